@@ -1,0 +1,20 @@
+//! What every part of the rig agrees on: time, requests, the target contract and units.
+//!
+//! Key types: [`Time`] (an instant or a span, in picoseconds), [`Request`] and [`Completion`],
+//! the [`BlockTarget`] contract with its conformance suite in [`conformance`], and the quantities
+//! of configuration files in [`units`].
+//!
+//! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
+//! cannot be read. Nothing here panics on outside input.
+//!
+//! Not here: clocks (only a runner owns one), devices, workloads, statistics.
+
+pub mod conformance;
+mod request;
+mod target;
+mod time;
+pub mod units;
+
+pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};
+pub use target::{BlockTarget, SubmitError};
+pub use time::Time;

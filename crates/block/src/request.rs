@@ -1,0 +1,103 @@
+//! What travels to a target and back.
+
+use crate::Time;
+
+/// The smallest unit of address and length, in bytes (SBC-4 and NVM command set: 512 at least).
+pub const SECTOR_BYTES: u32 = 512;
+
+/// Identifies a request between submission and completion. The submitter chooses it; it must be
+/// unique among the requests in flight. Small numbers keep targets fast: they may index by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token(pub u32);
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Op {
+    /// Data from the device.
+    Read = 0,
+    /// Data to the device.
+    Write = 1,
+    /// The range no longer holds data (ATA TRIM, SCSI UNMAP, NVMe Dataset Management deallocate).
+    Trim = 2,
+    /// Everything completed before is durable when this completes.
+    Flush = 3,
+}
+
+impl Op {
+    /// Every operation, in the order of its discriminant.
+    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+    /// Lower-case name, as results and traces print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+            Op::Flush => "flush",
+        }
+    }
+}
+
+/// One block request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// First byte; a multiple of [`SECTOR_BYTES`]. 0 for a flush.
+    pub offset_bytes: u64,
+    /// Length; a positive multiple of [`SECTOR_BYTES`], 0 for a flush. Longer ranges are split by
+    /// whoever makes them.
+    pub length_bytes: u32,
+}
+
+impl Request {
+    /// A read of `length_bytes` at `offset_bytes`.
+    pub const fn read(offset_bytes: u64, length_bytes: u32) -> Request {
+        Request { op: Op::Read, offset_bytes, length_bytes }
+    }
+    /// A write of `length_bytes` at `offset_bytes`.
+    pub const fn write(offset_bytes: u64, length_bytes: u32) -> Request {
+        Request { op: Op::Write, offset_bytes, length_bytes }
+    }
+    /// A trim of `length_bytes` at `offset_bytes`.
+    pub const fn trim(offset_bytes: u64, length_bytes: u32) -> Request {
+        Request { op: Op::Trim, offset_bytes, length_bytes }
+    }
+    /// A flush.
+    pub const fn flush() -> Request {
+        Request { op: Op::Flush, offset_bytes: 0, length_bytes: 0 }
+    }
+    /// One past the last byte; `None` where that leaves 64 bits.
+    pub const fn end_bytes(&self) -> Option<u64> {
+        self.offset_bytes.checked_add(self.length_bytes as u64)
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// The device could not do it (unrecoverable medium error, device gone).
+    Error = 1,
+    /// Writes are refused because the device reached its end of life.
+    ReadOnly = 2,
+    /// Given up by the target without an answer, as after a reset.
+    Abandoned = 3,
+}
+
+/// The end of one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The token it was submitted with.
+    pub token: Token,
+    /// How it ended.
+    pub status: Status,
+    /// When the target began to work on it: later than the submission where it had to wait for a
+    /// place in the device's queue (the "outside" wait of S3-37).
+    pub accepted: Time,
+    /// When it ended. Never later than the `now` it is reaped at.
+    pub completed: Time,
+}

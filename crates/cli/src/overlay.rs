@@ -1,0 +1,190 @@
+//! `--set KEY=VALUE`: one value over a file.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
+use toml::{Table, Value};
+
+use crate::diagnose::{Failure, Place, nearest};
+
+/// The prefix of keys that belong to the workload.
+pub(crate) const WORKLOAD: &str = "workload.";
+
+/// One `--set`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Setting {
+    /// As it was typed.
+    argument: String,
+    /// What stands before the `=`.
+    pub(crate) key: String,
+    /// What the value means.
+    value: Value,
+}
+
+impl Setting {
+    /// Reads `KEY=VALUE`. The value is read as TOML; what is no TOML is a string.
+    pub(crate) fn parse(argument: &str) -> Result<Setting, Failure> {
+        let parts = argument.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let Some((key, value)) = parts.filter(|(key, _)| key.split('.').all(|p| !p.is_empty()))
+        else {
+            return Err(Failure::usage(format!("`--set {argument}` is not KEY=VALUE"))
+                .with_help("write it as `--set flash.channels=4` or `--set workload.depth=8`")
+                .with_key(argument.split('=').next().unwrap_or_default()));
+        };
+        Ok(Setting { argument: argument.to_owned(), key: key.to_owned(), value: read(value) })
+    }
+
+    /// The argument, with its key or its value marked.
+    pub(crate) fn place(&self, of_key: bool, label: &str) -> Place {
+        let equals = self.argument.find('=').unwrap_or(self.argument.len());
+        let span = if of_key { 0..equals } else { equals + 1..self.argument.len() };
+        Place {
+            name: "--set".to_owned(),
+            text: self.argument.clone(),
+            span,
+            first_line: 1,
+            label: label.to_owned(),
+            is_file: false,
+        }
+    }
+
+    /// The key without the prefix `workload.`.
+    fn local_key(&self) -> &str {
+        self.key.strip_prefix(WORKLOAD).unwrap_or(&self.key)
+    }
+
+    /// Whether it decides about `path`: it sets the key, one above or one below it.
+    pub(crate) fn touches(&self, path: &[String]) -> bool {
+        let own: Vec<&str> = self.local_key().split('.').collect();
+        own.iter().zip(path).all(|(own, other)| own == other) && own.len() <= path.len()
+    }
+
+    /// Puts the value into its place; tables on the way are made.
+    pub(crate) fn apply(&self, table: &mut Table) {
+        let mut parts: Vec<&str> = self.local_key().split('.').collect();
+        let Some(last) = parts.pop() else { return };
+        let mut inner = table;
+        for part in parts {
+            let entry = inner.entry(part).or_insert_with(|| Value::Table(Table::new()));
+            if !entry.is_table() {
+                // The schema says that it is a table: what the file has there is wrong anyway.
+                *entry = Value::Table(Table::new());
+            }
+            let Value::Table(next) = entry else { return };
+            inner = next;
+        }
+        inner.insert(last.to_owned(), self.value.clone());
+    }
+
+    /// Refuses a key that is in neither schema, with the nearest that is.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let mut known = device_keys();
+        known.extend(workload_keys().into_iter().map(|key| format!("{WORKLOAD}{key}")));
+        if known.contains(&self.key) {
+            return Ok(());
+        }
+        let suggestion = nearest(&self.key, known.iter().map(String::as_str));
+        let help = suggestion.map_or_else(
+            || "`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print all keys".to_owned(),
+            |key| format!("did you mean `{key}`?"),
+        );
+        Err(Failure::usage(format!("there is no key `{}`", self.key))
+            .with_help(help)
+            .with_key(&self.key)
+            .at(Some(self.place(true, "unknown key"))))
+    }
+}
+
+fn read(text: &str) -> Value {
+    let table: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
+    // More than one key: the text had a line of its own.
+    let alone = table.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    alone.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// Every key of a device file.
+pub(crate) fn device_keys() -> BTreeSet<String> {
+    keys(schemars::schema_for!(ssdyno_device::Config).as_value())
+}
+
+/// Every key of a workload file.
+pub(crate) fn workload_keys() -> BTreeSet<String> {
+    keys(schemars::schema_for!(ssdyno_workload::Config).as_value())
+}
+
+fn keys(schema: &Json) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    collect(schema, schema, "", 0, &mut found);
+    found
+}
+
+fn collect(root: &Json, node: &Json, prefix: &str, depth: usize, found: &mut BTreeSet<String>) {
+    // Deeper than any configuration; keeps a schema that refers to itself in bounds.
+    if depth > 16 {
+        return;
+    }
+    if let Some(name) = node["$ref"].as_str().and_then(|path| path.strip_prefix('#'))
+        && let Some(target) = root.pointer(name)
+    {
+        collect(root, target, prefix, depth + 1, found);
+    }
+    for list in ["oneOf", "anyOf", "allOf"] {
+        for choice in node[list].as_array().into_iter().flatten() {
+            collect(root, choice, prefix, depth + 1, found);
+        }
+    }
+    for (name, property) in node["properties"].as_object().into_iter().flatten() {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        collect(root, property, &key, depth + 1, found);
+        found.insert(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_toml_or_text() {
+        assert_eq!(read("4"), Value::Integer(4));
+        assert_eq!(read("0.5"), Value::Float(0.5));
+        assert_eq!(read("true"), Value::Boolean(true));
+        assert_eq!(read("\"4\""), Value::String("4".into()));
+        assert_eq!(read("25us"), Value::String("25us".into()));
+        assert_eq!(read("fifo"), Value::String("fifo".into()));
+        assert_eq!(read("1\nother = 2"), Value::String("1\nother = 2".into()));
+        assert_eq!(read("[1, 2]").as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn keys_come_from_the_schemas() {
+        let device = device_keys();
+        for key in ["flash.channels", "ftl.cleaning", "host_link.kind", "host_link.lanes"] {
+            assert!(device.contains(key), "{key} in {device:?}");
+        }
+        let workload = workload_keys();
+        for key in ["depth", "address.theta", "arrivals.rate"] {
+            assert!(workload.contains(key), "{key} in {workload:?}");
+        }
+    }
+
+    #[test]
+    fn settings_make_tables_on_the_way() {
+        let mut table = Table::new();
+        for argument in ["a.b=1", "a.c=x", "a.b=2", "workload.d=3"] {
+            Setting::parse(argument).unwrap().apply(&mut table);
+        }
+        assert_eq!(table.to_string().replace('\n', " "), "d = 3  [a] b = 2 c = \"x\" ");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for argument in ["", "flash.channels", "=4", "flash..x=1", ".=1"] {
+            assert_eq!(Setting::parse(argument).unwrap_err().exit, crate::diagnose::Exit::Usage);
+        }
+        let error = Setting::parse("flash.chanels=4").unwrap().check().unwrap_err();
+        assert_eq!(error.help.as_deref(), Some("did you mean `flash.channels`?"));
+        let error = Setting::parse("depth=4").unwrap().check().unwrap_err();
+        assert!(error.help.is_some_and(|h| h.contains("depth`?")));
+    }
+}

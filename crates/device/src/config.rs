@@ -1,0 +1,218 @@
+//! What a device file says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Bandwidth, Span, Watts};
+use ssdyno_flash::ConfigError;
+use ssdyno_ftl::Precondition;
+use ssdyno_ftl::buffer::BufferConfig;
+
+use crate::LinkConfig;
+
+/// A device file that cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Not TOML, or a key or value that the schema does not have.
+    #[error("{}", .0.message())]
+    Syntax(#[from] toml::de::Error),
+    /// Well-formed, but impossible.
+    #[error(transparent)]
+    Value(#[from] ConfigError),
+}
+
+/// What becomes of a write that covers only part of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialPage {
+    /// The rest of the page is read first.
+    #[default]
+    ReadModifyWrite,
+    /// The page is written as if all of it were given (what the simulator behind S3 does).
+    WholePage,
+}
+
+/// In which order requests enter a full device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitingOrder {
+    /// First come, first served.
+    #[default]
+    Fcfs,
+    /// Circular scan by start address.
+    CLook,
+}
+
+fn one() -> u32 {
+    1
+}
+fn deep() -> u32 {
+    1024
+}
+
+/// The `[controller]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ControllerConfig {
+    /// Firmware cores; each command takes one for `command_time` plus `page_time` a page.
+    pub cores: u32,
+    /// Firmware time of a command.
+    pub command_time: Span,
+    /// Firmware time of each page of a command.
+    pub page_time: Span,
+    /// Bandwidth of the controller's DRAM, crossed once by all data; none = no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dram_bandwidth: Option<Bandwidth>,
+    /// What becomes of a write that covers only part of a page.
+    pub partial_page: PartialPage,
+}
+
+impl Default for ControllerConfig {
+    fn default() -> ControllerConfig {
+        ControllerConfig {
+            cores: one(),
+            command_time: Span::default(),
+            page_time: Span::default(),
+            dram_bandwidth: None,
+            partial_page: PartialPage::default(),
+        }
+    }
+}
+
+/// The `[queue]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct QueueConfig {
+    /// Requests inside the device at a time; further ones wait outside.
+    pub depth: u32,
+    /// In which order they enter.
+    pub waiting: WaitingOrder,
+}
+
+impl Default for QueueConfig {
+    fn default() -> QueueConfig {
+        QueueConfig { depth: deep(), waiting: WaitingOrder::default() }
+    }
+}
+
+/// A low-power state (NVM Express base specification 2.0, clause 8.15).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerState {
+    /// Draw of the whole device.
+    pub power: Watts,
+    /// Entered after so much idleness (the host's autonomous transition table).
+    pub idle_after: Span,
+    /// Time to enter; a request that comes meanwhile waits for it.
+    pub entry_latency: Span,
+    /// Time to leave; the request that wakes the device waits for it.
+    pub exit_latency: Span,
+}
+
+/// The `[power]` table.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PowerConfig {
+    /// Low-power states, in order of rising `idle_after`; none = the device never sleeps.
+    pub states: Vec<PowerState>,
+}
+
+/// A device file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// One line about the device, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// Geometry, times and rules of the flash.
+    pub flash: ssdyno_flash::Config,
+    /// Mapping and cleaning.
+    pub ftl: ssdyno_ftl::Config,
+    /// Write buffer and read cache.
+    #[serde(default)]
+    pub buffer: BufferConfig,
+    /// Firmware and DRAM.
+    #[serde(default)]
+    pub controller: ControllerConfig,
+    /// The link to the host.
+    pub host_link: LinkConfig,
+    /// The device's queue.
+    #[serde(default)]
+    pub queue: QueueConfig,
+    /// Currents and powers.
+    pub energy: ssdyno_energy::Config,
+    /// Low-power states.
+    #[serde(default)]
+    pub power: PowerConfig,
+    /// What lies in the device before the run.
+    #[serde(default)]
+    pub precondition: Precondition,
+}
+
+impl Config {
+    /// Reads a device file.
+    pub fn parse(text: &str) -> Result<Config, LoadError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// The full resolved form.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks what no part checks by itself.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.queue.depth == 0 || self.queue.depth > 1 << 20 {
+            return Err(ConfigError::new(
+                "queue.depth",
+                format!("{} is outside 1 to 1048576", self.queue.depth),
+                "write how many requests the device works on at a time, such as 1024",
+            ));
+        }
+        if self.controller.cores == 0 || self.controller.cores > 256 {
+            return Err(ConfigError::new(
+                "controller.cores",
+                format!("{} is outside 1 to 256", self.controller.cores),
+                "write the number of firmware cores; cores cost no time if command_time is 0us",
+            ));
+        }
+        if self.controller.dram_bandwidth.is_some_and(|rate| rate.0 < 1e6) {
+            return Err(ConfigError::new(
+                "controller.dram_bandwidth",
+                "below 1MB/s".to_owned(),
+                "write a bandwidth such as \"3.2GB/s\", or leave the key out",
+            ));
+        }
+        let long = [self.controller.command_time, self.controller.page_time];
+        if long.iter().any(|span| span.0.as_s_f64() > 1.0) {
+            return Err(ConfigError::new(
+                "controller.command_time",
+                "longer than 1s".to_owned(),
+                "firmware takes microseconds",
+            ));
+        }
+        self.check_power()
+    }
+
+    fn check_power(&self) -> Result<(), ConfigError> {
+        let states = &self.power.states;
+        let rising = states.windows(2).all(|two| two[0].idle_after <= two[1].idle_after);
+        if !rising || states.len() > 31 {
+            return Err(ConfigError::new(
+                "power.states",
+                "more than 31 states, or not in order of rising idle_after".to_owned(),
+                "sort the states from the shallowest to the deepest",
+            ));
+        }
+        let hour = ssdyno_block::Time::from_s(3600);
+        let spans = |s: &PowerState| [s.idle_after.0, s.entry_latency.0, s.exit_latency.0];
+        match states.iter().flat_map(spans).all(|span| span <= hour) {
+            true => Ok(()),
+            false => Err(ConfigError::new(
+                "power.states",
+                "a time is longer than an hour".to_owned(),
+                "entry and exit take microseconds to seconds",
+            )),
+        }
+    }
+}

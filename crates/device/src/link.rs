@@ -1,0 +1,241 @@
+//! The link to the host.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_block::{SECTOR_BYTES, Time};
+use ssdyno_engine::Server;
+use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_flash::ConfigError;
+
+fn payload() -> Bytes {
+    Bytes(256)
+}
+fn overhead() -> Bytes {
+    Bytes(24)
+}
+fn sata_rate() -> Bandwidth {
+    Bandwidth(600e6)
+}
+
+/// The `[host_link]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum LinkConfig {
+    /// Takes no time.
+    Ideal,
+    /// PCI Express: full duplex, data cut into transaction-layer packets.
+    Pcie {
+        /// 1 to 6.
+        generation: u32,
+        /// 1, 2, 4, 8 or 16.
+        lanes: u32,
+        /// Most data in a packet (PCIe base specification 6.0, clause 7.5.3.4).
+        #[serde(default = "payload")]
+        max_payload: Bytes,
+        /// Framing, sequence number, header, LCRC of a packet: 24 B with a 3-DW header.
+        #[serde(default = "overhead")]
+        packet_overhead: Bytes,
+        /// From doorbell to command and from last data to interrupt, together.
+        #[serde(default)]
+        latency: Span,
+    },
+    /// Serial ATA: half duplex.
+    Sata {
+        /// Data rate after 8b/10b, such as 600MB/s at 6 Gb/s.
+        #[serde(default = "sata_rate")]
+        rate: Bandwidth,
+        /// Command and status frames of a request, together.
+        #[serde(default)]
+        latency: Span,
+    },
+    /// One half-duplex bus with a time for each sector. A read command, too, waits until it is
+    /// free; read data crosses when all of it has arrived (S3-28).
+    SectorBus {
+        /// For 512 bytes.
+        sector_time: Span,
+    },
+}
+
+/// Which way data goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    ToDevice,
+    ToHost,
+}
+
+/// The link's state.
+#[derive(Clone, Debug)]
+pub struct HostLink {
+    to_device: Server,
+    to_host: Server,
+    half_duplex: bool,
+    /// True: each page is sent as soon as it is there. False: a request's data is sent at once.
+    pub(crate) streams: bool,
+    command_waits: bool,
+    latency: Time,
+    ps_per_byte: f64,
+    payload: u64,
+    overhead: u64,
+}
+
+impl HostLink {
+    /// From the `[host_link]` table.
+    pub fn new(config: &LinkConfig) -> Result<HostLink, ConfigError> {
+        let mut link = HostLink {
+            to_device: Server::default(),
+            to_host: Server::default(),
+            half_duplex: false,
+            streams: true,
+            command_waits: false,
+            latency: Time::ZERO,
+            ps_per_byte: 0.0,
+            payload: 1,
+            overhead: 0,
+        };
+        match config {
+            LinkConfig::Ideal => {}
+            LinkConfig::Pcie { generation, lanes, max_payload, packet_overhead, latency } => {
+                if !(64..=4096).contains(&max_payload.0) || packet_overhead.0 > 64 {
+                    return Err(ConfigError::new(
+                        "host_link.max_payload",
+                        format!("{max_payload} with {packet_overhead} overhead is no PCIe packet"),
+                        "write 128B to 4096B of payload and at most 64B of overhead",
+                    ));
+                }
+                link.ps_per_byte = 1e12 / pcie_bytes_per_second(*generation, *lanes)?;
+                link.payload = max_payload.0;
+                link.overhead = packet_overhead.0;
+                link.latency = latency.0;
+            }
+            LinkConfig::Sata { rate, latency } => {
+                if rate.0 < 1e6 {
+                    return Err(ConfigError::new(
+                        "host_link.rate",
+                        format!("{rate} is not a SATA data rate"),
+                        "write 150MB/s, 300MB/s or 600MB/s",
+                    ));
+                }
+                link.half_duplex = true;
+                link.ps_per_byte = 1e12 / rate.0;
+                link.latency = latency.0;
+            }
+            LinkConfig::SectorBus { sector_time } => {
+                link.half_duplex = true;
+                link.streams = false;
+                link.command_waits = true;
+                link.ps_per_byte = sector_time.0.as_ps() as f64 / f64::from(SECTOR_BYTES);
+            }
+        }
+        Ok(link)
+    }
+
+    /// Time on the wire of `bytes`.
+    pub fn time_for(&self, bytes: u64) -> Time {
+        let packets = if self.overhead == 0 { 0 } else { bytes.div_ceil(self.payload) };
+        let wire = bytes + packets * self.overhead;
+        Time::from_ps((wire as f64 * self.ps_per_byte).round() as u64)
+    }
+
+    /// When a command that comes at `ready` reaches the controller.
+    pub(crate) fn command(&mut self, ready: Time) -> Time {
+        let ready = ready + self.latency;
+        if self.command_waits { self.to_device.reserve(ready, Time::ZERO).1 } else { ready }
+    }
+
+    /// Sends `bytes` that are ready at `ready`; gives the time of arrival.
+    pub(crate) fn send(
+        &mut self,
+        direction: Direction,
+        ready: Time,
+        bytes: u64,
+        log: &mut EventLog,
+    ) -> Time {
+        let length = self.time_for(bytes);
+        if length == Time::ZERO {
+            return ready;
+        }
+        let server = match direction {
+            Direction::ToHost if !self.half_duplex => &mut self.to_host,
+            _ => &mut self.to_device,
+        };
+        let (from, to) = server.reserve(ready, length);
+        log.push(Busy {
+            part: Part {
+                kind: PartKind::HostLink,
+                index: u16::from(direction == Direction::ToHost && !self.half_duplex),
+            },
+            activity: Activity::Transfer,
+            cause: Cause::None,
+            operations: 1,
+            from,
+            to,
+        });
+        to
+    }
+
+    /// Directions that work independently.
+    pub(crate) fn ways(&self) -> u32 {
+        if self.half_duplex { 1 } else { 2 }
+    }
+}
+
+/// Data rate of one direction after line coding: 8b/10b for generations 1 and 2, 128b/130b for 3 to
+/// 5, 242/256 (FLIT) for 6 (PCIe base specification 6.0, clauses 4.2.1 to 4.2.3).
+pub(crate) fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigError> {
+    let transfers = match generation {
+        1 => 2.5e9,
+        2 => 5e9,
+        3 => 8e9,
+        4 => 16e9,
+        5 => 32e9,
+        6 => 64e9,
+        _ => {
+            return Err(ConfigError::new(
+                "host_link.generation",
+                format!("PCIe generation {generation} is not known"),
+                "write 1 to 6",
+            ));
+        }
+    };
+    if ![1, 2, 4, 8, 16].contains(&lanes) {
+        return Err(ConfigError::new(
+            "host_link.lanes",
+            format!("a PCIe link has no {lanes} lanes"),
+            "write 1, 2, 4, 8 or 16",
+        ));
+    }
+    let coding = match generation {
+        1 | 2 => 8.0 / 10.0,
+        6 => 242.0 / 256.0,
+        _ => 128.0 / 130.0,
+    };
+    Ok(transfers * coding / 8.0 * f64::from(lanes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S1-1: Gen3 x1 gives 984.6 MB/s; S0-48: Gen2 x4 gives 2.0 GB/s and 411 184 pages of 4 KiB a
+    /// second with 128 B payload and 24 B overhead.
+    #[test]
+    fn rates_are_those_of_the_standard() {
+        assert!((pcie_bytes_per_second(3, 1).unwrap() / 1e6 - 984.6).abs() < 0.1);
+        let link = HostLink::new(&LinkConfig::Pcie {
+            generation: 2,
+            lanes: 4,
+            max_payload: Bytes(128),
+            packet_overhead: Bytes(24),
+            latency: Span::default(),
+        })
+        .unwrap();
+        assert_eq!((1.0 / link.time_for(4096).as_s_f64()).round(), 411_184.0);
+    }
+
+    #[test]
+    fn refuses_links_that_do_not_exist() {
+        assert!(pcie_bytes_per_second(7, 4).is_err());
+        assert!(pcie_bytes_per_second(4, 3).is_err());
+    }
+}

@@ -1,0 +1,27 @@
+//! The devices that come with the program: TOML files, built in.
+
+/// A named device.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What follows `sim:`.
+    pub name: &'static str,
+    /// The device file.
+    pub text: &'static str,
+}
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        &[$(Preset {
+            name: $name,
+            text: include_str!(concat!("../../../presets/devices/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// All devices; the first is the default.
+pub const ALL: &[Preset] = presets!["nvme-tlc", "config-a"];
+
+/// The device called `name`.
+pub fn find(name: &str) -> Option<&'static Preset> {
+    ALL.iter().find(|preset| preset.name == name)
+}

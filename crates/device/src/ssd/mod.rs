@@ -1,0 +1,594 @@
+//! The simulated SSD.
+//!
+//! The way of a request: it waits outside until the queue has room; takes a firmware core; a write
+//! crosses host link and DRAM; the FTL says which flash operations it means; reads cross DRAM and
+//! link as their pages arrive; it completes. Only steps that cannot be worked out at once cost an
+//! event.
+
+mod buffered;
+mod requests;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_engine::{EventQueue, Server};
+use ssdyno_flash::{ConfigError, FlashArray, FlashEvent, FlashOp, NO_OWNER, Port};
+use ssdyno_ftl::buffer::{Buffer, WriteBack};
+use ssdyno_ftl::{Ftl, Health, Placement, Plane};
+
+use crate::link::{Direction, HostLink};
+use crate::power::Sleep;
+use crate::task::{Goal, Owner, Tasks};
+use crate::waiting::Waiting;
+use crate::{Config, PartialPage};
+
+use requests::{Requests, Slot};
+
+/// What can happen inside the device.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Flash(FlashEvent),
+    /// The command (and the data of a write) is in the controller.
+    Dispatch(u32),
+    /// The answer is at the host.
+    Complete(u32),
+}
+
+impl From<FlashEvent> for Event {
+    #[inline]
+    fn from(event: FlashEvent) -> Event {
+        Event::Flash(event)
+    }
+}
+
+/// Two bits for the kind, thirty for the rest.
+impl ssdyno_engine::Event for Event {
+    #[inline]
+    fn pack(self) -> u32 {
+        match self {
+            Event::Flash(event) => event.pack(),
+            Event::Dispatch(slot) => slot | 1 << 30,
+            Event::Complete(slot) => slot | 2 << 30,
+        }
+    }
+    #[inline]
+    fn unpack(code: u32) -> Event {
+        let rest = code & !(3 << 30);
+        match code >> 30 {
+            0 => Event::Flash(FlashEvent::unpack(rest)),
+            1 => Event::Dispatch(rest),
+            _ => Event::Complete(rest),
+        }
+    }
+}
+
+const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind");
+
+/// Numbers about a device for reports.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceFacts {
+    /// Flash channels.
+    pub channels: u32,
+    /// Flash dies.
+    pub dies: u32,
+    /// Dies in a package.
+    pub dies_per_package: u32,
+    /// Firmware cores.
+    pub cores: u32,
+    /// Directions of the host link that work independently.
+    pub link_ways: u32,
+    /// Bytes of a flash page.
+    pub page_bytes: u32,
+    /// Pages of a block that hold data.
+    pub pages_per_block: u32,
+    /// Utilisation for the closed forms of write amplification, where they apply.
+    pub effective_utilisation: Option<f64>,
+    /// RAM for the mapping tables in a real controller.
+    pub map_ram_bytes: u64,
+    /// Requests inside the device at most.
+    pub queue_depth: u32,
+}
+
+/// What a runner needs of a simulated device beyond requests.
+pub trait Device: BlockTarget {
+    /// Device events since they were last taken.
+    fn events(&mut self) -> &mut EventLog;
+    /// Numbers for reports.
+    fn facts(&self) -> DeviceFacts;
+    /// How worn the flash is.
+    fn health(&self) -> Health;
+}
+
+/// A simulated SSD.
+#[derive(Debug)]
+pub struct Ssd {
+    config: Config,
+    capacity_bytes: u64,
+    page_bytes: u64,
+    queue: EventQueue<Event>,
+    log: EventLog,
+    ftl: Box<dyn Ftl>,
+    flash: FlashArray,
+    buffer: Option<Buffer>,
+    link: HostLink,
+    cores: Vec<Server>,
+    dram: Server,
+    sleep: Sleep,
+    requests: Requests,
+    waiting: Waiting,
+    tasks: Tasks,
+    /// Writes that found the buffer full: slot and next page.
+    stalled: VecDeque<(u32, u32)>,
+    /// Write-backs under way, and flushes that wait for those before their ticket.
+    write_backs: BTreeSet<u64>,
+    next_ticket: u64,
+    flushes: VecDeque<(u32, u64)>,
+    inside: u32,
+    busy_since: Time,
+    last_activity: Time,
+    completions: Vec<Completion>,
+    ops: Vec<FlashOp>,
+    done: Vec<u32>,
+    batch: Vec<WriteBack>,
+    next_die: u32,
+    background: bool,
+    /// A write was refused: the flash is worn out.
+    read_only: bool,
+}
+
+impl Ssd {
+    /// Builds and preconditions the device; `seed` decides about everything random in it.
+    pub fn new(config: &Config, seed: u64) -> Result<Ssd, ConfigError> {
+        config.check()?;
+        let mut flash = FlashArray::new(&config.flash)?;
+        let geometry = *flash.geometry();
+        let facts =
+            ssdyno_ftl::FtlFacts { geometry, flash: &config.flash, config: &config.ftl, seed };
+        let mut ftl = ssdyno_ftl::build(&facts)?;
+        ftl.precondition(&config.precondition, seed)?;
+        for block in 0..geometry.blocks() {
+            flash.set_written(block, ftl.pages_written(block));
+        }
+        let pages = ftl.logical_pages();
+        let pages_per_block = geometry.pages_per_block.get();
+        let buffer = Buffer::new(&config.buffer, geometry.page_bytes, pages_per_block, pages)?;
+        Ok(Ssd {
+            capacity_bytes: u64::from(pages) * u64::from(geometry.page_bytes),
+            page_bytes: u64::from(geometry.page_bytes),
+            queue: EventQueue::new(),
+            log: EventLog::default(),
+            ftl,
+            flash,
+            buffer,
+            link: HostLink::new(&config.host_link)?,
+            cores: vec![Server::default(); config.controller.cores as usize],
+            dram: Server::default(),
+            sleep: Sleep::new(&config.power),
+            requests: Requests::default(),
+            waiting: Waiting::new(config.queue.waiting),
+            tasks: Tasks::default(),
+            stalled: VecDeque::new(),
+            write_backs: BTreeSet::new(),
+            next_ticket: 0,
+            flushes: VecDeque::new(),
+            inside: 0,
+            busy_since: Time::ZERO,
+            last_activity: Time::ZERO,
+            completions: Vec::with_capacity(64),
+            ops: Vec::with_capacity(1024),
+            done: Vec::with_capacity(64),
+            batch: Vec::new(),
+            next_die: 0,
+            read_only: false,
+            background: config.ftl.free_blocks_background > 0.0,
+            config: config.clone(),
+        })
+    }
+
+    fn accept(&mut self, now: Time, slot: u32) {
+        let mut ready = now;
+        if self.inside == 0 {
+            if !self.config.power.states.is_empty() {
+                ready = self.sleep.wake(self.last_activity, now, &mut self.log);
+            }
+            self.busy_since = now;
+        }
+        self.inside += 1;
+        self.requests.get_mut(slot).accepted = now;
+        let Request { op, offset_bytes, length_bytes } = self.requests.get(slot).request;
+        ready = self.link.command(ready);
+        let pages = self.pages_of(offset_bytes, length_bytes);
+        ready = self.execute(ready, u64::from(pages.end - pages.start));
+        if op == Op::Write {
+            let bytes = u64::from(length_bytes);
+            ready = self.link.send(Direction::ToDevice, ready, bytes, &mut self.log);
+            ready = self.through_dram(ready, bytes);
+        }
+        if ready == now {
+            self.dispatch(now, slot);
+        } else {
+            self.queue.schedule(ready, Event::Dispatch(slot));
+        }
+    }
+
+    /// Pages that a range touches.
+    fn pages_of(&self, offset_bytes: u64, length_bytes: u32) -> std::ops::Range<u32> {
+        let end = offset_bytes + u64::from(length_bytes);
+        (offset_bytes / self.page_bytes) as u32..end.div_ceil(self.page_bytes) as u32
+    }
+
+    /// Firmware time for a command of `pages` pages on the core that is free first.
+    fn execute(&mut self, ready: Time, pages: u64) -> Time {
+        let controller = &self.config.controller;
+        let length = controller.command_time.0 + controller.page_time.0 * pages;
+        if length == Time::ZERO {
+            return ready;
+        }
+        let core = (0..self.cores.len()).min_by_key(|core| self.cores[*core].free_at());
+        let index = core.unwrap_or(0);
+        let (from, to) = self.cores[index].reserve(ready, length);
+        self.log_part(PartKind::Core, index as u16, Activity::Execute, from, to);
+        to
+    }
+
+    fn through_dram(&mut self, ready: Time, bytes: u64) -> Time {
+        let Some(rate) = self.config.controller.dram_bandwidth else { return ready };
+        let (from, to) = self.dram.reserve(ready, rate.time_for(bytes));
+        self.log_part(PartKind::Dram, 0, Activity::Transfer, from, to);
+        to
+    }
+
+    fn log_part(&mut self, kind: PartKind, index: u16, activity: Activity, from: Time, to: Time) {
+        let part = Part { kind, index };
+        self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
+    }
+
+    fn dispatch(&mut self, now: Time, slot: u32) {
+        let Request { op, offset_bytes, length_bytes } = self.requests.get(slot).request;
+        // Held until all pages are queued: an operation may complete at once.
+        self.requests.hold(slot);
+        match op {
+            Op::Read => {
+                for page in self.pages_of(offset_bytes, length_bytes) {
+                    self.read_page(now, slot, page);
+                }
+            }
+            Op::Write if self.buffer.is_some() => self.write_buffered(now, slot),
+            Op::Write => {
+                for page in self.pages_of(offset_bytes, length_bytes) {
+                    self.write_page(now, slot, page);
+                }
+            }
+            Op::Trim => self.trim(now, slot),
+            Op::Flush => self.flush_all(now, slot),
+        }
+        self.request_part_done(now, slot);
+    }
+
+    fn read_page(&mut self, now: Time, slot: u32, page: u32) {
+        if self.buffer.as_mut().is_some_and(|buffer| buffer.read(page)) {
+            return self.page_arrived(now, slot);
+        }
+        self.ops.clear();
+        if !self.ftl.read(page, &mut self.ops) {
+            return self.page_arrived(now, slot);
+        }
+        self.requests.hold(slot);
+        let owner = if self.buffer.is_some() {
+            Owner::Task(self.tasks.insert(Goal::Fill { slot, page }))
+        } else {
+            Owner::Request(slot)
+        };
+        self.enqueue(now, owner, page);
+    }
+
+    /// A page of a read is in the controller: on to the host.
+    fn page_arrived(&mut self, now: Time, slot: u32) {
+        let whole = u64::from(self.requests.get(slot).request.length_bytes);
+        let bytes = if self.link.streams { self.page_bytes.min(whole) } else { return };
+        let ready = self.through_dram(now, bytes);
+        let at = self.link.send(Direction::ToHost, ready, bytes, &mut self.log);
+        let request = self.requests.get_mut(slot);
+        request.ready = request.ready.max(at);
+    }
+
+    /// True if `request` covers `page` only in part, and the rest must be read first.
+    fn must_merge(&self, request: &Request, page: u32) -> bool {
+        let first = u64::from(page) * self.page_bytes;
+        let end = request.offset_bytes + u64::from(request.length_bytes);
+        let whole = request.offset_bytes <= first && first + self.page_bytes <= end;
+        !whole && self.config.controller.partial_page == PartialPage::ReadModifyWrite
+    }
+
+    fn write_page(&mut self, now: Time, slot: u32, page: u32) {
+        let request = self.requests.get(slot).request;
+        if self.must_merge(&request, page) {
+            self.ops.clear();
+            if self.ftl.read(page, &mut self.ops) {
+                self.requests.hold(slot);
+                let task = self.tasks.insert(Goal::Modify { slot, page });
+                return self.enqueue(now, Owner::Task(task), page);
+            }
+        }
+        self.write_through(now, slot, page);
+    }
+
+    fn write_through(&mut self, now: Time, slot: u32, page: u32) {
+        self.ops.clear();
+        let plane = self.preferred_plane();
+        match self.ftl.write(page, plane, &mut self.ops) {
+            Ok(()) => {}
+            Err(_) => self.requests.get_mut(slot).status = Status::ReadOnly,
+        }
+        self.enqueue_for_request(now, slot);
+    }
+
+    /// Queues all of `self.ops`; the request waits for what is not cleaning.
+    fn enqueue_for_request(&mut self, now: Time, slot: u32) {
+        let waited = self.ops.iter().filter(|op| op.cause != Cause::Cleaning).count();
+        for _ in 0..waited {
+            self.requests.hold(slot);
+        }
+        self.enqueue_ops(now, Owner::Request(slot));
+    }
+
+    /// Where a write should go, if the FTL asks: the least busy die, its planes in turn.
+    fn preferred_plane(&mut self) -> Plane {
+        if self.config.ftl.placement != Placement::LeastBusy {
+            return Plane::Any;
+        }
+        let geometry = self.flash.geometry();
+        let (dies, planes) = (geometry.dies(), geometry.planes_per_die);
+        self.next_die = (self.next_die + 1) % (dies * planes);
+        let start = self.next_die;
+        let in_turn = (0..dies).map(|i| (start + i) % dies);
+        let die = in_turn.min_by_key(|die| self.flash.load(*die)).unwrap_or(0);
+        Plane::Preferred(die * planes + start % planes)
+    }
+
+    /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
+    /// reads before it get a task of their own.
+    fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
+        if let Owner::Task(task) = owner {
+            self.tasks.add_pending(task);
+        }
+        if let [op] = self.ops[..]
+            && !op.after_mapping
+        {
+            return self.enqueue_op(now, op, owner.pack());
+        }
+        let waits = self.ops.iter().any(|op| op.after_mapping);
+        let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
+        let mut ops = std::mem::take(&mut self.ops);
+        for op in ops.drain(..) {
+            let data = op.cause == Cause::Host;
+            if waits && op.cause == Cause::Mapping {
+                self.tasks.add_pending(locate);
+                self.enqueue_op(now, op, Owner::Task(locate).pack());
+            } else if !(waits && data) {
+                self.enqueue_op(now, op, if data { owner.pack() } else { NO_OWNER });
+            }
+        }
+        self.ops = ops;
+        if !waits {
+            self.tasks.remove(locate);
+        } else if self.tasks.pending(locate) == 0 {
+            let goal = self.tasks.remove(locate);
+            self.reach(now, goal);
+        }
+    }
+
+    /// Queues all of `self.ops`; host and mapping operations complete for `owner`.
+    fn enqueue_ops(&mut self, now: Time, owner: Owner) {
+        let mut ops = std::mem::take(&mut self.ops);
+        for op in ops.drain(..) {
+            let waited = op.cause != Cause::Cleaning;
+            if let (true, Owner::Task(task)) = (waited, owner) {
+                self.tasks.add_pending(task);
+            }
+            self.enqueue_op(now, op, if waited { owner.pack() } else { NO_OWNER });
+        }
+        self.ops = ops;
+    }
+
+    #[inline]
+    fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
+        let mut port =
+            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+        self.flash.enqueue(op, owner, &mut port);
+    }
+
+    fn flash_event(&mut self, now: Time, event: FlashEvent) {
+        let mut done = std::mem::take(&mut self.done);
+        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        let die = self.flash.handle(event, &mut port);
+        for owner in done.drain(..) {
+            match Owner::unpack(owner) {
+                Owner::Request(slot) => self.operation_done(now, slot),
+                Owner::Task(task) => {
+                    if let Some(goal) = self.tasks.complete_one(task) {
+                        self.reach(now, goal);
+                    }
+                }
+            }
+        }
+        self.done = done;
+        if self.background && self.flash.is_quiet(die) {
+            self.work_in_background(now, die);
+        }
+    }
+
+    fn work_in_background(&mut self, now: Time, die: u32) {
+        let planes = self.flash.geometry().planes_per_die;
+        for plane in die * planes..(die + 1) * planes {
+            self.ops.clear();
+            if self.ftl.background(plane, &mut self.ops) {
+                let mut ops = std::mem::take(&mut self.ops);
+                for op in ops.drain(..) {
+                    self.enqueue_op(now, op, NO_OWNER);
+                }
+                self.ops = ops;
+            }
+        }
+    }
+
+    #[inline]
+    fn operation_done(&mut self, now: Time, slot: u32) {
+        if self.requests.get(slot).request.op == Op::Read {
+            self.page_arrived(now, slot);
+        }
+        self.request_part_done(now, slot);
+    }
+
+    /// One part of a request is done; with the last, its answer goes to the host.
+    fn request_part_done(&mut self, now: Time, slot: u32) {
+        if !self.requests.release(slot) {
+            return;
+        }
+        let Slot { request, ready, .. } = *self.requests.get(slot);
+        let mut at = ready.max(now);
+        if request.op == Op::Read && !self.link.streams {
+            let bytes = u64::from(request.length_bytes);
+            let ready = self.through_dram(at, bytes);
+            at = self.link.send(Direction::ToHost, ready, bytes, &mut self.log);
+        }
+        self.queue.schedule(at, Event::Complete(slot));
+    }
+
+    fn reach(&mut self, now: Time, goal: Goal) {
+        match goal {
+            Goal::Modify { slot, page } => {
+                self.write_through(now, slot, page);
+                self.request_part_done(now, slot);
+            }
+            Goal::Locate { then, page } => match self.ftl.locate(page) {
+                Some(physical) => {
+                    let geometry = self.flash.geometry();
+                    let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
+                    let op = FlashOp::read(plane, physical, Cause::Host);
+                    self.enqueue_op(now, op, then);
+                }
+                // Trimmed meanwhile: there is nothing to read.
+                None => match Owner::unpack(then) {
+                    Owner::Request(slot) => self.operation_done(now, slot),
+                    Owner::Task(task) => {
+                        if let Some(goal) = self.tasks.complete_one(task) {
+                            self.reach(now, goal);
+                        }
+                    }
+                },
+            },
+            Goal::Fill { slot, page } => {
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.fill(page);
+                }
+                self.operation_done(now, slot);
+            }
+            Goal::Pad { page, ticket } => {
+                self.write_back_page(now, page, false, ticket);
+                self.after_write_back(now);
+            }
+            Goal::WrittenBack { page, buffered, ticket } => {
+                self.written_back(now, page, buffered, ticket);
+            }
+        }
+    }
+
+    fn trim(&mut self, now: Time, slot: u32) {
+        let Request { offset_bytes, length_bytes, .. } = self.requests.get(slot).request;
+        // Only whole pages can be forgotten.
+        let first = offset_bytes.div_ceil(self.page_bytes) as u32;
+        let end = ((offset_bytes + u64::from(length_bytes)) / self.page_bytes) as u32;
+        for page in first..end {
+            self.ops.clear();
+            if let Some(buffer) = &mut self.buffer {
+                buffer.trim(page);
+            }
+            self.ftl.trim(page, &mut self.ops);
+            if !self.ops.is_empty() {
+                self.enqueue_for_request(now, slot);
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Time, slot: u32) {
+        let Slot { token, accepted, status, .. } = self.requests.remove(slot);
+        self.completions.push(Completion { token, status, accepted, completed: now });
+        self.inside -= 1;
+        if let Some(next) = self.waiting.pop() {
+            self.accept(now, next);
+        } else if self.inside == 0 {
+            let since = self.busy_since;
+            self.log_part(PartKind::Controller, 0, Activity::InService, since, now);
+        }
+    }
+}
+
+impl BlockTarget for Ssd {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        let slot = self.requests.insert(Slot {
+            token,
+            request,
+            accepted: now,
+            ready: now,
+            status: Status::Ok,
+            parts: 0,
+        });
+        if self.inside < self.config.queue.depth {
+            self.waiting.passed(request.offset_bytes);
+            self.accept(now, slot);
+            self.last_activity = now;
+        } else {
+            self.waiting.push(slot, request.offset_bytes);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        while let Some((at, event)) = self.queue.pop_due(now) {
+            self.last_activity = at;
+            match event {
+                Event::Flash(event) => self.flash_event(at, event),
+                Event::Dispatch(slot) => self.dispatch(at, slot),
+                Event::Complete(slot) => self.complete(at, slot),
+            }
+        }
+        out.append(&mut self.completions);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.queue.next_time()
+    }
+}
+
+impl Device for Ssd {
+    fn events(&mut self) -> &mut EventLog {
+        &mut self.log
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        let geometry = self.flash.geometry();
+        DeviceFacts {
+            channels: geometry.channels,
+            dies: geometry.dies(),
+            dies_per_package: geometry.dies_per_chip,
+            cores: self.config.controller.cores,
+            link_ways: self.link.ways(),
+            page_bytes: geometry.page_bytes,
+            pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
+            effective_utilisation: self.ftl.effective_utilisation(),
+            map_ram_bytes: self.ftl.map_ram_bytes(),
+            queue_depth: self.config.queue.depth,
+        }
+    }
+
+    fn health(&self) -> Health {
+        self.ftl.health()
+    }
+}

@@ -1,0 +1,118 @@
+//! Who waits for a flash operation.
+
+use ssdyno_flash::NO_OWNER;
+
+/// Set in an owner that is a [`Task`]; else it is a request.
+const TASK: u32 = 1 << 31;
+
+/// The owner of a flash operation, unpacked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    /// A page of a request, by slot.
+    Request(u32),
+    /// An internal task.
+    Task(u32),
+}
+
+impl Owner {
+    #[inline]
+    pub(crate) fn pack(self) -> u32 {
+        match self {
+            Owner::Request(slot) => slot,
+            Owner::Task(task) => task | TASK,
+        }
+    }
+    #[inline]
+    pub(crate) fn unpack(owner: u32) -> Owner {
+        debug_assert_ne!(owner, NO_OWNER);
+        if owner & TASK == 0 { Owner::Request(owner) } else { Owner::Task(owner & !TASK) }
+    }
+}
+
+/// Something that goes on when its flash operations are complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Goal {
+    /// The rest of a partly written page was read: write the page for the request.
+    Modify {
+        /// The request.
+        slot: u32,
+        /// The logical page.
+        page: u32,
+    },
+    /// A page of a read arrived that may stay in the buffer.
+    Fill {
+        /// The request.
+        slot: u32,
+        /// The logical page.
+        page: u32,
+    },
+    /// The mapping of a page is known: read its data for `then`.
+    Locate {
+        /// Packed owner of the data read.
+        then: u32,
+        /// The logical page.
+        page: u32,
+    },
+    /// A page of a write-back that must be read before it is written (padding of a block).
+    Pad {
+        /// The logical page.
+        page: u32,
+        /// Order of the write-backs, for flushes.
+        ticket: u64,
+    },
+    /// A page of the buffer was written back.
+    WrittenBack {
+        /// The logical page.
+        page: u32,
+        /// True if the page is in the buffer; padding is not.
+        buffered: bool,
+        /// Order of the write-backs, for flushes.
+        ticket: u64,
+    },
+}
+
+/// A goal and the flash operations before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pub(crate) goal: Goal,
+    pub(crate) pending: u32,
+}
+
+/// All tasks; slots are used again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tasks {
+    all: Vec<Task>,
+    free: Vec<u32>,
+}
+
+impl Tasks {
+    pub(crate) fn insert(&mut self, goal: Goal) -> u32 {
+        let task = Task { goal, pending: 0 };
+        match self.free.pop() {
+            Some(at) => {
+                self.all[at as usize] = task;
+                at
+            }
+            None => {
+                self.all.push(task);
+                (self.all.len() - 1) as u32
+            }
+        }
+    }
+    pub(crate) fn add_pending(&mut self, at: u32) {
+        self.all[at as usize].pending += 1;
+    }
+    pub(crate) fn pending(&self, at: u32) -> u32 {
+        self.all[at as usize].pending
+    }
+    /// One operation fewer; the goal once none is left.
+    pub(crate) fn complete_one(&mut self, at: u32) -> Option<Goal> {
+        let task = &mut self.all[at as usize];
+        task.pending -= 1;
+        (task.pending == 0).then(|| self.remove(at))
+    }
+    pub(crate) fn remove(&mut self, at: u32) -> Goal {
+        self.free.push(at);
+        self.all[at as usize].goal
+    }
+}

@@ -1,0 +1,260 @@
+//! What a run's energy was spent on.
+
+use std::borrow::Cow;
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::{Activity, Cause, PartKind};
+
+use crate::powers::FLASH_ACTIVITIES;
+
+/// The four components that energy is reported for (S3-1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Component {
+    /// All flash packages.
+    Flash,
+    /// The firmware's processor.
+    Cpu,
+    /// The controller's DRAM.
+    Dram,
+    /// Flash channels and host link.
+    Bus,
+}
+
+impl Component {
+    /// Every component, in the order of reports.
+    pub const ALL: [Component; 4] =
+        [Component::Flash, Component::Cpu, Component::Dram, Component::Bus];
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Component::Flash => "flash",
+            Component::Cpu => "cpu",
+            Component::Dram => "dram",
+            Component::Bus => "bus",
+        }
+    }
+}
+
+/// Energy of one kind of part in one activity.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What it counts to.
+    pub component: Component,
+    /// Which kind of part.
+    pub part: PartKind,
+    /// `read`, `program`, `erase`, `transfer`, `normal`, `slow`, `active`, `idle`, or
+    /// `low_power_N`.
+    pub activity: Cow<'static, str>,
+    /// On whose behalf; [`Cause::None`] where the question has no meaning.
+    pub cause: Cause,
+    /// Energy in joules.
+    pub joules: f64,
+    /// Time, summed over the parts (two dies for one second: 2), in seconds.
+    pub seconds: f64,
+    /// Operations begun; 0 where the activity has none.
+    pub operations: u64,
+}
+
+/// Energy and work of one flash package (S3-6).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct PackageEnergy {
+    /// All energy of the package in joules.
+    pub joules: f64,
+    /// The part of it that was drawn as idle current or asleep.
+    pub idle_joules: f64,
+    /// Busy time by activity (read, program, erase, transfer), summed over the dies, in seconds.
+    pub seconds: [f64; FLASH_ACTIVITIES],
+    /// Operations by activity (read, program, erase, transfer).
+    pub operations: [u64; FLASH_ACTIVITIES],
+}
+
+/// Mean power over one stretch of time.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct PowerPoint {
+    /// The stretch: the bucket length, or less for the last point.
+    pub length: Time,
+    /// Flash packages, in watts.
+    pub flash_watts: f64,
+    /// CPU, in watts.
+    pub cpu_watts: f64,
+    /// DRAM, in watts.
+    pub dram_watts: f64,
+    /// Channels and host link, in watts.
+    pub bus_watts: f64,
+}
+
+impl PowerPoint {
+    /// The whole device, in watts.
+    pub fn total_watts(&self) -> f64 {
+        self.flash_watts + self.cpu_watts + self.dram_watts + self.bus_watts
+    }
+}
+
+/// Power over time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PowerSeries {
+    /// Where the first point begins.
+    pub start: Time,
+    /// Length of every point but the last: 1 ms times a power of two.
+    pub bucket_length: Time,
+    /// Up to 512 points.
+    pub points: Vec<PowerPoint>,
+}
+
+impl PowerSeries {
+    /// The area under the curve, in joules.
+    pub fn joules(&self) -> f64 {
+        self.points.iter().map(|point| point.total_watts() * point.length.as_s_f64()).sum()
+    }
+}
+
+/// How long each part was busy, in seconds.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BusySeconds {
+    /// Per die, all activities.
+    pub dies: Vec<f64>,
+    /// Per channel, commands included.
+    pub channels: Vec<f64>,
+    /// Per firmware core.
+    pub cores: Vec<f64>,
+    /// Per host link; one that works both ways at once reports as two.
+    pub host_links: [f64; 2],
+    /// The DRAM.
+    pub dram: f64,
+    /// Time with at least one request inside the device.
+    pub in_service: f64,
+}
+
+/// Flash operations begun, by activity and cause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlashOperations(pub(crate) [[u64; CAUSES]; FLASH_ACTIVITIES]);
+
+/// Values of [`Cause`].
+pub(crate) const CAUSES: usize = 4;
+
+impl FlashOperations {
+    /// How many operations `activity` did for `cause`; 0 for activities that are not flash's.
+    pub fn get(&self, activity: Activity, cause: Cause) -> u64 {
+        self.0.get(activity.index()).map_or(0, |row| row[cause as usize])
+    }
+
+    /// How many operations `activity` did in all.
+    pub fn total(&self, activity: Activity) -> u64 {
+        self.0.get(activity.index()).map_or(0, |row| row.iter().sum())
+    }
+}
+
+/// Where a run's energy went.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Breakdown {
+    /// Length of the measurement in seconds.
+    pub seconds: f64,
+    /// All energy in joules.
+    pub total_joules: f64,
+    /// Flash packages.
+    pub flash_joules: f64,
+    /// CPU.
+    pub cpu_joules: f64,
+    /// DRAM.
+    pub dram_joules: f64,
+    /// Channels and host link.
+    pub bus_joules: f64,
+    /// Total less what the device would have drawn idle and awake all the time (S3-42); below zero
+    /// where slow mode or low-power states saved more than the work cost.
+    pub above_idle_joules: f64,
+    /// What the device draws idle and awake, in watts.
+    pub idle_watts: f64,
+    /// Saved by the CPU's slow mode, against idling at its idle power (S3-15).
+    pub slow_saved_joules: f64,
+    /// Saved by low-power states, against idling awake (S3-15).
+    pub low_power_saved_joules: f64,
+    /// Everything by part, activity and cause; rows without time and operations are left out.
+    pub rows: Vec<Row>,
+    /// Per package (S3-6).
+    pub packages: Vec<PackageEnergy>,
+    /// Power over time.
+    pub power_series: PowerSeries,
+    /// Per part.
+    pub busy: BusySeconds,
+    /// Flash operations begun.
+    pub flash_operations: FlashOperations,
+    /// Events of parts or states that the device did not declare; their energy is missing.
+    pub stray_events: u64,
+}
+
+/// Two accounts of the same energy that differ.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("energy does not add up: {left_name} is {left}, {right_name} is {right}")]
+pub struct Imbalance {
+    /// The first account.
+    pub left_name: &'static str,
+    /// Its figure; joules, unless its name says otherwise.
+    pub left: f64,
+    /// The second account.
+    pub right_name: &'static str,
+    /// Its figure.
+    pub right: f64,
+}
+
+/// Relative difference that rounding may cause.
+const TOLERANCE: f64 = 1e-9;
+
+impl Breakdown {
+    /// Energy of `component` in joules.
+    pub fn joules(&self, component: Component) -> f64 {
+        match component {
+            Component::Flash => self.flash_joules,
+            Component::Cpu => self.cpu_joules,
+            Component::Dram => self.dram_joules,
+            Component::Bus => self.bus_joules,
+        }
+    }
+
+    /// Holds the accounts against each other (S3-44): parts and whole, rows and parts, packages
+    /// and flash, and the area under power over time, each within 1e-9 of the total and the idle
+    /// floor.
+    ///
+    /// # Errors
+    /// The first pair that differs. A defect of the device or the meter, never of the workload.
+    pub fn check(&self) -> Result<(), Imbalance> {
+        let parts: f64 = Component::ALL.iter().map(|part| self.joules(*part)).sum();
+        self.same(("the total", self.total_joules), ("the sum of the components", parts))?;
+        let rows: f64 = self.rows.iter().map(|row| row.joules).sum();
+        self.same(("the total", self.total_joules), ("the sum of the rows", rows))?;
+        let packages: f64 = self.packages.iter().map(|package| package.joules).sum();
+        self.same(("flash", self.flash_joules), ("the sum of the packages", packages))?;
+        let area = self.power_series.joules();
+        self.same(("the total", self.total_joules), ("power integrated over time", area))?;
+        let watts: [fn(&PowerPoint) -> f64; 4] =
+            [|p| p.flash_watts, |p| p.cpu_watts, |p| p.dram_watts, |p| p.bus_watts];
+        for (component, watts) in Component::ALL.into_iter().zip(watts) {
+            let points = self.power_series.points.iter();
+            let area = points.map(|point| watts(point) * point.length.as_s_f64()).sum();
+            let left = (component.name(), self.joules(component));
+            self.same(left, ("its power integrated over time", area))?;
+        }
+        let strays = self.stray_events as f64;
+        if self.stray_events > 0 {
+            return Err(Imbalance {
+                left_name: "the number of events of undeclared parts",
+                left: strays,
+                right_name: "the number allowed",
+                right: 0.0,
+            });
+        }
+        Ok(())
+    }
+
+    fn same(
+        &self,
+        (left_name, left): (&'static str, f64),
+        (right_name, right): (&'static str, f64),
+    ) -> Result<(), Imbalance> {
+        // Not `>`: NaN must fail.
+        // The idle floor counts too: savings may leave next to nothing of it.
+        let scale = self.total_joules.abs() + self.idle_watts * self.seconds;
+        let near = (left - right).abs() <= TOLERANCE * scale;
+        if near { Ok(()) } else { Err(Imbalance { left_name, left, right_name, right }) }
+    }
+}

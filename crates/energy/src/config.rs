@@ -1,0 +1,160 @@
+//! What the `[energy]` table of a device file says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Amperes, Span, Volts, Watts};
+
+/// A value that cannot be, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The key, as a path through the device file.
+    pub key: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+/// The `[energy]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The flash dies.
+    pub flash: FlashPower,
+    /// The firmware's processor.
+    pub cpu: CpuPower,
+    /// The controller's DRAM.
+    pub dram: DramPower,
+    /// Buses: flash channels and the link to the host.
+    pub bus: BusPower,
+}
+
+/// The `[energy.flash]` table: what one die draws (S3-2, S3-16).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlashPower {
+    /// Supply voltage of the dies (S3-16: 3.3 V).
+    pub voltage: Volts,
+    /// Current of a die while its array reads (S3-16: 15 mA).
+    pub read_current: Amperes,
+    /// Current of a die while its array programs (S3-16: 15 mA).
+    pub program_current: Amperes,
+    /// Current of a die while it erases (S3-16: 15 mA).
+    pub erase_current: Amperes,
+    /// Current of a die while its data crosses the channel (S3-16 prints 0.05 mA; S3-29: 5 mA).
+    pub transfer_current: Amperes,
+    /// Current of a die that does nothing (S3-16: 1 mA, of a package with one die).
+    pub idle_current: Amperes,
+    /// True: a die draws its idle current also while it is busy with cleaning, on top of that of
+    /// the activity. Physically wrong; it is how the tables of S3 were computed (S3-33).
+    #[serde(default)]
+    pub idle_during_cleaning: bool,
+}
+
+/// When the CPU counts as working.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuRule {
+    /// Each core while it executes a command; powers are those of one core.
+    #[default]
+    Cores,
+    /// The whole CPU while any request is inside the device (S3-3, S3-31); powers are those of
+    /// all cores together.
+    InService,
+}
+
+/// The `[energy.cpu]` table (S3-3, S3-16).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuPower {
+    /// When the CPU counts as working: `cores` or `in-service`.
+    #[serde(default)]
+    pub rule: CpuRule,
+    /// Power while working (S3-16: 259 mW).
+    pub normal_power: Watts,
+    /// Power while idle (S3-16: 124 mW).
+    pub idle_power: Watts,
+    /// Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_power: Option<Watts>,
+    /// Saves energy (S3-15): after so much idleness the CPU goes into slow mode until it is needed.
+    /// None: never, as in S3. The return costs no time here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_when_idle_after: Option<Span>,
+}
+
+/// The `[energy.dram]` table (S3-4, S3-16).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DramPower {
+    /// Power while data goes in or out; reads and writes draw the same (S3-4). S3-16 prints
+    /// 80 mW, with the labels swapped (S3-30): 878 mW.
+    pub active_power: Watts,
+    /// Power while it only retains (S3-16 prints 878 mW; what its tables were computed with is
+    /// 80 mW, S3-30).
+    pub idle_power: Watts,
+}
+
+/// The `[energy.bus]` table: buses draw nothing while idle (S3-5).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BusPower {
+    /// Supply voltage of the buses (S3-16: 3.3 V).
+    pub voltage: Volts,
+    /// Current of a channel's controller side while it transfers commands or data. S3 has none: it
+    /// charges flash transfers to the package (S3-33).
+    #[serde(default)]
+    pub channel_current: Amperes,
+    /// Current of the host link while it transfers (S3-16 prints 0.05 mA; S3-29: 5 mA).
+    pub host_link_current: Amperes,
+}
+
+impl Config {
+    /// Checks the values against each other.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if self.cpu.slow_when_idle_after.is_some() && self.cpu.slow_power.is_none() {
+            return Err(error(
+                "energy.cpu.slow_power",
+                "missing, although energy.cpu.slow_when_idle_after asks for slow mode",
+                "write the power in slow mode, such as \"33mW\", or remove slow_when_idle_after",
+            ));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn error(key: &str, problem: impl Into<String>, help: &str) -> ConfigError {
+    ConfigError { key: key.to_owned(), problem: problem.into(), help: help.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::tests::s3_text;
+
+    #[test]
+    fn reads_what_it_writes() {
+        let config: Config = toml::from_str(s3_text()).unwrap();
+        let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+        assert_eq!(config, again);
+    }
+
+    #[test]
+    fn refuses_unknown_keys_and_bare_numbers() {
+        let unknown = s3_text().replace("idle_current", "idel_current");
+        let error = toml::from_str::<Config>(&unknown).unwrap_err().to_string();
+        assert!(error.contains("idel_current"), "{error}");
+        let bare = s3_text().replace("\"1mA\"", "1");
+        assert!(toml::from_str::<Config>(&bare).is_err());
+    }
+
+    #[test]
+    fn slow_mode_needs_its_power() {
+        let mut config: Config = toml::from_str(s3_text()).unwrap();
+        config.cpu.slow_when_idle_after = Some("100us".parse().unwrap());
+        assert!(config.check().is_ok());
+        config.cpu.slow_power = None;
+        assert_eq!(config.check().unwrap_err().key, "energy.cpu.slow_power");
+    }
+}

@@ -1,0 +1,366 @@
+//! Reads device events and keeps busy times.
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Watts;
+use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
+
+use crate::breakdown::{CAUSES, FlashOperations};
+use crate::config::{ConfigError, CpuRule, error};
+use crate::cpu::Idleness;
+use crate::powers::{FLASH_ACTIVITIES, Powers};
+use crate::series::Series;
+use crate::{Breakdown, Config};
+
+mod report;
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// What the meter must know of the device.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Facts {
+    /// Flash channels.
+    pub channels: u32,
+    /// Flash dies; die n is in package n / `dies_per_package`.
+    pub dies: u32,
+    /// Dies in a package; at least 1.
+    pub dies_per_package: u32,
+    /// Firmware cores; 0 where the firmware takes no time.
+    pub cores: u32,
+    /// What the whole device draws in each low-power state; up to 32.
+    pub power_states: Vec<Watts>,
+}
+
+/// Classes of the series: what draws a power of its own.
+mod class {
+    use super::FLASH_ACTIVITIES;
+    /// First of the flash activities.
+    pub(super) const DIE: usize = 0;
+    /// Busy time of dies during which the idle current flows as well.
+    pub(super) const DIE_IDLE_TOO: usize = FLASH_ACTIVITIES;
+    pub(super) const CHANNEL: usize = DIE_IDLE_TOO + 1;
+    pub(super) const HOST_LINK: usize = CHANNEL + 1;
+    pub(super) const DRAM: usize = HOST_LINK + 1;
+    pub(super) const CPU: usize = DRAM + 1;
+    pub(super) const CPU_SLOW: usize = CPU + 1;
+    /// First of the low-power states.
+    pub(super) const ASLEEP: usize = CPU_SLOW + 1;
+}
+
+/// Time and operations of one activity for one cause.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    ps: u64,
+    operations: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct DieAccount {
+    cells: [[Cell; CAUSES]; FLASH_ACTIVITIES],
+    /// Busy time during which the idle current flows as well.
+    idle_too_ps: u64,
+    /// The latest interval: another one that overlaps it must not displace idleness twice.
+    last: (Time, Time),
+}
+
+/// Turns device events into joules.
+///
+/// Made once for a device; [`reset`](Meter::reset) starts a measurement and
+/// [`finish`](Meter::finish) ends it. Events may lie in the future when they are reported, so the
+/// meter holds back those that end after the last [`advance`](Meter::advance), in order to cut
+/// them off at the end of the measurement. What begins before the end counts as an operation.
+///
+/// Each part must report in the order in which its intervals begin, and low-power states before
+/// the work that ends them; the device closes its open intervals (requests in service, sleep)
+/// before the end. Parts other than dies must not report overlapping intervals.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    powers: Powers,
+    rule: CpuRule,
+    idle_during_cleaning: bool,
+    dies_per_package: usize,
+    /// Idle time after which the CPU is slow; [`Time::MAX`] = never.
+    patience: Time,
+    start: Time,
+    dies: Vec<DieAccount>,
+    channels: Vec<Cell>,
+    cores: Vec<Cell>,
+    host_links: [Cell; 2],
+    dram: Cell,
+    in_service: Cell,
+    slow: Cell,
+    asleep: Vec<Cell>,
+    /// One per core, or one for the CPU, as the rule says.
+    idleness: Vec<Idleness>,
+    series: Series,
+    strays: u64,
+    held: Vec<Busy>,
+    held_most: usize,
+    settled: Time,
+    latest: Time,
+}
+
+/// How far in the future events may lie where nobody calls [`Meter::advance`].
+const LOOK_AHEAD: Time = Time::from_ms(250);
+
+/// Events that are held back before the meter looks which of them have settled.
+const HELD_LEAST: usize = 4096;
+
+impl Meter {
+    /// A meter whose measurement starts at time zero.
+    ///
+    /// # Errors
+    /// [`ConfigError`] where the numbers do not fit together.
+    pub fn new(config: &Config, facts: &Facts) -> Result<Meter, ConfigError> {
+        config.check()?;
+        if facts.dies_per_package == 0 {
+            return Err(error("flash.dies_per_chip", "0 dies in a package", "write at least 1"));
+        }
+        if facts.power_states.len() > 32 {
+            let problem = format!("{} states", facts.power_states.len());
+            return Err(error("power.states", problem, "NVMe knows up to 32"));
+        }
+        let patience = config.cpu.slow_when_idle_after.map_or(Time::MAX, |span| span.0);
+        let cpus = match config.cpu.rule {
+            CpuRule::Cores => facts.cores as usize,
+            CpuRule::InService => 1,
+        };
+        let states = facts.power_states.len();
+        Ok(Meter {
+            powers: Powers::new(config, facts),
+            rule: config.cpu.rule,
+            idle_during_cleaning: config.flash.idle_during_cleaning,
+            dies_per_package: facts.dies_per_package as usize,
+            patience,
+            start: Time::ZERO,
+            dies: vec![DieAccount::default(); facts.dies as usize],
+            channels: vec![Cell::default(); facts.channels as usize],
+            cores: vec![Cell::default(); facts.cores as usize],
+            host_links: [Cell::default(); 2],
+            dram: Cell::default(),
+            in_service: Cell::default(),
+            slow: Cell::default(),
+            asleep: vec![Cell::default(); states],
+            idleness: vec![Idleness::new(patience); cpus],
+            series: Series::new(class::ASLEEP + states),
+            strays: 0,
+            held: Vec::with_capacity(HELD_LEAST),
+            held_most: HELD_LEAST,
+            settled: Time::ZERO,
+            latest: Time::ZERO,
+        })
+    }
+
+    /// Measuring starts here: what lies before `at` (ramp-up) is forgotten, what reaches across it
+    /// is cut. Also starts the next measurement after [`finish`](Meter::finish).
+    pub fn reset(&mut self, at: Time) {
+        self.advance(at);
+        self.start = at;
+        for die in &mut self.dies {
+            *die = DieAccount { last: die.last, ..DieAccount::default() };
+        }
+        self.channels.fill(Cell::default());
+        self.cores.fill(Cell::default());
+        self.asleep.fill(Cell::default());
+        self.host_links = [Cell::default(); 2];
+        self.dram = Cell::default();
+        self.in_service = Cell::default();
+        self.slow = Cell::default();
+        self.strays = 0;
+        self.series.reset(at.as_ps());
+        for core in &mut self.idleness {
+            core.end(at);
+        }
+    }
+
+    /// States that the measurement will not end before `now`. Optional, but it saves memory: call
+    /// it with the current time before each batch of events.
+    pub fn advance(&mut self, now: Time) {
+        self.settled = self.settled.max(now);
+        if self.held.len() >= self.held_most {
+            self.settle();
+        }
+    }
+
+    /// Ends the measurement at `end` and says where the energy went; not before the latest
+    /// [`advance`](Meter::advance). A run of no length gives 0 J.
+    pub fn finish(&mut self, end: Time) -> Breakdown {
+        let held = std::mem::take(&mut self.held);
+        for event in &held {
+            // Those that come later belong to the next measurement.
+            if event.from < end {
+                self.apply(event, end);
+            }
+        }
+        self.held = held;
+        self.held.retain(|event| event.to > end || event.from >= end);
+        for core in 0..self.idleness.len() {
+            if let Some(stretch) = self.idleness[core].end(end) {
+                self.run_slowly(stretch);
+            }
+        }
+        self.series.cover(end.max(self.start).as_ps());
+        self.report(end)
+    }
+
+    fn hold(&mut self, event: &Busy) {
+        self.latest = self.latest.max(event.to);
+        self.held.push(*event);
+        if self.held.len() >= self.held_most {
+            self.settled = self.settled.max(self.latest.saturating_sub(LOOK_AHEAD));
+            self.settle();
+        }
+    }
+
+    /// Takes the held events that end before what is settled.
+    #[cold]
+    fn settle(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        let settled = self.settled;
+        held.retain(|event| {
+            if event.to <= settled {
+                self.apply(event, Time::MAX);
+            }
+            event.to > settled
+        });
+        self.held_most = (held.len() * 2).max(HELD_LEAST);
+        self.held = held;
+    }
+
+    /// Enters what of `event` lies between the start and `end`.
+    #[inline]
+    fn apply(&mut self, event: &Busy, end: Time) {
+        let from = event.from.max(self.start);
+        let to = event.to.min(end).max(from);
+        let counts = event.from >= self.start;
+        let length = (to - from).as_ps();
+        let operations = if counts { u64::from(event.operations) } else { 0 };
+        let cell = Cell { ps: length, operations };
+        let index = usize::from(event.part.index);
+        let known = match event.part.kind {
+            PartKind::Die => self.die(event, index, (from, to), cell),
+            PartKind::Channel => {
+                self.series.add(class::CHANNEL, from.as_ps(), to.as_ps());
+                add(self.channels.get_mut(index), cell)
+            }
+            PartKind::HostLink => {
+                self.series.add(class::HOST_LINK, from.as_ps(), to.as_ps());
+                add(self.host_links.get_mut(index), cell)
+            }
+            PartKind::Dram => {
+                self.series.add(class::DRAM, from.as_ps(), to.as_ps());
+                add(Some(&mut self.dram), cell)
+            }
+            PartKind::Core => {
+                let known = add(self.cores.get_mut(index), cell);
+                if known && self.rule == CpuRule::Cores {
+                    self.work(index, event, (from, to));
+                }
+                known
+            }
+            PartKind::Controller => self.controller(event, (from, to), cell),
+        };
+        if !known {
+            self.strays += 1;
+        }
+    }
+
+    #[inline]
+    fn die(&mut self, event: &Busy, index: usize, (from, to): (Time, Time), cell: Cell) -> bool {
+        let activity = event.activity.index();
+        let Some(die) = self.dies.get_mut(index) else { return false };
+        let Some(row) = die.cells.get_mut(activity) else { return false };
+        add(Some(&mut row[event.cause as usize]), cell);
+        self.series.add(class::DIE + activity, from.as_ps(), to.as_ps());
+        if self.idle_during_cleaning && event.cause == ssdyno_engine::events::Cause::Cleaning {
+            die.idle_too_ps += cell.ps;
+            self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
+            return true;
+        }
+        if from < die.last.1 {
+            let both = (from.max(die.last.0), to.min(die.last.1));
+            if both.0 < both.1 {
+                die.idle_too_ps += (both.1 - both.0).as_ps();
+                self.series.add(class::DIE_IDLE_TOO, both.0.as_ps(), both.1.as_ps());
+            }
+        }
+        if to > die.last.1 {
+            die.last = (from, to);
+        }
+        true
+    }
+
+    fn controller(&mut self, event: &Busy, (from, to): (Time, Time), cell: Cell) -> bool {
+        match event.activity {
+            Activity::InService => {
+                add(Some(&mut self.in_service), cell);
+                if self.rule == CpuRule::InService {
+                    self.work(0, event, (from, to));
+                }
+                true
+            }
+            Activity::LowPower(state) => {
+                if !add(self.asleep.get_mut(usize::from(state)), cell) {
+                    return false;
+                }
+                let class = class::ASLEEP + usize::from(state);
+                self.series.add(class, from.as_ps(), to.as_ps());
+                for core in 0..self.idleness.len() {
+                    if let Some(stretch) = self.idleness[core].sleep(event.from, event.to) {
+                        self.run_slowly(stretch);
+                    }
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The CPU or core `index` works at normal power from `from` to `to`.
+    #[inline]
+    fn work(&mut self, index: usize, event: &Busy, (from, to): (Time, Time)) {
+        self.series.add(class::CPU, from.as_ps(), to.as_ps());
+        if self.patience != Time::MAX
+            && let Some(stretch) = self.idleness[index].work(event.from, event.to, self.patience)
+        {
+            self.run_slowly(stretch);
+        }
+    }
+
+    fn run_slowly(&mut self, (from, to): (Time, Time)) {
+        let from = from.max(self.start);
+        if from < to {
+            self.slow.ps += (to - from).as_ps();
+            self.series.add(class::CPU_SLOW, from.as_ps(), to.as_ps());
+        }
+    }
+
+    fn flash_operations(&self) -> FlashOperations {
+        let mut sum = FlashOperations::default();
+        for die in &self.dies {
+            for (to, from) in sum.0.iter_mut().flatten().zip(die.cells.iter().flatten()) {
+                *to += from.operations;
+            }
+        }
+        sum
+    }
+}
+
+#[inline]
+fn add(to: Option<&mut Cell>, cell: Cell) -> bool {
+    let Some(to) = to else { return false };
+    to.ps += cell.ps;
+    to.operations += cell.operations;
+    true
+}
+
+impl EventReader for Meter {
+    fn read(&mut self, events: &[Busy]) {
+        for event in events {
+            if event.to <= self.settled {
+                self.apply(event, Time::MAX);
+            } else {
+                self.hold(event);
+            }
+        }
+    }
+}

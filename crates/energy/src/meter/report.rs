@@ -1,0 +1,252 @@
+//! Joules out of busy times.
+
+use std::borrow::Cow;
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::{Activity, Cause, PartKind};
+
+use super::{Cell, DieAccount, Meter, class};
+use crate::breakdown::{
+    Breakdown, BusySeconds, Component, PackageEnergy, PowerPoint, PowerSeries, Row,
+};
+use crate::powers::{FLASH_ACTIVITIES, Floor};
+
+const ACTIVITIES: [Activity; FLASH_ACTIVITIES] =
+    [Activity::Read, Activity::Program, Activity::Erase, Activity::Transfer];
+const CAUSES: [Cause; 4] = [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None];
+
+fn seconds(ps: u64) -> f64 {
+    ps as f64 * 1e-12
+}
+
+impl DieAccount {
+    fn busy_ps(&self) -> u64 {
+        self.cells.iter().flatten().map(|cell| cell.ps).sum()
+    }
+
+    /// Time in which the die draws no idle current because it is busy.
+    fn displaced_s(&self) -> f64 {
+        seconds(self.busy_ps() - self.idle_too_ps)
+    }
+}
+
+/// Collects rows and keeps the sums of the components.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    joules: [f64; Component::ALL.len()],
+}
+
+impl Rows {
+    /// Enters `cell`s time at `watts`.
+    fn push(
+        &mut self,
+        (component, part): (Component, PartKind),
+        activity: impl Into<Cow<'static, str>>,
+        cause: Cause,
+        (seconds, operations): (f64, u64),
+        watts: f64,
+    ) {
+        if seconds == 0.0 && operations == 0 {
+            return;
+        }
+        let joules = seconds * watts;
+        self.joules[component as usize] += joules;
+        let activity = activity.into();
+        self.rows.push(Row { component, part, activity, cause, joules, seconds, operations });
+    }
+}
+
+const FLASH: (Component, PartKind) = (Component::Flash, PartKind::Die);
+const CPU: (Component, PartKind) = (Component::Cpu, PartKind::Core);
+const DRAM: (Component, PartKind) = (Component::Dram, PartKind::Dram);
+const CHANNEL: (Component, PartKind) = (Component::Bus, PartKind::Channel);
+const LINK: (Component, PartKind) = (Component::Bus, PartKind::HostLink);
+
+impl Meter {
+    pub(super) fn report(&self, end: Time) -> Breakdown {
+        let run = end.saturating_sub(self.start).as_s_f64();
+        let mut rows = Rows::default();
+        self.flash_rows(run, &mut rows);
+        self.cpu_rows(run, &mut rows);
+        self.other_rows(run, &mut rows);
+        let [flash_joules, cpu_joules, dram_joules, bus_joules] = rows.joules;
+        let total_joules = flash_joules + cpu_joules + dram_joules + bus_joules;
+        let idle_watts = self.powers.floor().sum();
+        let asleep = self.asleep.iter().zip(&self.powers.states);
+        Breakdown {
+            seconds: run,
+            total_joules,
+            flash_joules,
+            cpu_joules,
+            dram_joules,
+            bus_joules,
+            above_idle_joules: total_joules - idle_watts * run,
+            idle_watts,
+            slow_saved_joules: (self.powers.cpu_idle - self.powers.cpu_slow)
+                * seconds(self.slow.ps),
+            low_power_saved_joules: asleep
+                .map(|(cell, watts)| (idle_watts - watts) * seconds(cell.ps))
+                .sum(),
+            rows: rows.rows,
+            packages: self.packages(run),
+            power_series: self.power_series(end),
+            busy: self.busy_seconds(),
+            flash_operations: self.flash_operations(),
+            stray_events: self.strays,
+        }
+    }
+
+    fn asleep_s(&self) -> f64 {
+        seconds(self.asleep.iter().map(|cell| cell.ps).sum())
+    }
+
+    /// Enters the time asleep of `parts` parts, at the share of their component.
+    fn asleep_rows(
+        &self,
+        part: (Component, PartKind),
+        parts: f64,
+        share: impl Fn(Floor) -> f64,
+        rows: &mut Rows,
+    ) {
+        if parts == 0.0 {
+            return;
+        }
+        for (state, cell) in self.asleep.iter().enumerate() {
+            let watts = share(self.powers.asleep(state)) / parts;
+            let name = format!("low_power_{state}");
+            let time = (seconds(cell.ps) * parts, cell.operations);
+            rows.push(part, name, Cause::None, time, watts);
+        }
+    }
+
+    fn flash_rows(&self, run: f64, rows: &mut Rows) {
+        for (number, activity) in ACTIVITIES.iter().enumerate() {
+            for cause in CAUSES {
+                let cells = self.dies.iter().map(|die| die.cells[number][cause as usize]);
+                let sum = cells.fold((0.0, 0), |sum, cell| {
+                    (sum.0 + seconds(cell.ps), sum.1 + cell.operations)
+                });
+                rows.push(FLASH, activity.name(), cause, sum, self.powers.die[number]);
+            }
+        }
+        let displaced: f64 = self.dies.iter().map(DieAccount::displaced_s).sum();
+        let idle = self.powers.dies * (run - self.asleep_s()) - displaced;
+        rows.push(FLASH, "idle", Cause::None, (idle, 0), self.powers.die_idle);
+        self.asleep_rows(FLASH, self.powers.dies, |share| share.flash, rows);
+    }
+
+    fn cpu_rows(&self, run: f64, rows: &mut Rows) {
+        let work = match self.rule {
+            crate::CpuRule::InService => self.in_service,
+            crate::CpuRule::Cores => self.cores.iter().fold(Cell::default(), |sum, core| Cell {
+                ps: sum.ps + core.ps,
+                operations: sum.operations + core.operations,
+            }),
+        };
+        let (normal, slow) = (seconds(work.ps), seconds(self.slow.ps));
+        let powers = &self.powers;
+        rows.push(CPU, "normal", Cause::None, (normal, work.operations), powers.cpu);
+        rows.push(CPU, "slow", Cause::None, (slow, 0), powers.cpu_slow);
+        let idle = powers.cpus * (run - self.asleep_s()) - normal - slow;
+        rows.push(CPU, "idle", Cause::None, (idle, 0), powers.cpu_idle);
+        // The controller takes what a state draws even where the firmware has no core.
+        self.asleep_rows(CPU, powers.cpus.max(1.0), |share| share.cpu, rows);
+    }
+
+    fn other_rows(&self, run: f64, rows: &mut Rows) {
+        let active = seconds(self.dram.ps);
+        let operations = self.dram.operations;
+        rows.push(DRAM, "active", Cause::None, (active, operations), self.powers.dram);
+        let idle = run - self.asleep_s() - active;
+        rows.push(DRAM, "idle", Cause::None, (idle, 0), self.powers.dram_idle);
+        self.asleep_rows(DRAM, 1.0, |share| share.dram, rows);
+        for (part, cells, watts) in [
+            (CHANNEL, &self.channels[..], self.powers.channel),
+            (LINK, &self.host_links[..], self.powers.host_link),
+        ] {
+            let time = cells.iter().map(|cell| seconds(cell.ps)).sum();
+            let operations = cells.iter().map(|cell| cell.operations).sum();
+            rows.push(part, "transfer", Cause::None, (time, operations), watts);
+        }
+    }
+
+    fn packages(&self, run: f64) -> Vec<PackageEnergy> {
+        let asleep = self.asleep.iter().enumerate();
+        let asleep_joules: f64 =
+            asleep.map(|(state, cell)| self.powers.asleep(state).flash * seconds(cell.ps)).sum();
+        let awake = run - self.asleep_s();
+        let package = |dies: &[DieAccount]| {
+            let mut package = PackageEnergy::default();
+            for die in dies {
+                let idle = (awake - die.displaced_s()) * self.powers.die_idle;
+                package.idle_joules += idle + asleep_joules / self.powers.dies;
+                for (number, cells) in die.cells.iter().enumerate() {
+                    let busy = seconds(cells.iter().map(|cell| cell.ps).sum());
+                    package.seconds[number] += busy;
+                    package.joules += busy * self.powers.die[number];
+                    package.operations[number] +=
+                        cells.iter().map(|cell| cell.operations).sum::<u64>();
+                }
+            }
+            package.joules += package.idle_joules;
+            package
+        };
+        self.dies.chunks(self.dies_per_package).map(package).collect()
+    }
+
+    fn busy_seconds(&self) -> BusySeconds {
+        let all = |cells: &[Cell]| cells.iter().map(|cell| seconds(cell.ps)).collect();
+        BusySeconds {
+            dies: self.dies.iter().map(|die| seconds(die.busy_ps())).collect(),
+            channels: all(&self.channels),
+            cores: all(&self.cores),
+            host_links: self.host_links.map(|cell| seconds(cell.ps)),
+            dram: seconds(self.dram.ps),
+            in_service: seconds(self.in_service.ps),
+        }
+    }
+
+    fn power_series(&self, end: Time) -> PowerSeries {
+        let bucket = Time::from_ps(self.series.length());
+        let mut left = end.saturating_sub(self.start);
+        let mut points = Vec::new();
+        for row in self.series.rows() {
+            if left == Time::ZERO {
+                break;
+            }
+            let length = left.min(bucket);
+            points.push(self.power(row, length));
+            left -= length;
+        }
+        PowerSeries { start: self.start, bucket_length: bucket, points }
+    }
+
+    /// Mean power over one bucket: the idle floor, and what each busy second adds to it.
+    fn power(&self, row: &[u64], length: Time) -> PowerPoint {
+        let powers = &self.powers;
+        let floor = powers.floor();
+        let whole = length.as_s_f64();
+        let share = |class: usize| seconds(row[class]) / whole;
+        let mut point = PowerPoint {
+            length,
+            flash_watts: floor.flash + share(class::DIE_IDLE_TOO) * powers.die_idle,
+            cpu_watts: floor.cpu
+                + share(class::CPU) * (powers.cpu - powers.cpu_idle)
+                + share(class::CPU_SLOW) * (powers.cpu_slow - powers.cpu_idle),
+            dram_watts: floor.dram + share(class::DRAM) * (powers.dram - powers.dram_idle),
+            bus_watts: share(class::CHANNEL) * powers.channel
+                + share(class::HOST_LINK) * powers.host_link,
+        };
+        for (activity, watts) in powers.die.iter().enumerate() {
+            point.flash_watts += share(class::DIE + activity) * (watts - powers.die_idle);
+        }
+        for state in 0..powers.states.len() {
+            let (asleep, share) = (powers.asleep(state), share(class::ASLEEP + state));
+            point.flash_watts += share * (asleep.flash - floor.flash);
+            point.cpu_watts += share * (asleep.cpu - floor.cpu);
+            point.dram_watts += share * (asleep.dram - floor.dram);
+        }
+        point
+    }
+}

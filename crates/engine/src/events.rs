@@ -1,0 +1,193 @@
+//! What devices report: which part was busy with what, from when to when.
+//!
+//! Devices append to an [`EventLog`]; energy, statistics and timelines are [`EventReader`]s of it.
+//! So devices hold no joules and no counters for reports, and a new reader touches no device.
+
+use ssdyno_block::Time;
+
+/// A part of a device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum PartKind {
+    /// A flash die.
+    Die,
+    /// A flash channel (bus between controller and packages).
+    Channel,
+    /// The controller as a whole.
+    Controller,
+    /// A firmware core.
+    Core,
+    /// The controller's DRAM.
+    Dram,
+    /// The link to the host.
+    HostLink,
+}
+
+impl PartKind {
+    /// Every kind, in the order of its discriminant.
+    pub const ALL: [PartKind; 6] = [
+        PartKind::Die,
+        PartKind::Channel,
+        PartKind::Controller,
+        PartKind::Core,
+        PartKind::Dram,
+        PartKind::HostLink,
+    ];
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PartKind::Die => "die",
+            PartKind::Channel => "channel",
+            PartKind::Controller => "controller",
+            PartKind::Core => "core",
+            PartKind::Dram => "dram",
+            PartKind::HostLink => "host_link",
+        }
+    }
+}
+
+/// One part of the device: its kind and its number among its kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Which one, from 0.
+    pub index: u16,
+}
+
+/// What a part is busy with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Activity {
+    /// Flash array read (tR).
+    Read,
+    /// Flash array program (tPROG).
+    Program,
+    /// Flash array erase (tBERS).
+    Erase,
+    /// Data between two parts.
+    Transfer,
+    /// A firmware core executes a command.
+    Execute,
+    /// At least one request is inside the device.
+    InService,
+    /// A low-power state; the detail is its number in the device's table.
+    LowPower(u8),
+}
+
+impl Activity {
+    /// Number of distinct [`index`](Activity::index) values.
+    pub const COUNT: usize = 6 + LOW_POWER_STATES;
+
+    /// A small number for tables.
+    pub const fn index(self) -> usize {
+        match self {
+            Activity::Read => 0,
+            Activity::Program => 1,
+            Activity::Erase => 2,
+            Activity::Transfer => 3,
+            Activity::Execute => 4,
+            Activity::InService => 5,
+            Activity::LowPower(state) => {
+                6 + if (state as usize) < LOW_POWER_STATES {
+                    state as usize
+                } else {
+                    LOW_POWER_STATES - 1
+                }
+            }
+        }
+    }
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Activity::Read => "read",
+            Activity::Program => "program",
+            Activity::Erase => "erase",
+            Activity::Transfer => "transfer",
+            Activity::Execute => "execute",
+            Activity::InService => "in_service",
+            Activity::LowPower(_) => "low_power",
+        }
+    }
+}
+
+/// NVMe allows 32 power states (NVM Express base 2.0, clause 8.15); tables hold that many.
+const LOW_POWER_STATES: usize = 32;
+
+/// Why a flash operation was done.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// A request of the host, at once or out of the write buffer.
+    Host,
+    /// The mapping table, fetched or written back.
+    Mapping,
+    /// Cleaning, merging, wear levelling.
+    Cleaning,
+    /// Not a flash operation.
+    None,
+}
+
+/// `part` was busy with `activity` from `from` to `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Busy {
+    /// Who.
+    pub part: Part,
+    /// With what.
+    pub activity: Activity,
+    /// On whose behalf.
+    pub cause: Cause,
+    /// How many operations this stands for: planes that worked together; 0 for all parts but the
+    /// last of an operation that was suspended.
+    pub operations: u8,
+    /// Start.
+    pub from: Time,
+    /// End; not before `from`. May lie after the time at which the event is reported.
+    pub to: Time,
+}
+
+/// Something that draws conclusions from device events.
+pub trait EventReader {
+    /// Takes the next events, in the order of reporting. Every event arrives exactly once.
+    fn read(&mut self, events: &[Busy]);
+}
+
+/// Events since the runner last took them.
+#[derive(Clone, Debug, Default)]
+pub struct EventLog {
+    events: Vec<Busy>,
+}
+
+impl EventLog {
+    /// Appends one event. Empty ones (`from == to`, no operation) are dropped.
+    #[inline]
+    pub fn push(&mut self, event: Busy) {
+        debug_assert!(event.from <= event.to, "{event:?} ends before it begins");
+        if event.from != event.to || event.operations != 0 {
+            self.events.push(event);
+        }
+    }
+
+    /// How many events wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// True when none waits.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Shows all waiting events to `reader`.
+    pub fn show_to(&self, reader: &mut dyn EventReader) {
+        reader.read(&self.events);
+    }
+
+    /// Forgets the waiting events, once everybody has seen them.
+    pub fn clear(&mut self) {
+        self.events.clear();
+    }
+}

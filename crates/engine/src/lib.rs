@@ -1,0 +1,21 @@
+//! The ground that every model stands on: event queue, resources, seeded randomness, device events.
+//!
+//! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`Server`] (a resource
+//! that serves first come, first served), [`Rng`] (seeded streams), [`events`] (what devices
+//! report to energy, statistics and timelines), [`Table`] (a large array of numbers).
+//!
+//! Errors: an event in the past is a bug of the model that schedules it, and panics.
+//!
+//! Not modelled: pre-emption of a [`Server`]. What can be interrupted (a flash die that suspends
+//! a program for a read) keeps its own state and uses the queue alone.
+
+pub mod events;
+mod queue;
+mod rng;
+mod server;
+mod table;
+
+pub use queue::{Event, EventQueue};
+pub use rng::Rng;
+pub use server::Server;
+pub use table::Table;

@@ -1,0 +1,167 @@
+//! The state of one die.
+
+use ssdyno_block::Time;
+
+use crate::OpKind;
+
+/// No operation: the end of a list.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Most planes that join in one operation.
+pub(crate) const MOST_PLANES: usize = 16;
+
+/// Operations that a die executes together: one a plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    pub(crate) kind: OpKind,
+    pub(crate) len: u8,
+    ops: [u32; MOST_PLANES],
+}
+
+impl Group {
+    pub(crate) fn new(kind: OpKind) -> Group {
+        Group { kind, len: 0, ops: [NIL; MOST_PLANES] }
+    }
+    pub(crate) fn push(&mut self, op: u32) {
+        self.ops[self.len as usize] = op;
+        self.len += 1;
+    }
+    pub(crate) fn ops(&self) -> &[u32] {
+        &self.ops[..self.len as usize]
+    }
+}
+
+/// What a die does now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Nothing.
+    Idle,
+    /// Something that cannot be interrupted: a read, a transfer, the act of suspending.
+    Busy,
+    /// A program or erase, in its array phase from `array_from` on.
+    Array,
+}
+
+/// A program or erase that was interrupted, and how much of it is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspended {
+    pub(crate) group: Group,
+    pub(crate) remaining: Time,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Die {
+    pub(crate) phase: Phase,
+    pub(crate) group: Group,
+    /// Events of an older generation were overtaken by a suspension.
+    pub(crate) generation: u8,
+    /// Pages of the current read that have left.
+    pub(crate) pages_out: u8,
+    pub(crate) array_from: Time,
+    pub(crate) array_to: Time,
+    pub(crate) suspended: Option<Suspended>,
+    /// Reads that may overtake.
+    pub(crate) reads: Fifo,
+    /// Operations in the queues of the planes.
+    pub(crate) waiting: u32,
+    pub(crate) reads_in_row: u32,
+}
+
+impl Die {
+    pub(crate) fn new() -> Die {
+        Die {
+            phase: Phase::Idle,
+            group: Group::new(OpKind::Read),
+            generation: 0,
+            pages_out: 0,
+            array_from: Time::ZERO,
+            array_to: Time::ZERO,
+            suspended: None,
+            reads: Fifo::default(),
+            waiting: 0,
+            reads_in_row: 0,
+        }
+    }
+}
+
+/// A queued operation. Kept in a slab so that queues of any length cost no allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    pub(crate) page: u32,
+    pub(crate) to: u32,
+    pub(crate) owner: u32,
+    pub(crate) next: u32,
+    pub(crate) sequence: u32,
+    pub(crate) plane: u32,
+    pub(crate) kind: OpKind,
+    pub(crate) sector_only: bool,
+    pub(crate) cause: ssdyno_engine::events::Cause,
+}
+
+/// A first-in, first-out list through the slab.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fifo {
+    pub(crate) head: u32,
+    tail: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Fifo {
+        Fifo { head: NIL, tail: NIL }
+    }
+}
+
+/// All queued operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slab {
+    all: Vec<Queued>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    #[inline]
+    pub(crate) fn insert(&mut self, op: Queued) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.all[at as usize] = op;
+                at
+            }
+            None => {
+                self.all.push(op);
+                (self.all.len() - 1) as u32
+            }
+        }
+    }
+    #[inline]
+    pub(crate) fn remove(&mut self, at: u32) -> Queued {
+        self.free.push(at);
+        self.all[at as usize]
+    }
+    #[inline]
+    pub(crate) fn get(&self, at: u32) -> &Queued {
+        &self.all[at as usize]
+    }
+    #[inline]
+    pub(crate) fn push_back(&mut self, list: &mut Fifo, at: u32) {
+        self.all[at as usize].next = NIL;
+        match list.tail {
+            NIL => list.head = at,
+            tail => self.all[tail as usize].next = at,
+        }
+        list.tail = at;
+    }
+    /// Takes out the member behind `before` (`NIL`: the head).
+    #[inline]
+    pub(crate) fn take_after(&mut self, list: &mut Fifo, before: u32) -> u32 {
+        let at = if before == NIL { list.head } else { self.all[before as usize].next };
+        let next = self.all[at as usize].next;
+        match before {
+            NIL => list.head = next,
+            before => self.all[before as usize].next = next,
+        }
+        if next == NIL {
+            list.tail = before;
+        }
+        at
+    }
+}

@@ -1,0 +1,39 @@
+//! How long operations take, resolved to picoseconds.
+
+use ssdyno_block::Time;
+
+use crate::Divisor;
+
+/// Times of one flash part on its bus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Array read by page type.
+    pub(crate) read: [Time; 4],
+    /// Array program by page type.
+    pub(crate) program: [Time; 4],
+    /// Page types in a block.
+    pub(crate) levels: Divisor,
+    /// Block erase.
+    pub erase: Time,
+    /// One page with its spare bytes over the bus.
+    pub transfer: Time,
+    /// One sector with its share of the spare bytes over the bus.
+    pub sector_transfer: Time,
+    /// Command and address cycles of one operation.
+    pub command: Time,
+    /// Suspending, and again resuming.
+    pub suspend: Time,
+}
+
+impl Timing {
+    /// Array read of page `page_in_block`.
+    #[inline]
+    pub fn read(&self, page_in_block: u32) -> Time {
+        self.read[(self.levels.remainder(page_in_block) & 3) as usize]
+    }
+    /// Array program of page `page_in_block`.
+    #[inline]
+    pub fn program(&self, page_in_block: u32) -> Time {
+        self.program[(self.levels.remainder(page_in_block) & 3) as usize]
+    }
+}

@@ -1,0 +1,186 @@
+//! BAST: block mapping with a log block for each logical block that is being overwritten.
+//!
+//! After Kim, Kim, Noh, Min and Cho, "A space-efficient flash translation layer for CompactFlash
+//! systems", IEEE Transactions on Consumer Electronics 48(2), 2002. Overwrites of a logical block
+//! go to its log block in the order in which they come, and a small page map tells what is where.
+//! A log that holds its pages in order becomes the data block: at once if it is full (*switch
+//! merge*), after the rest of the data block is copied to it else (*partial merge*). Any other is
+//! merged with its data block into a fresh block (*full merge*). A log is merged when it is full,
+//! or when another logical block needs one and it is the least recently written.
+//!
+//! `ftl.log_blocks` is the share of log blocks. `ftl.cleaning` and `ftl.free_blocks_low` have no
+//! meaning here.
+
+use ssdyno_flash::FlashOp;
+
+use crate::ReadOnly;
+use crate::log_blocks::{Place, Policy, Shares, Store};
+use crate::page_map::NONE;
+
+#[derive(Clone, Copy, Debug)]
+struct Log {
+    /// The physical block.
+    block: u32,
+    /// The logical block it belongs to.
+    of: u32,
+    /// Every page so far went to its own offset.
+    in_order: bool,
+    /// Count of writes of the plane when this was last written.
+    used: u64,
+}
+
+/// The log blocks of a plane.
+#[derive(Clone, Debug)]
+pub(crate) struct Bast {
+    shares: Shares,
+    logs: Vec<Log>,
+    /// Index in `logs` of each logical block's; [`NONE`] where it has none.
+    log_of: Vec<u32>,
+    writes: u64,
+}
+
+impl Bast {
+    fn log(&self, place: Place) -> Option<usize> {
+        let index = self.log_of[place.block as usize];
+        (index != NONE).then_some(index as usize)
+    }
+
+    fn remove(&mut self, index: usize) -> Log {
+        let log = self.logs.swap_remove(index);
+        self.log_of[log.of as usize] = NONE;
+        if let Some(moved) = self.logs.get(index) {
+            self.log_of[moved.of as usize] = index as u32;
+        }
+        log
+    }
+
+    fn merge(
+        &mut self,
+        store: &mut Store,
+        plane: u32,
+        index: usize,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        let Log { block: log, of, in_order, .. } = self.logs[index];
+        let place = Place { plane, block: of };
+        let data = store.data(place);
+        if in_order {
+            store.gather(place, store.written(log)..store.pages_per_block(), log, out);
+            store.set_data(place, log);
+        } else {
+            let fresh = store.open(plane)?;
+            store.gather(place, 0..store.pages_per_block(), fresh, out);
+            store.set_data(place, fresh);
+            store.erase(log, out);
+        }
+        self.remove(index);
+        if data != NONE {
+            store.erase(data, out);
+        }
+        Ok(())
+    }
+
+    fn oldest(&self) -> Option<usize> {
+        (0..self.logs.len()).min_by_key(|index| self.logs[*index].used)
+    }
+
+    /// Opens a log for `place`, merging others as long as there are too many.
+    fn open(
+        &mut self,
+        store: &mut Store,
+        place: Place,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<usize, ReadOnly> {
+        loop {
+            // Bad blocks are paid for with log blocks; one free block is for full merges.
+            let good = store.good_count(place.plane);
+            let most = good.saturating_sub(self.shares.logical_blocks + Bast::EXTRA);
+            let most = most.min(self.shares.log_blocks) as usize;
+            if most == 0 {
+                return Err(ReadOnly);
+            }
+            if self.logs.len() < most {
+                break;
+            }
+            let oldest = self.oldest().ok_or(ReadOnly)?;
+            self.merge(store, place.plane, oldest, out)?;
+        }
+        let block = store.open(place.plane)?;
+        self.log_of[place.block as usize] = self.logs.len() as u32;
+        self.logs.push(Log { block, of: place.block, in_order: true, used: 0 });
+        Ok(self.logs.len() - 1)
+    }
+}
+
+impl Policy for Bast {
+    const EXTRA: u32 = 1;
+    const LOGS: bool = true;
+
+    fn new(shares: Shares) -> Bast {
+        let log_of = vec![NONE; shares.logical_blocks as usize];
+        Bast { shares, logs: Vec::new(), log_of, writes: 0 }
+    }
+
+    fn write(
+        &mut self,
+        store: &mut Store,
+        place: Place,
+        offset: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        if let Some(index) = self.log(place)
+            && store.written(self.logs[index].block) == store.pages_per_block()
+        {
+            self.merge(store, place.plane, index, out)?;
+        }
+        let index = match self.log(place) {
+            Some(index) => index,
+            None if store.write_in_place(place, offset, out)? => return Ok(()),
+            None => self.open(store, place, out)?,
+        };
+        self.writes += 1;
+        let number = store.written(self.logs[index].block);
+        let log = &mut self.logs[index];
+        log.used = self.writes;
+        log.in_order &= number == offset;
+        let Log { block, in_order, .. } = *log;
+        store.program(place, offset, (block, number), out);
+        if in_order && number + 1 == store.pages_per_block() {
+            self.merge(store, place.plane, index, out)?;
+        }
+        Ok(())
+    }
+
+    fn trimmed(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
+        if let Some(index) = self.log(place)
+            && store.blocks.valid(self.logs[index].block) == 0
+        {
+            let log = self.remove(index);
+            store.erase(log.block, out);
+        }
+        store.drop_dead_data(place, out);
+    }
+
+    fn merge_one(&mut self, store: &mut Store, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let Some(oldest) = self.oldest() else { return false };
+        self.merge(store, plane, oldest, out).is_ok()
+    }
+
+    fn relocate(&mut self, to: &dyn Fn(u32) -> u32) {
+        for log in &mut self.logs {
+            log.block = to(log.block);
+        }
+    }
+
+    fn settling_writes(shares: Shares) -> u64 {
+        // Nearly every write needs a log of its own: all logs are replaced ten times.
+        10 * u64::from(shares.log_blocks)
+    }
+
+    /// The block map (4 B an entry); for each log its logical and physical block (8 B) and a map
+    /// of its pages (2 B each).
+    fn ram_bytes(shares: Shares) -> u64 {
+        let log = 8 + 2 * u64::from(shares.pages_per_block);
+        4 * u64::from(shares.logical_blocks) + u64::from(shares.log_blocks) * log
+    }
+}

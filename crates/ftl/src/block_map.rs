@@ -1,0 +1,132 @@
+//! Block mapping: only the block of a page can be chosen, its offset there is fixed.
+//!
+//! The table has one entry a block, and pays for it with copies. A page that the data block has
+//! not passed yet is programmed in place. Else a *replacement block* is opened: the valid pages
+//! before the written one are copied, it is programmed, and the replacement block stays open, so
+//! that sequential writes go on there without a copy. It takes the data block's place as soon as
+//! nothing in that is valid. A write that would go backwards first completes the replacement (the
+//! pages after are copied, the old block is erased) and then opens the next. When no block is
+//! free, the replacement that was opened first is completed.
+//!
+//! `ftl.cleaning` and `ftl.free_blocks_low` have no meaning here.
+
+use std::collections::VecDeque;
+
+use ssdyno_flash::FlashOp;
+
+use crate::ReadOnly;
+use crate::log_blocks::{Place, Policy, Shares, Store};
+use crate::page_map::NONE;
+
+/// The replacement blocks of a plane.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockMap {
+    /// Replacement block of each logical block.
+    replacement: Vec<u32>,
+    /// Logical blocks with a replacement, the one opened first in front.
+    order: VecDeque<u32>,
+}
+
+impl BlockMap {
+    /// Completes the replacement of `place` and puts it into its data block's place.
+    fn complete(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
+        let block = self.replacement[place.block as usize];
+        store.gather(place, store.written(block)..store.pages_per_block(), block, out);
+        self.replace_if_dead(store, place, out);
+    }
+
+    /// Lets the replacement take over once nothing in the data block is valid.
+    fn replace_if_dead(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
+        let data = store.data(place);
+        let replacement = self.replacement[place.block as usize];
+        if replacement == NONE {
+            return store.drop_dead_data(place, out);
+        }
+        if store.blocks.valid(data) == 0 {
+            store.set_data(place, replacement);
+            self.replacement[place.block as usize] = NONE;
+            self.order.retain(|block| *block != place.block);
+            store.erase(data, out);
+        }
+    }
+
+    /// Completes replacements until a block is free.
+    fn make_room(
+        &mut self,
+        store: &mut Store,
+        plane: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        while store.blocks.free_count(plane) == 0 {
+            if !self.merge_one(store, plane, out) {
+                return Err(ReadOnly);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Policy for BlockMap {
+    const EXTRA: u32 = 1;
+    const LOGS: bool = false;
+
+    fn new(shares: Shares) -> BlockMap {
+        let replacement = vec![NONE; shares.logical_blocks as usize];
+        BlockMap { replacement, order: VecDeque::new() }
+    }
+
+    fn write(
+        &mut self,
+        store: &mut Store,
+        place: Place,
+        offset: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        let at = place.block as usize;
+        if self.replacement[at] != NONE && offset < store.written(self.replacement[at]) {
+            self.complete(store, place, out);
+        }
+        if self.replacement[at] == NONE {
+            if store.data(place) == NONE {
+                self.make_room(store, place.plane, out)?;
+            }
+            if store.write_in_place(place, offset, out)? {
+                return Ok(());
+            }
+            self.make_room(store, place.plane, out)?;
+            self.replacement[at] = store.open(place.plane)?;
+            self.order.push_back(place.block);
+        }
+        let block = self.replacement[at];
+        store.gather(place, store.written(block)..offset, block, out);
+        store.program(place, offset, (block, offset), out);
+        self.replace_if_dead(store, place, out);
+        Ok(())
+    }
+
+    fn trimmed(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
+        self.replace_if_dead(store, place, out);
+    }
+
+    fn merge_one(&mut self, store: &mut Store, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let Some(block) = self.order.front().copied() else { return false };
+        self.complete(store, Place { plane, block }, out);
+        true
+    }
+
+    fn relocate(&mut self, to: &dyn Fn(u32) -> u32) {
+        for block in &mut self.replacement {
+            *block = to(*block);
+        }
+    }
+
+    fn settling_writes(shares: Shares) -> u64 {
+        // Opens every spare block as a replacement several times over.
+        8 * u64::from(shares.spare)
+    }
+
+    /// Data block (4 B), replacement block (4 B) and how far it is written (2 B).
+    fn ram_bytes(shares: Shares) -> u64 {
+        10 * u64::from(shares.logical_blocks)
+    }
+}

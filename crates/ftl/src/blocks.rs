@@ -1,0 +1,299 @@
+//! The state of every block: valid pages, wear, free, open, closed or bad.
+
+use std::collections::VecDeque;
+
+use crate::Endurance;
+
+/// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
+const NOT_CLOSED: u16 = 1 << 15;
+
+/// Blocks whose least rank is kept together: a search looks at n / 64 + 64 ranks, not at n.
+const GROUP: u32 = 64;
+
+/// A closed block, as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed {
+    /// Valid pages.
+    pub(crate) valid: u32,
+    /// Data pages of a block.
+    pub(crate) data_pages: u32,
+    /// Blocks of the device closed since.
+    pub(crate) age: u64,
+}
+
+/// All blocks of a device, plane by plane.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    blocks_per_plane: u32,
+    groups_per_plane: u32,
+    data_pages: u32,
+    /// Valid pages, and [`NOT_CLOSED`].
+    rank: Vec<u16>,
+    /// Least rank of each group of each plane.
+    group_least: Vec<u16>,
+    erases: Vec<u32>,
+    /// Erases that a block survives; empty where blocks last for ever.
+    endures: Vec<u32>,
+    free: Vec<VecDeque<u32>>,
+    /// Closed blocks in the order of closing, with the count of closings then; kept on demand.
+    order: Option<Vec<VecDeque<(u32, u64)>>>,
+    closings: u64,
+    bad: Vec<u32>,
+}
+
+impl Blocks {
+    /// All blocks free, but those bad from the factory.
+    pub(crate) fn new(
+        planes: u32,
+        blocks_per_plane: u32,
+        data_pages: u32,
+        keep_order: bool,
+        mut endurance: Endurance,
+    ) -> Blocks {
+        let all = planes * blocks_per_plane;
+        let endures: Vec<u32> =
+            if endurance.matters() { (0..all).map(|_| endurance.draw()).collect() } else { vec![] };
+        let good = |block: &u32| endures.get(*block as usize).is_none_or(|limit| *limit > 0);
+        let range = |plane| plane * blocks_per_plane..(plane + 1) * blocks_per_plane;
+        let free: Vec<VecDeque<u32>> =
+            (0..planes).map(|plane| range(plane).filter(good).collect()).collect();
+        let bad = free.iter().map(|free| blocks_per_plane - free.len() as u32).collect();
+        let groups_per_plane = blocks_per_plane.div_ceil(GROUP);
+        Blocks {
+            blocks_per_plane,
+            groups_per_plane,
+            data_pages,
+            rank: vec![NOT_CLOSED; all as usize],
+            group_least: vec![NOT_CLOSED; (planes * groups_per_plane) as usize],
+            erases: vec![0; all as usize],
+            endures,
+            free,
+            order: keep_order.then(|| vec![VecDeque::new(); planes as usize]),
+            closings: 0,
+            bad,
+        }
+    }
+
+    /// Blocks in a plane.
+    pub fn blocks_per_plane(&self) -> u32 {
+        self.blocks_per_plane
+    }
+
+    /// Valid pages of `block`.
+    #[inline]
+    pub fn valid(&self, block: u32) -> u32 {
+        u32::from(self.rank[block as usize] & !NOT_CLOSED)
+    }
+
+    /// True if `block` is full and may be cleaned.
+    #[inline]
+    pub fn is_closed(&self, block: u32) -> bool {
+        self.rank[block as usize] & NOT_CLOSED == 0
+    }
+
+    /// Free blocks of `plane`.
+    #[inline]
+    pub fn free_count(&self, plane: u32) -> u32 {
+        self.free[plane as usize].len() as u32
+    }
+
+    /// Bad blocks of `plane`.
+    pub fn bad_count(&self, plane: u32) -> u32 {
+        self.bad[plane as usize]
+    }
+
+    /// Bad blocks of the device.
+    pub fn bad_total(&self) -> u32 {
+        self.bad.iter().sum()
+    }
+
+    /// Largest number of bad blocks in a plane.
+    pub fn bad_most(&self) -> u32 {
+        self.bad.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Erases that `block` has seen.
+    pub fn erases(&self, block: u32) -> u32 {
+        self.erases[block as usize]
+    }
+
+    /// Least and greatest number of erases among all blocks.
+    pub fn erases_range(&self) -> (u32, u32) {
+        let least = self.erases.iter().copied().min().unwrap_or(0);
+        let most = self.erases.iter().copied().max().unwrap_or(0);
+        (least, most)
+    }
+
+    /// Takes a free block of `plane` to write in: the one free longest, or the least worn.
+    pub(crate) fn open(&mut self, plane: u32, least_worn: bool) -> Option<u32> {
+        let free = &mut self.free[plane as usize];
+        if !least_worn {
+            return free.pop_front();
+        }
+        let erases = &self.erases;
+        let best = (0..free.len()).min_by_key(|at| (erases[free[*at] as usize], *at))?;
+        free.remove(best)
+    }
+
+    /// `block` is full: from now on it may be cleaned.
+    pub(crate) fn close(&mut self, block: u32) {
+        let valid = self.rank[block as usize] & !NOT_CLOSED;
+        self.rank[block as usize] = valid;
+        let group = self.group_of(block);
+        let least = &mut self.group_least[group];
+        *least = valid.min(*least);
+        self.closings += 1;
+        if let Some(order) = &mut self.order {
+            order[(block / self.blocks_per_plane) as usize].push_back((block, self.closings));
+        }
+    }
+
+    /// One more valid page in `block`, which is open.
+    #[inline]
+    pub(crate) fn add_valid(&mut self, block: u32) {
+        debug_assert!(!self.is_closed(block));
+        self.rank[block as usize] += 1;
+    }
+
+    /// One valid page fewer in `block`.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, block: u32) {
+        let rank = &mut self.rank[block as usize];
+        *rank -= 1;
+        let rank = *rank;
+        let group = self.group_of(block);
+        let least = &mut self.group_least[group];
+        if rank < *least {
+            *least = rank;
+        }
+    }
+
+    #[inline]
+    fn group_of(&self, block: u32) -> usize {
+        let plane = block / self.blocks_per_plane;
+        let index = block - plane * self.blocks_per_plane;
+        (plane * self.groups_per_plane + index / GROUP) as usize
+    }
+
+    /// Blocks of the group at `group` of `group_least`.
+    fn group_range(&self, group: usize) -> std::ops::Range<usize> {
+        let plane = group as u32 / self.groups_per_plane;
+        let first = (group as u32 % self.groups_per_plane) * GROUP;
+        let last = (first + GROUP).min(self.blocks_per_plane);
+        let base = plane * self.blocks_per_plane;
+        (base + first) as usize..(base + last) as usize
+    }
+
+    /// The closed block of `plane` with the fewest valid pages.
+    pub(crate) fn least_valid(&self, plane: u32) -> Option<u32> {
+        let groups = (plane * self.groups_per_plane) as usize..;
+        let groups = groups.take(self.groups_per_plane as usize);
+        let group = groups.min_by_key(|group| self.group_least[*group])?;
+        let least = self.group_least[group];
+        if least >= NOT_CLOSED {
+            return None;
+        }
+        let range = self.group_range(group);
+        let first = range.start;
+        let at = self.rank[range].iter().position(|rank| *rank == least)?;
+        Some((first + at) as u32)
+    }
+
+    /// The closed block of `plane` that has seen the fewest erases.
+    pub(crate) fn least_worn(&self, plane: u32) -> Option<u32> {
+        let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
+        range.filter(|block| self.is_closed(*block)).min_by_key(|block| self.erases(*block))
+    }
+
+    /// Takes the closed block out of `plane`'s order that `choose` points at among the `most`
+    /// that were closed first.
+    pub(crate) fn take_ordered(
+        &mut self,
+        plane: u32,
+        most: usize,
+        choose: impl FnOnce(&[Closed]) -> Option<usize>,
+    ) -> Option<u32> {
+        let order = self.order.as_mut()?;
+        let queue = &mut order[plane as usize];
+        let seen: Vec<Closed> = queue
+            .iter()
+            .take(most)
+            .map(|(block, closed)| Closed {
+                valid: u32::from(self.rank[*block as usize] & !NOT_CLOSED),
+                data_pages: self.data_pages,
+                age: self.closings - closed + 1,
+            })
+            .collect();
+        if seen.is_empty() {
+            return None;
+        }
+        let at = choose(&seen)?;
+        queue.remove(at).map(|(block, _)| block)
+    }
+
+    /// Takes `block`, chosen without regard to the order, out of the order.
+    pub(crate) fn forget_order(&mut self, block: u32) {
+        if let Some(order) = &mut self.order {
+            order[(block / self.blocks_per_plane) as usize].retain(|(other, _)| *other != block);
+        }
+    }
+
+    /// `block`, taken out of the order, was not cleaned after all: it is in the order again, as if
+    /// it had just been closed.
+    pub(crate) fn put_back(&mut self, block: u32) {
+        if let Some(order) = &mut self.order {
+            order[(block / self.blocks_per_plane) as usize].push_back((block, self.closings));
+        }
+    }
+
+    /// `block` was erased, all its valid pages are elsewhere: it is free again, or bad for good
+    /// (then false).
+    pub(crate) fn erased(&mut self, block: u32) -> bool {
+        self.rank[block as usize] = NOT_CLOSED;
+        let group = self.group_of(block);
+        let least = self.rank[self.group_range(group)].iter().copied().min();
+        self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+        self.erases[block as usize] += 1;
+        let plane = (block / self.blocks_per_plane) as usize;
+        let endures = self.endures.get(block as usize).copied().unwrap_or(u32::MAX);
+        if self.erases[block as usize] >= endures {
+            self.bad[plane] += 1;
+            return false;
+        }
+        self.free[plane].push_back(block);
+        true
+    }
+
+    /// Makes `plane` look like plane 0 of `sample`, whose blocks correspond to `good` in turn;
+    /// further good blocks become free.
+    pub(crate) fn stamp(&mut self, plane: u32, sample: &Blocks, good: &[u32]) {
+        for (from, to) in good.iter().enumerate().take(sample.rank.len()) {
+            self.rank[*to as usize] = sample.rank[from];
+        }
+        let spare = good.iter().skip(sample.rank.len()).copied();
+        self.free[plane as usize] =
+            sample.free[0].iter().map(|block| good[*block as usize]).chain(spare).collect();
+        if let (Some(mine), Some(theirs)) = (&mut self.order, &sample.order) {
+            mine[plane as usize] =
+                theirs[0].iter().map(|(block, at)| (good[*block as usize], *at)).collect();
+        }
+        self.closings = self.closings.max(sample.closings);
+        let first = (plane * self.groups_per_plane) as usize;
+        for group in first..first + self.groups_per_plane as usize {
+            let least = self.rank[self.group_range(group)].iter().copied().min();
+            self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+        }
+    }
+
+    /// Starts counting erases anew, as after preconditioning.
+    pub(crate) fn forget_wear(&mut self) {
+        self.erases.fill(0);
+    }
+
+    /// Good blocks of `plane`, in order.
+    pub(crate) fn good(&self, plane: u32) -> Vec<u32> {
+        let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
+        let endures = |block: &u32| self.endures.get(*block as usize).is_none_or(|n| *n > 0);
+        range.filter(endures).collect()
+    }
+}

@@ -1,0 +1,125 @@
+//! What the `[buffer]` table of a device file says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Bytes;
+use ssdyno_flash::ConfigError;
+
+/// Which page leaves the buffer first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BufferPolicy {
+    /// There is no buffer.
+    #[default]
+    None,
+    /// The page that came first.
+    Fifo,
+    /// The page that was not used for longest.
+    Lru,
+    /// As FIFO, but a page that was used since gets a second chance.
+    Clock,
+    /// Block padding LRU (Kim and Ahn, FAST 2008): the logical block that was not written for
+    /// longest goes as a whole, with what is missing read from flash; a block that was written from
+    /// end to end goes before all others.
+    Bplru,
+}
+
+impl BufferPolicy {
+    /// Every policy that has a buffer.
+    pub const ALL: [BufferPolicy; 4] =
+        [BufferPolicy::Fifo, BufferPolicy::Lru, BufferPolicy::Clock, BufferPolicy::Bplru];
+}
+
+fn most() -> f64 {
+    0.9
+}
+fn is_none(share: &Option<f64>) -> bool {
+    share.is_none()
+}
+
+/// The `[buffer]` table (S3-8).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Which page leaves first: `none` (no buffer), `fifo`, `lru`, `clock`, `bplru`.
+    #[serde(default)]
+    pub policy: BufferPolicy,
+    /// Memory for data; rounded down to whole pages.
+    #[serde(default)]
+    pub size: Bytes,
+    /// Write-back starts when so much of the buffer is dirty; share of the pages, 0 = at once.
+    #[serde(default = "most")]
+    pub write_back_high: f64,
+    /// Write-back then goes on until no more than this is dirty; share of the pages, none = as
+    /// `write_back_high`.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub write_back_low: Option<f64>,
+    /// True: a capacitor saves what is dirty when the power fails, so a flush has nothing to do.
+    #[serde(default)]
+    pub protected: bool,
+    /// True: data that was read, and data that was written back, stays while there is room.
+    /// False: the buffer holds only what is on its way to flash.
+    #[serde(default)]
+    pub cache_reads: bool,
+}
+
+impl Default for BufferConfig {
+    /// No buffer.
+    fn default() -> BufferConfig {
+        BufferConfig {
+            policy: BufferPolicy::None,
+            size: Bytes(0),
+            write_back_high: most(),
+            write_back_low: None,
+            protected: false,
+            cache_reads: false,
+        }
+    }
+}
+
+/// Sizes in pages that follow from the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Marks {
+    /// Pages in the buffer.
+    pub(super) capacity: u32,
+    /// Write-back starts at so many dirty pages; at least 1, so that a dirty buffer never sticks.
+    pub(super) high: u32,
+    /// And goes on above so many.
+    pub(super) low: u32,
+}
+
+impl BufferConfig {
+    /// Checks the numbers; `page_bytes` is the size of a page, `logical_pages` how many there are.
+    pub(super) fn marks(&self, page_bytes: u32, logical_pages: u32) -> Result<Marks, ConfigError> {
+        let pages = self.size.0 / u64::from(page_bytes.max(1));
+        if pages == 0 {
+            return Err(ConfigError::new(
+                "buffer.size",
+                format!("{} holds not even one page of {page_bytes} B", self.size),
+                "write a size such as \"64MiB\", or policy = \"none\"",
+            ));
+        }
+        let low = self.write_back_low.unwrap_or(self.write_back_high);
+        for (key, share) in [("write_back_high", self.write_back_high), ("write_back_low", low)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Err(ConfigError::new(
+                    &format!("buffer.{key}"),
+                    format!("{share} is outside 0 to 1"),
+                    "write a share of the buffer's pages, such as 0.9",
+                ));
+            }
+        }
+        if low > self.write_back_high {
+            return Err(ConfigError::new(
+                "buffer.write_back_low",
+                format!("{low} is above buffer.write_back_high, {}", self.write_back_high),
+                "write a share at or below buffer.write_back_high",
+            ));
+        }
+        // More than the device has would never be used.
+        let capacity = pages.min(u64::from(logical_pages.max(1))) as u32;
+        let of_capacity = |share: f64| (share * f64::from(capacity)) as u32;
+        let high = of_capacity(self.write_back_high).max(1);
+        Ok(Marks { capacity, high, low: of_capacity(low).min(high - 1) })
+    }
+}

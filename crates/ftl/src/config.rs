@@ -1,0 +1,301 @@
+//! What the `[ftl]` and `[precondition]` tables of a device file say.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Bytes;
+use ssdyno_flash::{ConfigError, Geometry};
+
+use crate::Cleaning;
+
+/// How planes are chosen for writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// By logical page: channel first, then way (chip and die), die's plane last … in the order of
+    /// [`Config::static_order`].
+    #[default]
+    Static,
+    /// One plane after another, whatever the logical page.
+    RoundRobin,
+    /// The package by logical page; in it, the plane with the most free pages (S3-39).
+    MostFree,
+    /// The least busy die; in it, its planes in turn.
+    LeastBusy,
+}
+
+/// Whether relocated pages get blocks of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HotCold {
+    /// Host writes and relocated pages share the open block.
+    #[default]
+    Off,
+    /// What survived a cleaning is cold: it gets its own open block.
+    Survivors,
+}
+
+/// Wear levelling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WearLevelling {
+    /// Free blocks are used in the order in which they became free.
+    #[default]
+    Off,
+    /// The least worn free block is used first.
+    Dynamic,
+    /// Dynamic; and when the wear of a plane's blocks differs by more than
+    /// [`Config::wear_threshold`], the least worn block is moved although it is not worth cleaning.
+    Static,
+}
+
+fn greedy() -> Cleaning {
+    Cleaning::Greedy
+}
+fn order() -> String {
+    "CWDP".into()
+}
+fn five_percent() -> f64 {
+    0.05
+}
+fn hundred() -> u32 {
+    100
+}
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// The `[ftl]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Which FTL: `page`, `dftl`, `block`, `bast`, `fast`, `agrawal`.
+    pub name: String,
+    /// Physical / logical - 1.
+    pub over_provisioning: f64,
+    /// Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`, `windowed`.
+    #[serde(default = "greedy")]
+    pub cleaning: Cleaning,
+    /// For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
+    /// looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cleaning_window: u32,
+    /// Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
+    #[serde(default = "five_percent")]
+    pub free_blocks_low: f64,
+    /// While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
+    /// cleaning in the background.
+    #[serde(default)]
+    pub free_blocks_background: f64,
+    /// How planes are chosen for writes.
+    #[serde(default)]
+    pub placement: Placement,
+    /// For static placement: the order in which channel (C), way (W, the chip on its channel), die
+    /// (D) and plane (P) advance with the logical page; `CWDP` moves the channel fastest.
+    #[serde(default = "order")]
+    pub static_order: String,
+    /// Whether relocated pages get blocks of their own.
+    #[serde(default)]
+    pub hot_cold: HotCold,
+    /// Wear levelling.
+    #[serde(default)]
+    pub wear_levelling: WearLevelling,
+    /// For static wear levelling: tolerated difference of erases within a plane.
+    #[serde(default = "hundred")]
+    pub wear_threshold: u32,
+    /// Pages at the end of each block that hold a summary of the block instead of data; each is
+    /// programmed when the block is full (S3-26).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub summary_pages: u32,
+    /// For `dftl`: RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the
+    /// table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_cache: Option<Bytes>,
+    /// For `bast` and `fast`: share of a plane's blocks that are log blocks, at least two; 0 = 5 %.
+    #[serde(default)]
+    pub log_blocks: f64,
+}
+
+/// What lies in the device before the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fill {
+    /// Nothing: fresh from the factory.
+    Empty,
+    /// Every logical page written once, in order.
+    Sequential,
+    /// The steady state of uniform random single-page writes.
+    #[default]
+    Random,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The `[precondition]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Precondition {
+    /// What was done to the device before.
+    #[serde(default)]
+    pub fill: Fill,
+    /// Share of the logical space that holds data; 0 to 1.
+    #[serde(default = "one")]
+    pub share: f64,
+}
+
+impl Default for Precondition {
+    fn default() -> Precondition {
+        Precondition { fill: Fill::default(), share: 1.0 }
+    }
+}
+
+impl Precondition {
+    /// Logical pages that hold data, of `logical_pages`.
+    pub fn pages(&self, logical_pages: u32) -> Result<u32, ConfigError> {
+        if !(0.0..=1.0).contains(&self.share) {
+            return Err(ConfigError::new(
+                "precondition.share",
+                format!("{} is outside 0 to 1", self.share),
+                "write a share of the logical space, such as 1.0 for a full device",
+            ));
+        }
+        Ok((f64::from(logical_pages) * self.share) as u32)
+    }
+}
+
+/// Numbers that follow from `[ftl]` and the geometry, checked against each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    /// Pages of the mapping table that are kept in flash behind them.
+    pub mapping_pages: u32,
+    /// Pages of a block that hold data.
+    pub data_pages: u32,
+    /// Cleaning goes on while fewer blocks of a plane are free.
+    pub free_low: u32,
+    /// Background cleaning goes on while fewer blocks of a plane are free.
+    pub free_background: u32,
+    /// Blocks of a plane that are open for writing at a time.
+    pub frontiers: u32,
+    /// Most valid pages a plane may hold so that cleaning always gains something.
+    pub valid_most: u32,
+}
+
+impl Config {
+    /// Checks the numbers and derives [`Limits`] for an FTL that maps pages; `bad_most` is the
+    /// largest number of bad blocks that a plane starts with.
+    pub fn limits(&self, geometry: &Geometry, bad_most: u32) -> Result<Limits, ConfigError> {
+        self.limits_with_mapping(geometry, bad_most, |_| 0)
+    }
+
+    /// As [`limits`](Config::limits) for an FTL that keeps its mapping table in flash, in
+    /// `mapping_pages(logical pages)` pages and blocks of their own.
+    pub(crate) fn limits_with_mapping(
+        &self,
+        geometry: &Geometry,
+        bad_most: u32,
+        mapping_pages: impl Fn(u32) -> u32,
+    ) -> Result<Limits, ConfigError> {
+        let blocks = geometry.blocks_per_plane;
+        let pages_per_block = geometry.pages_per_block.get();
+        if self.summary_pages >= pages_per_block {
+            return Err(ConfigError::new(
+                "ftl.summary_pages",
+                format!("{} of {pages_per_block} pages leave no room for data", self.summary_pages),
+                "write 0 or 1",
+            ));
+        }
+        for (key, share) in [
+            ("free_blocks_low", self.free_blocks_low),
+            ("free_blocks_background", self.free_blocks_background),
+        ] {
+            if !(0.0..1.0).contains(&share) {
+                return Err(ConfigError::new(
+                    &format!("ftl.{key}"),
+                    format!("{share} is outside 0 to 1"),
+                    "write a share of a plane's blocks, such as 0.05",
+                ));
+            }
+        }
+        let logical_pages = self.logical_pages(geometry)?;
+        let data_pages = pages_per_block - self.summary_pages;
+        // Two: one to open, one to move pages to while its successor is being made.
+        let free_low = ((self.free_blocks_low * f64::from(blocks)).ceil() as u32).max(2);
+        let free_background = (self.free_blocks_background * f64::from(blocks)).ceil() as u32;
+        let with_table = |logical: u32| logical.saturating_add(mapping_pages(logical));
+        let hot_cold = u32::from(self.hot_cold != HotCold::Off);
+        let frontiers = 1 + hot_cold + u32::from(with_table(logical_pages) > logical_pages);
+        let kept = free_low + frontiers + bad_most;
+        let valid_most = u64::from(blocks.saturating_sub(kept)) * u64::from(data_pages);
+        let per_plane = |logical| with_table(logical).div_ceil(geometry.planes());
+        let fits = |logical| u64::from(per_plane(logical)) < valid_most;
+        if !fits(logical_pages) {
+            let problem = format!(
+                "{} is too little: {} pages, mapping table included, fall to each plane, which has \
+                 {blocks} blocks of {data_pages} data pages, {kept} of them kept free, open or bad",
+                self.over_provisioning,
+                per_plane(logical_pages)
+            );
+            return Err(self.cannot_hold(geometry, problem, "lower ftl.free_blocks_low, ", fits));
+        }
+        Ok(Limits {
+            logical_pages,
+            mapping_pages: with_table(logical_pages) - logical_pages,
+            data_pages,
+            free_low,
+            free_background,
+            frontiers,
+            valid_most: (valid_most - 1) as u32,
+        })
+    }
+
+    /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.
+    pub fn logical_pages(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
+        let op = self.over_provisioning;
+        let pages = (f64::from(geometry.pages()) / (1.0 + op) + 1e-6) as u32;
+        if !op.is_finite() || op < 0.0 || pages < geometry.planes() {
+            return Err(ConfigError::new(
+                "ftl.over_provisioning",
+                format!("{op} leaves no usable logical space"),
+                "write physical / logical - 1, such as 0.07 or 0.28",
+            ));
+        }
+        Ok(pages)
+    }
+
+    /// Too little over-provisioning: names the least, in steps of 0.0001, whose number of logical
+    /// pages `fits`, and what else would help: `or_else`, such as "lower ftl.free_blocks_low, ".
+    pub(crate) fn cannot_hold(
+        &self,
+        geometry: &Geometry,
+        problem: String,
+        or_else: &str,
+        fits: impl Fn(u32) -> bool,
+    ) -> ConfigError {
+        let logical = |steps: u64| {
+            let over_provisioning = steps as f64 / 1e4;
+            Config { over_provisioning, ..self.clone() }.logical_pages(geometry).ok()
+        };
+        // More over-provisioning means fewer logical pages, down to one a plane.
+        let most = f64::from(geometry.pages() / geometry.planes()) * 1e4;
+        let (mut too_few, mut enough) = (0u64, most as u64);
+        while enough - too_few > 1 {
+            let middle = u64::midpoint(too_few, enough);
+            if logical(middle).is_none_or(&fits) { enough = middle } else { too_few = middle }
+        }
+        let help = match logical(enough) {
+            Some(pages) if fits(pages) => format!(
+                "raise ftl.over_provisioning to at least {:.4}, {or_else}or use more blocks in a \
+                 plane (flash.blocks_per_plane)",
+                enough as f64 / 1e4
+            ),
+            _ => format!(
+                "{or_else}use more blocks in a plane: flash.blocks_per_plane = {} is all reserve",
+                geometry.blocks_per_plane
+            ),
+        };
+        ConfigError::new("ftl.over_provisioning", problem, help)
+    }
+}

@@ -1,0 +1,148 @@
+//! The contract between an FTL and the device around it.
+
+use std::fmt::Debug;
+
+use ssdyno_flash::{Config as FlashConfig, ConfigError, FlashOp, Geometry};
+
+use crate::log_blocks::BlockFtl;
+use crate::{Config, Endurance, Precondition};
+
+/// The device reached its end of life: too many blocks are bad to take another write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the device is read-only: no block can be cleaned any more")]
+pub struct ReadOnly;
+
+/// Which plane a write should go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plane {
+    /// The FTL decides.
+    Any,
+    /// The device would like this one, because it is the least busy. The FTL may decide otherwise.
+    Preferred(u32),
+}
+
+/// How worn the flash is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// True once a write was refused.
+    pub read_only: bool,
+    /// Blocks retired, from the factory and since.
+    pub bad_blocks: u32,
+    /// Erases of the least worn good block.
+    pub erases_min: u32,
+    /// Erases of the most worn block.
+    pub erases_max: u32,
+}
+
+/// A flash translation layer: policy only. It has no clock and no flash.
+///
+/// The FTL owes: operations come out in an order that is right if they were executed one after
+/// another at once; per plane they *will* take effect in that order. Programs go upwards in a
+/// block and only into erased pages. A copy stays in its plane. A read returns what the last write
+/// of the page put there. Every call ends after a bounded amount of work, whatever the state.
+///
+/// The caller owes: logical pages below [`logical_pages`](Ftl::logical_pages), operations executed
+/// in the order given (reads may overtake if they find the same data), and nothing else: the FTL
+/// need not wait for completions, because a block that was given back by an erase is not reached
+/// by later programs before that erase, in the plane's own order.
+pub trait Ftl: Debug + Send {
+    /// Pages that the host sees.
+    fn logical_pages(&self) -> u32;
+
+    /// Appends what must be done to read logical page `page`; false if it holds no data (the
+    /// device then answers zeros without touching flash).
+    fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool;
+
+    /// Appends what must be done to write logical page `page`.
+    fn write(&mut self, page: u32, plane: Plane, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly>;
+
+    /// Forgets logical page `page`.
+    fn trim(&mut self, page: u32, out: &mut Vec<FlashOp>);
+
+    /// The physical page that holds `page` now.
+    fn locate(&self, page: u32) -> Option<u32>;
+
+    /// Appends work worth doing while plane `plane` has nothing else to do; false if there is none.
+    fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let _ = (plane, out);
+        false
+    }
+
+    /// Appends what makes the mapping table itself durable.
+    fn flush(&mut self, out: &mut Vec<FlashOp>) {
+        let _ = out;
+    }
+
+    /// Puts the FTL, fresh from [`build`], into a used state at once, without operations.
+    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError>;
+
+    /// Pages programmed in block `block`, for the flash to agree with after preconditioning.
+    fn pages_written(&self, block: u32) -> u32;
+
+    /// RAM that the mapping tables need in a real controller, in bytes.
+    fn map_ram_bytes(&self) -> u64;
+
+    /// How worn the flash is.
+    fn health(&self) -> Health;
+
+    /// The share of the pages available to data (free reserve excluded) that hold valid data when
+    /// the logical space is full: the utilisation of the closed forms of write amplification.
+    /// `None` where those forms do not apply.
+    fn effective_utilisation(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Makes a fresh FTL; one line here registers one.
+type Maker = fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>;
+
+/// What an FTL is made from.
+#[derive(Debug)]
+pub struct FtlFacts<'a> {
+    /// Sizes and addresses of the flash.
+    pub geometry: Geometry,
+    /// The `[flash]` table.
+    pub flash: &'a FlashConfig,
+    /// The `[ftl]` table.
+    pub config: &'a Config,
+    /// Seed of everything random in the FTL.
+    pub seed: u64,
+}
+
+impl FtlFacts<'_> {
+    /// When blocks fail.
+    pub fn endurance(&self) -> Endurance {
+        Endurance::new(self.flash, self.seed)
+    }
+}
+
+/// Every FTL by name: the one place where an FTL is registered.
+const REGISTRY: &[(&str, Maker)] = &[
+    ("page", |facts| Ok(Box::new(crate::page_map::PageMap::new(facts)?))),
+    ("dftl", |facts| Ok(Box::new(crate::dftl::Dftl::new(facts)?))),
+    ("block", |facts| Ok(Box::new(BlockFtl::<crate::block_map::BlockMap>::new(facts)?))),
+    ("bast", |facts| Ok(Box::new(BlockFtl::<crate::bast::Bast>::new(facts)?))),
+    ("fast", |facts| Ok(Box::new(BlockFtl::<crate::fast::Fast>::new(facts)?))),
+    ("agrawal", |facts| Ok(Box::new(crate::agrawal::Agrawal::new(facts)?))),
+];
+
+/// Names of all FTLs.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().map(|(name, _)| *name)
+}
+
+/// Makes the FTL that `facts.config.name` names.
+pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
+    let name = facts.config.name.as_str();
+    match REGISTRY.iter().find(|(known, _)| *known == name) {
+        Some((_, make)) => make(facts),
+        None => {
+            let known: Vec<_> = names().collect();
+            Err(ConfigError::new(
+                "ftl.name",
+                format!("no FTL is called `{name}`"),
+                format!("write one of: {}", known.join(", ")),
+            ))
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! DFTL: the mapping table lives in flash, and only the part in use in RAM.
+//!
+//! After Gupta, Kim and Urgaonkar, "DFTL: a flash translation layer employing demand-based
+//! selective caching of page-level address mappings", ASPLOS 2009:
+//!
+//! * The table is cut into *translation pages* of page size / 4 entries. They are kept as extra
+//!   logical pages behind the host's in a [`PageMap`], in blocks of their own, and cleaned with
+//!   it. Where each one is stands in the global translation directory, in RAM.
+//! * Entries in use are in the cached mapping table, see [`Cache`]. A miss reads the translation
+//!   page; throwing out a dirty entry reads and writes its translation page, and with it all
+//!   dirty entries of that page (the paper's batching).
+//! * Cleaning a data block changes entries: in the cache at once (the paper's lazy copying), else
+//!   their translation pages are rewritten, each once for all entries that changed meanwhile. At
+//!   most a block's worth of them is rewritten in one call, so that every call ends soon; the rest
+//!   waits, one bit a translation page, for the next.
+//!
+//! Reads and writes of translation pages that a request must wait for have the cause `Mapping`,
+//! those that cleaning made necessary `Cleaning`. A logical page that holds no data is recognised
+//! without a look-up.
+
+use std::collections::VecDeque;
+
+use ssdyno_engine::Rng;
+use ssdyno_engine::events::Cause;
+use ssdyno_flash::{ConfigError, FlashOp};
+
+use crate::contract::FtlFacts;
+use crate::mapping_cache::Cache;
+use crate::page_map::{PageMap, Stream};
+use crate::{Fill, Ftl, Health, Plane, Precondition, ReadOnly, sample};
+
+/// Bytes of an entry in flash: a physical page number.
+const FLASH_ENTRY_BYTES: u32 = 4;
+/// Bytes of an entry in the cache: logical and physical page number.
+const CACHE_ENTRY_BYTES: u64 = 8;
+
+/// The DFTL.
+#[derive(Clone, Debug)]
+pub(crate) struct Dftl {
+    inner: PageMap,
+    cache: Cache,
+    host_pages: u32,
+    /// Translation pages that cleaning made out of date, waiting to be rewritten.
+    stale: VecDeque<u32>,
+    is_stale: Vec<bool>,
+}
+
+impl Dftl {
+    pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<Dftl, ConfigError> {
+        let entries = facts.geometry.page_bytes / FLASH_ENTRY_BYTES;
+        let inner = PageMap::with_mapping(facts, |pages| pages.div_ceil(entries))?;
+        let host_pages = inner.limits.logical_pages;
+        let table_bytes = u64::from(host_pages) * u64::from(FLASH_ENTRY_BYTES);
+        let cache_bytes = match facts.config.mapping_cache {
+            Some(bytes) => bytes.0,
+            None => (table_bytes / 32).max(CACHE_ENTRY_BYTES),
+        };
+        if cache_bytes < CACHE_ENTRY_BYTES {
+            return Err(ConfigError::new(
+                "ftl.mapping_cache",
+                format!("{cache_bytes} B do not hold one entry of {CACHE_ENTRY_BYTES} B"),
+                format!("write at least \"{CACHE_ENTRY_BYTES}B\"; 1/32 of the table is usual"),
+            ));
+        }
+        let capacity = (cache_bytes / CACHE_ENTRY_BYTES).min(u64::from(host_pages)) as u32;
+        let translation_pages = host_pages.div_ceil(entries);
+        Ok(Dftl {
+            inner,
+            cache: Cache::new(capacity, host_pages, entries),
+            host_pages,
+            stale: VecDeque::with_capacity(translation_pages as usize),
+            is_stale: vec![false; translation_pages as usize],
+        })
+    }
+
+    fn translation_page(&self, number: u32) -> u32 {
+        self.host_pages + number
+    }
+
+    /// Where translation page `number` is; `None` before it was first written.
+    fn directory(&self, number: u32) -> Option<u32> {
+        self.inner.locate(self.translation_page(number))
+    }
+
+    fn read_translation_page(&self, number: u32, cause: Cause, out: &mut Vec<FlashOp>) -> bool {
+        let Some(at) = self.directory(number) else { return false };
+        let geometry = &self.inner.geometry;
+        let plane = geometry.block_of_page(at) / geometry.blocks_per_plane;
+        out.push(FlashOp::read(plane, at, cause));
+        true
+    }
+
+    /// Takes note of what cleaning moved: cached entries become dirty, the others' translation
+    /// pages out of date.
+    fn note_moves(&mut self) {
+        for page in self.inner.moved.drain(..) {
+            if !self.cache.make_dirty(page) {
+                let number = self.cache.group_of(page);
+                if !std::mem::replace(&mut self.is_stale[number as usize], true) {
+                    self.stale.push_back(number);
+                }
+            }
+        }
+    }
+
+    /// Writes translation page `number` as it must be now.
+    fn write_translation_page(
+        &mut self,
+        number: u32,
+        cause: Cause,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        if self.inner.read_only {
+            return Err(ReadOnly);
+        }
+        self.read_translation_page(number, cause, out);
+        let page = self.translation_page(number);
+        let plane = self.inner.choose_plane(page, Plane::Any);
+        let room = self.inner.make_room(plane, Stream::Mapping, out);
+        self.note_moves();
+        room?;
+        self.inner.append(plane, page, cause, out)?;
+        self.cache.clean_group(number);
+        self.is_stale[number as usize] = false;
+        Ok(())
+    }
+
+    /// Rewrites translation pages that cleaning made out of date, at most a block's worth. Each
+    /// may cause cleaning that makes others out of date, so this need not come to an end.
+    fn rewrite_stale(&mut self, out: &mut Vec<FlashOp>) {
+        let mut left = self.inner.limits.data_pages;
+        while left > 0 {
+            let Some(number) = self.stale.pop_front() else { return };
+            if !self.is_stale[number as usize] {
+                continue;
+            }
+            if self.write_translation_page(number, Cause::Cleaning, out).is_err() {
+                self.stale.push_front(number);
+                return;
+            }
+            left -= 1;
+        }
+    }
+
+    /// Brings the entry of `page` into the cache; true if a translation page had to be read.
+    fn look_up(&mut self, page: u32, out: &mut Vec<FlashOp>) -> Result<bool, ReadOnly> {
+        if self.cache.touch(page) {
+            return Ok(false);
+        }
+        if self.cache.is_full() {
+            let victim = self.cache.oldest();
+            if self.cache.is_dirty(victim) {
+                let number = self.cache.group_of(victim);
+                self.write_translation_page(number, Cause::Mapping, out)?;
+            }
+            self.cache.remove(victim);
+        }
+        self.cache.insert(page);
+        let number = self.cache.group_of(page);
+        Ok(self.read_translation_page(number, Cause::Mapping, out))
+    }
+
+    /// Writes translation pages of all data below `pages`, as after a fill, without operations.
+    fn write_table(&mut self, pages: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        for number in 0..self.cache.groups(pages) {
+            out.clear();
+            self.write_translation_page(number, Cause::Mapping, out)?;
+        }
+        Ok(())
+    }
+
+    /// From the page map's steady state to that with a table in flash: random overwrites until
+    /// the cache was filled several times over.
+    fn settle(&mut self, pages: u32, seed: u64, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        let mut rng = Rng::new(seed, "precondition cache");
+        let writes = 2 * u64::from(self.cache.capacity()) + 4 * u64::from(self.cache.groups(pages));
+        for _ in 0..writes.min(u64::from(pages)) {
+            out.clear();
+            self.write(rng.below(u64::from(pages)) as u32, Plane::Any, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Ftl for Dftl {
+    fn logical_pages(&self) -> u32 {
+        self.host_pages
+    }
+
+    fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
+        if self.inner.locate(page).is_none() {
+            return false;
+        }
+        let before = out.len();
+        let waits = if self.inner.read_only && !self.cache.holds(page) {
+            // Nothing can be thrown out of the cache any more.
+            let number = self.cache.group_of(page);
+            self.read_translation_page(number, Cause::Mapping, out)
+        } else {
+            // A device that turns read-only here still reads.
+            let _ = self.look_up(page, out);
+            out.len() > before
+        };
+        self.inner.read(page, out);
+        if let Some(data) = out.last_mut() {
+            data.after_mapping = waits;
+        }
+        self.rewrite_stale(out);
+        true
+    }
+
+    fn write(&mut self, page: u32, plane: Plane, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        if self.inner.read_only {
+            return Err(ReadOnly);
+        }
+        self.look_up(page, out)?;
+        let wrote = self.inner.write(page, plane, out);
+        self.note_moves();
+        wrote?;
+        self.cache.make_dirty(page);
+        self.rewrite_stale(out);
+        Ok(())
+    }
+
+    fn trim(&mut self, page: u32, out: &mut Vec<FlashOp>) {
+        if self.inner.locate(page).is_none() {
+            return;
+        }
+        if !self.inner.read_only && self.look_up(page, out).is_ok() {
+            self.cache.make_dirty(page);
+        }
+        self.inner.trim(page, out);
+        self.rewrite_stale(out);
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        self.inner.locate(page)
+    }
+
+    /// Only cleaning: the translation pages it makes out of date may be on other planes and are
+    /// rewritten with the next request.
+    fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let worked = self.inner.background(plane, out);
+        self.note_moves();
+        worked
+    }
+
+    fn flush(&mut self, out: &mut Vec<FlashOp>) {
+        for number in 0..self.is_stale.len() as u32 {
+            if (self.is_stale[number as usize] || self.cache.is_group_dirty(number))
+                && self.write_translation_page(number, Cause::Mapping, out).is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+        let pages = how.pages(self.host_pages)?;
+        let mut out = Vec::new();
+        let settled = match how.fill {
+            Fill::Empty => return Ok(()),
+            Fill::Sequential => {
+                sample::fill_in_order(&mut self.inner, pages)?;
+                self.write_table(pages, &mut out)
+            }
+            Fill::Random => {
+                sample::fill_steady(&mut self.inner, pages, seed)?;
+                self.write_table(pages, &mut out).and_then(|()| self.settle(pages, seed, &mut out))
+            }
+        };
+        self.inner.blocks.forget_wear();
+        settled.map_err(|_| sample::cannot_fill(pages))
+    }
+
+    fn pages_written(&self, block: u32) -> u32 {
+        self.inner.pages_written(block)
+    }
+
+    fn map_ram_bytes(&self) -> u64 {
+        let directory = self.is_stale.len() as u64 * u64::from(FLASH_ENTRY_BYTES);
+        u64::from(self.cache.capacity()) * CACHE_ENTRY_BYTES + directory
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+}

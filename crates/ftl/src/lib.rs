@@ -1,0 +1,40 @@
+//! Flash translation layers: where a logical page lives, and how room is made for the next one.
+//!
+//! Key types: the [`Ftl`] contract with its suite in [`conformance`]; [`Config`] (the `[ftl]` table
+//! of a device file) and [`build`], which makes an FTL by name; [`Cleaning`] policies; the write
+//! buffer in [`buffer`]; what write amplification must come out at in [`closed_forms`].
+//!
+//! FTLs: `page` (page map), `dftl` (its table in flash, cached), `block` (block map), `bast` and
+//! `fast` (block maps with log blocks), `agrawal`. `docs/add_an_ftl.md` adds another.
+//!
+//! Errors: [`ConfigError`](ssdyno_flash::ConfigError) names the key that is wrong. A device that
+//! can take no more writes says [`ReadOnly`]; nothing here panics on what a host may do.
+//!
+//! Not modelled: loss of power and recovery of the map, read disturb and refresh, compression.
+
+mod agrawal;
+mod bast;
+mod block_map;
+mod block_store;
+mod blocks;
+pub mod buffer;
+mod cleaning;
+pub mod closed_forms;
+mod config;
+pub mod conformance;
+mod contract;
+mod dftl;
+mod fast;
+mod life;
+mod log_blocks;
+mod mapping_cache;
+mod page_map;
+mod placement;
+mod reverse;
+mod sample;
+
+pub use blocks::Blocks;
+pub use cleaning::Cleaning;
+pub use config::{Config, Fill, HotCold, Limits, Placement, Precondition, WearLevelling};
+pub use contract::{Ftl, FtlFacts, Health, Plane, ReadOnly, build, names};
+pub use life::Endurance;

@@ -1,0 +1,49 @@
+//! When blocks fail.
+
+use ssdyno_engine::Rng;
+use ssdyno_flash::Config;
+
+/// The life of every block, drawn from the device's seed. The FTL asks at each erase; real flash
+/// answers with a failed status, here the answer is known when the erase is ordered.
+#[derive(Clone, Debug)]
+pub struct Endurance {
+    mean_cycles: Option<u32>,
+    spread: f64,
+    factory_bad: f64,
+    rng: Rng,
+}
+
+impl Endurance {
+    /// From the `[flash]` table.
+    pub fn new(config: &Config, seed: u64) -> Endurance {
+        Endurance {
+            mean_cycles: config.endurance_cycles,
+            spread: config.endurance_spread,
+            factory_bad: config.factory_bad,
+            rng: Rng::new(seed, "flash endurance"),
+        }
+    }
+
+    /// Blocks that last for ever.
+    pub(crate) fn endless(seed: u64) -> Endurance {
+        let rng = Rng::new(seed, "flash endurance");
+        Endurance { mean_cycles: None, spread: 0.0, factory_bad: 0.0, rng }
+    }
+
+    /// True if blocks can ever be bad.
+    pub fn matters(&self) -> bool {
+        self.mean_cycles.is_some() || self.factory_bad > 0.0
+    }
+
+    /// Draws the next block: the erases it survives; 0 = bad from the factory, `u32::MAX` = endless.
+    pub fn draw(&mut self) -> u32 {
+        if self.rng.unit() < self.factory_bad {
+            return 0;
+        }
+        let Some(mean) = self.mean_cycles else { return u32::MAX };
+        // Twelve uniforms make a normal deviate, good to three sigma: ample for wear.
+        let normal: f64 = (0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0;
+        let cycles = f64::from(mean) * (1.0 + self.spread * normal);
+        (cycles.round() as u32).max(1)
+    }
+}

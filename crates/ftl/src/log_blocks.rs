@@ -1,0 +1,229 @@
+//! What FTLs that map whole blocks have in common: [`Block`](crate::block_map),
+//! [`BAST`](crate::bast) and [`FAST`](crate::fast) differ only in their [`Policy`].
+//!
+//! Logical pages are dealt out to the planes in turn, in the static order of the page map, so that
+//! long transfers use all planes; the pages that fall to a plane are cut into *logical blocks* of
+//! one block each. A logical block and its logs stay in their plane, so that copies do. A *data
+//! block* holds each page at its own offset; pages are programmed upwards, and offsets may be left
+//! out.
+//!
+//! The simulator knows where every page is; the controller that is modelled needs only what
+//! `map_ram_bytes` says. A logical page's program is awaited by the host; copies and erases of
+//! merges are not, but being ahead of the program in the same plane they delay it all the same.
+
+use std::fmt::Debug;
+
+use ssdyno_engine::Rng;
+use ssdyno_engine::events::Cause;
+use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+
+pub(crate) use crate::block_store::{Place, Shares, Store};
+use crate::contract::FtlFacts;
+use crate::page_map::NONE;
+use crate::placement::Chooser;
+use crate::{Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, ReadOnly, sample};
+
+/// What one plane's policy does; one instance a plane, which knows nothing of the others.
+pub(crate) trait Policy: Clone + Debug + Send {
+    /// Blocks of a plane beside data, log and bad ones, without which a merge cannot begin.
+    const EXTRA: u32;
+    /// Whether it uses log blocks.
+    const LOGS: bool;
+
+    fn new(shares: Shares) -> Self;
+
+    /// Writes `offset` of `place`.
+    fn write(
+        &mut self,
+        store: &mut Store,
+        place: Place,
+        offset: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly>;
+
+    /// A page of `place` was forgotten.
+    fn trimmed(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>);
+
+    /// Merges whatever is best merged next in `plane`; false if there is nothing to merge.
+    fn merge_one(&mut self, store: &mut Store, plane: u32, out: &mut Vec<FlashOp>) -> bool;
+
+    /// Replaces every physical block it knows by `to(block)`.
+    fn relocate(&mut self, to: &dyn Fn(u32) -> u32);
+
+    /// Random writes in a plane, after which the logs are in their steady state.
+    fn settling_writes(shares: Shares) -> u64;
+
+    /// RAM for the mapping of a plane, in bytes.
+    fn ram_bytes(shares: Shares) -> u64;
+}
+
+/// An FTL that maps blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockFtl<P> {
+    store: Store,
+    policies: Vec<P>,
+}
+
+impl<P: Policy> BlockFtl<P> {
+    pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<BlockFtl<P>, ConfigError> {
+        Ok(BlockFtl::assemble(Store::new(facts, P::EXTRA, P::LOGS)?))
+    }
+
+    fn assemble(store: Store) -> BlockFtl<P> {
+        let policies = vec![P::new(store.shares); store.geometry.planes() as usize];
+        BlockFtl { store, policies }
+    }
+
+    fn fill_in_order(&mut self, pages: u32) -> Result<(), ConfigError> {
+        let mut out = Vec::new();
+        for page in 0..pages {
+            out.clear();
+            self.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
+        }
+        Ok(())
+    }
+
+    /// One plane with the policy and the number of good blocks of the whole device.
+    fn sample_plane(&self, pages: u32, seed: u64) -> BlockFtl<P> {
+        let whole = &self.store;
+        let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
+        let geometry = Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: good,
+            ..whole.geometry
+        };
+        let b = whole.pages_per_block();
+        let blocks = Blocks::new(1, good, b, false, Endurance::endless(seed));
+        let config = whole.config.clone();
+        let chooser = Chooser::single();
+        BlockFtl::assemble(Store::assemble(geometry, whole.shares, config, blocks, chooser, pages))
+    }
+
+    /// The steady state of uniform random writes, made by the FTL's own code on one plane and
+    /// stamped on all, some writes further on for each; see [`crate::sample`].
+    fn fill_steady(&mut self, pages: u32, seed: u64) -> Result<(), ConfigError> {
+        let per_plane = pages.div_ceil(self.store.geometry.planes());
+        if per_plane == 0 {
+            return Ok(());
+        }
+        let mut sample = self.sample_plane(per_plane, seed);
+        sample.fill_in_order(per_plane)?;
+        let mut rng = Rng::new(seed, "precondition");
+        let mut out = Vec::new();
+        let writes = P::settling_writes(self.store.shares);
+        let step = writes / 20 + 1;
+        let mut due = writes;
+        for plane in 0..self.store.geometry.planes() {
+            for _ in 0..std::mem::replace(&mut due, step) {
+                let page = rng.below(u64::from(per_plane)) as u32;
+                out.clear();
+                sample.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
+            }
+            self.stamp(plane, pages, &sample);
+        }
+        Ok(())
+    }
+
+    /// Copies the state of `sample` to `plane`, with the pages below `pages`.
+    fn stamp(&mut self, plane: u32, pages: u32, sample: &BlockFtl<P>) {
+        let store = &mut self.store;
+        let good = store.blocks.good(plane);
+        store.blocks.stamp(plane, &sample.store.blocks, &good);
+        for (from, to) in good.iter().enumerate().take(sample.store.written.len()) {
+            store.written[*to as usize] = sample.store.written[from];
+        }
+        let local = sample.store.geometry;
+        for (index, at) in sample.store.map.iter().enumerate() {
+            if *at == NONE {
+                continue;
+            }
+            let block = good[local.block_of_page(*at) as usize];
+            let page = index as u64 * u64::from(store.planes.get())
+                + u64::from(store.residues[plane as usize]);
+            if page >= u64::from(pages) {
+                // This plane has one page fewer than the fullest: its place holds stale data.
+                store.blocks.invalidate(block);
+                continue;
+            }
+            let physical = store.geometry.first_page(block) + local.pages_per_block.remainder(*at);
+            store.map[page as usize] = physical;
+            store.reverse.set(physical, page as u32);
+        }
+        let to = |block: u32| good.get(block as usize).copied().unwrap_or(NONE);
+        for (block, data) in sample.store.data.iter().enumerate() {
+            store.set_data(Place { plane, block: block as u32 }, to(*data));
+        }
+        let mut policy = sample.policies[0].clone();
+        policy.relocate(&to);
+        self.policies[plane as usize] = policy;
+    }
+}
+
+impl<P: Policy> Ftl for BlockFtl<P> {
+    fn logical_pages(&self) -> u32 {
+        self.store.logical_pages
+    }
+
+    fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
+        let Some(physical) = self.locate(page) else { return false };
+        out.push(FlashOp::read(self.store.chooser.home(page), physical, Cause::Host));
+        true
+    }
+
+    fn write(&mut self, page: u32, _: Plane, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        if self.store.read_only {
+            return Err(ReadOnly);
+        }
+        let (place, offset) = self.store.place(page);
+        let policy = &mut self.policies[place.plane as usize];
+        let wrote = policy.write(&mut self.store, place, offset, out);
+        self.store.read_only = wrote.is_err();
+        wrote
+    }
+
+    fn trim(&mut self, page: u32, out: &mut Vec<FlashOp>) {
+        let Some(at) = self.locate(page) else { return };
+        self.store.map[page as usize] = NONE;
+        self.store.blocks.invalidate(self.store.geometry.block_of_page(at));
+        let (place, _) = self.store.place(page);
+        self.policies[place.plane as usize].trimmed(&mut self.store, place, out);
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        Some(self.store.map[page as usize]).filter(|physical| *physical != NONE)
+    }
+
+    fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let blocks = f64::from(self.store.geometry.blocks_per_plane);
+        let enough = (self.store.config.free_blocks_background * blocks).ceil() as u32;
+        !self.store.read_only
+            && self.store.blocks.free_count(plane) < enough
+            && self.policies[plane as usize].merge_one(&mut self.store, plane, out)
+    }
+
+    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+        let pages = how.pages(self.store.logical_pages)?;
+        match how.fill {
+            Fill::Empty => Ok(()),
+            Fill::Sequential => self.fill_in_order(pages),
+            Fill::Random => self.fill_steady(pages, seed),
+        }
+    }
+
+    fn pages_written(&self, block: u32) -> u32 {
+        self.store.written(block)
+    }
+
+    fn map_ram_bytes(&self) -> u64 {
+        P::ram_bytes(self.store.shares) * u64::from(self.store.geometry.planes())
+    }
+
+    fn health(&self) -> Health {
+        let (erases_min, erases_max) = self.store.blocks.erases_range();
+        let bad_blocks = self.store.blocks.bad_total();
+        Health { read_only: self.store.read_only, bad_blocks, erases_min, erases_max }
+    }
+}

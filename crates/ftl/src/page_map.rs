@@ -1,0 +1,391 @@
+//! Page mapping: every logical page may live in any physical page.
+
+use ssdyno_engine::events::Cause;
+use ssdyno_engine::{Rng, Table};
+use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+
+use crate::contract::FtlFacts;
+use crate::placement::Chooser;
+use crate::reverse::Reverse;
+use crate::{
+    Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition, ReadOnly,
+    WearLevelling, sample,
+};
+
+/// In a map: this logical page holds no data.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The open block of a plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frontier {
+    /// The block; [`NONE`] before the first write.
+    pub(crate) block: u32,
+    /// Its next page.
+    pub(crate) next: u32,
+}
+
+/// Which open block a page goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Host,
+    Survivors,
+    /// Pages of the mapping table itself, where they live in flash.
+    Mapping,
+}
+
+/// The page-mapping FTL, and the base of those that refine it.
+#[derive(Clone, Debug)]
+pub(crate) struct PageMap {
+    pub(crate) geometry: Geometry,
+    pub(crate) limits: Limits,
+    pub(crate) config: Config,
+    /// Logical to physical; [`NONE`] where there is no data.
+    pub(crate) map: Table,
+    pub(crate) reverse: Reverse,
+    pub(crate) blocks: Blocks,
+    /// One or two a plane: host, survivors.
+    pub(crate) frontiers: Vec<Frontier>,
+    /// Valid pages of each plane.
+    pub(crate) valid: Vec<u32>,
+    pub(crate) chooser: Chooser,
+    rng: Rng,
+    pub(crate) read_only: bool,
+    gather: Vec<(u32, u32)>,
+    /// Logical pages from here on are pages of the mapping table, kept in blocks of their own.
+    pub(crate) mapping_from: u32,
+    /// With a mapping table in flash: pages of the host that cleaning moved.
+    pub(crate) moved: Vec<u32>,
+}
+
+impl PageMap {
+    pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<PageMap, ConfigError> {
+        PageMap::with_mapping(facts, |_| 0)
+    }
+
+    /// A page map that also holds `mapping_pages(logical pages)` pages of a mapping table behind
+    /// the host's.
+    pub(crate) fn with_mapping(
+        facts: &FtlFacts<'_>,
+        mapping_pages: impl Fn(u32) -> u32,
+    ) -> Result<PageMap, ConfigError> {
+        let geometry = facts.geometry;
+        let chooser = Chooser::new(facts.config, facts.flash, &geometry)?;
+        let mut config = facts.config.clone();
+        if config.hot_cold != HotCold::Off && geometry.blocks_per_plane < 8 {
+            config.hot_cold = HotCold::Off;
+        }
+        // The factory's bad blocks are known only once drawn; the limits depend on them.
+        let blocks = Blocks::new(
+            geometry.planes(),
+            geometry.blocks_per_plane,
+            geometry.pages_per_block.get().saturating_sub(config.summary_pages),
+            config.cleaning.needs_order(),
+            facts.endurance(),
+        );
+        let limits = config.limits_with_mapping(&geometry, blocks.bad_most(), mapping_pages)?;
+        Ok(PageMap::assemble(geometry, limits, config, blocks, chooser, facts.seed))
+    }
+
+    pub(crate) fn assemble(
+        geometry: Geometry,
+        limits: Limits,
+        config: Config,
+        blocks: Blocks,
+        chooser: Chooser,
+        seed: u64,
+    ) -> PageMap {
+        let frontiers = geometry.planes() * limits.frontiers;
+        PageMap {
+            geometry,
+            limits,
+            config,
+            map: Table::new((limits.logical_pages + limits.mapping_pages) as usize, NONE),
+            reverse: match chooser.residues() {
+                Some(residues) => Reverse::striped(&geometry, residues),
+                None => Reverse::new(geometry.pages()),
+            },
+            blocks,
+            frontiers: vec![Frontier { block: NONE, next: limits.data_pages }; frontiers as usize],
+            valid: vec![0; geometry.planes() as usize],
+            chooser,
+            rng: Rng::new(seed, "cleaning"),
+            read_only: false,
+            gather: Vec::with_capacity(limits.data_pages as usize),
+            mapping_from: if limits.mapping_pages > 0 { limits.logical_pages } else { NONE },
+            moved: Vec::new(),
+        }
+    }
+
+    fn frontier_index(&self, plane: u32, stream: Stream) -> usize {
+        let stream = match stream {
+            Stream::Host => 0,
+            Stream::Survivors => u32::from(self.config.hot_cold != HotCold::Off),
+            Stream::Mapping => self.limits.frontiers - 1,
+        };
+        (plane * self.limits.frontiers + stream) as usize
+    }
+
+    fn open(&mut self, plane: u32, index: usize) -> Option<()> {
+        let dynamic = self.config.wear_levelling != WearLevelling::Off;
+        let block = self.blocks.open(plane, dynamic)?;
+        self.frontiers[index] = Frontier { block, next: 0 };
+        Some(())
+    }
+
+    /// The next free page of `plane`'s open block; `None` if there is no block to open.
+    #[inline]
+    fn next_page(&mut self, plane: u32, stream: Stream) -> Option<(u32, u32)> {
+        let index = self.frontier_index(plane, stream);
+        if self.frontiers[index].next == self.limits.data_pages {
+            self.open(plane, index)?;
+        }
+        let frontier = &mut self.frontiers[index];
+        let page = self.geometry.first_page(frontier.block) + frontier.next;
+        frontier.next += 1;
+        Some((frontier.block, page))
+    }
+
+    /// Closes the block that was just filled, writing its summary.
+    #[inline]
+    fn close_if_full(&mut self, plane: u32, stream: Stream, cause: Cause, out: &mut Vec<FlashOp>) {
+        let Frontier { block, next } = self.frontiers[self.frontier_index(plane, stream)];
+        if next < self.limits.data_pages {
+            return;
+        }
+        let first = self.geometry.first_page(block);
+        let cause = if cause == Cause::Cleaning { cause } else { Cause::Mapping };
+        for summary in 0..self.config.summary_pages {
+            let mut op = FlashOp::program(plane, first + next + summary, cause);
+            op.sector_only = true;
+            out.push(op);
+        }
+        self.blocks.close(block);
+    }
+
+    /// Puts logical page `page` at the next place in `plane` and forgets where it was.
+    pub(crate) fn append(
+        &mut self,
+        plane: u32,
+        page: u32,
+        cause: Cause,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        let stream = if page < self.mapping_from { Stream::Host } else { Stream::Mapping };
+        let (block, physical) = self.next_page(plane, stream).ok_or(ReadOnly)?;
+        self.forget(page);
+        self.map[page as usize] = physical;
+        self.reverse.set(physical, page);
+        self.blocks.add_valid(block);
+        self.valid[plane as usize] += 1;
+        out.push(FlashOp::program(plane, physical, cause));
+        self.close_if_full(plane, stream, cause, out);
+        Ok(())
+    }
+
+    /// Invalidates the data of `page`, if it has any.
+    #[inline]
+    fn forget(&mut self, page: u32) {
+        let old = self.map[page as usize];
+        if old != NONE {
+            let block = self.geometry.block_of_page(old);
+            self.blocks.invalidate(block);
+            self.valid[(block / self.geometry.blocks_per_plane) as usize] -= 1;
+        }
+    }
+
+    /// The plane for the next write of `page`.
+    #[inline]
+    pub(crate) fn choose_plane(&mut self, page: u32, plane: Plane) -> u32 {
+        let valid = &self.valid;
+        let most = self.limits.valid_most;
+        self.chooser.choose(page, plane, |plane| most.saturating_sub(valid[plane as usize]))
+    }
+
+    /// Makes room in `plane` before a page is written there.
+    pub(crate) fn make_room(
+        &mut self,
+        plane: u32,
+        stream: Stream,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        let host = self.frontier_index(plane, stream);
+        if self.frontiers[host].next < self.limits.data_pages {
+            return Ok(());
+        }
+        self.clean_until(plane, self.limits.free_low, out);
+        if self.frontiers[host].next == self.limits.data_pages {
+            // One free block must be left for cleaning itself.
+            if self.blocks.free_count(plane) < 2 {
+                self.read_only = true;
+                return Err(ReadOnly);
+            }
+            self.open(plane, host).ok_or(ReadOnly)?;
+        }
+        self.clean_until(plane, self.limits.free_low, out);
+        Ok(())
+    }
+
+    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something.
+    fn clean_until(&mut self, plane: u32, enough: u32, out: &mut Vec<FlashOp>) {
+        let mut without_gain = 0;
+        while self.blocks.free_count(plane) < enough {
+            let stuck = without_gain > self.geometry.blocks_per_plane;
+            let Some(victim) = self.choose_victim(plane, stuck) else { return };
+            let gains = self.blocks.valid(victim) < self.limits.data_pages;
+            if !gains && (stuck || self.config.cleaning == Cleaning::Greedy) {
+                self.blocks.put_back(victim);
+                return;
+            }
+            without_gain = if gains { 0 } else { without_gain + 1 };
+            if !self.clean(plane, victim, out) {
+                self.blocks.put_back(victim);
+                return;
+            }
+            self.level_wear(plane, out);
+        }
+    }
+
+    fn choose_victim(&mut self, plane: u32, stuck: bool) -> Option<u32> {
+        if stuck {
+            // A policy that looks at anything but valid pages may find nothing for long.
+            let victim = self.blocks.least_valid(plane)?;
+            self.blocks.forget_order(victim);
+            return Some(victim);
+        }
+        let window = self.config.cleaning_window;
+        self.config.cleaning.victim(&mut self.blocks, plane, window, &mut self.rng)
+    }
+
+    /// Moves the valid pages of `victim` and erases it; false if there was no room for them.
+    fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
+        let first = self.geometry.first_page(victim);
+        let mut gather = std::mem::take(&mut self.gather);
+        self.reverse.owners(first, self.limits.data_pages, &self.map, &mut gather);
+        debug_assert_eq!(gather.len() as u32, self.blocks.valid(victim));
+        // A block holds pages of one stream only, so its first page speaks for all.
+        let stream = match gather.first() {
+            Some((_, logical)) if *logical >= self.mapping_from => Stream::Mapping,
+            _ => Stream::Survivors,
+        };
+        let room = self.limits.data_pages - self.frontiers[self.frontier_index(plane, stream)].next;
+        if gather.len() as u32 > room && self.blocks.free_count(plane) == 0 {
+            self.gather = gather;
+            return false;
+        }
+        for (from, logical) in &gather {
+            let Some((block, to)) = self.next_page(plane, stream) else { break };
+            self.map[*logical as usize] = to;
+            self.reverse.set(to, *logical);
+            self.blocks.add_valid(block);
+            out.push(FlashOp::copy(plane, *from, to, Cause::Cleaning));
+            self.close_if_full(plane, stream, Cause::Cleaning, out);
+        }
+        if stream == Stream::Survivors && self.mapping_from != NONE {
+            self.moved.extend(gather.iter().map(|(_, logical)| *logical));
+        }
+        self.gather = gather;
+        self.blocks.erased(victim);
+        out.push(FlashOp::erase(plane, first, Cause::Cleaning));
+        true
+    }
+
+    /// Static wear levelling: moves the least worn block if it lags too far behind.
+    fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+        if self.config.wear_levelling != WearLevelling::Static {
+            return;
+        }
+        let n = self.geometry.blocks_per_plane;
+        let most = (plane * n..(plane + 1) * n).map(|block| self.blocks.erases(block)).max();
+        let Some(least_worn) = self.blocks.least_worn(plane) else { return };
+        let lag = most.unwrap_or(0) - self.blocks.erases(least_worn);
+        if lag > self.config.wear_threshold {
+            self.blocks.forget_order(least_worn);
+            if !self.clean(plane, least_worn, out) {
+                self.blocks.put_back(least_worn);
+            }
+        }
+    }
+}
+
+impl Ftl for PageMap {
+    fn logical_pages(&self) -> u32 {
+        self.limits.logical_pages
+    }
+
+    fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
+        let physical = self.map[page as usize];
+        if physical == NONE {
+            return false;
+        }
+        let block = self.geometry.block_of_page(physical);
+        let plane = block / self.geometry.blocks_per_plane;
+        out.push(FlashOp::read(plane, physical, Cause::Host));
+        true
+    }
+
+    fn write(&mut self, page: u32, plane: Plane, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        if self.read_only {
+            return Err(ReadOnly);
+        }
+        let plane = self.choose_plane(page, plane);
+        self.make_room(plane, Stream::Host, out)?;
+        self.append(plane, page, Cause::Host, out)
+    }
+
+    fn trim(&mut self, page: u32, _: &mut Vec<FlashOp>) {
+        self.forget(page);
+        self.map[page as usize] = NONE;
+    }
+
+    fn locate(&self, page: u32) -> Option<u32> {
+        Some(self.map[page as usize]).filter(|physical| *physical != NONE)
+    }
+
+    fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let before = out.len();
+        let free = self.blocks.free_count(plane);
+        if free < self.limits.free_background {
+            self.clean_until(plane, free + 1, out);
+        }
+        out.len() > before
+    }
+
+    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+        let pages = how.pages(self.limits.logical_pages)?;
+        match how.fill {
+            Fill::Empty => Ok(()),
+            Fill::Sequential => sample::fill_in_order(self, pages),
+            Fill::Random => sample::fill_steady(self, pages, seed),
+        }
+    }
+
+    fn pages_written(&self, block: u32) -> u32 {
+        if self.blocks.is_closed(block) {
+            return self.geometry.pages_per_block.get();
+        }
+        let plane = block / self.geometry.blocks_per_plane;
+        let range = plane * self.limits.frontiers..(plane + 1) * self.limits.frontiers;
+        let mut open = range.map(|index| self.frontiers[index as usize]);
+        // A full one is closed, and perhaps erased since.
+        open.find(|frontier| frontier.block == block && frontier.next < self.limits.data_pages)
+            .map_or(0, |frontier| frontier.next)
+    }
+
+    fn map_ram_bytes(&self) -> u64 {
+        4 * u64::from(self.limits.logical_pages)
+    }
+
+    fn health(&self) -> Health {
+        let (erases_min, erases_max) = self.blocks.erases_range();
+        let bad_blocks = self.blocks.bad_total();
+        Health { read_only: self.read_only, bad_blocks, erases_min, erases_max }
+    }
+
+    fn effective_utilisation(&self) -> Option<f64> {
+        let planes = f64::from(self.geometry.planes());
+        let logical = f64::from(self.limits.logical_pages) / planes;
+        let bad = f64::from(self.blocks.bad_total()) / planes;
+        let closed = f64::from(self.geometry.blocks_per_plane - self.limits.free_low) - bad;
+        Some(logical / (closed * f64::from(self.limits.data_pages)))
+    }
+}

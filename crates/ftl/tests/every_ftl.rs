@@ -1,0 +1,113 @@
+//! FTLs beyond the page map against the suite: every fill, tiny and worn devices.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use proptest::prelude::*;
+use ssdyno_flash::{Config as FlashConfig, ConfigError};
+use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
+use ssdyno_ftl::{Config, Fill, FtlFacts, build};
+
+const FTLS: [&str; 4] = ["dftl", "block", "bast", "fast"];
+const FILLS: [Fill; 3] = [Fill::Empty, Fill::Sequential, Fill::Random];
+
+fn builds(flash: &FlashConfig, config: &Config, seed: u64) -> Result<(), ConfigError> {
+    let geometry = flash.geometry().unwrap();
+    build(&FtlFacts { geometry, flash, config, seed }).map(|_| ())
+}
+
+#[test]
+fn pass_the_suite() {
+    for name in FTLS {
+        for more in ["", r#","free_blocks_background":0.5,"wear_levelling":"dynamic""#] {
+            for fill in FILLS {
+                let config = ftl_config(name, 0.6, more);
+                check_ftl(&small_flash(2, 2, 24, 8), &config, fill, 1, 6_000);
+                let config = ftl_config(name, 0.4, more);
+                check_ftl(&small_flash(1, 3, 40, 5), &config, fill, 2, 6_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn dftl_passes_with_every_option_of_the_page_map() {
+    for policy in ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"] {
+        for placement in ["static", "round-robin", "most-free", "least-busy"] {
+            for (cache, pages) in [("8B", 6), ("64B", 8), ("1KiB", 8)] {
+                let more = format!(
+                    r#","cleaning":"{policy}","placement":"{placement}","mapping_cache":"{cache}",
+                    "free_blocks_background":0.2,"summary_pages":1,"hot_cold":"survivors",
+                    "wear_levelling":"static","wear_threshold":3"#
+                );
+                let mut flash = small_flash(2, 2, 24, pages);
+                // 128 entries a translation page.
+                flash.page_size.0 = 512;
+                for fill in FILLS {
+                    check_ftl(&flash, &ftl_config("dftl", 0.9, &more), fill, 1, 2_000);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wear_out_to_read_only_and_still_read() {
+    for name in FTLS {
+        for (seed, fill) in [(3, Fill::Random), (4, Fill::Empty), (5, Fill::Sequential)] {
+            let mut flash = small_flash(1, 2, 24, 8);
+            flash.endurance_cycles = Some(20);
+            flash.endurance_spread = 0.2;
+            flash.factory_bad = 0.05;
+            check_ftl(&flash, &ftl_config(name, 0.9, ""), fill, seed, 100_000);
+        }
+    }
+}
+
+/// The number after "at least " that `error` names for over-provisioning.
+fn least(error: &ConfigError) -> Option<f64> {
+    let (_, rest) = error.help.split_once("ftl.over_provisioning to at least ")?;
+    rest.split([',', ' ']).next()?.parse().ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn tiny_full_devices_never_abort(
+        name in prop::sample::select(FTLS.to_vec()),
+        blocks in 4u32..24,
+        pages in 1u32..9,
+        planes in 1u32..4,
+        channels in 1u32..4,
+        spare in 0.0f64..3.0,
+        log_blocks in 0.0f64..0.5,
+        entries in 1u32..40,
+        bad in prop::sample::select(vec![0.0, 0.1]),
+        seed: u64,
+    ) {
+        let cache = entries * 8;
+        let more = if name == "dftl" {
+            format!(r#","mapping_cache":"{cache}B""#)
+        } else {
+            format!(r#","log_blocks":{log_blocks}"#)
+        };
+        let mut flash = small_flash(channels, planes, blocks, pages);
+        flash.page_size.0 = 512;
+        flash.factory_bad = bad;
+        let mut config = ftl_config(name, spare, &more);
+        // What cannot hold its data says so, and what would do; all else must work.
+        if let Err(error) = builds(&flash, &config, seed) {
+            prop_assert!(error.key.starts_with("ftl.") || error.key.starts_with("flash."));
+            let Some(enough) = least(&error) else {
+                prop_assert!(error.help.contains("flash.blocks_per_plane"), "{error:?}");
+                return Ok(());
+            };
+            // Nor would much less do.
+            config.over_provisioning = enough;
+            let built = builds(&flash, &config, seed);
+            prop_assert!(built.is_ok(), "{error:?} {} then {built:?}", error.help);
+        }
+        for fill in FILLS {
+            check_ftl(&flash, &config, fill, seed, 600);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The worked example of `docs/add_an_ftl.md` stays true.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../examples/ring_log.rs"]
+mod ring_log;
+
+#[test]
+fn the_example_passes_the_suite() {
+    ring_log::main().unwrap();
+}

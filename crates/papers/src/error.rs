@@ -1,0 +1,49 @@
+//! What can go wrong.
+
+use ssdyno_workload::WorkloadError;
+
+/// Why a paper could not be re-run.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// The selector names nothing.
+    #[error("`{selector}` names nothing; there are: {known}")]
+    UnknownSelector {
+        /// What was written.
+        selector: String,
+        /// What could be written.
+        known: String,
+    },
+    /// An option `--trace` that is not NAME=FILE with a name that some run needs.
+    #[error("`{given}` is not a trace of a paper; write NAME=FILE with NAME one of: {known}")]
+    UnknownTrace {
+        /// What was written.
+        given: String,
+        /// The names.
+        known: String,
+    },
+    /// A load that cannot be built or read.
+    #[error("run {run}: {error}")]
+    Workload {
+        /// Which run.
+        run: String,
+        /// What is wrong with its load.
+        error: WorkloadError,
+    },
+    /// A run that the device refused.
+    #[error("run {run}: {problem}")]
+    Refused {
+        /// Which run.
+        run: String,
+        /// What happened.
+        problem: String,
+    },
+    /// A file of the paper or a preset that is part of the program is broken: a defect of the
+    /// program, not of its use.
+    #[error("{file} is broken: {problem}")]
+    Defect {
+        /// Which file.
+        file: String,
+        /// What is wrong.
+        problem: String,
+    },
+}

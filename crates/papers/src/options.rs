@@ -1,0 +1,62 @@
+//! How a paper is re-run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::PaperError;
+
+/// Endings under which a trace is looked for in [`Options::trace_directory`].
+const ENDINGS: [&str; 5] = ["", ".gz", ".zst", ".xz", ".bz2"];
+
+/// How a paper is re-run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Trace files by name, as `--trace NAME=FILE` gives them.
+    pub traces: BTreeMap<String, PathBuf>,
+    /// Where `NAME.trace`, possibly compressed, is looked for when no file was given.
+    pub trace_directory: Option<PathBuf>,
+    /// Seed of whatever is random. Nothing in S3 is: its generator has its own seeds.
+    pub seed: u64,
+    /// Runs at most so many requests each: a glance, whose cells are not expected to match.
+    pub requests: Option<u64>,
+    /// Simulations side by side; `None`: one for each core.
+    pub threads: Option<usize>,
+}
+
+impl Options {
+    /// Adds `NAME=FILE`.
+    ///
+    /// # Errors
+    /// No `=`, or a name that no run needs.
+    pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
+        let known = crate::s3::trace_names()?;
+        match text.split_once('=') {
+            Some((name, file)) if known.iter().any(|known| known == name) && !file.is_empty() => {
+                self.traces.insert(name.to_owned(), PathBuf::from(file));
+                Ok(())
+            }
+            _ => Err(PaperError::UnknownTrace { given: text.to_owned(), known: known.join(", ") }),
+        }
+    }
+
+    /// The file of the trace called `name`, if there is one.
+    pub(crate) fn trace(&self, name: &str) -> Option<PathBuf> {
+        if let Some(path) = self.traces.get(name) {
+            return Some(path.clone());
+        }
+        let directory = self.trace_directory.as_deref()?;
+        let file = |ending| directory.join(format!("{name}.trace{ending}"));
+        ENDINGS.into_iter().map(file).find(|path: &PathBuf| Path::is_file(path))
+    }
+}
+
+/// How far the simulations are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Progress {
+    /// Requests simulated, all runs together.
+    pub done: u64,
+    /// Requests to simulate, all runs together.
+    pub of: u64,
+    /// Runs under way.
+    pub running: Vec<String>,
+}

@@ -1,0 +1,121 @@
+//! What a re-run says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One printed number and what becomes of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Paper, table, column, row with unit: `S3/table3/random_write/energy_joules`.
+    pub id: String,
+    /// What the paper prints.
+    pub printed: f64,
+    /// The same, digit by digit.
+    pub printed_text: String,
+    /// What the paper's own printed parameters give; `null` where they give nothing, or where what
+    /// they need was not run.
+    pub as_printed_model: Option<f64>,
+    /// What the corrected model gives; `null` where it was not run.
+    pub ours: Option<f64>,
+    /// (ours - printed) / printed.
+    pub relative_error: Option<f64>,
+    /// Largest error that counts as a match, as a share of `printed`: 1 %, 0.1 % for IOPS and
+    /// time, or one unit of the last printed digit where that is more.
+    pub tolerance: f64,
+    /// Whether the corrected model should match: it was run in full, and the paper is not wrong.
+    pub expected_to_match: bool,
+    /// What a reader must know; empty where nothing.
+    pub note: String,
+}
+
+impl Cell {
+    /// True if the cell was run and lies within its tolerance.
+    pub fn matches(&self) -> bool {
+        self.relative_error.is_some_and(|error| error.abs() <= self.tolerance)
+    }
+}
+
+/// A statement about the paper, checked.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// `S3/claims/iops_are_the_loads`.
+    pub id: String,
+    /// The statement.
+    pub text: String,
+    /// Whether it holds; `null` where what it needs was not run.
+    pub holds: Option<bool>,
+    /// The numbers behind the answer.
+    pub evidence: String,
+}
+
+/// A figure, drawn.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// `S3/figure3`.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// The drawing, a complete SVG document.
+    pub svg: String,
+}
+
+/// A simulation behind the cells, with figures that the paper does not print.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RunSummary {
+    /// Name in the plan.
+    pub name: String,
+    /// Device preset.
+    pub device: String,
+    /// Workload preset or trace.
+    pub workload: String,
+    /// Requests completed.
+    pub requests: u64,
+    /// Arrival of the last request, in s.
+    pub simulated_seconds: f64,
+    /// What the simulation took.
+    pub wall_seconds: f64,
+    /// Mean latency inside the device: what the paper prints.
+    pub device_latency_ms: f64,
+    /// Mean latency with the wait before the device (S3-37).
+    pub latency_ms: f64,
+    /// Share of the time with at least one request in service, 0 to 1 (S3-31).
+    pub busy_share: f64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Valid pages moved by cleaning.
+    pub relocations: u64,
+    /// Pages programmed by page written by the host, summaries left out; `null` without writes.
+    pub write_amplification: Option<f64>,
+    /// Energy above that of the idle device (S3-42).
+    pub above_idle_joules: f64,
+    /// Energy by request, idle share included (S3-42), in J.
+    pub joules_per_request: f64,
+    /// True if it was stopped before its end.
+    pub partial: bool,
+}
+
+/// Everything about the selected part of a paper.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Title of the paper.
+    pub title: String,
+    /// Printed numbers beside ours.
+    pub cells: Vec<Cell>,
+    /// Statements, checked.
+    pub claims: Vec<Claim>,
+    /// Figures, drawn.
+    pub figures: Vec<Figure>,
+    /// The simulations behind them.
+    pub runs: Vec<RunSummary>,
+    /// What a reader must know of the whole.
+    pub notes: Vec<String>,
+    /// True if something was stopped before its end.
+    pub partial: bool,
+}
+
+impl Report {
+    /// Cells that should match and do not.
+    pub fn mismatches(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.expected_to_match && !cell.matches())
+    }
+}

@@ -1,0 +1,115 @@
+//! Tables as cells.
+
+use std::collections::BTreeMap;
+
+use super::as_printed::Rows;
+use super::data::{Plan, Printed};
+use super::simulate::Measured;
+use crate::{Cell, Options, PaperError, Selector};
+
+/// Everything known when cells, claims and figures are made.
+pub(super) struct Evidence<'a> {
+    pub(super) printed: &'a Printed,
+    pub(super) plan: &'a Plan,
+    pub(super) runs: &'a BTreeMap<String, Measured>,
+    pub(super) options: &'a Options,
+}
+
+/// Identifier of a cell.
+pub(super) fn cell_id(table: &str, column: &str, row: &str) -> String {
+    format!("S3/{table}/{column}/{row}")
+}
+
+/// Largest relative error that counts as a match: 1 %, for IOPS and time 0.1 %, or one unit of the
+/// last digit of `text`.
+fn tolerance(row: &str, text: &str, printed: f64) -> f64 {
+    let digits = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let unit = 10f64.powi(-(digits as i32));
+    let share: f64 = if ["iops", "running_time_seconds"].contains(&row) { 0.001 } else { 0.01 };
+    share.max(unit / printed.abs())
+}
+
+impl Evidence<'_> {
+    /// All selected cells, in the order of the paper.
+    pub(super) fn cells(&self, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
+        let mut cells = Vec::new();
+        for (name, table) in &self.printed.tables {
+            for (at, column) in table.columns.iter().enumerate() {
+                for row in &table.rows {
+                    if !selector.selects(&cell_id(name, column, &row.name)) {
+                        continue;
+                    }
+                    if let Some(text) = row.values.get(at) {
+                        cells.push(self.cell(name, column, &row.name, text)?);
+                    }
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    fn cell(&self, table: &str, column: &str, row: &str, text: &str) -> Result<Cell, PaperError> {
+        let id = cell_id(table, column, row);
+        let printed: f64 = text.parse().map_err(|_| PaperError::Defect {
+            file: "papers/s3/printed.toml".into(),
+            problem: format!("{id}: `{text}` is no number"),
+        })?;
+        let remarks = self.printed.remarks.iter();
+        let remarks: Vec<_> = remarks.filter(|r| r.concerns(table, column, row)).collect();
+        let mut notes: Vec<String> = remarks.iter().map(|remark| remark.text.clone()).collect();
+        let run = self.plan.tables.get(table).and_then(|columns| columns.get(column));
+        let corrected = remarks.iter().find_map(|remark| remark.corrected);
+        let (as_printed_model, ours, complete) = match run {
+            // A parameter: printed, and what it should have been.
+            None => (Some(printed), Some(corrected.unwrap_or(printed)), corrected.is_none()),
+            Some(run) => match self.runs.get(run) {
+                Some(measured) => {
+                    let nand = measured.summary.device.trim_start_matches("s3-");
+                    let model = Rows::as_printed(self.printed, nand, measured)?;
+                    let complete = !measured.summary.partial && self.options.requests.is_none();
+                    if !complete {
+                        notes.push("only a part of the run was done".into());
+                    }
+                    (model.get(row), Rows::corrected(measured).get(row), complete)
+                }
+                None => {
+                    notes.insert(0, self.missing(run));
+                    (None, None, false)
+                }
+            },
+        };
+        Ok(Cell {
+            id,
+            printed,
+            printed_text: text.to_owned(),
+            as_printed_model,
+            ours,
+            relative_error: ours.map(|ours| (ours - printed) / printed),
+            tolerance: tolerance(row, text, printed),
+            expected_to_match: complete,
+            note: notes.join("; "),
+        })
+    }
+
+    /// Why `run` is missing.
+    pub(super) fn missing(&self, run: &str) -> String {
+        let trace = self.plan.runs.get(run).and_then(|plan| plan.trace.as_deref());
+        trace.map_or_else(
+            || "not run".to_owned(),
+            |trace| format!("not run: needs --trace {trace}=FILE"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tolerance;
+
+    #[test]
+    fn tolerance_is_a_share_or_a_digit() {
+        assert_eq!(tolerance("latency_ms", "62.61", 62.61), 0.01);
+        assert_eq!(tolerance("iops", "106.18", 106.18), 0.001);
+        // 0.28 stands for anything from 0.27 to 0.29.
+        assert!((tolerance("bus_joules", "0.28", 0.28) - 0.01 / 0.28).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,343 @@
+//! What the paper says in words, and what is to be said about it, checked.
+
+use super::cells::Evidence;
+use super::simulate::Measured;
+use crate::{Claim, Selector};
+
+type Verdict = Option<(bool, String)>;
+
+/// A statement and how it is checked.
+struct Check {
+    name: &'static str,
+    text: &'static str,
+    /// Tables and figures beside which it is of interest.
+    about: &'static [&'static str],
+    /// Runs without which it cannot be checked.
+    needs: &'static [&'static str],
+    check: fn(&Evidence<'_>) -> Verdict,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        name: "totals_are_sums",
+        text: "Every printed total is the sum of its printed parts, within 0.015 J of rounding.",
+        about: &["table3", "table4", "table5", "table6"],
+        needs: &[],
+        check: totals_are_sums,
+    },
+    Check {
+        name: "ram_is_80_mw_times_time",
+        text: "RAM energy is 80 mW, printed as the active power, times the running time in every table: the labels of the DRAM's powers are swapped (S3-30).",
+        about: &["table1", "table3", "table4", "table5", "table6"],
+        needs: &[],
+        check: ram_is_80_mw_times_time,
+    },
+    Check {
+        name: "iops_are_the_loads",
+        text: "IOPS and running time are those of the load and tell nothing about the SSD: they are equal for all three chips (S3-24).",
+        about: &["table5"],
+        needs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
+        check: iops_are_the_loads,
+    },
+    Check {
+        name: "five_million_requests_clean",
+        text: "\"5,000,000 requests, so that cleaning and merging occur\": the write workloads clean.",
+        about: &["table3"],
+        needs: &["sequential_write", "random_write"],
+        check: five_million_requests_clean,
+    },
+    Check {
+        name: "five_million_requests_merge",
+        text: "\"... and merging\": both write workloads move valid pages.",
+        about: &["table3"],
+        needs: &["sequential_write", "random_write"],
+        check: five_million_requests_merge,
+    },
+    Check {
+        name: "bus_energy_is_negligible",
+        text: "\"Very little power is used by the internal bus\": below 0.1 % of the energy of every run.",
+        about: &["table3", "table4", "table5", "table6"],
+        needs: &["sequential_read", "sequential_write", "random_read", "random_write"],
+        check: bus_energy_is_negligible,
+    },
+    Check {
+        name: "idle_device_is_most_of_the_energy",
+        text: "An SSD that does nothing draws 230.4 mW; it would account for most of the energy of the sequential reads (S3-42).",
+        about: &["table3", "figure3"],
+        needs: &["sequential_read"],
+        check: idle_device_is_most_of_the_energy,
+    },
+    Check {
+        name: "cpu_energy_is_the_rules",
+        text: "CPU energy, the largest part, follows from the rule \"power mode whenever a request is in service\", not from instructions executed (S3-41).",
+        about: &["table3", "figure3"],
+        needs: &["sequential_read"],
+        check: cpu_energy_is_the_rules,
+    },
+    Check {
+        name: "larger_pages_are_faster_iozone",
+        text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); IOzone.",
+        about: &["table5", "figure5", "figure6"],
+        needs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
+        check: |evidence| larger_pages_are_faster(evidence, "iozone"),
+    },
+    Check {
+        name: "larger_pages_are_faster_postmark",
+        text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); PostMark.",
+        about: &["table6", "figure5", "figure6"],
+        needs: &["postmark_nand1", "postmark_nand2", "postmark_nand3"],
+        check: |evidence| larger_pages_are_faster(evidence, "postmark"),
+    },
+    Check {
+        name: "latency_is_inside_the_device",
+        text: "The printed latency leaves out the wait before the device: with it, IOzone on NAND #1 takes about twice as long (S3-37).",
+        about: &["table5"],
+        needs: &["iozone_nand1"],
+        check: latency_is_inside_the_device,
+    },
+    Check {
+        name: "iozone_exercises_reads",
+        text: "\"IOzone benchmark\": the trace exercises reading as well as writing (S3-40).",
+        about: &["table4", "table5", "figure4"],
+        needs: &["iozone_nand2"],
+        check: iozone_exercises_reads,
+    },
+    Check {
+        name: "four_planes_hold_iozone",
+        text: "With the printed 4 planes a chip the SSD could hold the IOzone trace (S3-27).",
+        about: &["table2", "table4", "table5"],
+        needs: &["iozone_nand2"],
+        check: |evidence| four_planes_hold(evidence, "iozone_nand2"),
+    },
+    Check {
+        name: "four_planes_hold_postmark",
+        text: "With the printed 4 planes a chip the SSD could hold the PostMark trace (S3-27).",
+        about: &["table2", "table4", "table6"],
+        needs: &["postmark_nand2"],
+        check: |evidence| four_planes_hold(evidence, "postmark_nand2"),
+    },
+    Check {
+        name: "equal_latencies_are_a_coincidence",
+        text: "4.14 ms stands for IOzone on NAND #3 and for PostMark on NAND #2; both are right (S3-38).",
+        about: &["table5", "table6"],
+        needs: &["iozone_nand3", "postmark_nand2"],
+        check: equal_latencies_are_a_coincidence,
+    },
+];
+
+/// Runs that the selected claims need.
+pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
+    // Named as such; a claim that only stands beside a table uses what was run for the table.
+    let named = CHECKS.iter().filter(|check| selector.selects(&id(check)));
+    named.flat_map(|check| check.needs.iter().copied())
+}
+
+/// All claims by id and text.
+pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
+    CHECKS.iter().map(|check| (id(check), check.text.to_owned()))
+}
+
+fn id(check: &Check) -> String {
+    format!("S3/claims/{}", check.name)
+}
+
+impl Evidence<'_> {
+    /// Claims that are selected, or stand beside what is selected and can be checked.
+    pub(super) fn claims(&self, selector: &Selector) -> Vec<Claim> {
+        let claims = CHECKS.iter().filter_map(|check| {
+            let named = selector.selects(&id(check));
+            let beside = check.about.iter().any(|part| selector.selects(&format!("S3/{part}")));
+            let missing = check.needs.iter().find(|run| !self.runs.contains_key(**run));
+            if !named && (!beside || missing.is_some()) {
+                return None;
+            }
+            let (holds, evidence) = match missing {
+                Some(run) => (None, self.missing(run)),
+                None => match (check.check)(self) {
+                    Some((holds, evidence)) => (Some(holds), evidence),
+                    None => (None, "the numbers it needs are missing".to_owned()),
+                },
+            };
+            Some(Claim { id: id(check), text: check.text.to_owned(), holds, evidence })
+        });
+        claims.collect()
+    }
+
+    fn run(&self, name: &str) -> Option<&Measured> {
+        self.runs.get(name)
+    }
+
+    /// Table, column and number of each printed cell in the row called `row`.
+    fn printed_row(&self, row: &str) -> Vec<(&str, &str, f64)> {
+        let tables = self.printed.tables.iter();
+        let cells = tables.flat_map(|(table, content)| {
+            let columns = content.columns.iter();
+            columns.filter_map(move |column| {
+                let value = self.printed.value(table, column, row)?;
+                Some((table.as_str(), column.as_str(), value))
+            })
+        });
+        cells.collect()
+    }
+}
+
+fn totals_are_sums(evidence: &Evidence<'_>) -> Verdict {
+    let mut wrong = Vec::new();
+    let totals = evidence.printed_row("energy_joules");
+    for (table, column, total) in &totals {
+        let parts = ["flash_joules", "cpu_joules", "ram_joules", "bus_joules"];
+        let sum: Option<f64> =
+            parts.iter().map(|part| evidence.printed.value(table, column, part)).sum();
+        let sum = sum?;
+        // Four truncated parts.
+        if (sum - total).abs() > 0.015 {
+            wrong.push(format!("{table}/{column}: printed {total}, parts sum to {sum:.3} (S3-35)"));
+        }
+    }
+    let all = format!("{} totals", totals.len());
+    Some((wrong.is_empty(), if wrong.is_empty() { all } else { wrong.join("; ") }))
+}
+
+fn ram_is_80_mw_times_time(evidence: &Evidence<'_>) -> Verdict {
+    let powers: Option<Vec<f64>> = evidence
+        .printed_row("ram_joules")
+        .into_iter()
+        .map(|(table, column, ram)| {
+            Some(ram * 1e3 / evidence.printed.value(table, column, "running_time_seconds")?)
+        })
+        .collect();
+    let powers = powers?;
+    let least = powers.iter().copied().fold(f64::MAX, f64::min);
+    let most = powers.iter().copied().fold(0.0, f64::max);
+    let holds = least > 79.9 && most < 80.1;
+    Some((holds, format!("RAM energy / running time is {least:.3} to {most:.3} mW")))
+}
+
+fn iops_are_the_loads(evidence: &Evidence<'_>) -> Verdict {
+    let names = ["iozone_nand1", "iozone_nand2", "iozone_nand3"];
+    let runs: Option<Vec<&Measured>> = names.iter().map(|name| evidence.run(name)).collect();
+    let runs = runs?;
+    let first = runs.first()?;
+    let holds = runs.iter().all(|run| {
+        run.load.last_arrival == first.load.last_arrival && run.load.requests == first.load.requests
+    });
+    let latencies: Vec<String> =
+        runs.iter().map(|run| format!("{:.3}", run.summary.device_latency_ms)).collect();
+    let evidence = format!(
+        "{} requests, the last after {:.3} s, on all three, at latencies of {} ms",
+        first.load.requests,
+        first.load.last_arrival.as_s_f64(),
+        latencies.join(", ")
+    );
+    Some((holds, evidence))
+}
+
+fn cleaning(evidence: &Evidence<'_>) -> Option<([u64; 2], [u64; 2], String)> {
+    let sequential = &evidence.run("sequential_write")?.summary;
+    let random = &evidence.run("random_write")?.summary;
+    let text = format!(
+        "sequential: {} blocks erased, {} pages moved; random: {} and {}, write amplification {:.3}",
+        sequential.erases,
+        sequential.relocations,
+        random.erases,
+        random.relocations,
+        random.write_amplification.unwrap_or(1.0)
+    );
+    let erases = [sequential.erases, random.erases];
+    Some((erases, [sequential.relocations, random.relocations], text))
+}
+
+fn five_million_requests_clean(evidence: &Evidence<'_>) -> Verdict {
+    let (erases, _, text) = cleaning(evidence)?;
+    Some((erases.iter().all(|n| *n > 0), text))
+}
+
+fn five_million_requests_merge(evidence: &Evidence<'_>) -> Verdict {
+    let (_, moved, text) = cleaning(evidence)?;
+    Some((moved.iter().all(|n| *n > 0), text))
+}
+
+fn bus_energy_is_negligible(evidence: &Evidence<'_>) -> Verdict {
+    let share = |run: &Measured| run.energy.bus_joules / run.energy.total_joules;
+    let most = evidence.runs.values().map(share).fold(0.0, f64::max);
+    Some((most < 0.001, format!("at most {:.3} % of a run's energy", most * 100.0)))
+}
+
+fn idle_device_is_most_of_the_energy(evidence: &Evidence<'_>) -> Verdict {
+    let run = evidence.run("sequential_read")?;
+    let idle = run.energy.idle_watts * run.seconds;
+    let share = idle / run.energy.total_joules;
+    let text = format!(
+        "{:.1} mW x {:.2} s = {idle:.1} J of {:.1} J ({:.0} %)",
+        run.energy.idle_watts * 1e3,
+        run.seconds,
+        run.energy.total_joules,
+        share * 100.0
+    );
+    Some((share > 0.5, text))
+}
+
+fn cpu_energy_is_the_rules(evidence: &Evidence<'_>) -> Verdict {
+    let run = evidence.run("sequential_read")?;
+    let rule = 0.124 * run.seconds + 0.135 * run.busy_seconds();
+    let text = format!(
+        "124 mW x {:.2} s + 135 mW x {:.2} s in service = {rule:.2} J, {:.0} % of the total",
+        run.seconds,
+        run.busy_seconds(),
+        rule / run.energy.total_joules * 100.0
+    );
+    let printed = evidence.printed.value("table3", "sequential_read", "cpu_joules")?;
+    Some(((rule / printed - 1.0).abs() < 0.01, text))
+}
+
+fn larger_pages_are_faster(evidence: &Evidence<'_>, load: &str) -> Verdict {
+    let runs: Option<Vec<&Measured>> =
+        (1..=3).map(|nand| evidence.run(&format!("{load}_nand{nand}"))).collect();
+    let runs = runs?;
+    let falls = |figure: fn(&Measured) -> f64| runs.windows(2).all(|w| figure(w[1]) < figure(w[0]));
+    let holds = falls(|run| run.summary.device_latency_ms) && falls(|run| run.energy.total_joules);
+    let each = runs.iter().map(|run| {
+        format!("{:.3} ms and {:.2} J", run.summary.device_latency_ms, run.energy.total_joules)
+    });
+    Some((holds, each.collect::<Vec<_>>().join("; ")))
+}
+
+fn latency_is_inside_the_device(evidence: &Evidence<'_>) -> Verdict {
+    let summary = &evidence.run("iozone_nand1")?.summary;
+    let ratio = summary.latency_ms / summary.device_latency_ms;
+    let text = format!(
+        "{:.2} ms inside the device, {:.2} ms with the wait before it",
+        summary.device_latency_ms, summary.latency_ms
+    );
+    Some(((1.8..2.2).contains(&ratio), text))
+}
+
+fn iozone_exercises_reads(evidence: &Evidence<'_>) -> Verdict {
+    let load = &evidence.run("iozone_nand2")?.load;
+    let text = format!(
+        "{} reads of {} requests; mean {:.0} KiB",
+        load.reads,
+        load.requests,
+        load.sectors as f64 / 2.0 / load.requests.max(1) as f64
+    );
+    Some((load.reads > 0, text))
+}
+
+fn four_planes_hold(evidence: &Evidence<'_>, run: &str) -> Verdict {
+    let run = evidence.run(run)?;
+    let four_planes = run.raw_bytes / 2;
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let text = format!(
+        "addresses up to {:.2} GiB; 4 planes give {:.2} GiB raw",
+        gib(run.load.end_bytes),
+        gib(four_planes)
+    );
+    Some((run.load.end_bytes <= four_planes, text))
+}
+
+fn equal_latencies_are_a_coincidence(evidence: &Evidence<'_>) -> Verdict {
+    let iozone = evidence.run("iozone_nand3")?.summary.device_latency_ms;
+    let postmark = evidence.run("postmark_nand2")?.summary.device_latency_ms;
+    let near = |latency: f64| (latency / 4.14 - 1.0).abs() < 0.01;
+    Some((near(iozone) && near(postmark), format!("{iozone:.3} ms and {postmark:.3} ms")))
+}

@@ -1,0 +1,115 @@
+//! S3: the SSD simulator with energy of Lee and Won.
+
+mod as_printed;
+mod cells;
+mod claims;
+mod data;
+mod figures;
+mod load;
+mod simulate;
+
+use std::collections::BTreeSet;
+
+use cells::{Evidence, cell_id};
+use data::{Plan, Printed};
+
+use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+
+/// Names of the traces that runs need.
+pub(crate) fn trace_names() -> Result<Vec<String>, PaperError> {
+    let plan = Plan::load()?;
+    let names: BTreeSet<_> = plan.runs.into_values().filter_map(|run| run.trace).collect();
+    Ok(names.into_iter().collect())
+}
+
+/// Tables, figures and claims with a title each.
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let mut all = vec![("S3".to_owned(), printed.title)];
+    all.extend(printed.tables.iter().map(|(id, table)| {
+        (format!("S3/{id}"), format!("{} ({})", table.title, table.requirement))
+    }));
+    all.extend(plan.figures.into_iter().map(|figure| (format!("S3/{}", figure.id), figure.title)));
+    all.extend(claims::titles());
+    Ok(all)
+}
+
+/// Names of the runs behind what `selector` names; `None` if it names nothing.
+fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSet<String>> {
+    let mut runs: BTreeSet<String> = claims::needs(selector).map(str::to_owned).collect();
+    let mut named = claims::titles().any(|(id, _)| selector.selects(&id));
+    for (name, table) in &printed.tables {
+        for column in &table.columns {
+            if table.rows.iter().any(|row| selector.selects(&cell_id(name, column, &row.name))) {
+                named = true;
+                runs.extend(plan.tables.get(name).and_then(|columns| columns.get(column)).cloned());
+            }
+        }
+    }
+    for figure in &plan.figures {
+        if selector.selects(&format!("S3/{}", figure.id)) {
+            named = true;
+            let tables = figure.tables.iter().filter_map(|table| plan.tables.get(table));
+            runs.extend(tables.flat_map(|columns| columns.values().cloned()));
+        }
+    }
+    named.then_some(runs)
+}
+
+/// Re-runs what `selector` names.
+pub(crate) fn run(
+    selector: &Selector,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Report, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let Some(needed) = needed(selector, &printed, &plan) else {
+        let known: Vec<String> = selectable()?
+            .into_iter()
+            .map(|(id, _)| id)
+            .filter(|id| !id.starts_with("S3/claims/"))
+            .chain(["S3/claims".to_owned()])
+            .collect();
+        let selector = selector.to_string();
+        return Err(PaperError::UnknownSelector { selector, known: known.join(", ") });
+    };
+    let can_run = |trace: &Option<String>| {
+        trace.as_deref().is_none_or(|trace| options.trace(trace).is_some())
+    };
+    let planned = plan.runs.iter().filter(|(name, run)| needed.contains(*name) && can_run(&run.trace));
+    let mut planned: Vec<_> = planned.map(|(name, run)| (name.as_str(), run)).collect();
+    // The longest first, so that the last core is not left with it: small pages, then writes.
+    planned.sort_by_key(|(name, run)| (run.device.clone(), !name.contains("write"), *name));
+    let runs = simulate::simulate_all(&planned, options, progress)?;
+    let evidence = Evidence { printed: &printed, plan: &plan, runs: &runs, options };
+    let mut notes = Vec::new();
+    if options.requests.is_some() {
+        notes.push("Runs were cut short by request: cells are not expected to match.".to_owned());
+    }
+    let missing: BTreeSet<&str> = needed
+        .iter()
+        .filter(|name| !runs.contains_key(*name))
+        .filter_map(|name| plan.runs.get(name)?.trace.as_deref())
+        .collect();
+    for trace in missing {
+        notes.push(format!(
+            "No trace `{trace}`: its cells are empty. Give it as --trace {trace}=FILE (DiskSim ASCII)."
+        ));
+    }
+    if !runs.is_empty() {
+        notes.push(
+            "As printed: tables 1 and 2 taken literally, without queueing or cleaning; counts of \
+             operations and time in service, which are not printed, are ours."
+                .to_owned(),
+        );
+    }
+    Ok(Report {
+        title: printed.title.clone(),
+        cells: evidence.cells(selector)?,
+        claims: evidence.claims(selector),
+        figures: evidence.figures(selector),
+        partial: runs.values().any(|run| run.summary.partial),
+        runs: runs.values().map(|run| run.summary.clone()).collect(),
+        notes,
+    })
+}

@@ -1,0 +1,256 @@
+//! The runs: each a device under a load, side by side on as many threads as there are cores.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use ssdyno_block::{BlockTarget, Time};
+use ssdyno_device::{Device, Ssd};
+use ssdyno_energy::{Breakdown, Meter};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
+use ssdyno_result::{Keep, Recorder};
+use ssdyno_rig::{Drive, Flow, Limits, drive};
+use ssdyno_workload::{TraceOptions, Workload, open_trace};
+
+use super::data::RunPlan;
+use super::load::Load;
+use crate::{Options, PaperError, Progress, RunSummary};
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    pub(super) load: Load,
+    /// The run's length: the arrival of its last request (S3-24).
+    pub(super) seconds: f64,
+    pub(super) summary: RunSummary,
+    pub(super) energy: Breakdown,
+    /// Raw bytes of the flash.
+    pub(super) raw_bytes: u64,
+}
+
+impl Measured {
+    pub(super) fn programs(&self, cause: Cause) -> u64 {
+        self.energy.flash_operations.get(Activity::Program, cause)
+    }
+
+    pub(super) fn busy_seconds(&self) -> f64 {
+        self.energy.busy.in_service
+    }
+}
+
+/// Shows its reader only what lies before the end of the run; operations that began before it
+/// count.
+struct Clip<'a> {
+    end: Time,
+    inner: &'a mut dyn EventReader,
+    kept: Vec<Busy>,
+}
+
+impl EventReader for Clip<'_> {
+    fn read(&mut self, events: &[Busy]) {
+        self.kept.clear();
+        let begun = events.iter().filter(|event| event.from < self.end);
+        self.kept.extend(begun.map(|event| Busy { to: event.to.min(self.end), ..*event }));
+        self.inner.read(&self.kept);
+    }
+}
+
+fn defect(file: &str, problem: impl ToString) -> PaperError {
+    PaperError::Defect { file: file.to_owned(), problem: problem.to_string() }
+}
+
+/// The load of `plan` for a device of `capacity_bytes`.
+fn workload(
+    name: &str,
+    plan: &RunPlan,
+    options: &Options,
+    facts: &ssdyno_workload::DeviceFacts,
+) -> Result<Box<dyn Workload + Send>, PaperError> {
+    let wrong = |error| PaperError::Workload { run: name.to_owned(), error };
+    if let Some(path) = plan.trace.as_deref().and_then(|trace| options.trace(trace)) {
+        let how = TraceOptions { requests: options.requests, ..TraceOptions::default() };
+        return open_trace(&path, &how, facts).map_err(wrong);
+    }
+    let preset = plan.workload.as_deref().unwrap_or_default();
+    let text = ssdyno_workload::presets::text(preset)
+        .ok_or_else(|| defect("papers/s3/plan.toml", format!("no workload `{preset}`")))?;
+    let mut config = ssdyno_workload::Config::from_toml(text)
+        .map_err(|error| defect(&format!("presets/workloads/{preset}.toml"), error))?;
+    if let Some(most) = options.requests {
+        config.requests = Some(config.requests.map_or(most, |requests| requests.min(most)));
+    }
+    config.build(facts, options.seed).map_err(wrong)
+}
+
+/// One run. `report` hears how many requests have completed of how many, and may stop it.
+fn simulate(
+    name: &str,
+    plan: &RunPlan,
+    options: &Options,
+    report: &mut dyn FnMut(u64, u64) -> Flow,
+) -> Result<Measured, PaperError> {
+    let file = format!("presets/devices/{}.toml", plan.device);
+    let preset = ssdyno_device::presets::find(&plan.device)
+        .ok_or_else(|| defect("papers/s3/plan.toml", format!("no device `{}`", plan.device)))?;
+    let config = ssdyno_device::Config::parse(preset.text).map_err(|error| defect(&file, error))?;
+    let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(&file, error))?;
+    let facts = device.facts();
+    let target = ssdyno_workload::DeviceFacts {
+        capacity_bytes: device.capacity_bytes(),
+        sector_bytes: device.sector_bytes(),
+    };
+    let mut walk = workload(name, plan, options, &target)?;
+    let load = Load::survey(walk.as_mut(), facts.page_bytes, facts.dies);
+    let failed = |error| PaperError::Workload { run: name.to_owned(), error };
+    if let Some(error) = walk.error() {
+        return Err(failed(error));
+    }
+    let mut load_again = workload(name, plan, options, &target)?;
+    let mut meter = Meter::new(
+        &config.energy,
+        &ssdyno_energy::Facts {
+            channels: facts.channels,
+            dies: facts.dies,
+            dies_per_package: facts.dies_per_package,
+            cores: facts.cores,
+            power_states: Vec::new(),
+        },
+    )
+    .map_err(|error| defect(&file, error))?;
+    let mut clip = Clip { end: load.last_arrival, inner: &mut meter, kept: Vec::new() };
+    let mut recorder = Recorder::new(Keep::Summary, None);
+    let ended = drive(
+        Drive {
+            device: &mut device,
+            workload: load_again.as_mut(),
+            recorder: &mut recorder,
+            readers: &mut [&mut clip],
+            limits: Limits::default(),
+        },
+        &mut |progress| report(progress.completed, load.requests),
+    );
+    if let Some((request, error)) = ended.refused {
+        let problem = format!("{request:?} was refused: {error}");
+        return Err(PaperError::Refused { run: name.to_owned(), problem });
+    }
+    let end = if ended.stopped { ended.last_completion } else { load.last_arrival };
+    let end = end.min(load.last_arrival);
+    let energy = meter.finish(end);
+    let latency_ms = recorder.latency_ps_sum() as f64 / recorder.recorded().max(1) as f64 / 1e9;
+    let recording = recorder.finish(ended.settled);
+    let wait_ms = recording.outside_wait_ns_mean().unwrap_or(0.0) / 1e6;
+    let requests = recording.requests();
+    let seconds = end.as_s_f64();
+    let relocations = energy.flash_operations.get(Activity::Read, Cause::Cleaning);
+    let host = energy.flash_operations.get(Activity::Program, Cause::Host);
+    let summary = RunSummary {
+        name: name.to_owned(),
+        device: plan.device.clone(),
+        workload: plan.load_name().to_owned(),
+        requests,
+        simulated_seconds: seconds,
+        wall_seconds: ended.wall.as_secs_f64(),
+        device_latency_ms: latency_ms - wait_ms,
+        latency_ms,
+        busy_share: energy.busy.in_service / seconds.max(f64::MIN_POSITIVE),
+        erases: energy.flash_operations.total(Activity::Erase),
+        relocations,
+        write_amplification: (host > 0).then(|| (host + relocations) as f64 / host as f64),
+        above_idle_joules: energy.above_idle_joules,
+        joules_per_request: energy.total_joules / requests.max(1) as f64,
+        partial: ended.stopped,
+    };
+    let flash = config.flash.geometry().map_err(|error| defect(&file, error))?;
+    Ok(Measured { load, seconds, summary, energy, raw_bytes: flash.capacity_bytes() })
+}
+
+enum News {
+    Progress { run: usize, done: u64, of: u64 },
+    Ended { run: usize, measured: Box<Result<Measured, PaperError>> },
+}
+
+/// Runs all of `plans`.
+pub(super) fn simulate_all(
+    plans: &[(&str, &RunPlan)],
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<BTreeMap<String, Measured>, PaperError> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.unwrap_or(cores).clamp(1, plans.len().max(1));
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let (sender, receiver) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let (next, stop) = (&next, &stop);
+            scope.spawn(move || work(plans, options, next, stop, &sender));
+        }
+        drop(sender);
+        collect(plans, &receiver, &stop, progress)
+    })
+}
+
+/// Takes runs until none is left.
+fn work(
+    plans: &[(&str, &RunPlan)],
+    options: &Options,
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+    sender: &Sender<News>,
+) {
+    // The other end lives as long as any worker does.
+    let tell = |news| drop(sender.send(news));
+    loop {
+        let run = next.fetch_add(1, Ordering::Relaxed);
+        let Some((name, plan)) = plans.get(run) else { return };
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut report = |done, of| {
+            tell(News::Progress { run, done, of });
+            if stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+        };
+        let measured = Box::new(simulate(name, plan, options, &mut report));
+        tell(News::Ended { run, measured });
+    }
+}
+
+fn collect(
+    plans: &[(&str, &RunPlan)],
+    receiver: &Receiver<News>,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<BTreeMap<String, Measured>, PaperError> {
+    let mut states = vec![(0u64, 0u64, false); plans.len()];
+    let mut all = BTreeMap::new();
+    let mut failure = None;
+    while let Ok(news) = receiver.recv() {
+        match news {
+            News::Progress { run, done, of } => states[run] = (done, of, true),
+            News::Ended { run, measured } => {
+                states[run].2 = false;
+                states[run].0 = states[run].1;
+                match *measured {
+                    Ok(measured) => {
+                        all.insert(plans[run].0.to_owned(), measured);
+                    }
+                    Err(error) => {
+                        stop.store(true, Ordering::Relaxed);
+                        failure = failure.or(Some(error));
+                    }
+                }
+            }
+        }
+        let running = states.iter().zip(plans).filter(|((.., active), _)| *active);
+        let flow = progress(&Progress {
+            done: states.iter().map(|(done, ..)| done).sum(),
+            of: states.iter().map(|(_, of, _)| of).sum(),
+            running: running.map(|(_, (name, _))| (*name).to_owned()).collect(),
+        });
+        if flow == Flow::Stop {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+    failure.map_or(Ok(all), Err)
+}

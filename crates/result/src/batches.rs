@@ -1,0 +1,162 @@
+//! Consecutive completions in batches of equal count: what intervals and warm-up are found from.
+
+use ssdyno_block::Time;
+
+use crate::statistics::{self, Interval};
+
+/// Completions that follow one another.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Batch {
+    pub(crate) latency_ps: u128,
+    pub(crate) bytes: u64,
+    /// Completion of the last one.
+    pub(crate) end: Time,
+}
+
+/// Batches of a run. Their size doubles as the run grows, so there are never more than
+/// [`Batches::MOST`] and at least half as many: memory stays flat for a run of any length.
+#[derive(Clone, Debug)]
+pub(crate) struct Batches {
+    /// Completions in a batch.
+    size: u64,
+    left: u64,
+    open: Batch,
+    done: Vec<Batch>,
+}
+
+impl Default for Batches {
+    fn default() -> Self {
+        // Batches of five to begin with, as MSER-5 takes them.
+        Batches { size: 5, left: 5, open: Batch::default(), done: Vec::new() }
+    }
+}
+
+impl Batches {
+    const MOST: usize = 1024;
+    /// Groups that intervals are computed from: few enough that each is long against the
+    /// correlation of neighbouring requests, enough for a t interval near the normal one.
+    pub(crate) const GROUPS: usize = 32;
+
+    #[inline]
+    pub(crate) fn add(&mut self, latency_ps: u64, bytes: u64, end: Time) {
+        self.open.latency_ps += u128::from(latency_ps);
+        self.open.bytes += bytes;
+        self.left -= 1;
+        if self.left == 0 {
+            self.close(end);
+        }
+    }
+
+    #[cold]
+    fn close(&mut self, end: Time) {
+        self.open.end = end;
+        self.done.push(std::mem::take(&mut self.open));
+        if self.done.len() == Batches::MOST {
+            self.size *= 2;
+            self.done = self.done.chunks(2).map(join).collect();
+        }
+        self.left = self.size;
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Mean latency of each batch in ns, in order.
+    pub(crate) fn means_ns(&self) -> Vec<f64> {
+        let scale = 1e3 * self.size as f64;
+        self.done.iter().map(|b| b.latency_ps as f64 / scale).collect()
+    }
+
+    /// The last [`Batches::GROUPS`] equal groups of batches, with the size of a group in
+    /// completions and the end of what precedes them; `None` where there are too few.
+    pub(crate) fn groups(&self, start: Time) -> Option<Groups> {
+        let each = self.done.len() / Batches::GROUPS;
+        if each == 0 {
+            return None;
+        }
+        let skipped = self.done.len() - each * Batches::GROUPS;
+        let before = if skipped == 0 { start } else { self.done[skipped - 1].end };
+        let groups = self.done[skipped..].chunks(each).map(join).collect();
+        Some(Groups { size: self.size * each as u64, before, groups })
+    }
+}
+
+fn join(batches: &[Batch]) -> Batch {
+    batches.iter().fold(Batch::default(), |sum, b| Batch {
+        latency_ps: sum.latency_ps + b.latency_ps,
+        bytes: sum.bytes + b.bytes,
+        end: sum.end.max(b.end),
+    })
+}
+
+/// Equal groups of batches.
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    /// Completions in a group.
+    pub(crate) size: u64,
+    before: Time,
+    groups: Vec<Batch>,
+}
+
+impl Groups {
+    /// Mean latency of each group in ns.
+    pub(crate) fn means_ns(&self) -> Vec<f64> {
+        let scale = 1e3 * self.size as f64;
+        self.groups.iter().map(|g| g.latency_ps as f64 / scale).collect()
+    }
+
+    fn seconds(&self) -> Vec<f64> {
+        let mut before = self.before;
+        let span = |g: &Batch| {
+            let seconds = g.end.saturating_sub(before).as_s_f64();
+            before = before.max(g.end);
+            seconds
+        };
+        self.groups.iter().map(span).collect()
+    }
+
+    /// Interval around `iops`: the groups hold equal counts and take varying time.
+    pub(crate) fn iops(&self, iops: f64) -> Option<Interval> {
+        let counts = vec![self.size as f64; self.groups.len()];
+        statistics::ratio_interval(iops, &counts, &self.seconds())
+    }
+
+    /// Interval around `throughput` in bytes per second.
+    pub(crate) fn throughput(&self, throughput: f64) -> Option<Interval> {
+        let bytes: Vec<f64> = self.groups.iter().map(|g| g.bytes as f64).collect();
+        statistics::ratio_interval(throughput, &bytes, &self.seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_flat_and_nothing_is_lost() {
+        let mut batches = Batches::default();
+        for i in 0..1_000_000u64 {
+            batches.add(1_000 * i, 512, Time::from_ns(i));
+        }
+        assert!(batches.done.len() < Batches::MOST && batches.done.len() >= Batches::MOST / 2 - 1);
+        let counted = batches.done.len() as u64 * batches.size + (batches.size - batches.left);
+        assert_eq!(counted, 1_000_000);
+        let sum: u128 =
+            batches.done.iter().map(|b| b.latency_ps).sum::<u128>() + batches.open.latency_ps;
+        assert_eq!(sum, (0..1_000_000u128).map(|i| 1_000 * i).sum());
+    }
+
+    #[test]
+    fn a_steady_rate_has_a_narrow_interval() {
+        let mut batches = Batches::default();
+        for i in 0..10_000u64 {
+            batches.add(5_000, 4096, Time::from_us(i + 1));
+        }
+        let groups = batches.groups(Time::ZERO).unwrap();
+        let iops = groups.iops(1e6).unwrap();
+        assert!((iops.low - 1e6).abs() < 1.0 && (iops.high - 1e6).abs() < 1.0, "{iops:?}");
+        assert!(groups.means_ns().iter().all(|m| *m == 5.0));
+        assert!(Batches::default().groups(Time::ZERO).is_none());
+    }
+}

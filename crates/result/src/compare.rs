@@ -1,0 +1,240 @@
+//! Two results side by side.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format::significant;
+use crate::result::RunResult;
+use crate::statistics::{Interval, LEVEL};
+
+/// What may be said about a figure of the second result against the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The second is better, beyond what chance explains.
+    Better,
+    /// The second is worse, beyond what chance explains.
+    Worse,
+    /// The interval of the ratio holds 1, or there is no interval.
+    CannotTell,
+}
+
+/// One figure of two results.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FigureComparison {
+    /// Key of the figure: `iops`, `latency_ns.p99`.
+    pub figure: String,
+    /// In the first result.
+    pub first: f64,
+    /// In the second result.
+    pub second: f64,
+    /// How many times better the second is (above 1: better, whichever way the figure counts).
+    pub ratio: f64,
+    /// Interval around `ratio`; `null` where a result has none.
+    pub interval: Option<Interval>,
+    /// What may be said.
+    pub verdict: Verdict,
+    /// The same in words: `1.32x ± 0.05 faster`.
+    pub text: String,
+}
+
+/// All figures that two results share.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Target and workload of the first result.
+    pub first: String,
+    /// Target and workload of the second result.
+    pub second: String,
+    /// Figure by figure, IOPS first.
+    pub figures: Vec<FigureComparison>,
+    /// What makes the comparison unfair: different workloads, partial runs.
+    pub notes: Vec<String>,
+}
+
+/// How a figure counts, and the words for more and less of its goodness.
+#[derive(Clone, Copy)]
+enum Kind {
+    Rate,
+    Latency,
+    Cost,
+}
+
+impl Kind {
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Rate | Kind::Latency => ("faster", "slower"),
+            Kind::Cost => ("less", "more"),
+        }
+    }
+}
+
+/// Compares `second` with `first`, figure by figure.
+///
+/// The interval of a ratio follows from those of its figures by the delta method on logarithms,
+/// the runs being independent; the verdict is *cannot tell* where it holds 1.
+pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
+    let mut figures = Vec::new();
+    let mut add = |name: &str, kind, pick: &dyn Fn(&RunResult) -> Option<Measured>| {
+        if let (Some(a), Some(b)) = (pick(first), pick(second)) {
+            figures.extend(figure(name, kind, a, b));
+        }
+    };
+    add("iops", Kind::Rate, &|r| Some((r.iops, r.confidence.as_ref().and_then(|c| c.iops))));
+    add("throughput_bytes_per_second", Kind::Rate, &|r| {
+        let interval = r.confidence.as_ref().and_then(|c| c.throughput_bytes_per_second);
+        Some((r.throughput_bytes_per_second, interval))
+    });
+    for (i, name) in ["mean", "p50", "p95", "p99", "p99_9"].into_iter().enumerate() {
+        let key = format!("latency_ns.{name}");
+        add(&key, Kind::Latency, &|r| {
+            let l = r.latency_ns.as_ref()?.all;
+            let c = r.confidence.as_ref().map(|c| c.latency_ns).unwrap_or_default();
+            let value = [l.mean, l.p50, l.p95, l.p99, l.p99_9][i];
+            Some((value, [c.mean, c.p50, c.p95, c.p99, c.p99_9][i]))
+        });
+    }
+    add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
+    add("write_amplification", Kind::Cost, &|r| Some((r.write_amplification?, None)));
+    Comparison { first: title(first), second: title(second), figures, notes: notes(first, second) }
+}
+
+/// A figure and its interval.
+type Measured = (f64, Option<Interval>);
+
+fn title(result: &RunResult) -> String {
+    format!("{} {}", result.target, result.workload)
+}
+
+fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    if first.workload != second.workload {
+        notes.push(format!("the workloads differ: `{}` and `{}`", first.workload, second.workload));
+    }
+    for (which, result) in [("first", first), ("second", second)] {
+        if result.partial {
+            notes.push(format!("the {which} run is partial"));
+        }
+        for broken in result.invariants.iter().filter(|i| !i.holds) {
+            notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));
+        }
+    }
+    notes
+}
+
+fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<FigureComparison> {
+    let ratio = match kind {
+        Kind::Rate => second.0 / first.0,
+        Kind::Latency | Kind::Cost => first.0 / second.0,
+    };
+    if !(ratio.is_finite() && ratio > 0.0) {
+        return None;
+    }
+    let width = |m: Measured| m.1.and_then(|i| i.relative_half_width());
+    let half = width(first).zip(width(second)).map(|(a, b)| a.hypot(b));
+    let interval = half.map(|half| Interval {
+        estimate: ratio,
+        low: ratio * (-half).exp(),
+        high: ratio * half.exp(),
+        level: LEVEL,
+    });
+    let verdict = match interval {
+        Some(i) if i.low > 1.0 => Verdict::Better,
+        Some(i) if i.high < 1.0 => Verdict::Worse,
+        _ => Verdict::CannotTell,
+    };
+    let text = words(kind, ratio, interval, verdict);
+    let (first, second) = (first.0, second.0);
+    Some(FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text })
+}
+
+fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -> String {
+    let (better, worse) = kind.words();
+    let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
+    let Some(interval) = interval else {
+        return format!("{}x {word} (no interval)", significant(factor, 3));
+    };
+    // Of the factor as it is shown, whichever way round.
+    let half = factor * (interval.high / interval.low).ln() / 2.0;
+    let decimals = decimals_for(half);
+    let shown = format!("{factor:.decimals$}x ± {half:.decimals$}");
+    match verdict {
+        Verdict::CannotTell => format!("{shown} {word}: cannot tell"),
+        _ => format!("{shown} {word}"),
+    }
+}
+
+/// Decimals that show one or two digits of the uncertainty: two to four.
+fn decimals_for(half: f64) -> usize {
+    match half {
+        h if h >= 0.01 => 2,
+        h if h >= 0.001 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::result::{Confidence, Energy, Latency, LatencyByOp, LatencyIntervals};
+
+    use super::*;
+
+    fn run(iops: f64, half: f64, p99: f64) -> RunResult {
+        let around = |v: f64| {
+            Some(Interval {
+                estimate: v,
+                low: v * (1.0 - half),
+                high: v * (1.0 + half),
+                level: 0.95,
+            })
+        };
+        let all = Latency { mean: 1e9 / iops, p99, ..Latency::default() };
+        RunResult {
+            target: "sim:a".into(),
+            workload: "randread".into(),
+            iops,
+            latency_ns: Some(LatencyByOp { all, ..LatencyByOp::default() }),
+            confidence: Some(Confidence {
+                iops: around(iops),
+                latency_ns: LatencyIntervals { p99: around(p99), ..LatencyIntervals::default() },
+                ..Confidence::default()
+            }),
+            ..RunResult::default()
+        }
+    }
+
+    fn find<'a>(c: &'a Comparison, figure: &str) -> &'a FigureComparison {
+        c.figures.iter().find(|f| f.figure == figure).unwrap()
+    }
+
+    #[test]
+    fn says_faster_slower_or_cannot_tell() {
+        let (a, b) = (run(1_000.0, 0.02, 5_000.0), run(1_320.0, 0.03, 5_050.0));
+        let ab = compare(&a, &b);
+        let iops = find(&ab, "iops");
+        assert_eq!((iops.text.as_str(), iops.verdict), ("1.32x ± 0.05 faster", Verdict::Better));
+        let p99 = find(&ab, "latency_ns.p99");
+        assert_eq!(
+            (p99.text.as_str(), p99.verdict),
+            ("1.01x ± 0.04 slower: cannot tell", Verdict::CannotTell)
+        );
+        let ba = compare(&b, &a);
+        assert_eq!(find(&ba, "iops").text, "1.32x ± 0.05 slower");
+        assert_eq!(find(&ba, "iops").verdict, Verdict::Worse);
+        // A mean without an interval gives a ratio and no verdict.
+        assert_eq!(find(&ab, "latency_ns.mean").text, "1.32x faster (no interval)");
+        assert!(ab.notes.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_divided_by_nothing() {
+        let mut empty = run(1_000.0, 0.02, 5_000.0);
+        empty.iops = 0.0;
+        empty.latency_ns = None;
+        empty.partial = true;
+        empty.workload = "seqread".into();
+        empty.energy_joules = Some(Energy::default());
+        let c = compare(&run(1_000.0, 0.02, 5_000.0), &empty);
+        assert!(c.figures.is_empty(), "{:?}", c.figures);
+        assert_eq!(c.notes.len(), 2);
+    }
+}

@@ -1,0 +1,231 @@
+//! The directory of a run: `results/<run>/` with `result.json`, `requests.parquet`, `report.html`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parquet::errors::ParquetError;
+
+use crate::result::RunResult;
+use crate::rows::Rows;
+use crate::{ResultError, parquet_rows, report_html, to_json};
+
+/// Directories of one name that are tried before giving up.
+const MOST_OF_ONE_NAME: u32 = 10_000;
+
+/// A fresh directory for one run.
+///
+/// Files are written beside their place and renamed when they are whole, so a reader never sees
+/// half a file. Write `result.json` last: a directory that has it is complete.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    /// Makes `base/name`, and `base` where it is missing. An existing run is never overwritten:
+    /// the name gets `-2`, `-3` and so on.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`] where the directory cannot be made.
+    pub fn create(base: &Path, name: &str) -> Result<RunDirectory, ResultError> {
+        fs::create_dir_all(base).map_err(|e| ResultError::write(base, e))?;
+        let name = safe(name);
+        for number in 1..=MOST_OF_ONE_NAME {
+            let path = match number {
+                1 => base.join(&name),
+                n => base.join(format!("{name}-{n}")),
+            };
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(RunDirectory { path }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(ResultError::write(&path, e)),
+            }
+        }
+        let full = io::Error::from(io::ErrorKind::AlreadyExists);
+        Err(ResultError::write(&base.join(name), full))
+    }
+
+    /// A name from what was run and when: `sim-config-a-randread-7-20261121T010203Z`.
+    pub fn default_name(
+        target: &str,
+        workload: &str,
+        seed: Option<u64>,
+        when: SystemTime,
+    ) -> String {
+        let last = |text: &str| text.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+        let target = if target.contains(':') { target.to_owned() } else { last(target) };
+        let seed = seed.map(|s| format!("-{s}")).unwrap_or_default();
+        let seconds = when.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        safe(&format!("{target}-{}{seed}-{}", last(workload), utc(seconds)))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `requests.parquet`: a row a request with `issue_ns`, `latency_ns`, `op`,
+    /// `offset_bytes`, `length_bytes` and `status`.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`]; nothing is left of the file then.
+    pub fn write_parquet(&self, rows: &Rows) -> Result<PathBuf, ResultError> {
+        self.write_file("requests.parquet", |file| {
+            parquet_rows::write(rows, file).map_err(|error| match error {
+                ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                    Ok(io) => *io,
+                    Err(other) => io::Error::other(other),
+                },
+                other => io::Error::other(other),
+            })
+        })
+    }
+
+    /// Writes `report.html`.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`]; nothing is left of the file then.
+    pub fn write_report(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
+        self.write_text("report.html", &report_html(result))
+    }
+
+    /// Writes `result.json`.
+    ///
+    /// # Errors
+    /// [`ResultError::NotFinite`] for a figure that JSON cannot hold, [`ResultError::Write`];
+    /// nothing is left of the file then.
+    pub fn write_json(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
+        self.write_text("result.json", &to_json(result)?)
+    }
+
+    /// Writes everything there is, `result.json` last.
+    ///
+    /// # Errors
+    /// The first of the above.
+    pub fn write_all(&self, result: &RunResult, rows: Option<&Rows>) -> Result<(), ResultError> {
+        crate::finite::check_finite(result)?;
+        if let Some(rows) = rows {
+            self.write_parquet(rows)?;
+        }
+        self.write_report(result)?;
+        self.write_json(result)?;
+        Ok(())
+    }
+
+    fn write_text(&self, name: &str, text: &str) -> Result<PathBuf, ResultError> {
+        self.write_file(name, |mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+    }
+
+    fn write_file(
+        &self,
+        name: &str,
+        fill: impl FnOnce(File) -> io::Result<()>,
+    ) -> Result<PathBuf, ResultError> {
+        let (path, unfinished) = (self.path.join(name), self.path.join(format!("{name}.tmp")));
+        let written =
+            File::create(&unfinished).and_then(fill).and_then(|()| fs::rename(&unfinished, &path));
+        match written {
+            Ok(()) => Ok(path),
+            Err(error) => {
+                // It may not even exist; the error that matters is the first one.
+                let _ = fs::remove_file(&unfinished);
+                Err(ResultError::write(&path, error))
+            }
+        }
+    }
+}
+
+/// Only characters that are safe in file names everywhere, no leading dot or dash, 120 at most.
+fn safe(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let text: String = name.chars().map(plain).take(120).collect();
+    let text = text.trim_start_matches(['.', '-']);
+    if text.is_empty() { "run".into() } else { text.to_owned() }
+}
+
+/// `20261121T010203Z`: ISO 8601 basic form, which sorts and needs no escaping.
+fn utc(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the leap day is the last day of one: the day count of a
+    // month then is linear, (153 m + 2) / 5.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn names_are_safe_and_say_what_was_run() {
+        let when = UNIX_EPOCH + Duration::from_secs(1_795_222_923);
+        let name = RunDirectory::default_name("sim:config-a", "mixes/my load.toml", Some(7), when);
+        assert_eq!(name, "sim-config-a-my-load.toml-7-20261121T010203Z");
+        let name = RunDirectory::default_name("/dev/nvme0n1", "randread", None, when);
+        assert_eq!(name, "nvme0n1-randread-20261121T010203Z");
+        assert_eq!(safe("../../etc"), "etc");
+        assert_eq!(safe("…"), "run");
+        assert_eq!(utc(951_782_400), "20000229T000000Z");
+        assert_eq!(utc(0), "19700101T000000Z");
+    }
+
+    #[test]
+    fn never_overwrites() {
+        let base = tempfile::tempdir().unwrap();
+        let make = || RunDirectory::create(&base.path().join("results"), "a").unwrap();
+        let names: Vec<_> = (0..3).map(|_| make().path().file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["a", "a-2", "a-3"]);
+    }
+
+    #[test]
+    fn writes_whole_files_only() {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(base.path(), "a").unwrap();
+        run.write_all(&RunResult::default(), Some(&Rows::default())).unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(run.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["report.html", "requests.parquet", "result.json"]);
+        let bad = RunResult { iops: f64::NAN, ..RunResult::default() };
+        let run = RunDirectory::create(base.path(), "b").unwrap();
+        assert!(run.write_all(&bad, None).is_err());
+        assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_leaves_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(base.path(), "a").unwrap();
+        let error = run
+            .write_file("result.json", |_| Err(io::ErrorKind::StorageFull.into()))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("result.json") && error.contains("free some space"), "{error}");
+        assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_said() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("results");
+        fs::write(&file, "x").unwrap();
+        let error = RunDirectory::create(&file, "a").unwrap_err().to_string();
+        assert!(error.contains("results") && error.contains("in the way"), "{error}");
+    }
+}

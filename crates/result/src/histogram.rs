@@ -1,0 +1,147 @@
+//! A histogram of latencies with a bounded relative error.
+
+/// Sub-buckets of an octave, as a power of two.
+const SUB_BITS: u32 = 7;
+const SUB: usize = 1 << SUB_BITS;
+/// Two linear octaves (0 to 255 ns, exact), then one for each further bit of a u64.
+const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
+
+/// Counts of latencies in nanoseconds, log-linear: exact below 256 ns, then 128 equal buckets an
+/// octave, so a value taken from the middle of its bucket is at most 1/256 (0.4 %) off.
+///
+/// Own rather than `hdrhistogram`: one shift and one add without range checks or resizing, so it
+/// can stand twice in a hot path of 25 ns, and the exact percentiles from rows need the bucket
+/// borders. Memory: 58 KiB, of which a run touches the few cache lines its latencies fall in.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: vec![0; BUCKETS], total: 0 }
+    }
+}
+
+impl Histogram {
+    /// Largest relative error of [`value_at`](Histogram::value_at).
+    pub const RELATIVE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
+
+    /// Number of the bucket that holds `ns`.
+    #[inline]
+    pub(crate) fn bucket(ns: u64) -> usize {
+        // `| SUB` puts the linear part into the first octave, so that there is no branch.
+        let shift = 63 - (ns | SUB as u64).leading_zeros() - SUB_BITS;
+        ((shift as usize) << SUB_BITS) + (ns >> shift) as usize
+    }
+
+    /// First value of a bucket, and one past its last (saturated at 2^64 - 1).
+    pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
+        let low = |b: usize| {
+            let shift = (b >> SUB_BITS).saturating_sub(1) as u32;
+            (((b - ((shift as usize) << SUB_BITS)) as u128) << shift).min(u64::MAX.into()) as u64
+        };
+        (low(bucket), low(bucket + 1))
+    }
+
+    /// Counts one latency.
+    #[inline]
+    pub fn add(&mut self, ns: u64) {
+        self.counts[Histogram::bucket(ns)] += 1;
+        self.total += 1;
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
+    }
+
+    /// Latencies counted.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Bucket that holds the latency of `rank` (1 to `total`), and how many lie in buckets below.
+    pub(crate) fn locate(&self, rank: u64) -> Option<(usize, u64)> {
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            if below + count >= rank {
+                return (*count > 0).then_some((bucket, below));
+            }
+            below += count;
+        }
+        None
+    }
+
+    /// The latency of `rank` (1 to `total`) in ns: the middle of its bucket.
+    pub fn value_at(&self, rank: u64) -> Option<f64> {
+        let (low, past) = Histogram::bounds(self.locate(rank)?.0);
+        Some(low as f64 + (past - low - 1) as f64 / 2.0)
+    }
+
+    /// The buckets that hold something, `per_octave` (a power of two up to 128) to an octave:
+    /// first value, one past the last, count.
+    pub fn bins(&self, per_octave: usize) -> Vec<(u64, u64, u64)> {
+        let join = (SUB / per_octave.clamp(1, SUB)).max(1);
+        let mut bins = Vec::new();
+        for (i, group) in self.counts.chunks(join).enumerate() {
+            let count: u64 = group.iter().sum();
+            if count > 0 {
+                let (low, _) = Histogram::bounds(i * join);
+                let (_, past) = Histogram::bounds(i * join + group.len() - 1);
+                bins.push((low, past, count));
+            }
+        }
+        bins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_ends_of_the_range_have_a_bucket() {
+        assert_eq!(Histogram::bucket(0), 0);
+        assert_eq!(Histogram::bucket(u64::MAX), BUCKETS - 1);
+        assert_eq!(Histogram::bounds(255), (255, 256));
+        assert_eq!(Histogram::bounds(256), (256, 258));
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_the_value(bits in 0u32..64, value in any::<u64>()) {
+            let ns = value >> bits;
+            let (low, past) = Histogram::bounds(Histogram::bucket(ns));
+            prop_assert!(low <= ns && (ns < past || past == u64::MAX));
+            let width = (past - low - 1) as f64;
+            prop_assert!(width / 2.0 <= Histogram::RELATIVE_ERROR * low.max(1) as f64);
+        }
+
+        #[test]
+        fn ranks_are_within_the_stated_error(
+            mut values in prop::collection::vec(0u64..10_000_000_000, 1..300),
+            per_octave in prop::sample::select(vec![8usize, 32, 128]),
+        ) {
+            let (mut a, mut b) = (Histogram::default(), Histogram::default());
+            for (i, v) in values.iter().enumerate() {
+                if i % 2 == 0 { a.add(*v) } else { b.add(*v) }
+            }
+            a.merge(&b);
+            values.sort_unstable();
+            for (i, v) in values.iter().enumerate() {
+                let got = a.value_at(i as u64 + 1).unwrap();
+                let off = (got - *v as f64).abs();
+                prop_assert!(off <= Histogram::RELATIVE_ERROR * *v as f64 + 1e-9);
+            }
+            let counted: u64 = a.bins(per_octave).iter().map(|b| b.2).sum();
+            prop_assert_eq!(counted, values.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a run leaves behind: rows, statistics, series, JSON, Parquet, HTML.
+//!
+//! Shared by the runner in virtual time and the one in wall time; it knows requests and
+//! completions, no devices and no clocks.
+//!
+//! The way of a figure: a [`Recorder`] takes every request (below 25 ns each) and becomes a
+//! [`Recording`], whose [`fill`](Recording::fill) puts counts, rates, latencies, intervals and
+//! series into a [`RunResult`] - the shape of `result.json`. The runner adds what it knows of the
+//! device: energy, flash operations, busy shares ([`Buckets`] keep amounts over time). From a
+//! `RunResult` alone come the text for the terminal ([`summary_text`]), the page
+//! ([`report_html`]) and comparisons ([`compare`]); a [`RunDirectory`] writes them and the rows.
+//!
+//! Errors: [`ResultError`] for figures that are not finite and for files that cannot be written,
+//! naming the figure or the path and what to do. Laws that a run broke are no errors but
+//! [`Invariant`]s of the result; the caller decides what to make of them.
+//!
+//! Not here: energy models, closed forms, probes of the host; percentiles of several runs
+//! together; more than one recorder a run (histograms merge, recorders do not yet).
+
+mod batches;
+mod buckets;
+mod compare;
+mod directory;
+mod error;
+mod finite;
+mod format;
+mod histogram;
+mod little;
+mod parquet_rows;
+mod quantiles;
+mod recorder;
+mod recording;
+mod report;
+mod result;
+mod rows;
+mod series;
+mod statistics;
+mod text;
+
+pub use buckets::{Buckets, Grid};
+pub use compare::{Comparison, FigureComparison, Verdict, compare};
+pub use directory::RunDirectory;
+pub use error::ResultError;
+pub use finite::to_json;
+pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
+pub use histogram::Histogram;
+pub use recorder::{Keep, Recorder};
+pub use recording::Recording;
+pub use report::report_html;
+pub use result::{
+    BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
+    Invariant, Latency, LatencyBin, LatencyByOp, LatencyIntervals, OwnCost, Power, RunResult,
+    SCHEMA_VERSION, SeriesPoint, schema,
+};
+pub use rows::{Row, Rows};
+pub use series::{EnergyBuckets, Series, set_power};
+pub use statistics::{Interval, LEVEL};
+pub use text::summary_text;

@@ -1,0 +1,276 @@
+//! The recorder: one call a request, everything that a result needs.
+
+use std::str::FromStr;
+
+use ssdyno_block::{Completion, Op, Request, Status, Time};
+
+use crate::batches::Batches;
+use crate::buckets::Grid;
+use crate::histogram::Histogram;
+use crate::little::Little;
+use crate::recording::Recording;
+use crate::rows::Rows;
+use crate::series::Series;
+
+/// What of a run is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Keep {
+    /// A row for each request, in memory and in `requests.parquet`.
+    #[default]
+    All,
+    /// No rows, so that memory stays flat however long the run is; percentiles are then within
+    /// [`Histogram::RELATIVE_ERROR`].
+    Summary,
+    /// As `All` in memory, but no files.
+    None,
+}
+
+impl Keep {
+    /// Memory for each request, in bytes (S4-17).
+    pub const fn bytes_per_request(self) -> usize {
+        match self {
+            Keep::All | Keep::None => size_of::<u128>(),
+            Keep::Summary => 0,
+        }
+    }
+}
+
+impl FromStr for Keep {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Keep, String> {
+        match text {
+            "all" => Ok(Keep::All),
+            "summary" => Ok(Keep::Summary),
+            "none" => Ok(Keep::None),
+            _ => Err(format!("`{text}` is not one of `all`, `summary` and `none`")),
+        }
+    }
+}
+
+/// Exact sums over the requests of one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Totals {
+    pub(crate) bytes: u64,
+    pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    /// Part of the latency before the device accepted the request (S3-37).
+    pub(crate) wait_ps: u128,
+    pub(crate) errors: u64,
+    pub(crate) histogram: Histogram,
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals {
+            bytes: 0,
+            latency_ps: 0,
+            latency_ps_min: u64::MAX,
+            latency_ps_max: 0,
+            wait_ps: 0,
+            errors: 0,
+            histogram: Histogram::default(),
+        }
+    }
+}
+
+/// Latencies inside the device, all operations together.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside {
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    pub(crate) histogram: Histogram,
+}
+
+/// Takes every request of a run.
+///
+/// The runner calls [`arrived`](Recorder::arrived) when a request comes into being and
+/// [`record`](Recorder::record) when it has completed, both with the same intended start;
+/// requests that are shed before they reach the target must not be announced. A `record` costs
+/// below 25 ns and allocates only a chunk of rows now and then.
+///
+/// The *recorded window* starts at zero, or where the ramp-up ends, and lasts until the end of
+/// the run. A request belongs to it when it completes in it.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Completions before this are ramp-up; `Time::MAX` until `skip` completions have passed.
+    start: Time,
+    /// When the integral of Little's law has yet to be begun anew; `Time::MAX` when it has been.
+    restart_at: Time,
+    skip: u64,
+    skipped: u64,
+    interval: Option<Time>,
+    arrivals: u64,
+    departures: u64,
+    last_completed: Time,
+    ops: [Totals; 4],
+    inside: Inside,
+    little: Little,
+    batches: Batches,
+    series: Series,
+    rows: Option<Rows>,
+}
+
+impl Recorder {
+    /// A recorder that keeps rows as `keep` says and a series at `interval`; `None` chooses the
+    /// interval by the length of the run (see [`Grid`]).
+    pub fn new(keep: Keep, interval: Option<Time>) -> Recorder {
+        Recorder {
+            start: Time::ZERO,
+            restart_at: Time::MAX,
+            skip: 0,
+            skipped: 0,
+            interval,
+            arrivals: 0,
+            departures: 0,
+            last_completed: Time::ZERO,
+            ops: Default::default(),
+            inside: Inside {
+                latency_ps_min: u64::MAX,
+                latency_ps_max: 0,
+                histogram: Histogram::default(),
+            },
+            little: Little::default(),
+            batches: Batches::default(),
+            series: Series::new(Grid::new(Time::ZERO, interval)),
+            rows: (keep != Keep::Summary).then(Rows::default),
+        }
+    }
+
+    /// Leaves out what completes before `start`. Call it before the first request.
+    #[must_use]
+    pub fn start_recording_at(mut self, start: Time) -> Recorder {
+        (self.start, self.restart_at) = (start, start);
+        self.series = Series::new(Grid::new(start, self.interval));
+        self
+    }
+
+    /// Leaves out the first `completions` (S4 ramp-up count): the window starts with the last of
+    /// them. Call it before the first request.
+    #[must_use]
+    pub fn skip_first(mut self, completions: u64) -> Recorder {
+        if completions > 0 {
+            (self.start, self.skip) = (Time::MAX, completions);
+        }
+        self
+    }
+
+    /// The start of the recorded window, once it is known: what readers of device events make
+    /// their [`Grid`] from.
+    pub fn window_start(&self) -> Option<Time> {
+        (self.start != Time::MAX).then_some(self.start)
+    }
+
+    /// Requests announced and not yet completed.
+    pub fn outstanding(&self) -> u64 {
+        self.arrivals.saturating_sub(self.departures)
+    }
+
+    /// Requests completed since the start of the run, with ramp-up and errors.
+    pub fn completed(&self) -> u64 {
+        self.departures
+    }
+
+    /// Requests recorded: completed without error inside the window.
+    pub fn recorded(&self) -> u64 {
+        self.ops.iter().map(|t| t.histogram.total()).sum()
+    }
+
+    /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.
+    pub fn latency_ps_sum(&self) -> u128 {
+        self.ops.iter().map(|t| t.latency_ps).sum()
+    }
+
+    /// Announces a request whose latency counts from `intended`.
+    #[inline]
+    pub fn arrived(&mut self, intended: Time) {
+        if intended >= self.restart_at {
+            self.restart();
+        }
+        self.arrivals += 1;
+        self.little.arrived(intended, self.start);
+    }
+
+    /// Records a request that has completed.
+    #[inline]
+    pub fn record(&mut self, request: &Request, intended: Time, completion: &Completion) {
+        let completed = completion.completed;
+        if completed >= self.restart_at {
+            self.restart();
+        }
+        self.departures += 1;
+        self.last_completed = self.last_completed.max(completed);
+        self.little.departed(completed, self.start);
+        if completed < self.start {
+            return self.ramp_up(completed);
+        }
+        self.little.stayed(intended, completed, self.start);
+        let latency = completed.saturating_sub(intended);
+        let latency_ns = latency.as_ns();
+        if let Some(rows) = &mut self.rows {
+            rows.push(request, intended, latency_ns, completion.status);
+        }
+        let totals = &mut self.ops[request.op as usize];
+        if completion.status != Status::Ok {
+            totals.errors += 1;
+            return self.series.add_error(completed);
+        }
+        let bytes = u64::from(request.length_bytes);
+        let inside = completed.saturating_sub(completion.accepted).min(latency);
+        totals.bytes += bytes;
+        totals.latency_ps += u128::from(latency.as_ps());
+        totals.latency_ps_min = totals.latency_ps_min.min(latency.as_ps());
+        totals.latency_ps_max = totals.latency_ps_max.max(latency.as_ps());
+        totals.wait_ps += u128::from((latency - inside).as_ps());
+        totals.histogram.add(latency_ns);
+        self.inside.latency_ps_min = self.inside.latency_ps_min.min(inside.as_ps());
+        self.inside.latency_ps_max = self.inside.latency_ps_max.max(inside.as_ps());
+        self.inside.histogram.add(inside.as_ns());
+        let moved = if is_data(request.op) { bytes } else { 0 };
+        self.batches.add(latency.as_ps(), moved, completed);
+        self.series.add(request.op, bytes, latency, completed);
+    }
+
+    #[cold]
+    fn restart(&mut self) {
+        self.little.restart(self.start);
+        self.restart_at = Time::MAX;
+    }
+
+    #[cold]
+    fn ramp_up(&mut self, completed: Time) {
+        self.skipped += 1;
+        if self.skip > 0 && self.skipped == self.skip {
+            self.start = completed.max(self.little.now());
+            self.series = Series::new(Grid::new(self.start, self.interval));
+            self.restart();
+        }
+    }
+
+    /// Ends the run at `end` (or with the last completion, where that is later).
+    pub fn finish(self, end: Time) -> Recording {
+        let end = end.max(self.last_completed);
+        let start = self.start.min(end);
+        Recording {
+            start,
+            end,
+            interval: self.interval,
+            skipped: self.skipped,
+            skip_unfinished: self.start == Time::MAX,
+            announced: self.arrivals > 0,
+            arrivals: self.arrivals,
+            departures: self.departures,
+            ops: self.ops,
+            inside: self.inside,
+            little: self.little,
+            batches: self.batches,
+            series: self.series,
+            rows: self.rows,
+        }
+    }
+}
+
+/// Whether an operation moves data: trimmed bytes are no throughput.
+pub(crate) fn is_data(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write)
+}

@@ -1,0 +1,347 @@
+//! From what was recorded to the figures of a result.
+
+use ssdyno_block::{Op, Time};
+
+use crate::batches::Batches;
+use crate::histogram::Histogram;
+use crate::little::Little;
+use crate::quantiles::{self, Wanted, rank};
+use crate::recorder::{Inside, Totals, is_data};
+use crate::result::{
+    ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, LatencyIntervals, RunResult,
+    SCHEMA_VERSION, SeriesPoint,
+};
+use crate::rows::Rows;
+use crate::series::Series;
+use crate::statistics;
+
+/// Shares that a [`Latency`] prints.
+const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 0.999];
+/// Bins an octave in a published distribution: 2 % each.
+const BINS_PER_OCTAVE: usize = 32;
+
+const MEANING: &str = "95 % intervals from 32 batches of consecutive requests, which allows for \
+    the correlation of neighbours (mean, rates: batch means; percentiles: shares of batches). \
+    They say how far a run of the same length with another seed, or another stretch of the same \
+    steady load, would differ. A simulated run repeats exactly with the same seed: there the \
+    interval is no error of measurement, and it says nothing about the model's fidelity.";
+
+/// A finished recording.
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+    /// Interval of the series that was asked for.
+    pub(crate) interval: Option<Time>,
+    pub(crate) skipped: u64,
+    pub(crate) skip_unfinished: bool,
+    pub(crate) announced: bool,
+    pub(crate) arrivals: u64,
+    pub(crate) departures: u64,
+    pub(crate) ops: [Totals; 4],
+    pub(crate) inside: Inside,
+    pub(crate) little: Little,
+    pub(crate) batches: Batches,
+    pub(crate) series: Series,
+    pub(crate) rows: Option<Rows>,
+}
+
+impl Recording {
+    /// Start of the recorded window.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// End of the recorded window.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// Length of the recorded window.
+    pub fn window(&self) -> Time {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Requests completed without error inside the window.
+    pub fn requests(&self) -> u64 {
+        self.ops.iter().map(|t| t.histogram.total()).sum()
+    }
+
+    /// Bytes of the requests of `op` completed without error inside the window.
+    pub fn bytes(&self, op: Op) -> u64 {
+        self.ops[op as usize].bytes
+    }
+
+    /// Mean time that requests waited before the device accepted them, in ns (S3-37); `None`
+    /// without requests.
+    pub fn outside_wait_ns_mean(&self) -> Option<f64> {
+        let wait: u128 = self.ops.iter().map(|t| t.wait_ps).sum();
+        (self.requests() > 0).then(|| wait as f64 / 1e3 / self.requests() as f64)
+    }
+
+    /// Mean and largest number of requests in the system over the window; `None` for an empty
+    /// window or where arrivals were not announced.
+    pub fn outstanding(&mut self) -> Option<(f64, u64)> {
+        if !self.announced {
+            return None;
+        }
+        let mean = self.little.mean_outstanding(self.start, self.end)?;
+        Some((mean, self.little.outstanding_max()))
+    }
+
+    /// The rows, for [`RunDirectory::write_parquet`](crate::RunDirectory::write_parquet); `None`
+    /// where they were not kept.
+    pub fn rows(&self) -> Option<&Rows> {
+        self.rows.as_ref()
+    }
+
+    /// Writes every figure that follows from requests alone into `result`: counts, rates,
+    /// latencies, intervals, series, distribution, the window's length; appends to its invariants
+    /// and notes. The rest of `result` is left as it is.
+    pub fn fill(&mut self, result: &mut RunResult) {
+        let seconds = self.window().as_s_f64();
+        let per_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+        let moved = Op::ALL.iter().filter(|op| is_data(**op)).map(|op| self.bytes(*op)).sum();
+        result.schema_version = SCHEMA_VERSION;
+        result.requests = self.requests();
+        result.errors = self.ops.iter().map(|t| t.errors).sum();
+        result.iops = per_second(result.requests);
+        result.throughput_bytes_per_second = per_second(moved);
+        result.requests_by_op = ByOp::from_fn(|op| self.totals(op).histogram.total());
+        result.simulated_seconds = seconds;
+        let all = self.histogram_of_all();
+        result.latency_ns = self.latency_by_op(&all);
+        result.device_latency_ns = self.device_latency(result.latency_ns.as_ref());
+        result.confidence = self.confidence(result, &all);
+        result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
+        result.series = self.series.points(self.end);
+        self.check(result, moved);
+        self.warn(result);
+    }
+
+    fn totals(&self, op: Op) -> &Totals {
+        &self.ops[op as usize]
+    }
+
+    fn histogram_of_all(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.ops.iter().for_each(|t| all.merge(&t.histogram));
+        all
+    }
+
+    fn latency_by_op(&self, all: &Histogram) -> Option<LatencyByOp> {
+        if all.total() == 0 {
+            return None;
+        }
+        let used: Vec<Op> =
+            Op::ALL.into_iter().filter(|op| self.totals(*op).histogram.total() > 0).collect();
+        let want = |op, histogram| Wanted { op, histogram, ranks: ranks(histogram) };
+        let mut wanted = vec![want(None, all)];
+        wanted.extend(used.iter().map(|op| want(Some(*op), &self.totals(*op).histogram)));
+        let mut values = match &self.rows {
+            Some(rows) => quantiles::exact(rows, &wanted),
+            None => wanted.iter().map(estimated).collect(),
+        }
+        .into_iter();
+        let mut by_op = LatencyByOp {
+            all: self.latency_of(&self.ops.iter().collect::<Vec<_>>(), values.next()?),
+            ..LatencyByOp::default()
+        };
+        for (op, values) in used.into_iter().zip(values) {
+            let latency = Some(self.latency_of(&[self.totals(op)], values));
+            match op {
+                Op::Read => by_op.read = latency,
+                Op::Write => by_op.write = latency,
+                Op::Trim => by_op.trim = latency,
+                Op::Flush => by_op.flush = latency,
+            }
+        }
+        Some(by_op)
+    }
+
+    fn latency_of(&self, totals: &[&Totals], percentiles: Vec<f64>) -> Latency {
+        let count: u64 = totals.iter().map(|t| t.histogram.total()).sum();
+        let sum: u128 = totals.iter().map(|t| t.latency_ps).sum();
+        let min = totals.iter().map(|t| t.latency_ps_min).min().unwrap_or(0);
+        let max = totals.iter().map(|t| t.latency_ps_max).max().unwrap_or(0);
+        latency(sum as f64 / count as f64, min, max, &percentiles)
+    }
+
+    /// `whole` is the latency from the start: no request was in the device for longer, so no
+    /// percentile is higher, whatever the bins say.
+    fn device_latency(&self, whole: Option<&LatencyByOp>) -> Option<Latency> {
+        let whole = whole?.all;
+        let inside = &self.inside;
+        let count = inside.histogram.total();
+        if count == 0 {
+            return None;
+        }
+        let sum: u128 = self.ops.iter().map(|t| t.latency_ps - t.wait_ps).sum();
+        let wanted =
+            Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
+        let mean = sum as f64 / count as f64;
+        let most = [whole.p50, whole.p95, whole.p99, whole.p99_9];
+        let percentiles: Vec<f64> =
+            estimated(&wanted).into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
+        Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
+    }
+
+    fn confidence(&self, result: &RunResult, all: &Histogram) -> Option<Confidence> {
+        let latency = result.latency_ns.as_ref()?.all;
+        let groups = self.batches.groups(self.start)?;
+        let mean = statistics::batch_means_interval(latency.mean, &groups.means_ns());
+        let percentiles = self.percentile_intervals(&latency, all);
+        let [p50, p95, p99, p99_9] = percentiles;
+        Some(Confidence {
+            level: statistics::LEVEL,
+            meaning: MEANING.to_owned(),
+            iops: groups.iops(result.iops),
+            throughput_bytes_per_second: groups.throughput(result.throughput_bytes_per_second),
+            latency_ns: LatencyIntervals { mean, p50, p95, p99, p99_9 },
+        })
+    }
+
+    /// Intervals need the order of the requests, so they exist only where rows do.
+    fn percentile_intervals(
+        &self,
+        latency: &Latency,
+        all: &Histogram,
+    ) -> [Option<statistics::Interval>; 4] {
+        let Some(rows) = &self.rows else { return [None; 4] };
+        let count = all.total();
+        let estimates = [latency.p50, latency.p95, latency.p99, latency.p99_9];
+        let below = quantiles::shares_below(rows, &estimates, Batches::GROUPS, count);
+        let shares: Vec<Option<(f64, f64)>> = SHARES
+            .iter()
+            .zip(&below)
+            .map(|(share, batches)| statistics::quantile_shares(*share, batches, count))
+            .collect();
+        let mut at = Vec::new();
+        for (low, high) in shares.iter().flatten() {
+            at.extend([rank(*low, count), rank(*high, count)]);
+        }
+        let wanted = [Wanted { op: None, histogram: all, ranks: at }];
+        let mut bounds = quantiles::exact(rows, &wanted).into_iter().flatten();
+        let mut intervals = [None; 4];
+        for ((interval, share), estimate) in intervals.iter_mut().zip(&shares).zip(estimates) {
+            if share.is_some()
+                && let (Some(low), Some(high)) = (bounds.next(), bounds.next())
+            {
+                let (low, high) = (low.min(estimate), high.max(estimate));
+                *interval =
+                    Some(statistics::Interval { estimate, low, high, level: statistics::LEVEL });
+            }
+        }
+        intervals
+    }
+
+    fn check(&mut self, result: &mut RunResult, moved: u64) {
+        if self.announced {
+            let open = self.arrivals as i128 - i128::from(self.departures);
+            result.invariants.push(Invariant {
+                name: "conservation_of_requests".into(),
+                holds: open == 0 || (open > 0 && result.partial),
+                detail: format!(
+                    "{} issued = {} completed + {open} in flight at the end",
+                    self.arrivals, self.departures
+                ),
+            });
+            result.invariants.extend(self.little.check(self.start, self.end));
+        }
+        result.invariants.push(series_sums(&result.series, result.requests, moved));
+    }
+
+    fn warn(&self, result: &mut RunResult) {
+        if self.skip_unfinished || (self.skipped > 0 && result.requests == 0) {
+            let skipped = self.skipped;
+            result.notes.push(format!(
+                "the run ended during its ramp-up ({skipped} requests): nothing was recorded; \
+                 run longer or shorten the ramp-up"
+            ));
+        }
+        if result.errors > 0 {
+            result.notes.push(format!(
+                "{} requests ended in an error; latencies and rates are of the others",
+                result.errors
+            ));
+        }
+        let used = self.series.grid().interval();
+        if let Some(asked) = self.interval.filter(|asked| *asked < used) {
+            result.notes.push(format!(
+                "the series has an interval of {used} instead of {asked}: the run is too long for \
+                 more points"
+            ));
+        }
+        result.notes.extend(warm_up_note(&self.batches));
+        if let Some(groups) = self.batches.groups(self.start) {
+            let lag = statistics::lag_one(&groups.means_ns());
+            // Two standard errors of the correlation of 32 independent values.
+            if lag > 2.0 / (Batches::GROUPS as f64).sqrt() {
+                result.notes.push(format!(
+                    "latency drifts slowly (correlation of neighbouring batches {lag:.2}): the \
+                     intervals are too narrow; run longer"
+                ));
+            }
+        }
+    }
+}
+
+fn warm_up_note(batches: &Batches) -> Option<String> {
+    let means = batches.means_ns();
+    let mean = |m: &[f64]| m.iter().sum::<f64>() / m.len() as f64;
+    let Some(cut) = statistics::warm_up(&means) else {
+        let (first, second) = means.split_at(means.len() / 2);
+        // Noise too may put the best cut late; what counts is whether it matters.
+        let apart = (mean(first) - mean(second)).abs() > 0.02 * mean(&means);
+        return apart.then(|| {
+            "no steady state was reached (MSER): latency still changes in the second half of the \
+             run; run longer or precondition the target"
+                .into()
+        });
+    };
+    if cut == 0 {
+        return None;
+    }
+    let (with, without) = (mean(&means), mean(&means[cut..]));
+    // A cut that changes nothing is noise, not warm-up.
+    if (with - without).abs() <= 0.01 * with {
+        return None;
+    }
+    Some(format!(
+        "the first {} requests look like warm-up (MSER): mean latency is {:+.1} % without them; \
+         leave them out with a ramp-up",
+        cut as u64 * batches.size(),
+        100.0 * (without - with) / with
+    ))
+}
+
+fn ranks(histogram: &Histogram) -> Vec<u64> {
+    SHARES.iter().map(|share| rank(*share, histogram.total())).collect()
+}
+
+fn estimated(wanted: &Wanted<'_>) -> Vec<f64> {
+    wanted.ranks.iter().map(|r| wanted.histogram.value_at(*r).unwrap_or(0.0)).collect()
+}
+
+/// `percentiles` in the order of [`SHARES`]. They were rounded (down to a nanosecond, or to the
+/// middle of a bin), so they are kept between the exact extremes.
+fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Latency {
+    let (min, max) = (min_ps as f64 / 1e3, max_ps as f64 / 1e3);
+    let at = |i: usize| percentiles.get(i).copied().unwrap_or(max).clamp(min, max);
+    Latency { mean: mean_ps / 1e3, min, p50: at(0), p95: at(1), p99: at(2), p99_9: at(3), max }
+}
+
+fn bins(histogram: &Histogram) -> Vec<LatencyBin> {
+    let bin = |(from_ns, to_ns, count)| LatencyBin { from_ns, to_ns, count };
+    histogram.bins(BINS_PER_OCTAVE).into_iter().map(bin).collect()
+}
+
+fn series_sums(series: &[SeriesPoint], requests: u64, moved: u64) -> Invariant {
+    let counted: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
+    let bytes: u64 = series.iter().map(|p| p.read_bytes + p.write_bytes).sum();
+    Invariant {
+        name: "series_sums".into(),
+        holds: counted == requests && bytes == moved,
+        detail: format!("{counted} of {requests} requests, {bytes} of {moved} bytes in the series"),
+    }
+}

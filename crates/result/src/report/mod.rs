@@ -1,0 +1,168 @@
+//! `report.html`: one file with everything in it, made from a [`RunResult`] alone.
+//!
+//! Pictures are SVG of our own making, because their colours must follow the style sheet (light
+//! and dark), which drawing libraries write into every element. The page is well-formed XML too,
+//! so a test can parse it.
+
+mod charts;
+mod plot;
+mod tables;
+
+use std::fmt::Write;
+
+use crate::format::{
+    bytes_per_second, count, joules, nanoseconds, rate, seconds, significant, watts,
+};
+use crate::result::RunResult;
+use crate::statistics::Interval;
+use crate::text::{between, plus_minus};
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page of a run: opens without a network, in light and dark.
+pub fn report_html(result: &RunResult) -> String {
+    let title = escape(&format!("{} - {}", result.target, result.workload));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+    );
+    header(&mut page, result);
+    cards(&mut page, result);
+    tables::remarks(&mut page, result);
+    section(
+        &mut page,
+        "latency",
+        "Latency",
+        &[
+            tables::latency(result),
+            pair(charts::latency_histogram(result), charts::latency_percentiles(result)),
+        ],
+    );
+    let time = [
+        pair(charts::iops_over_time(result), charts::throughput_over_time(result)),
+        pair(charts::latency_over_time(result), charts::power_over_time(result)),
+    ];
+    section(&mut page, "time", "Over time", &time);
+    section(
+        &mut page,
+        "energy",
+        "Energy by part",
+        &[charts::energy_by_part(result), tables::energy(result)],
+    );
+    section(&mut page, "busy", "Busy share of every part", &charts::busy(result));
+    section(&mut page, "flash", "Flash", &[tables::flash(result)]);
+    section(&mut page, "expected", "Expected and measured", &[tables::expected(result)]);
+    section(&mut page, "invariants", "Laws that must hold", &[tables::invariants(result)]);
+    section(&mut page, "confidence", "Confidence", &[tables::confidence(result)]);
+    section(&mut page, "configuration", "Configuration", &[tables::configuration(result)]);
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+/// Text that is safe between tags and in attributes; control characters, which XML forbids, are
+/// replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A section; one without content says so, so that nobody looks for it in vain.
+fn section(page: &mut String, id: &str, title: &str, blocks: &[String]) {
+    let _ = writeln!(page, "<section id=\"{id}\"><h2>{title}</h2>");
+    if blocks.iter().all(String::is_empty) {
+        page.push_str("<p class=\"none\">not available for this run</p>\n");
+    }
+    for block in blocks {
+        page.push_str(block);
+    }
+    page.push_str("</section>\n");
+}
+
+/// Two pictures side by side where there is room.
+fn pair(left: String, right: String) -> String {
+    if left.is_empty() && right.is_empty() {
+        return String::new();
+    }
+    format!("<div class=\"pair\">{left}{right}</div>\n")
+}
+
+fn header(page: &mut String, r: &RunResult) {
+    let mut facts = vec![format!("workload <b>{}</b>", escape(&r.workload))];
+    facts.extend(r.seed.map(|s| format!("seed {s}")));
+    facts.push(format!("{} requests", count(r.requests)));
+    if r.errors > 0 {
+        facts.push(format!("<b class=\"bad\">{} errors</b>", count(r.errors)));
+    }
+    facts.push(match r.simulated_requests_per_wall_second {
+        Some(speed) => format!(
+            "{} simulated in {} ({} requests/s)",
+            seconds(r.simulated_seconds),
+            seconds(r.wall_seconds),
+            rate(speed)
+        ),
+        None => format!("{} measured", seconds(r.simulated_seconds)),
+    });
+    let partial = match r.partial {
+        true => " <span class=\"badge\">partial: the run was cut short</span>",
+        false => "",
+    };
+    let (target, facts) = (escape(&r.target), facts.join(" · "));
+    let _ = writeln!(page, "<header><h1>{target}{partial}</h1><p>{facts}</p></header>");
+}
+
+fn cards(page: &mut String, r: &RunResult) {
+    page.push_str("<section id=\"figures\" class=\"cards\">\n");
+    let mut card = |name: &str, value: String, detail: &str| {
+        let _ = writeln!(
+            page,
+            "<div class=\"card\"><span>{name}</span><b>{value}</b><small>{detail}</small></div>"
+        );
+    };
+    let confidence = r.confidence.as_ref();
+    let within = |interval: Option<Interval>| plus_minus(interval).trim_start().to_owned();
+    card("IOPS", rate(r.iops), &within(confidence.and_then(|c| c.iops)));
+    let throughput = bytes_per_second(r.throughput_bytes_per_second);
+    let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
+    card("Throughput", throughput, &within(interval));
+    if let Some(latency) = &r.latency_ns {
+        let (l, c) = (&latency.all, confidence.map(|c| c.latency_ns).unwrap_or_default());
+        card("Mean latency", nanoseconds(l.mean), &within(c.mean));
+        let between = |i: Option<Interval>| i.map(|i| between(&i)).unwrap_or_default();
+        card("p50", nanoseconds(l.p50), &between(c.p50));
+        card("p99", nanoseconds(l.p99), &between(c.p99));
+        card("p99.9", nanoseconds(l.p99_9), &between(c.p99_9));
+        card("Max", nanoseconds(l.max), "");
+    }
+    if let Some(amplification) = r.write_amplification {
+        card("Write amplification", significant(amplification, 4), "programmed / host pages");
+    }
+    if let Some(e) = r.energy_joules {
+        let above = format!("{} above idle", joules(e.above_idle));
+        card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
+        if r.simulated_seconds > 0.0 {
+            let total = format!("{} in total", joules(e.total));
+            card("Mean power", watts(e.total / r.simulated_seconds), &total);
+        }
+    }
+    page.push_str("</section>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn nothing_escapes() {
+        assert_eq!(super::escape("<b a=\"1\">&\u{1}"), "&lt;b a=&quot;1&quot;&gt;&amp;\u{FFFD}");
+    }
+}

@@ -1,0 +1,255 @@
+//! A small plot: axes with ticks and units, lines, steps and areas, as SVG.
+
+use std::fmt::Write;
+
+use super::escape;
+
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 44.0;
+
+/// One axis.
+pub(super) struct Axis {
+    pub(super) label: &'static str,
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// Logarithmic; `from` must be positive then.
+    pub(super) log: bool,
+    /// Value and unit of a tick.
+    pub(super) format: fn(f64) -> String,
+}
+
+impl Axis {
+    /// A linear axis from zero that holds `most`, with a little room above.
+    pub(super) fn from_zero(label: &'static str, most: f64, format: fn(f64) -> String) -> Axis {
+        let to = if most > 0.0 { most * 1.05 } else { 1.0 };
+        Axis { label, from: 0.0, to, log: false, format }
+    }
+
+    /// A logarithmic axis over `[from, to]`, an octave at least.
+    pub(super) fn logarithmic(
+        label: &'static str,
+        from: f64,
+        to: f64,
+        format: fn(f64) -> String,
+    ) -> Axis {
+        let from = from.max(1e-12);
+        let to = to.max(from);
+        let widen = if to < from * 2.0 { 1.5 } else { 1.0 };
+        Axis { label, from: from / widen, to: to * widen, log: true, format }
+    }
+
+    /// Where a value lies, 0 to 1; what is outside is put on the border.
+    fn place(&self, value: f64) -> f64 {
+        let at = match self.log {
+            true => (value.max(self.from) / self.from).ln() / (self.to / self.from).ln(),
+            false => (value - self.from) / (self.to - self.from),
+        };
+        if at.is_finite() { at.clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        if self.log { self.log_ticks() } else { linear_ticks(self.from, self.to) }
+    }
+
+    /// Powers of ten, with 2 and 5 between where the axis spans few, thinned where it spans many.
+    fn log_ticks(&self) -> Vec<f64> {
+        let decades = (self.to / self.from).log10();
+        let steps: &[f64] = match decades {
+            d if d < 0.7 => return linear_ticks(self.from, self.to),
+            d if d < 2.5 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let every = (decades / 7.0).ceil().max(1.0) as i32;
+        let mut ticks = Vec::new();
+        for power in self.from.log10().floor() as i32..=self.to.log10().ceil() as i32 {
+            if steps.len() == 1 && power.rem_euclid(every) != 0 {
+                continue;
+            }
+            ticks.extend(steps.iter().map(|s| s * 10f64.powi(power)));
+        }
+        ticks.retain(|t| (self.from..=self.to).contains(t));
+        ticks
+    }
+}
+
+/// About five round values in `[from, to]`.
+fn linear_ticks(from: f64, to: f64) -> Vec<f64> {
+    let raw = (to - from) / 5.0;
+    if !(raw.is_finite() && raw > 0.0) {
+        return Vec::new();
+    }
+    let power = 10f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power).into_iter().find(|s| *s >= raw);
+    let step = step.unwrap_or(raw);
+    let first = (from / step).ceil() as i64;
+    (first..first + 12).map(|i| i as f64 * step).filter(|t| *t <= to).collect()
+}
+
+/// Drops zeros that an axis does not need: `100.0 µs` becomes `100 µs`.
+/// A zero needs no unit.
+pub(super) fn short(text: String) -> String {
+    if text.starts_with("0 ") {
+        return "0".into();
+    }
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+/// A plot under construction.
+pub(super) struct Plot {
+    title: &'static str,
+    x: Axis,
+    y: Axis,
+    /// Ticks of the x axis with their labels, where they are not the axis' own.
+    x_ticks: Option<Vec<(f64, String)>>,
+    body: String,
+    legend: Vec<(String, String)>,
+}
+
+impl Plot {
+    pub(super) fn new(title: &'static str, x: Axis, y: Axis) -> Plot {
+        Plot { title, x, y, x_ticks: None, body: String::new(), legend: Vec::new() }
+    }
+
+    pub(super) fn set_x_ticks(&mut self, ticks: Vec<(f64, String)>) {
+        self.x_ticks = Some(ticks);
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let across = LEFT + self.x.place(x) * (WIDTH - LEFT - RIGHT);
+        let down = HEIGHT - BOTTOM - self.y.place(y) * (HEIGHT - TOP - BOTTOM);
+        (across, down)
+    }
+
+    fn path(&self, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        for (i, point) in points.iter().enumerate() {
+            let (x, y) = self.at(*point);
+            let _ = write!(path, "{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" });
+        }
+        path
+    }
+
+    /// A line in the colour of CSS class `class`, named in the legend.
+    pub(super) fn line(&mut self, class: &str, name: &str, points: &[(f64, f64)]) {
+        let path = self.path(points);
+        let _ = write!(self.body, "<path class=\"line {class}\" d=\"{path}\"/>");
+        self.legend.push((class.to_owned(), name.to_owned()));
+    }
+
+    /// A filled area between `top` and `bottom` (left to right both), named in the legend.
+    pub(super) fn area(
+        &mut self,
+        class: &str,
+        name: &str,
+        top: &[(f64, f64)],
+        bottom: &[(f64, f64)],
+    ) {
+        let mut outline = top.to_vec();
+        outline.extend(bottom.iter().rev());
+        let path = self.path(&outline);
+        let _ = write!(self.body, "<path class=\"area {class}\" d=\"{path}Z\"/>");
+        self.legend.push((class.to_owned(), name.to_owned()));
+    }
+
+    /// A vertical mark at `x` with a label at its top.
+    pub(super) fn mark(&mut self, x: f64, label: &str) {
+        let (across, _) = self.at((x, 0.0));
+        let (top, bottom) = (TOP, HEIGHT - BOTTOM);
+        let _ = write!(
+            self.body,
+            "<path class=\"mark\" d=\"M{across:.1} {top}L{across:.1} {bottom}\"/>\
+             <text class=\"marked\" transform=\"translate({:.1} {}) rotate(-90)\" \
+             text-anchor=\"end\">{}</text>",
+            across - 3.0,
+            top + 2.0,
+            escape(label)
+        );
+    }
+
+    /// The figure with title, legend and axes.
+    pub(super) fn finish(self) -> String {
+        let mut html = format!("<figure><figcaption>{}", escape(self.title));
+        for (class, name) in &self.legend {
+            let name = escape(name);
+            let _ = write!(html, " <span class=\"key\"><i class=\"{class}\"></i>{name}</span>");
+        }
+        let _ = write!(
+            html,
+            "</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+            escape(self.title)
+        );
+        self.axes(&mut html);
+        html.push_str(&self.body);
+        html.push_str("</svg></figure>\n");
+        html
+    }
+
+    fn axes(&self, html: &mut String) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for tick in self.y.ticks() {
+            let y = self.at((self.x.from, tick)).1;
+            let label = escape(&(self.y.format)(tick));
+            let _ = write!(
+                html,
+                "<path class=\"grid\" d=\"M{LEFT} {y:.1}L{right} {y:.1}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                LEFT - 6.0,
+                y + 3.5
+            );
+        }
+        let own = || self.x.ticks().into_iter().map(|t| (t, (self.x.format)(t))).collect();
+        let ticks: Vec<(f64, String)> = self.x_ticks.clone().unwrap_or_else(own);
+        for (tick, label) in ticks {
+            let (x, label) = (self.at((tick, 0.0)).0, escape(&label));
+            let _ = write!(
+                html,
+                "<path class=\"grid\" d=\"M{x:.1} {TOP}L{x:.1} {bottom}\"/>\
+                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
+                bottom + 15.0
+            );
+        }
+        let (middle_x, middle_y) = ((LEFT + right) / 2.0, (TOP + bottom) / 2.0);
+        let _ = write!(
+            html,
+            "<path class=\"axis\" d=\"M{LEFT} {TOP}L{LEFT} {bottom}L{right} {bottom}\"/>\
+             <text class=\"label\" x=\"{middle_x}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+             <text class=\"label\" transform=\"translate(11 {middle_y}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
+            HEIGHT - 8.0,
+            escape(self.x.label),
+            escape(self.y.label)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        assert_eq!(linear_ticks(0.0, 10.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert!(linear_ticks(3.0, 3.0).is_empty());
+        let axis = Axis::logarithmic("", 90.0, 9e6, |v| v.to_string());
+        assert_eq!(axis.ticks(), [100.0, 1e3, 1e4, 1e5, 1e6]);
+        let axis = Axis::logarithmic("", 50.0, 50.0, |v| v.to_string());
+        assert!(!axis.ticks().is_empty() && axis.place(50.0) > 0.4 && axis.place(50.0) < 0.6);
+    }
+
+    #[test]
+    fn axis_labels_are_short() {
+        assert_eq!(short("100.0 µs".into()), "100 µs");
+        assert_eq!(short("1.250 M".into()), "1.25 M");
+        assert_eq!(short("500".into()), "500");
+        assert_eq!(short("0.5000".into()), "0.5");
+    }
+}

@@ -1,0 +1,153 @@
+//! The tables of the page. Each gives its HTML, empty where the run has nothing to show.
+
+use std::fmt::Write;
+
+use super::escape;
+use super::plot::short;
+use crate::format::{count, joules, nanoseconds, percent, seconds, significant};
+use crate::result::{Latency, RunResult};
+use crate::statistics::Interval;
+use crate::text::{deviation, own_cost};
+
+/// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.
+fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
+    for cell in header {
+        let _ = write!(html, "<th>{}</th>", escape(cell));
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let _ = write!(html, "<td>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>\n");
+    html
+}
+
+pub(super) fn latency(r: &RunResult) -> String {
+    let Some(latency) = &r.latency_ns else { return String::new() };
+    let row = |name: &str, n: u64, l: &Latency| {
+        let mut row = vec![name.to_owned(), count(n)];
+        row.extend([l.mean, l.min, l.p50, l.p95, l.p99, l.p99_9, l.max].map(nanoseconds));
+        row
+    };
+    let n = &r.requests_by_op;
+    let mut rows = vec![row("all", r.requests, &latency.all)];
+    for (name, n, l) in [
+        ("read", n.read, latency.read),
+        ("write", n.write, latency.write),
+        ("trim", n.trim, latency.trim),
+        ("flush", n.flush, latency.flush),
+    ] {
+        rows.extend(l.map(|l| row(name, n, &l)));
+    }
+    rows.extend(r.device_latency_ns.map(|l| row("all, inside the device", r.requests, &l)));
+    let header = ["", "requests", "mean", "min", "p50", "p95", "p99", "p99.9", "max"];
+    table(&header, &rows)
+}
+
+pub(super) fn energy(r: &RunResult) -> String {
+    let total = r.energy_joules.map_or(0.0, |e| e.total);
+    let row = |e: &crate::EnergyRow| {
+        let share = if total > 0.0 { percent(e.joules / total) } else { "-".into() };
+        vec![e.part.clone(), e.activity.clone(), joules(e.joules), share, seconds(e.seconds)]
+    };
+    let rows: Vec<_> = r.energy_by_part.iter().map(row).collect();
+    table(&["part", "activity", "energy", "share", "time, all parts of the kind"], &rows)
+}
+
+pub(super) fn flash(r: &RunResult) -> String {
+    let mut rows = Vec::new();
+    if let Some(f) = r.flash_operations {
+        rows.push(vec!["pages read".into(), count(f.reads)]);
+        rows.push(vec!["pages programmed".into(), count(f.programs)]);
+        rows.push(vec!["blocks erased".into(), count(f.erases)]);
+        rows.push(vec!["pages moved by cleaning".into(), count(f.relocations)]);
+    }
+    let amplification = r.write_amplification.map(|w| significant(w, 4));
+    rows.extend(amplification.map(|w| vec!["write amplification".into(), w]));
+    table(&["", "in the recorded window"], &rows)
+}
+
+pub(super) fn expected(r: &RunResult) -> String {
+    let row = |e: &crate::Expected| {
+        let inputs: Vec<String> =
+            e.inputs.iter().map(|(k, v)| format!("{k} = {}", short(significant(*v, 4)))).collect();
+        let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
+        let off = deviation(e.value, e.measured);
+        let value = significant(e.value, 4);
+        vec![e.figure.clone(), value, measured, off, e.form.clone(), inputs.join(", ")]
+    };
+    let rows: Vec<_> = r.expected.iter().map(row).collect();
+    let header = ["figure", "expected", "measured", "off", "closed form", "inputs"];
+    table(&header, &rows)
+}
+
+pub(super) fn invariants(r: &RunResult) -> String {
+    let row = |i: &crate::Invariant| {
+        let holds = if i.holds { "✓ holds" } else { "✗ BROKEN" };
+        vec![i.name.clone(), holds.to_owned(), i.detail.clone()]
+    };
+    let rows: Vec<_> = r.invariants.iter().map(row).collect();
+    table(&["law", "", "numbers"], &rows)
+}
+
+pub(super) fn confidence(r: &RunResult) -> String {
+    let Some(c) = &r.confidence else { return String::new() };
+    let number = |v: f64| significant(v, 5);
+    let mut rows = Vec::new();
+    let mut add = |name: &str, interval: Option<Interval>, show: &dyn Fn(f64) -> String| {
+        rows.push(match interval {
+            Some(i) => vec![name.to_owned(), show(i.estimate), show(i.low), show(i.high)],
+            None => vec![name.to_owned(), "-".into(), "-".into(), "run too short".into()],
+        });
+    };
+    add("IOPS", c.iops, &number);
+    add("throughput, bytes/s", c.throughput_bytes_per_second, &number);
+    let l = &c.latency_ns;
+    for (name, interval) in
+        [("mean", l.mean), ("p50", l.p50), ("p95", l.p95), ("p99", l.p99), ("p99.9", l.p99_9)]
+    {
+        add(&format!("latency, {name}"), interval, &nanoseconds);
+    }
+    let rows = table(&["figure", "estimate", "low", "high"], &rows);
+    format!("{rows}<p class=\"fine\">{}</p>\n", escape(&c.meaning))
+}
+
+pub(super) fn configuration(r: &RunResult) -> String {
+    let Some(c) = &r.configuration else { return String::new() };
+    let mut html = String::new();
+    for (name, toml) in [("Device", &c.device_toml), ("Workload", &c.workload_toml)] {
+        if !toml.is_empty() {
+            let toml = escape(toml);
+            let _ = writeln!(
+                html,
+                "<details><summary>{name}, resolved</summary><pre>{toml}</pre></details>"
+            );
+        }
+    }
+    html
+}
+
+/// Broken laws, notes and the tool's own cost: above everything else, because they say whether
+/// the figures may be believed.
+pub(super) fn remarks(page: &mut String, r: &RunResult) {
+    page.push_str("<section id=\"notes\">\n");
+    for law in r.invariants.iter().filter(|i| !i.holds) {
+        let (name, detail) = (escape(&law.name), escape(&law.detail));
+        let _ = writeln!(page, "<p class=\"note bad\"><b>{name} is broken:</b> {detail}</p>");
+    }
+    for note in &r.notes {
+        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(note));
+    }
+    if let Some(cost) = r.own_cost {
+        let _ = writeln!(page, "<p class=\"fine\">Own cost: {}.</p>", escape(&own_cost(&cost)));
+    }
+    page.push_str("</section>\n");
+}

@@ -1,0 +1,362 @@
+//! The shape of `result.json`: plain structures that a runner fills and other programs read.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::Interval;
+
+/// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
+/// meaning; added keys do not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// All figures of one run, as `result.json` and `--json` give them.
+///
+/// Every key carries its unit. A figure that does not exist (the energy of a device without an
+/// energy model, the latency of no requests) is `null` or left out, never zero, NaN or infinite.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RunResult {
+    /// [`SCHEMA_VERSION`] of the program that wrote it.
+    pub schema_version: u32,
+    /// What was loaded, as the user named it: `sim:config-a`, `/dev/nvme0n1`.
+    pub target: String,
+    /// With what it was loaded: the name of a workload or a file.
+    pub workload: String,
+    /// The seed that repeats the run; `null` where nothing was drawn, as with a trace.
+    pub seed: Option<u64>,
+    /// Whether the run ended before its work was done (interrupt, error). The figures then
+    /// describe what was done until then.
+    pub partial: bool,
+    /// Requests completed without error inside the recorded window.
+    pub requests: u64,
+    /// Requests that ended in an error inside the recorded window; they are in no other figure.
+    pub errors: u64,
+    /// `requests` per second of the recorded window.
+    pub iops: f64,
+    /// Bytes read and written per second of the recorded window; trimmed bytes do not count.
+    pub throughput_bytes_per_second: f64,
+    /// Requests by operation.
+    pub requests_by_op: ByOp<u64>,
+    /// From the intended start to the completion. `null` without requests.
+    pub latency_ns: Option<LatencyByOp>,
+    /// From the moment the device accepted the request to its completion: without the wait
+    /// outside the device (S3-37).
+    pub device_latency_ns: Option<Latency>,
+    /// Intervals around the figures; `null` where there were too few requests for one.
+    pub confidence: Option<Confidence>,
+    /// Energy of the device over the recorded window; `null` without an energy model.
+    pub energy_joules: Option<Energy>,
+    /// Energy by part and activity; the rows sum to `energy_joules.total`.
+    #[serde(default)]
+    pub energy_by_part: Vec<EnergyRow>,
+    /// Pages programmed by page written by the host; `null` where nothing was written.
+    pub write_amplification: Option<f64>,
+    /// Operations of the flash array; `null` for a device that is not known to be flash.
+    pub flash_operations: Option<FlashOperations>,
+    /// Share of the recorded window each part was busy, 0 to 1; `null` for a real device.
+    pub busy_share: Option<BusyShare>,
+    /// Length of the recorded window on the clock of the device: virtual for a simulated target,
+    /// the wall's for a real one.
+    pub simulated_seconds: f64,
+    /// What the run took on the wall's clock, with all recording, without writing files.
+    pub wall_seconds: f64,
+    /// Requests that were simulated by second of wall time (with ramp-up); `null` for a real
+    /// device.
+    pub simulated_requests_per_wall_second: Option<f64>,
+    /// What the tool itself cost.
+    pub own_cost: Option<OwnCost>,
+    /// Figures over time. Counts and bytes sum to the figures of the run.
+    #[serde(default)]
+    pub series: Vec<SeriesPoint>,
+    /// How many requests took how long, by operation; bins without requests are left out.
+    #[serde(default)]
+    pub latency_distribution: ByOp<Vec<LatencyBin>>,
+    /// What a closed form gives for this run, beside the measured figure.
+    #[serde(default)]
+    pub expected: Vec<Expected>,
+    /// Laws that must hold whatever the device, and whether they did.
+    #[serde(default)]
+    pub invariants: Vec<Invariant>,
+    /// Warnings and remarks that a reader of the figures must know.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What repeats the run.
+    pub configuration: Option<Configuration>,
+}
+
+/// A value for each operation.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ByOp<T> {
+    /// Reads.
+    pub read: T,
+    /// Writes.
+    pub write: T,
+    /// Trims.
+    pub trim: T,
+    /// Flushes.
+    pub flush: T,
+}
+
+impl<T> ByOp<T> {
+    /// Makes the value of each operation.
+    pub fn from_fn(mut make: impl FnMut(ssdyno_block::Op) -> T) -> ByOp<T> {
+        use ssdyno_block::Op;
+        ByOp {
+            read: make(Op::Read),
+            write: make(Op::Write),
+            trim: make(Op::Trim),
+            flush: make(Op::Flush),
+        }
+    }
+
+    /// Name and value of each operation, in the order of [`ssdyno_block::Op`].
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &T)> {
+        [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("flush", &self.flush)]
+            .into_iter()
+    }
+}
+
+/// A distribution of latencies, in nanoseconds.
+///
+/// A percentile is the nearest rank: the smallest latency that at least that share of the
+/// requests did not exceed. It is exact to the nanosecond (rounded down) where rows were
+/// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
+/// 0.4 % off. Mean, minimum and maximum are always exact.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// The latency of all requests, and of each operation that occurred.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyByOp {
+    /// All operations together.
+    #[serde(flatten)]
+    pub all: Latency,
+    /// Reads; `null` without any.
+    pub read: Option<Latency>,
+    /// Writes; `null` without any.
+    pub write: Option<Latency>,
+    /// Trims; `null` without any.
+    pub trim: Option<Latency>,
+    /// Flushes; `null` without any.
+    pub flush: Option<Latency>,
+}
+
+/// Intervals around the figures of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Confidence {
+    /// Probability with which an interval covers the true figure, 0 to 1.
+    pub level: f64,
+    /// What the intervals say, and how they were found.
+    pub meaning: String,
+    /// Around `iops`.
+    pub iops: Option<Interval>,
+    /// Around `throughput_bytes_per_second`.
+    pub throughput_bytes_per_second: Option<Interval>,
+    /// Around the figures of `latency_ns`, all operations together.
+    pub latency_ns: LatencyIntervals,
+}
+
+/// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyIntervals {
+    /// Mean.
+    pub mean: Option<Interval>,
+    /// Median.
+    pub p50: Option<Interval>,
+    /// 95th percentile.
+    pub p95: Option<Interval>,
+    /// 99th percentile.
+    pub p99: Option<Interval>,
+    /// 99.9th percentile.
+    pub p99_9: Option<Interval>,
+}
+
+/// Energy in joules. `flash + cpu + dram + bus = total`.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Energy {
+    /// The whole device.
+    pub total: f64,
+    /// Flash packages, idle and busy.
+    pub flash: f64,
+    /// Controller and its cores.
+    pub cpu: f64,
+    /// DRAM of the controller.
+    pub dram: f64,
+    /// Channels and host link.
+    pub bus: f64,
+    /// `total / requests`; `null` without requests.
+    pub per_request: Option<f64>,
+    /// What the work added: `total` minus the same time spent idle.
+    pub above_idle: f64,
+}
+
+/// Energy of one activity of one kind of part.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EnergyRow {
+    /// Part: `die`, `channel`, `dram`.
+    pub part: String,
+    /// What it did: `program`, `idle`.
+    pub activity: String,
+    /// Energy.
+    pub joules: f64,
+    /// Time spent at it, summed over all parts of the kind.
+    pub seconds: f64,
+}
+
+/// Operations of the flash array over the recorded window, in pages (reads, programs,
+/// relocations) and blocks (erases).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FlashOperations {
+    /// Pages read, for the host and for cleaning.
+    pub reads: u64,
+    /// Pages programmed, for the host and for cleaning.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Valid pages moved by cleaning and wear levelling.
+    pub relocations: u64,
+}
+
+/// Busy share of parts, 0 to 1 each.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BusyShare {
+    /// Each channel, in order of its number.
+    pub channels: Vec<f64>,
+    /// Each die, in order of its number.
+    pub dies: Vec<f64>,
+    /// Each firmware core.
+    #[serde(default)]
+    pub cores: Vec<f64>,
+    /// DRAM.
+    pub dram: Option<f64>,
+    /// Link to the host.
+    pub host_link: Option<f64>,
+    /// Device with at least one request inside.
+    pub in_service: Option<f64>,
+}
+
+/// What the tool itself cost, by recorded request.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OwnCost {
+    /// CPU time of the process, user and system.
+    pub cpu_ns_per_request: f64,
+    /// System calls; `null` where they are not counted.
+    pub syscalls_per_request: Option<f64>,
+    /// Context switches, voluntary and not; `null` where they are not counted.
+    pub context_switches_per_request: Option<f64>,
+}
+
+/// Figures of one stretch of time, by the moment of completion.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesPoint {
+    /// Start, from the start of the recorded window.
+    pub start_seconds: f64,
+    /// Length; the last one ends with the run and may be shorter than the rest.
+    pub length_seconds: f64,
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Trims completed.
+    pub trims: u64,
+    /// Flushes completed.
+    pub flushes: u64,
+    /// Requests that ended in an error.
+    pub errors: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Requests completed without error, by second.
+    pub iops: f64,
+    /// Bytes read and written, by second.
+    pub throughput_bytes_per_second: f64,
+    /// Mean latency; `null` where nothing completed.
+    pub latency_ns_mean: Option<f64>,
+    /// Largest latency; `null` where nothing completed.
+    pub latency_ns_max: Option<f64>,
+    /// Mean power; `null` without an energy model.
+    pub power_watts: Option<Power>,
+}
+
+/// Mean power over a stretch of time, in watts. The parts sum to the total.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Power {
+    /// The whole device.
+    pub total: f64,
+    /// Flash packages.
+    pub flash: f64,
+    /// Controller and its cores.
+    pub cpu: f64,
+    /// DRAM of the controller.
+    pub dram: f64,
+    /// Channels and host link.
+    pub bus: f64,
+}
+
+/// How many requests took from `from_ns` to below `to_ns`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyBin {
+    /// Shortest latency of the bin.
+    pub from_ns: u64,
+    /// Shortest latency above the bin.
+    pub to_ns: u64,
+    /// Requests.
+    pub count: u64,
+}
+
+/// What a closed form gives for a figure of the run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Expected {
+    /// Key of the figure in the result: `write_amplification`.
+    pub figure: String,
+    /// What the form gives.
+    pub value: f64,
+    /// What the run gave; `null` where it could not be measured.
+    pub measured: Option<f64>,
+    /// The form, with its source.
+    pub form: String,
+    /// What went into it, by name with unit.
+    pub inputs: BTreeMap<String, f64>,
+}
+
+/// A law that must hold, and whether it did.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Invariant {
+    /// Name: `littles_law`.
+    pub name: String,
+    /// Whether it held.
+    pub holds: bool,
+    /// The numbers behind it.
+    pub detail: String,
+}
+
+/// What repeats the run: both as resolved TOML, with every key.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Configuration {
+    /// The device; empty for a real one.
+    pub device_toml: String,
+    /// The workload.
+    pub workload_toml: String,
+}
+
+/// The JSON schema of [`RunResult`] (JSON Schema 2020-12), as published with the program.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(RunResult).to_value()
+}

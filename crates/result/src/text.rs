@@ -1,0 +1,224 @@
+//! The result on one screen of a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::format::{
+    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, watts,
+};
+use crate::result::{Energy, Latency, RunResult};
+use crate::statistics::Interval;
+
+/// The first screen: rates, latencies by operation, write amplification, energy, expected beside
+/// measured, notes, and the laws that did not hold. No colours, so it can be piped and compared.
+pub fn summary_text(result: &RunResult) -> String {
+    let mut text = String::new();
+    head(&mut text, result);
+    latencies(&mut text, result);
+    flash(&mut text, result);
+    energy(&mut text, result);
+    expected(&mut text, result);
+    remarks(&mut text, result);
+    text
+}
+
+/// Appends a line; writing to a string cannot fail.
+fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
+    let _ = text.write_fmt(args);
+    text.push('\n');
+}
+
+fn head(text: &mut String, r: &RunResult) {
+    let seed = r.seed.map(|s| format!(", seed {s}")).unwrap_or_default();
+    let partial = if r.partial { "  (partial: the run was cut short)" } else { "" };
+    line(text, format_args!("{}  {}{seed}{partial}", r.target, r.workload));
+    let errors = match r.errors {
+        0 => String::new(),
+        n => format!(", {} errors", count(n)),
+    };
+    let clock = match r.simulated_requests_per_wall_second {
+        Some(speed) => format!(
+            "{} simulated in {} ({} requests/s)",
+            seconds(r.simulated_seconds),
+            seconds(r.wall_seconds),
+            rate(speed)
+        ),
+        None => format!("in {}", seconds(r.simulated_seconds)),
+    };
+    line(text, format_args!("{} requests{errors}, {clock}\n", count(r.requests)));
+    let confidence = r.confidence.as_ref();
+    let iops = confidence.and_then(|c| c.iops);
+    line(text, format_args!("IOPS        {}{}", rate(r.iops), plus_minus(iops)));
+    let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
+    let throughput = bytes_per_second(r.throughput_bytes_per_second);
+    line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
+}
+
+/// ` ± 0.3 %`, or nothing.
+pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
+    match interval.and_then(|i| i.relative_half_width()) {
+        Some(half) if half < 0.000_05 => " ± 0.00 %".into(),
+        Some(half) => format!(" ± {} %", significant(half * 100.0, 2)),
+        None => String::new(),
+    }
+}
+
+/// `569.3 µs to 3.571 ms`: for percentiles, whose intervals are lopsided.
+pub(crate) fn between(interval: &Interval) -> String {
+    format!("{} to {}", nanoseconds(interval.low), nanoseconds(interval.high))
+}
+
+/// A table without borders whose first column is text and the rest numbers.
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.to_vec());
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if i == 0 { CellAlignment::Left } else { CellAlignment::Right });
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+fn push_table(text: &mut String, table: &Table) {
+    text.push('\n');
+    for row in table.lines() {
+        line(text, format_args!("{}", row.trim_end()));
+    }
+}
+
+fn latencies(text: &mut String, r: &RunResult) {
+    let Some(latency) = &r.latency_ns else {
+        line(text, format_args!("Latency     none: no request completed"));
+        return;
+    };
+    let mut table = table(&["Latency", "requests", "mean", "p50", "p95", "p99", "p99.9", "max"]);
+    let mut add = |name: &str, requests: u64, l: &Latency| {
+        let mut row = vec![name.to_owned(), count(requests)];
+        row.extend([l.mean, l.p50, l.p95, l.p99, l.p99_9, l.max].map(nanoseconds));
+        table.add_row(row);
+    };
+    let n = &r.requests_by_op;
+    let by_op = [
+        ("read", n.read, latency.read),
+        ("write", n.write, latency.write),
+        ("trim", n.trim, latency.trim),
+        ("flush", n.flush, latency.flush),
+    ];
+    let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l)| Some((s, n, l?))).collect();
+    add("all", r.requests, &latency.all);
+    if used.len() > 1 {
+        used.iter().for_each(|(name, n, l)| add(name, *n, l));
+    } else if let [(name, ..)] = used[..] {
+        line(text, format_args!("Operations  {name}"));
+    }
+    if let Some(device) = &r.device_latency_ns {
+        add("in device", r.requests, device);
+    }
+    push_table(text, &table);
+    let intervals = r.confidence.as_ref().map(|c| c.latency_ns).unwrap_or_default();
+    let mut shown = Vec::new();
+    shown.extend(intervals.mean.map(|i| format!("mean{}", plus_minus(Some(i)))));
+    for (name, interval) in
+        [("p50", intervals.p50), ("p99", intervals.p99), ("p99.9", intervals.p99_9)]
+    {
+        shown.extend(interval.map(|i| format!("{name} {}", between(&i))));
+    }
+    if !shown.is_empty() {
+        line(text, format_args!("95 % interval of all: {}", shown.join(", ")));
+    }
+}
+
+fn flash(text: &mut String, r: &RunResult) {
+    if r.write_amplification.is_none() && r.flash_operations.is_none() {
+        return;
+    }
+    text.push('\n');
+    if let Some(amplification) = r.write_amplification {
+        line(text, format_args!("Write amplification  {}", significant(amplification, 4)));
+    }
+    if let Some(f) = r.flash_operations {
+        line(
+            text,
+            format_args!(
+                "Flash operations     {} reads, {} programs, {} erases, {} relocations",
+                count(f.reads),
+                count(f.programs),
+                count(f.erases),
+                count(f.relocations)
+            ),
+        );
+    }
+}
+
+fn energy(text: &mut String, r: &RunResult) {
+    let Some(e) = r.energy_joules else { return };
+    let mut table = table(&["Energy", "joules", "share", "mean power"]);
+    for (name, value) in parts(&e) {
+        let share = if e.total > 0.0 { percent(value / e.total) } else { "-".into() };
+        let power = match r.simulated_seconds {
+            s if s > 0.0 => watts(value / s),
+            _ => "-".into(),
+        };
+        table.add_row([name.to_owned(), joules(value), share, power]);
+    }
+    push_table(text, &table);
+    let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
+    line(text, format_args!("{each}{} above idle", joules(e.above_idle)));
+}
+
+/// The rows of the energy table: the whole, then its parts.
+pub(crate) fn parts(e: &Energy) -> [(&'static str, f64); 5] {
+    [("total", e.total), ("flash", e.flash), ("cpu", e.cpu), ("dram", e.dram), ("bus", e.bus)]
+}
+
+fn expected(text: &mut String, r: &RunResult) {
+    if r.expected.is_empty() {
+        return;
+    }
+    let mut table = table(&["Expected", "form", "measured", "off"]);
+    for e in &r.expected {
+        let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
+        let name = format!("{} ({})", e.figure, e.form);
+        table.add_row([name, significant(e.value, 4), measured, deviation(e.value, e.measured)]);
+    }
+    push_table(text, &table);
+}
+
+/// How far a measured figure is off what was expected: `+0.31 %`.
+pub(crate) fn deviation(expected: f64, measured: Option<f64>) -> String {
+    match measured {
+        Some(m) if expected != 0.0 => format!("{:+.2} %", 100.0 * (m / expected - 1.0)),
+        _ => "-".into(),
+    }
+}
+
+fn remarks(text: &mut String, r: &RunResult) {
+    if let Some(cost) = r.own_cost {
+        line(text, format_args!("\nOwn cost  {}", own_cost(&cost)));
+    }
+    let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
+    if !(r.notes.is_empty() && broken.is_empty()) {
+        text.push('\n');
+    }
+    for law in broken {
+        line(text, format_args!("BROKEN  {}: {}", law.name, law.detail));
+    }
+    for note in &r.notes {
+        line(text, format_args!("note: {note}"));
+    }
+}
+
+/// The tool's own cost in words.
+pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
+    let mut text = format!("per request {} CPU", nanoseconds(cost.cpu_ns_per_request));
+    for (value, what) in [
+        (cost.syscalls_per_request, "system calls"),
+        (cost.context_switches_per_request, "context switches"),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(text, ", {} {what}", significant(value, 3));
+        }
+    }
+    text
+}

@@ -1,0 +1,141 @@
+//! The shapes that others rely on: schema, JSON, text, page.
+
+use ssdyno_result::{Keep, RunResult, report_html, schema, summary_text, to_json};
+
+use crate::sample;
+
+fn assert_valid(result: &RunResult) {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&to_json(result).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&json).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let back: RunResult = serde_json::from_value(json).unwrap();
+    assert_eq!(&back, result);
+}
+
+/// A run that was interrupted before anything completed.
+fn nothing() -> RunResult {
+    let mut result = RunResult { partial: true, ..RunResult::default() };
+    let recorder = ssdyno_result::Recorder::new(Keep::All, None);
+    recorder.finish(ssdyno_block::Time::ZERO).fill(&mut result);
+    result
+}
+
+#[test]
+fn the_schema_describes_what_is_written() {
+    assert_valid(&sample::result(Keep::All));
+    assert_valid(&sample::result(Keep::Summary));
+    assert_valid(&nothing());
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let wrong = serde_json::json!({ "target": 3 });
+    assert!(!validator.is_valid(&wrong), "the schema accepts anything");
+}
+
+#[test]
+fn the_schema_does_not_change_by_accident() {
+    insta::assert_snapshot!("schema", serde_json::to_string_pretty(&schema()).unwrap());
+}
+
+#[test]
+fn promised_keys_are_there() {
+    let json = serde_json::to_value(sample::result(Keep::All)).unwrap();
+    for key in [
+        "target",
+        "workload",
+        "seed",
+        "partial",
+        "requests",
+        "iops",
+        "throughput_bytes_per_second",
+        "latency_ns/mean",
+        "latency_ns/p50",
+        "latency_ns/p95",
+        "latency_ns/p99",
+        "latency_ns/p99_9",
+        "latency_ns/max",
+        "latency_ns/read/p99",
+        "latency_ns/write/mean",
+        "latency_ns/trim",
+        "confidence/iops/low",
+        "confidence/latency_ns/p99/high",
+        "energy_joules/total",
+        "energy_joules/flash",
+        "energy_joules/cpu",
+        "energy_joules/dram",
+        "energy_joules/bus",
+        "energy_joules/per_request",
+        "energy_joules/above_idle",
+        "write_amplification",
+        "flash_operations/reads",
+        "flash_operations/programs",
+        "flash_operations/erases",
+        "flash_operations/relocations",
+        "simulated_seconds",
+        "wall_seconds",
+        "simulated_requests_per_wall_second",
+        "own_cost/cpu_ns_per_request",
+        "own_cost/syscalls_per_request",
+        "own_cost/context_switches_per_request",
+        "series/0/start_seconds",
+        "series/0/power_watts/flash",
+        "expected/0/figure",
+        "expected/0/value",
+        "expected/0/form",
+        "expected/0/inputs/pages_per_block",
+    ] {
+        assert!(json.pointer(&format!("/{key}")).is_some(), "{key} is missing");
+    }
+}
+
+#[test]
+fn text_for_the_terminal() {
+    insta::assert_snapshot!("summary", summary_text(&sample::result(Keep::All)));
+    insta::assert_snapshot!("summary_of_nothing", summary_text(&nothing()));
+}
+
+#[test]
+fn the_page_is_well_formed_and_whole() {
+    for result in [sample::result(Keep::All), nothing()] {
+        let page = report_html(&result);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let tree = roxmltree::Document::parse_with_options(&page, options).unwrap();
+        let ids: Vec<_> = tree
+            .descendants()
+            .filter(|n| n.has_tag_name("section"))
+            .filter_map(|n| n.attribute("id"))
+            .collect();
+        assert_eq!(
+            ids,
+            [
+                "figures",
+                "notes",
+                "latency",
+                "time",
+                "energy",
+                "busy",
+                "flash",
+                "expected",
+                "invariants",
+                "confidence",
+                "configuration"
+            ]
+        );
+        let pictures = tree.descendants().filter(|n| n.has_tag_name("svg")).count();
+        assert_eq!(pictures, if result.requests > 0 { 10 } else { 0 });
+        for outside in ["http", "<script", "@import", "url(", "NaN", "inf\"", "inf "] {
+            assert!(!page.contains(outside), "the page holds {outside}");
+        }
+    }
+}
+
+#[test]
+fn the_page_takes_hostile_names() {
+    let mut result = sample::result(Keep::Summary);
+    result.target = "<script>alert(1)</script>&\u{0}\"".into();
+    result.notes = vec!["a < b & c".into()];
+    let page = report_html(&result);
+    assert!(!page.contains("<script"));
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(&page, options).unwrap();
+}

@@ -1,0 +1,7 @@
+//! Tests of the crate from outside, over one made-up run.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as the tests themselves")]
+
+mod golden;
+mod recorder;
+mod sample;

@@ -1,0 +1,208 @@
+//! The recorder against a naive computation over the same requests.
+
+use proptest::prelude::*;
+use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
+use ssdyno_result::{Histogram, Keep, Latency, Recorder, RunResult, to_json};
+
+use crate::sample::{Done, draw, feed, load};
+
+fn run(mut recorder: Recorder, done: &[Done]) -> RunResult {
+    feed(&mut recorder, done);
+    let mut result = RunResult::default();
+    recorder.finish(Time::ZERO).fill(&mut result);
+    result
+}
+
+fn nearest_rank(sorted: &[u64], per_mille: u64) -> f64 {
+    let rank = (per_mille * sorted.len() as u64).div_ceil(1_000).max(1);
+    sorted[rank as usize - 1] as f64
+}
+
+fn naive(done: &[Done], op: Option<Op>, start: Time) -> Option<Latency> {
+    let mut ps: Vec<u64> = done
+        .iter()
+        .filter(|(r, _, c)| op.is_none_or(|op| op == r.op) && c.status == Status::Ok)
+        .filter(|(_, _, c)| c.completed >= start)
+        .map(|(_, from, c)| (c.completed - *from).as_ps())
+        .collect();
+    ps.sort_unstable();
+    let ns: Vec<u64> = ps.iter().map(|ps| ps / 1_000).collect();
+    let (min, max) = (*ps.first()? as f64 / 1e3, *ps.last()? as f64 / 1e3);
+    let sum: u128 = ps.iter().map(|p| u128::from(*p)).sum();
+    let at = |per_mille| nearest_rank(&ns, per_mille).clamp(min, max);
+    Some(Latency {
+        mean: sum as f64 / ps.len() as f64 / 1e3,
+        min,
+        p50: at(500),
+        p95: at(950),
+        p99: at(990),
+        p99_9: at(999),
+        max,
+    })
+}
+
+fn some_requests() -> impl Strategy<Value = Vec<Done>> {
+    let one = (0u64..3_000_000_000, 0u64..40, any::<u64>(), 0usize..4, 0u8..12);
+    prop::collection::vec(one, 0..300).prop_map(|many| {
+        let done = many.into_iter().enumerate().map(|(i, (from_ns, bits, draw, op, status))| {
+            let latency = Time::from_ps(draw >> (24 + bits));
+            let start = Time::from_ns(from_ns);
+            let length_bytes = if op == 3 { 0 } else { 512 * (1 + (draw % 64) as u32) };
+            let request =
+                Request { op: Op::ALL[op], offset_bytes: draw % (1 << 40) * 512, length_bytes };
+            let status = if status == 0 { Status::Error } else { Status::Ok };
+            let (token, accepted) = (Token(i as u32), start + latency / 3);
+            (request, start, Completion { token, status, accepted, completed: start + latency })
+        });
+        done.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn equals_the_naive_computation(done in some_requests(), ramp_ns in 0u64..2_000_000_000) {
+        let start = Time::from_ns(ramp_ns);
+        let result = run(Recorder::new(Keep::All, None).start_recording_at(start), &done);
+        let latency = result.latency_ns.clone().unwrap_or_default();
+        let want = naive(&done, None, start);
+        prop_assert_eq!(result.latency_ns.as_ref().map(|l| l.all), want);
+        prop_assert_eq!(latency.read, naive(&done, Some(Op::Read), start));
+        prop_assert_eq!(latency.write, naive(&done, Some(Op::Write), start));
+        prop_assert_eq!(latency.trim, naive(&done, Some(Op::Trim), start));
+        prop_assert_eq!(latency.flush, naive(&done, Some(Op::Flush), start));
+        prop_assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
+        prop_assert!(to_json(&result).is_ok());
+        let device = result.device_latency_ns.unwrap_or_default();
+        prop_assert!(device.mean <= latency.all.mean && device.max <= latency.all.max);
+        prop_assert!(device.p99_9 <= device.max && device.min <= device.p50);
+    }
+
+    #[test]
+    fn series_sum_to_the_summary(done in some_requests(), interval_us in 100u64..1_000_000) {
+        for interval in [None, Some(Time::from_us(interval_us))] {
+            let result = run(Recorder::new(Keep::Summary, interval), &done);
+            let sum = |pick: fn(&ssdyno_result::SeriesPoint) -> u64| -> u64 {
+                result.series.iter().map(pick).sum()
+            };
+            prop_assert_eq!(sum(|p| p.reads), result.requests_by_op.read);
+            prop_assert_eq!(sum(|p| p.flushes), result.requests_by_op.flush);
+            prop_assert_eq!(sum(|p| p.errors), result.errors);
+            let length: f64 = result.series.iter().map(|p| p.length_seconds).sum();
+            // Tolerance: rounding of picoseconds to seconds in floating point.
+            prop_assert!((length - result.simulated_seconds).abs() <= 1e-9 * (1.0 + length));
+            prop_assert!(interval.is_some() || result.series.len() <= 512);
+        }
+    }
+
+    #[test]
+    fn without_rows_the_error_is_as_stated(done in some_requests()) {
+        let rows = run(Recorder::new(Keep::None, None), &done);
+        let summary = run(Recorder::new(Keep::Summary, None), &done);
+        prop_assert_eq!((rows.requests, rows.iops), (summary.requests, summary.iops));
+        if let (Some(a), Some(b)) = (rows.latency_ns, summary.latency_ns) {
+            prop_assert_eq!((a.all.mean, a.all.max), (b.all.mean, b.all.max));
+            for (a, b) in [(a.all.p50, b.all.p50), (a.all.p99, b.all.p99), (a.all.p99_9, b.all.p99_9)] {
+                prop_assert!((a - b).abs() <= a * Histogram::RELATIVE_ERROR + 1.0, "{a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ramp_up_by_count_starts_the_window_at_its_last_completion() {
+    let done = load(10_000, 3);
+    let mut by_completion = done.clone();
+    by_completion.sort_by_key(|(_, _, c)| c.completed);
+    let start = by_completion[999].2.completed;
+    let result = run(Recorder::new(Keep::All, None).skip_first(1_000), &done);
+    assert_eq!(result.requests + result.errors, 9_000);
+    let window = by_completion[9_999].2.completed - start;
+    assert!((result.simulated_seconds - window.as_s_f64()).abs() < 1e-9);
+    assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
+    let none = run(Recorder::new(Keep::All, None).skip_first(20_000), &done);
+    assert_eq!((none.requests, none.latency_ns.is_none()), (0, true));
+    assert!(none.notes.iter().any(|n| n.contains("ramp-up")), "{:?}", none.notes);
+}
+
+#[test]
+fn littles_law_fails_when_a_start_is_wrong() {
+    let done = load(1_000, 3);
+    let mut recorder = Recorder::new(Keep::All, None);
+    for (request, start, completion) in &done {
+        recorder.arrived(*start);
+        let wrong = if start.as_ns() > 0 { *start - Time::from_ps(1) } else { *start };
+        recorder.record(request, wrong, completion);
+    }
+    let mut result = RunResult::default();
+    recorder.finish(Time::ZERO).fill(&mut result);
+    let law = result.invariants.iter().find(|i| i.name == "littles_law").unwrap();
+    assert!(!law.holds, "{}", law.detail);
+}
+
+#[test]
+fn a_partial_run_keeps_its_open_requests() {
+    let mut recorder = Recorder::new(Keep::All, None);
+    for ns in 0..10 {
+        recorder.arrived(Time::from_ns(ns));
+    }
+    let completion = Completion {
+        token: Token(0),
+        status: Status::Ok,
+        accepted: Time::from_ns(1),
+        completed: Time::from_ns(50),
+    };
+    recorder.record(&Request::read(0, 512), Time::ZERO, &completion);
+    let mut recording = recorder.finish(Time::from_ns(100));
+    let mut partial = RunResult { partial: true, ..RunResult::default() };
+    recording.fill(&mut partial);
+    assert!(partial.invariants.iter().all(|i| i.holds), "{:?}", partial.invariants);
+    let mut whole = RunResult::default();
+    recording.fill(&mut whole);
+    assert!(whole.invariants.iter().any(|i| !i.holds), "unanswered requests pass unseen");
+}
+
+#[test]
+fn intervals_cover_independent_requests_as_often_as_they_say() {
+    // 300 runs of 3200 exponential latencies (mean 1000 ns): 95 % of the intervals cover the true
+    // mean and quantiles; 285 +- 15 (4 standard deviations). Seeds 0 to 299.
+    let truth = [1_000.0, 1_000.0 * 2f64.ln(), 1_000.0 * 20f64.ln()];
+    let mut covered = [0; 3];
+    for seed in 0..300 {
+        let (mut state, mut now) = (seed, Time::ZERO);
+        let mut recorder = Recorder::new(Keep::All, None);
+        for _ in 0..3_200 {
+            let uniform = (draw(&mut state) >> 11) as f64 / (1u64 << 53) as f64;
+            let completed = now + Time::from_ps((-1e6 * (1.0 - uniform).ln()) as u64);
+            let (token, status) = (Token(0), Status::Ok);
+            let completion = Completion { token, status, accepted: now, completed };
+            recorder.record(&Request::read(0, 512), now, &completion);
+            now = completed;
+        }
+        let mut result = RunResult::default();
+        recorder.finish(now).fill(&mut result);
+        let l = result.confidence.unwrap().latency_ns;
+        for (n, (interval, truth)) in
+            covered.iter_mut().zip([l.mean, l.p50, l.p95].iter().zip(truth))
+        {
+            let i = interval.unwrap();
+            *n += u32::from(i.low <= truth && truth <= i.high + 1.0);
+        }
+    }
+    assert!(covered.iter().all(|n| (270..=300).contains(n)), "{covered:?} of 300");
+}
+
+#[test]
+fn warm_up_is_noticed() {
+    let mut done = load(20_000, 5);
+    let before = run(Recorder::new(Keep::All, None), &done);
+    assert!(!before.notes.iter().any(|n| n.contains("warm-up")), "{:?}", before.notes);
+    let mut shift = Time::ZERO;
+    for (_, start, completion) in &mut done[..4_000] {
+        shift += Time::from_ns(1);
+        *start += shift;
+        completion.accepted += shift;
+        completion.completed += shift + Time::from_ms(1);
+    }
+    let after = run(Recorder::new(Keep::All, None), &done);
+    assert!(after.notes.iter().any(|n| n.contains("warm-up")), "{:?}", after.notes);
+}

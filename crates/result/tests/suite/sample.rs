@@ -1,0 +1,161 @@
+//! A made-up run: a mixed load on an imaginary SSD of 8 channels and 64 dies. Seed 7, splitmix64.
+
+use std::collections::BTreeMap;
+
+use ssdyno_block::{Completion, Request, Status, Time, Token};
+use ssdyno_result::{
+    BusyShare, Configuration, Energy, EnergyBuckets, EnergyRow, Expected, FlashOperations, Grid,
+    Keep, OwnCost, Recorder, Recording, RunResult, set_power,
+};
+
+pub(crate) fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// One request of the made-up run: request, start, completion.
+pub(crate) type Done = (Request, Time, Completion);
+
+/// A closed loop of depth 8; reads wait now and then behind a program or an erase.
+pub(crate) fn load(requests: u64, mut state: u64) -> Vec<Done> {
+    let mut free = [Time::ZERO; 8];
+    let mut done = Vec::new();
+    for i in 0..requests {
+        let slot = (0..8).min_by_key(|s| free[*s]).unwrap_or(0);
+        let start = free[slot];
+        let offset = draw(&mut state) % 1_000_000 * 4096;
+        let read = !draw(&mut state).is_multiple_of(10) && draw(&mut state) % 10 < 7;
+        let wait_us = match draw(&mut state) % 100 {
+            0 => 3_500,
+            1..10 => 500,
+            _ => 0,
+        };
+        let noise = Time::from_ns(draw(&mut state) % 12_000);
+        let service = Time::from_us(if read { 62 } else { 512 }) + noise;
+        let request = if read { Request::read(offset, 4096) } else { Request::write(offset, 4096) };
+        let accepted = start + Time::from_ns(draw(&mut state) % 900);
+        let completed = accepted + Time::from_us(wait_us) + service;
+        let status = if i % 5_000 == 4_999 { Status::Error } else { Status::Ok };
+        let token = Token(slot as u32);
+        done.push((request, start, Completion { token, status, accepted, completed }));
+        free[slot] = completed;
+    }
+    done
+}
+
+/// Feeds a recorder in the order of time, as a runner does.
+pub(crate) fn feed(recorder: &mut Recorder, done: &[Done]) {
+    let mut events: Vec<(Time, bool, usize)> = Vec::new();
+    for (i, (_, start, completion)) in done.iter().enumerate() {
+        events.push((*start, true, i));
+        events.push((completion.completed, false, i));
+    }
+    // An arrival before the departure of the same request, a departure before what follows it.
+    events.sort_by_key(|(at, arrival, i)| (*at, *arrival, *i));
+    let mut early = std::collections::BTreeSet::new();
+    for (_, arrival, i) in events {
+        let (request, start, completion) = &done[i];
+        if arrival {
+            if !early.contains(&i) {
+                recorder.arrived(*start);
+            }
+        } else {
+            // Zero latency: the sort put the departure first.
+            if completion.completed == *start && early.insert(i) {
+                recorder.arrived(*start);
+            }
+            recorder.record(request, *start, completion);
+        }
+    }
+}
+
+pub(crate) fn recording(keep: Keep) -> Recording {
+    let mut recorder = Recorder::new(keep, None);
+    feed(&mut recorder, &load(20_000, 7));
+    recorder.finish(Time::ZERO)
+}
+
+pub(crate) fn result(keep: Keep) -> RunResult {
+    let mut recording = recording(keep);
+    let mut result = RunResult {
+        target: "sim:sample".into(),
+        workload: "mixed".into(),
+        seed: Some(7),
+        ..RunResult::default()
+    };
+    recording.fill(&mut result);
+    add_device(&mut result, recording.end());
+    result
+}
+
+fn add_device(r: &mut RunResult, end: Time) {
+    let seconds = end.as_s_f64();
+    let mut joules = EnergyBuckets::new(Grid::new(Time::ZERO, None));
+    let watts = [0.9, 0.35, 0.12, 0.05];
+    for (lane, w) in watts.into_iter().enumerate() {
+        joules.spread(lane, Time::ZERO, end, w * seconds);
+    }
+    joules.spread(0, end / 3, end / 2, 0.4 * (end / 2 - end / 3).as_s_f64());
+    let [flash, cpu, dram, bus] = joules.totals();
+    set_power(&mut r.series, &mut joules);
+    let total = flash + cpu + dram + bus;
+    r.energy_joules = Some(Energy {
+        total,
+        flash,
+        cpu,
+        dram,
+        bus,
+        per_request: Some(total / r.requests as f64),
+        above_idle: total * 0.6,
+    });
+    let row = |part: &str, activity: &str, joules: f64| EnergyRow {
+        part: part.into(),
+        activity: activity.into(),
+        joules,
+        seconds: seconds * 3.0,
+    };
+    r.energy_by_part = vec![
+        row("die", "program", flash * 0.7),
+        row("die", "read", flash * 0.3),
+        row("core", "execute", cpu),
+        row("dram", "active", dram),
+        row("channel", "transfer", bus),
+    ];
+    r.write_amplification = Some(2.897);
+    r.flash_operations =
+        Some(FlashOperations { reads: 24_000, programs: 21_000, erases: 328, relocations: 14_000 });
+    let share = |n: usize, base: f64| (0..n).map(|i| base + 0.03 * (i % 7) as f64).collect();
+    r.busy_share = Some(BusyShare {
+        channels: share(8, 0.2),
+        dies: share(64, 0.55),
+        cores: vec![0.31],
+        dram: Some(0.05),
+        host_link: Some(0.04),
+        in_service: Some(1.0),
+    });
+    r.wall_seconds = 0.012;
+    r.simulated_requests_per_wall_second = Some(1_666_667.0);
+    r.own_cost = Some(OwnCost {
+        cpu_ns_per_request: 600.0,
+        syscalls_per_request: None,
+        context_switches_per_request: Some(0.0002),
+    });
+    r.expected = vec![Expected {
+        figure: "write_amplification".into(),
+        value: 2.881,
+        measured: Some(2.897),
+        form: "greedy, mean field".into(),
+        inputs: BTreeMap::from([
+            ("pages_per_block".into(), 64.0),
+            ("effective_utilisation".into(), 0.8),
+        ]),
+    }];
+    r.notes.push("sample data: no device like this exists".into());
+    r.configuration = Some(Configuration {
+        device_toml: "[flash]\nchannels = 8\nread_time = \"50us\" # <tR & bus>\n".into(),
+        workload_toml: "mix = { read = 0.7 }\n".into(),
+    });
+}

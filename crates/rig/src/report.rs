@@ -1,0 +1,248 @@
+//! From what happened to a result.
+
+use std::time::Duration;
+
+use ssdyno_block::Op;
+use ssdyno_device::DeviceFacts;
+use ssdyno_energy::{Breakdown, Facts};
+use ssdyno_engine::events::{Activity, Cause};
+use ssdyno_ftl::Health;
+use ssdyno_result::{
+    BusyShare, Configuration, Energy, EnergyRow, FlashOperations, Invariant, OwnCost, Power,
+    Recording, RunResult,
+};
+
+use crate::drive::Ended;
+use crate::expected;
+use crate::run::{Run, RunError, Source};
+
+/// What the energy meter must know of the device.
+pub(crate) fn energy_facts(config: &ssdyno_device::Config, facts: &DeviceFacts) -> Facts {
+    Facts {
+        channels: facts.channels,
+        dies: facts.dies,
+        dies_per_package: facts.dies_per_package,
+        cores: facts.cores,
+        power_states: config.power.states.iter().map(|state| state.power).collect(),
+    }
+}
+
+/// Everything a result is made from.
+pub(crate) struct Parts<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) facts: &'a DeviceFacts,
+    pub(crate) health: Health,
+    pub(crate) ended: &'a Ended,
+    pub(crate) energy: &'a Breakdown,
+    pub(crate) window_known: bool,
+    pub(crate) cpu: Duration,
+    pub(crate) notes: Vec<String>,
+    pub(crate) failure: Option<&'a RunError>,
+}
+
+impl Parts<'_> {
+    /// All figures.
+    pub(crate) fn result(self, recording: &mut Recording) -> RunResult {
+        let mut result = RunResult {
+            target: self.run.target.clone(),
+            workload: self.run.workload.clone(),
+            seed: Some(self.run.seed),
+            partial: self.failure.is_some(),
+            notes: self.notes.clone(),
+            configuration: Some(self.configuration()),
+            ..RunResult::default()
+        };
+        recording.fill(&mut result);
+        self.fill_flash(&mut result, recording);
+        self.fill_energy(&mut result);
+        self.fill_cost(&mut result);
+        result.busy_share = self.busy_share();
+        self.invariants(&mut result);
+        self.describe_health(&mut result);
+        if self.window_known {
+            expected::fill(&mut result, self.run, self.facts);
+        }
+        if let Some(failure) = self.failure {
+            result.notes.push(format!("The run ended early: {failure}"));
+        }
+        result
+    }
+
+    fn configuration(&self) -> Configuration {
+        let workload_toml = match &self.run.source {
+            Source::Generator(config) => {
+                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
+            }
+            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
+        };
+        Configuration { device_toml: self.run.device.to_toml(), workload_toml }
+    }
+
+    fn fill_flash(&self, result: &mut RunResult, recording: &Recording) {
+        let counts = &self.energy.flash_operations;
+        let programs = counts.total(Activity::Program);
+        let relocations = counts.get(Activity::Program, Cause::Cleaning);
+        result.flash_operations = Some(FlashOperations {
+            reads: counts.total(Activity::Read),
+            programs,
+            erases: counts.total(Activity::Erase),
+            relocations,
+        });
+        let written = recording.bytes(Op::Write);
+        if written > 0 {
+            let bytes = programs as f64 * f64::from(self.facts.page_bytes);
+            result.write_amplification = Some(bytes / written as f64);
+        }
+    }
+
+    fn fill_energy(&self, result: &mut RunResult) {
+        let energy = self.energy;
+        let requests = result.requests as f64;
+        result.energy_joules = Some(Energy {
+            total: energy.total_joules,
+            flash: energy.flash_joules,
+            cpu: energy.cpu_joules,
+            dram: energy.dram_joules,
+            bus: energy.bus_joules,
+            per_request: (requests > 0.0).then(|| energy.total_joules / requests),
+            above_idle: energy.above_idle_joules,
+        });
+        result.energy_by_part = energy
+            .rows
+            .iter()
+            .map(|row| EnergyRow {
+                part: row.part.name().to_owned(),
+                activity: match row.cause {
+                    Cause::None => row.activity.to_string(),
+                    Cause::Host => format!("{} for the host", row.activity),
+                    Cause::Mapping => format!("{} for the mapping", row.activity),
+                    Cause::Cleaning => format!("{} for cleaning", row.activity),
+                },
+                joules: row.joules,
+                seconds: row.seconds,
+            })
+            .collect();
+        for (what, joules) in [
+            ("Slowing the idle CPU", energy.slow_saved_joules),
+            ("Low-power states", energy.low_power_saved_joules),
+        ] {
+            if joules > 0.0 {
+                let share = joules / (energy.total_joules + joules) * 100.0;
+                let text = ssdyno_result::joules(joules);
+                result.notes.push(format!(
+                    "{what} saved {text} ({share:.1} % of what the run would have taken without)."
+                ));
+            }
+        }
+        self.fill_power(result);
+    }
+
+    /// Mean power of each point of the series.
+    fn fill_power(&self, result: &mut RunResult) {
+        let series = &self.energy.power_series;
+        let origin = series.start.as_s_f64();
+        let mut points = series.points.iter().scan(origin, |from, point| {
+            let start = *from;
+            *from += point.length.as_s_f64();
+            Some((start, *from, point))
+        });
+        let mut current = points.next();
+        let last = result.series.len().saturating_sub(1);
+        for (index, target) in result.series.iter_mut().enumerate() {
+            let to = if index == last {
+                f64::INFINITY
+            } else {
+                target.start_seconds + target.length_seconds
+            };
+            let from = target.start_seconds;
+            let mut joules = [0.0; 4];
+            while let Some((start, end, point)) = current {
+                let share = (end.min(to) - start.max(from)).max(0.0);
+                let watts = [point.flash_watts, point.cpu_watts, point.dram_watts, point.bus_watts];
+                joules.iter_mut().zip(watts).for_each(|(sum, w)| *sum += w * share);
+                if end > to {
+                    break;
+                }
+                current = points.next();
+            }
+            if target.length_seconds > 0.0 {
+                let [flash, cpu, dram, bus] = joules.map(|j| j / target.length_seconds);
+                let total = flash + cpu + dram + bus;
+                target.power_watts = Some(Power { total, flash, cpu, dram, bus });
+            }
+        }
+    }
+
+    fn fill_cost(&self, result: &mut RunResult) {
+        let wall = self.ended.wall.as_secs_f64();
+        let issued = self.ended.issued as f64;
+        result.wall_seconds = wall;
+        if wall > 0.0 {
+            result.simulated_requests_per_wall_second = Some(issued / wall);
+        }
+        if issued > 0.0 {
+            result.own_cost = Some(OwnCost {
+                cpu_ns_per_request: self.cpu.as_nanos() as f64 / issued,
+                syscalls_per_request: None,
+                context_switches_per_request: None,
+            });
+        }
+    }
+
+    fn busy_share(&self) -> Option<BusyShare> {
+        let seconds = self.energy.seconds;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let busy = &self.energy.busy;
+        let share = |all: &[f64]| all.iter().map(|s| s / seconds).collect::<Vec<f64>>();
+        let ways = self.facts.link_ways.clamp(1, 2) as usize;
+        let link = busy.host_links[..ways].iter().sum::<f64>() / ways as f64;
+        Some(BusyShare {
+            channels: share(&busy.channels),
+            dies: share(&busy.dies),
+            cores: share(&busy.cores),
+            dram: Some(busy.dram / seconds),
+            host_link: Some(link / seconds),
+            in_service: Some(busy.in_service / seconds),
+        })
+    }
+
+    /// Laws that hold whatever the device and the workload.
+    fn invariants(&self, result: &mut RunResult) {
+        let account = self.energy.check();
+        result.invariants.push(Invariant {
+            name: "energy".into(),
+            holds: account.is_ok(),
+            detail: match account {
+                Ok(()) => "parts sum to the total; the integral of power equals it".into(),
+                Err(imbalance) => imbalance.to_string(),
+            },
+        });
+        let Some(busy) = &result.busy_share else { return };
+        let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
+        for (name, share) in [
+            ("dies", most(&busy.dies)),
+            ("channels", most(&busy.channels)),
+            ("cores", most(&busy.cores)),
+            ("host_link", busy.host_link.unwrap_or(0.0)),
+        ] {
+            result.invariants.push(Invariant {
+                name: format!("bound_{name}"),
+                holds: share <= 1.0 + 1e-9,
+                detail: format!("the busiest is busy {:.2} % of the time", share * 100.0),
+            });
+        }
+    }
+
+    fn describe_health(&self, result: &mut RunResult) {
+        let Health { read_only, bad_blocks, erases_min, erases_max } = self.health;
+        if read_only {
+            result.notes.push(format!(
+                "The device is worn out and read-only: {bad_blocks} bad blocks, {erases_max} erases of the most worn block, {erases_min} of the least."
+            ));
+        } else if bad_blocks > 0 {
+            result.notes.push(format!("{bad_blocks} blocks are bad."));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Shared by the targets: plays a while and checks what a workload owes.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use ssdyno_block::{Op, Time};
+use ssdyno_workload::{BeyondEnd, DeviceFacts, Format, Step, TraceOptions, Workload, read_trace};
+
+/// Plays up to 2000 steps; every request completes at once.
+pub fn some(workload: &mut dyn Workload, device: &DeviceFacts) {
+    let mut now = Time::ZERO;
+    for _ in 0..2000 {
+        match workload.next(now) {
+            Step::Issue { request, intended } => {
+                assert!(intended <= now);
+                assert!((request.length_bytes == 0) == (request.op == Op::Flush));
+                assert!(request.end_bytes().is_some_and(|end| end <= device.capacity_bytes));
+                workload.completed(now);
+            }
+            Step::NotBefore(time) => {
+                assert!(time > now);
+                now = time;
+            }
+            Step::Wait => panic!("waits with nothing outstanding"),
+            Step::Done => {
+                assert_eq!(workload.next(now), Step::Done);
+                workload.error();
+                break;
+            }
+        }
+    }
+    workload.notes();
+}
+
+/// Reads `data` as a trace.
+#[allow(dead_code)]
+pub fn trace(data: &[u8], format: Option<Format>) {
+    let device = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 4096 };
+    for beyond_end in [BeyondEnd::Fail, BeyondEnd::Wrap, BeyondEnd::Skip] {
+        let options = TraceOptions { format, beyond_end, ..TraceOptions::default() };
+        let reader = Box::new(Cursor::new(data.to_vec()));
+        if let Ok(mut workload) = read_trace(reader, Path::new("fuzz"), &options, &device) {
+            some(workload.as_mut(), &device);
+        }
+    }
+}

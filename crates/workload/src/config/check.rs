@@ -1,0 +1,468 @@
+//! From configuration to generator: every check, each with its key.
+
+use ssdyno_block::Time;
+use ssdyno_engine::Rng;
+
+use super::{Address, ArrivalKind, Arrivals, BlockSize, Config, DiskSimSynthetic, Kind, Pattern};
+use crate::generator::arrivals::Pacing;
+use crate::generator::disksim::DiskSim;
+use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
+use crate::generator::zipf::{Scatter, Zipf};
+use crate::generator::{Generator, Limits, Mix};
+use crate::{DeviceFacts, Workload, WorkloadError};
+
+/// Longest mean gap: with more, a run of a few requests leaves the range of [`Time`].
+const GAP_MAX: Time = Time::from_s(86_400);
+/// Longest request; keeps lengths in 32 bits with room to spare.
+const SIZE_MAX: u64 = 1 << 31;
+const THREADS_MAX: u32 = 65_536;
+const SIZES_MAX: usize = 8;
+
+fn fail<T>(key: &str, what: impl Into<String>, help: &str) -> Result<T, WorkloadError> {
+    Err(WorkloadError::of_key(key, what, help))
+}
+
+pub(super) fn build(
+    config: &Config,
+    device: &DeviceFacts,
+    seed: u64,
+) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+    check_device(device)?;
+    let limits = limits(config)?;
+    if config.kind == Kind::DiskSimSynthetic {
+        return Ok(Box::new(disksim(config, device, limits, seed)?));
+    }
+    if config.disksim.is_some() {
+        return fail("disksim", "it has no effect with kind = \"mix\"", DISKSIM_HELP);
+    }
+    let sizes = config.sizes();
+    check_sizes(config, &sizes, device)?;
+    let (pacing, limits) = pacing(config, limits)?;
+    let mix = mix(config, &sizes)?;
+    let place = place(config, &sizes, device, seed)?;
+    Ok(Box::new(Generator::new(limits, pacing, mix, place, seed)))
+}
+
+const DISKSIM_HELP: &str = "set kind = \"disksim-synthetic\" or remove the table";
+
+/// Both generators and traces stand on these.
+pub(crate) fn check_device(device: &DeviceFacts) -> Result<(), WorkloadError> {
+    let sector = device.sector_bytes;
+    let sane = sector >= 512 && sector.is_power_of_two() && u64::from(sector) < SIZE_MAX;
+    if sane && device.capacity_bytes >= u64::from(sector) {
+        return Ok(());
+    }
+    Err(WorkloadError {
+        key: None,
+        what: format!(
+            "a target of {} B with sectors of {sector} B cannot be loaded",
+            device.capacity_bytes
+        ),
+        help: Some("sectors must be a power of two from 512 B, and there must be one".to_owned()),
+        at: None,
+    })
+}
+
+fn limits(config: &Config) -> Result<Limits, WorkloadError> {
+    if config.requests == Some(0) {
+        return fail("requests", "no request at all", "give 1 or more, or leave it out");
+    }
+    if config.duration.is_some_and(|duration| duration.0 == Time::ZERO) {
+        return fail("duration", "no time at all", "give a time above 0, or leave it out");
+    }
+    Ok(Limits {
+        left: config.total_requests().unwrap_or(u64::MAX),
+        end: config.duration.map_or(Time::MAX, |duration| duration.0),
+        depth: u64::MAX,
+    })
+}
+
+fn pacing(config: &Config, mut limits: Limits) -> Result<(Pacing, Limits), WorkloadError> {
+    let threads = config.threads.unwrap_or(1);
+    if !(1..=THREADS_MAX).contains(&threads) {
+        return fail("threads", format!("{threads} threads"), "give 1 to 65536");
+    }
+    if config.depth == Some(0) {
+        return fail("depth", "nothing may be outstanding", "give 1 or more");
+    }
+    let depth = config.depth.map(|depth| u64::from(depth) * u64::from(threads));
+    let pacing = match &config.arrivals {
+        None => Pacing::Closed,
+        Some(arrivals) => arrival_process(arrivals)?,
+    };
+    limits.depth = match pacing {
+        Pacing::Closed => depth.unwrap_or(u64::from(threads)),
+        _ => depth.unwrap_or(u64::MAX),
+    };
+    Ok((pacing, limits))
+}
+
+fn arrival_process(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
+    if arrivals.kind == ArrivalKind::Bursts {
+        return bursts(arrivals);
+    }
+    if arrivals.length.is_some() || arrivals.interval.is_some() {
+        let key = if arrivals.length.is_some() { "arrivals.length" } else { "arrivals.interval" };
+        return fail(key, "only bursts have it", "set kind = \"bursts\" or remove it");
+    }
+    let gap = mean_gap(arrivals)?;
+    Ok(match arrivals.kind {
+        ArrivalKind::Poisson => Pacing::Poisson { mean_ps: gap.as_ps() as f64 },
+        ArrivalKind::Uniform => Pacing::Uniform { most: gap * 2 },
+        ArrivalKind::Fixed | ArrivalKind::Bursts => Pacing::Fixed { gap },
+    })
+}
+
+fn mean_gap(arrivals: &Arrivals) -> Result<Time, WorkloadError> {
+    let (key, gap) = match (arrivals.rate, arrivals.mean_gap) {
+        (Some(_), Some(_)) => {
+            return fail("arrivals.mean_gap", "both rate and mean_gap are given", "keep one");
+        }
+        (None, None) => {
+            return fail(
+                "arrivals",
+                "how often requests arrive is missing",
+                "add rate = 2000 (per second) or mean_gap = \"500us\"",
+            );
+        }
+        (Some(rate), None) if rate.is_finite() && rate > 0.0 => {
+            ("arrivals.rate", Time::from_s_f64(1.0 / rate))
+        }
+        (Some(rate), None) => {
+            return fail(
+                "arrivals.rate",
+                format!("{rate} arrivals per second"),
+                "give a number above 0",
+            );
+        }
+        (None, Some(gap)) => ("arrivals.mean_gap", gap.0),
+    };
+    if gap == Time::ZERO || gap > GAP_MAX {
+        return fail(key, format!("a mean gap of {gap}"), "stay between 1 ps and a day");
+    }
+    Ok(gap)
+}
+
+fn bursts(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
+    if arrivals.rate.is_some() || arrivals.mean_gap.is_some() {
+        let key = if arrivals.rate.is_some() { "arrivals.rate" } else { "arrivals.mean_gap" };
+        return fail(key, "bursts have no rate", "give length and interval instead");
+    }
+    let Some(interval) = arrivals.interval.map(|interval| interval.0) else {
+        return fail("arrivals", "interval is missing", "add interval = \"10ms\"");
+    };
+    let Some(length) = arrivals.length else {
+        return fail("arrivals", "length is missing", "add length = 32 (requests per burst)");
+    };
+    if length == 0 {
+        return fail("arrivals.length", "a burst of no requests", "give 1 or more");
+    }
+    if interval > GAP_MAX {
+        return fail("arrivals.interval", format!("{interval}"), "stay within a day");
+    }
+    // S4-11: an interval of 0 is continuous load.
+    if interval == Time::ZERO {
+        return Ok(Pacing::Closed);
+    }
+    Ok(Pacing::Bursts { length, interval, left: length })
+}
+
+fn check_sizes(
+    config: &Config,
+    sizes: &[BlockSize],
+    device: &DeviceFacts,
+) -> Result<(), WorkloadError> {
+    let several = !config.block_sizes.is_empty();
+    if several && config.block_size.is_some() {
+        return fail("block_size", "both block_size and block_sizes are given", "keep one");
+    }
+    if sizes.len() > SIZES_MAX {
+        let what = format!("{} block sizes", sizes.len());
+        return fail("block_sizes", what, "give 8 at most (S4-8)");
+    }
+    for (index, entry) in sizes.iter().enumerate() {
+        let key = if several { format!("block_sizes[{index}].size") } else { "block_size".into() };
+        check_size(&key, entry.size.0, device)?;
+        if !(entry.weight.is_finite() && entry.weight >= 0.0) {
+            let key = format!("block_sizes[{index}].weight");
+            return fail(&key, format!("a weight of {}", entry.weight), "give 0 or more");
+        }
+    }
+    let sum: f64 = sizes.iter().map(|entry| entry.weight).sum();
+    if !(sum.is_finite() && sum > 0.0) {
+        return fail("block_sizes", "the weights sum to nothing", "give one a weight above 0");
+    }
+    Ok(())
+}
+
+fn check_size(key: &str, size: u64, device: &DeviceFacts) -> Result<(), WorkloadError> {
+    let sector = u64::from(device.sector_bytes);
+    if size == 0 || !size.is_multiple_of(sector) {
+        let help = format!("give a positive multiple of the target's sector, {sector} B");
+        return fail(key, format!("{size} B"), &help);
+    }
+    if size > SIZE_MAX {
+        return fail(key, format!("{size} B in one request"), "give 2GiB at most");
+    }
+    Ok(())
+}
+
+fn mix(config: &Config, sizes: &[BlockSize]) -> Result<Mix, WorkloadError> {
+    let given = [config.read_percent, config.write_percent, config.trim_percent];
+    let keys = ["read_percent", "write_percent", "trim_percent"];
+    for (key, value) in keys.into_iter().zip(given) {
+        if value.is_some_and(|value| !(value.is_finite() && value >= 0.0)) {
+            let what = format!("a weight of {}", value.unwrap_or_default());
+            return fail(key, what, "give 0 or more");
+        }
+    }
+    let [read, write, trim] = config.op_weights();
+    let sum = read + write + trim;
+    if !(sum.is_finite() && sum > 0.0) {
+        let key = keys.into_iter().zip(given).find(|(_, value)| value.is_some());
+        let key = key.map_or(keys[0], |(key, _)| key);
+        return fail(key, "no operation is left", "give reads, writes or trims a share above 0");
+    }
+    let total: f64 = sizes.iter().map(|entry| entry.weight).sum();
+    let mut upto = 0.0;
+    let mut cumulative: Vec<(u32, u64)> = Vec::with_capacity(sizes.len());
+    for entry in sizes {
+        upto += entry.weight;
+        cumulative.push((entry.size.0 as u32, threshold(upto / total)));
+    }
+    let write = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
+    Ok(Mix { read: threshold(read / sum), write: threshold(write), sizes: cumulative })
+}
+
+/// The range of addresses: first byte, length, and the alignment.
+struct Range {
+    start: u64,
+    length: u64,
+    alignment: u64,
+}
+
+fn range(
+    config: &Config,
+    sizes: &[BlockSize],
+    device: &DeviceFacts,
+) -> Result<Range, WorkloadError> {
+    let sector = u64::from(device.sector_bytes);
+    let smallest = sizes.iter().map(|entry| entry.size.0).min().unwrap_or(sector);
+    let alignment = config.alignment.map_or(smallest, |alignment| alignment.0);
+    if alignment == 0 || !alignment.is_multiple_of(sector) {
+        let help = format!("give a positive multiple of the target's sector, {sector} B");
+        return fail("alignment", format!("{alignment} B"), &help);
+    }
+    let address = &config.address;
+    let start = address.start.0;
+    if !start.is_multiple_of(alignment) {
+        let down = start - start % alignment;
+        let help = format!("give \"{down}B\" or set alignment (now {alignment} B)");
+        return fail("address.start", "not a multiple of the alignment", &help);
+    }
+    let capacity = device.capacity_bytes;
+    if start >= capacity {
+        let help = format!("the target has {capacity} B");
+        return fail("address.start", "the range starts behind the end of the target", &help);
+    }
+    let (key, length) = range_length(address, capacity)?;
+    if length > capacity - start {
+        let help = format!("{} B are left behind address.start", capacity - start);
+        return fail(key, "the range ends behind the target", &help);
+    }
+    let length = length - length % sector;
+    let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(sector);
+    if largest > length {
+        let what = format!("a block of {largest} B does not fit in the range of {length} B");
+        let key = if config.block_sizes.is_empty() {
+            "block_size".to_owned()
+        } else {
+            let index = sizes.iter().position(|entry| entry.size.0 == largest).unwrap_or(0);
+            format!("block_sizes[{index}].size")
+        };
+        return fail(&key, what, "make the block smaller or the range longer");
+    }
+    Ok(Range { start, length, alignment })
+}
+
+fn range_length(address: &Address, capacity: u64) -> Result<(&'static str, u64), WorkloadError> {
+    match (address.length, address.length_percent) {
+        (Some(_), Some(_)) => {
+            fail("address.length", "both length and length_percent are given", "keep one")
+        }
+        (Some(length), None) if length.0 == 0 => {
+            fail("address.length", "an empty range", "give a length above 0 or leave it out")
+        }
+        (Some(length), None) => Ok(("address.length", length.0)),
+        (None, Some(percent)) if percent > 0.0 && percent <= 100.0 => {
+            let length = (capacity as f64 * (percent / 100.0)) as u64;
+            Ok(("address.length_percent", length.min(capacity)))
+        }
+        (None, Some(percent)) => {
+            let what = format!("{percent} % of the target");
+            fail("address.length_percent", what, "give above 0 to 100")
+        }
+        (None, None) => Ok(("address.length", capacity - address.start.0)),
+    }
+}
+
+fn place(
+    config: &Config,
+    sizes: &[BlockSize],
+    device: &DeviceFacts,
+    seed: u64,
+) -> Result<Place, WorkloadError> {
+    let range = range(config, sizes, device)?;
+    let Range { start, length, alignment } = range;
+    let slots_of = |size: u64| (length - size) / alignment + 1;
+    let slots: Vec<u64> = sizes.iter().map(|entry| slots_of(entry.size.0)).collect();
+    let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(alignment);
+    let sequential = sequential_share(config)?;
+    // Ranks must mean the same block for every size: those where the largest fits.
+    let choice = choice(config, slots_of(largest), seed)?;
+    let threads = u64::from(config.threads.unwrap_or(1));
+    let cursors = if config.address.pattern == Pattern::Sequential {
+        let part = length / threads / alignment * alignment;
+        if part < largest {
+            let what = format!("each of {threads} threads would have {part} B for itself");
+            let help = "fewer threads, smaller blocks or a longer range are needed";
+            return fail("threads", what, help);
+        }
+        let firsts = (0..threads).map(|thread| start + thread * part);
+        // The last thread also takes what the division leaves.
+        let ends = (1..threads).map(|thread| start + thread * part).chain([start + length]);
+        firsts.zip(ends).map(|(first, end)| Cursor { first, end, at: first }).collect()
+    } else {
+        let whole = Cursor { first: start, end: start + length, at: start };
+        vec![whole; threads as usize]
+    };
+    let round_up = sizes.iter().any(|entry| !entry.size.0.is_multiple_of(alignment));
+    Ok(Place {
+        start,
+        alignment,
+        slots,
+        choice,
+        sequential: threshold(sequential),
+        cursors,
+        turn: 0,
+        round_up,
+    })
+}
+
+/// 0 to 1.
+fn sequential_share(config: &Config) -> Result<f64, WorkloadError> {
+    let key = "sequential_percent";
+    match (config.sequential_percent, config.address.pattern) {
+        (Some(percent), _) if !(0.0..=100.0).contains(&percent) => {
+            fail(key, format!("{percent} %"), "give 0 to 100")
+        }
+        (Some(percent), Pattern::Sequential) if percent < 100.0 => fail(
+            key,
+            format!("{percent} % of the pattern \"sequential\""),
+            "set address.pattern = \"random\" for the requests that are not sequential",
+        ),
+        (Some(percent), _) => Ok(percent / 100.0),
+        (None, Pattern::Sequential) => Ok(1.0),
+        (None, _) => Ok(0.0),
+    }
+}
+
+fn choice(config: &Config, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
+    let address = &config.address;
+    let scatter = || {
+        let mut rng = Rng::new(seed, "workload scatter");
+        address.scatter.then(|| Scatter::new(slots, &mut rng))
+    };
+    Ok(match address.pattern {
+        Pattern::Sequential => Choice::Never,
+        Pattern::Random => Choice::Uniform,
+        Pattern::Zipf => {
+            let theta = address.theta;
+            if !(theta > 0.0 && theta <= 10.0) {
+                let help = "give above 0 to 10; for equal weights use pattern = \"random\"";
+                return fail("address.theta", format!("an exponent of {theta}"), help);
+            }
+            Choice::Zipf { zipf: Zipf::new(slots, theta), scatter: scatter() }
+        }
+        Pattern::HotCold => {
+            let (space, access) = (address.hot_space_percent, address.hot_access_percent);
+            if !(space > 0.0 && space < 100.0) {
+                let what = format!("{space} % of the range");
+                return fail("address.hot_space_percent", what, "give above 0 and below 100");
+            }
+            if !(0.0..=100.0).contains(&access) {
+                let what = format!("{access} % of the requests");
+                return fail("address.hot_access_percent", what, "give 0 to 100");
+            }
+            if slots < 2 {
+                let what = "the range has no room for a hot and a cold part";
+                return fail("address.pattern", what, "make the range longer");
+            }
+            let hot = (slots as f64 * (space / 100.0)).round() as u64;
+            let hot = hot.clamp(1, slots - 1);
+            Choice::HotCold { hot, slots, threshold: threshold(access / 100.0), scatter: scatter() }
+        }
+    })
+}
+
+fn disksim(
+    config: &Config,
+    device: &DeviceFacts,
+    limits: Limits,
+    seed: u64,
+) -> Result<DiskSim, WorkloadError> {
+    if let Some(key) = foreign_key(config) {
+        let help = "remove it; the table `disksim` has the parameters of this kind";
+        return fail(&key, "it has no effect with kind = \"disksim-synthetic\"", help);
+    }
+    let parameters = config.disksim.clone().unwrap_or_default();
+    check_disksim(&parameters, device)?;
+    Ok(DiskSim::new(&parameters, limits, seed))
+}
+
+/// A key that only a mix heeds and that is not at its default.
+fn foreign_key(config: &Config) -> Option<String> {
+    let mut rest = config.clone();
+    rest.kind = Kind::Mix;
+    rest.requests = None;
+    rest.duration = None;
+    rest.ramp_up = 0;
+    rest.disksim = None;
+    let given = toml::Table::try_from(&rest).ok()?;
+    let default = toml::Table::try_from(Config::default()).ok()?;
+    given.into_iter().find(|(key, value)| default.get(key) != Some(value)).map(|(key, _)| key)
+}
+
+fn check_disksim(p: &DiskSimSynthetic, device: &DeviceFacts) -> Result<(), WorkloadError> {
+    check_size("disksim.block", p.block.0, device)?;
+    if p.gap_max.0 == Time::ZERO || p.gap_max.0 > GAP_MAX {
+        let what = format!("gaps up to {}", p.gap_max.0);
+        return fail("disksim.gap_max", what, "stay between 1 ps and a day");
+    }
+    // Sizes reach 37 times the mean; they must stay in 32 bits.
+    if !(512..=(64 << 20)).contains(&p.mean_size.0) {
+        return fail("disksim.mean_size", format!("{}", p.mean_size), "give 512B to 64MiB");
+    }
+    for (key, share) in [
+        ("disksim.sequential_probability", p.sequential_probability),
+        ("disksim.read_probability", p.read_probability),
+    ] {
+        if !(0.0..=1.0).contains(&share) {
+            return fail(key, format!("a probability of {share}"), "give 0 to 1");
+        }
+    }
+    // Places and sizes are drawn until they fit: with less room that takes for ever.
+    let least = 8 * (p.block.0 + p.mean_size.0);
+    if p.space.0 < least {
+        let help = format!("give at least \"{least}B\": eight blocks and mean sizes");
+        return fail("disksim.space", format!("{} B", p.space.0), &help);
+    }
+    if p.space.0 > device.capacity_bytes {
+        let help = format!("the target has {} B", device.capacity_bytes);
+        return fail("disksim.space", "the space ends behind the target", &help);
+    }
+    Ok(())
+}
+
+// A probability of 1 is the whole scale: `happens` relies on it.
+const _: () = assert!(ONE == 1 << 53);

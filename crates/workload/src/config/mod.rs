@@ -1,0 +1,319 @@
+//! The TOML form of a generator.
+//!
+//! Every key has a default, so that an empty file is a workload: 4 KiB random reads, one
+//! outstanding, a million requests.
+
+mod check;
+
+pub(crate) use check::check_device;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bytes, Span};
+
+use crate::{DeviceFacts, Workload, WorkloadError};
+
+/// Requests where a configuration sets neither `requests` nor `duration`.
+pub const DEFAULT_REQUESTS: u64 = 1_000_000;
+
+/// A generated workload.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
+    /// `disksim` and the limits).
+    pub kind: Kind,
+    /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed
+    /// and this many are always outstanding (default 1). With `arrivals` it is an upper bound:
+    /// who arrives at a full queue waits, and latency counts from the arrival (default: none).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Independent streams, 1 to 65536 (default 1). They multiply `depth`, take turns, and each
+    /// keeps its own place when it runs sequentially; with the pattern `sequential` each has its
+    /// own equal part of the range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// Makes the loop open: requests arrive whatever the target does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// Weight of reads (S4-13). Where absent: what the other two leave of 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_percent: Option<f64>,
+    /// Weight of writes. Where absent: what the other two leave of 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_percent: Option<f64>,
+    /// Weight of trims (default 0).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim_percent: Option<f64>,
+    /// Size of every request, a multiple of the target's sector (default 4KiB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<Bytes>,
+    /// Up to 8 sizes with weights (S4-8) in place of `block_size`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub block_sizes: Vec<BlockSize>,
+    /// Every offset is a multiple of this (S4-14); default: the smallest block size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alignment: Option<Bytes>,
+    /// Share of requests that begin where the thread's last one ended, 0 to 100 (S4-13). The
+    /// others follow `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential_percent: Option<f64>,
+    /// Where requests go.
+    pub address: Address,
+    /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// No request is issued (closed loop) or arrives (open loop) at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Requests before recording starts (S4-10); they come on top of `requests` and within
+    /// `duration`. Default 0.
+    pub ramp_up: u64,
+    /// The parameters of `kind = "disksim-synthetic"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disksim: Option<DiskSimSynthetic>,
+}
+
+/// How requests are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A weighted mix of operations, sizes and addresses.
+    #[default]
+    Mix,
+    /// The synthetic generator of DiskSim 4, which S3 used (S3-24, S3-25).
+    #[serde(rename = "disksim-synthetic")]
+    DiskSimSynthetic,
+}
+
+/// One of several block sizes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockSize {
+    /// A multiple of the target's sector.
+    pub size: Bytes,
+    /// Share of the requests, in any unit: weights are divided by their sum.
+    pub weight: f64,
+}
+
+/// When requests of an open loop arrive.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arrivals {
+    /// The process.
+    pub kind: ArrivalKind,
+    /// Mean arrivals per second; or `mean_gap`. Not for bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Mean time between arrivals; or `rate`. Not for bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_gap: Option<Span>,
+    /// Bursts only: requests per burst, all at once (S4-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Bursts only: from the start of a burst to the start of the next; `0s` is continuous: a
+    /// closed loop at `depth` (S4-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+}
+
+/// The process of an open loop. The first arrival comes after one gap; the first burst at 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArrivalKind {
+    /// Exponential gaps: independent users.
+    Poisson,
+    /// Gaps uniform between 0 and twice the mean (S3-24).
+    Uniform,
+    /// Equal gaps.
+    Fixed,
+    /// `length` requests at once, every `interval`.
+    Bursts,
+}
+
+/// Where requests go.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Address {
+    /// How offsets are chosen within the range.
+    pub pattern: Pattern,
+    /// Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
+    /// (default 0.99, as YCSB).
+    pub theta: f64,
+    /// Hot/cold only: the hot part of the range, above 0, below 100 (default 20).
+    pub hot_space_percent: f64,
+    /// Hot/cold only: the requests that go to it, 0 to 100 (default 80).
+    pub hot_access_percent: f64,
+    /// Zipf and hot/cold: spread hot blocks over the range by a seeded permutation, so that they
+    /// are not neighbours (default true).
+    pub scatter: bool,
+    /// First byte of the range, a multiple of the alignment (default 0).
+    pub start: Bytes,
+    /// Length of the range (default: up to the end of the target).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
+    /// Length of the range as a share of the target's size, above 0 to 100; in place of `length`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length_percent: Option<f64>,
+}
+
+impl Default for Address {
+    fn default() -> Self {
+        Address {
+            pattern: Pattern::Random,
+            theta: 0.99,
+            hot_space_percent: 20.0,
+            hot_access_percent: 80.0,
+            scatter: true,
+            start: Bytes(0),
+            length: None,
+            length_percent: None,
+        }
+    }
+}
+
+/// How offsets are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// One after the other, and again from the start of the range.
+    Sequential,
+    /// Uniform over all aligned offsets.
+    #[default]
+    Random,
+    /// By rank: weight k^-theta.
+    Zipf,
+    /// Uniform within a hot and a cold part.
+    HotCold,
+}
+
+/// DiskSim's synthetic generator with one device: its parameters and, with `drand48`, its very
+/// numbers (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
+///
+/// Sizes are exponential, cut to whole sectors and rounded up to `block`; empty ones are drawn
+/// again. A sequential request follows its predecessor and keeps its size and direction; where
+/// twice the size does not fit before the end, place, size and direction are drawn anew.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskSimSynthetic {
+    /// Gaps between arrivals are uniform between 0 and this (default 1ms).
+    pub gap_max: Span,
+    /// Mean of the exponential sizes, before rounding (default 4KiB: 8 sectors).
+    pub mean_size: Bytes,
+    /// Sizes and offsets are multiples of this (default 4KiB).
+    pub block: Bytes,
+    /// Addresses stay below this (default 3593678848B: 7018904 sectors).
+    pub space: Bytes,
+    /// Probability of a sequential request, 0 to 1 (default 0).
+    pub sequential_probability: f64,
+    /// Probability of a read, 0 to 1 (default 1).
+    pub read_probability: f64,
+    /// Where random numbers come from.
+    pub numbers: Numbers,
+    /// `drand48` only: seed for the first request (default 42, the shipped parameter files).
+    pub first_seed: u32,
+    /// `drand48` only: seed for all others (default 1000003, which DiskSim sets at its start).
+    pub main_seed: u32,
+}
+
+impl Default for DiskSimSynthetic {
+    fn default() -> Self {
+        DiskSimSynthetic {
+            gap_max: Span(Time::from_ms(1)),
+            mean_size: Bytes(4096),
+            block: Bytes(4096),
+            space: Bytes(7_018_904 * 512),
+            sequential_probability: 0.0,
+            read_probability: 1.0,
+            numbers: Numbers::Drand48,
+            first_seed: 42,
+            main_seed: 1_000_003,
+        }
+    }
+}
+
+/// Where random numbers of [`DiskSimSynthetic`] come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Numbers {
+    /// DiskSim's own generator and seeds: the very requests of S3. The seed of the run is unused.
+    #[default]
+    Drand48,
+    /// The seed of the run.
+    Seeded,
+}
+
+impl Config {
+    /// Reads the TOML form. Errors carry the span of the text for a diagnostic.
+    pub fn from_toml(text: &str) -> Result<Config, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// Checks the configuration against `device` and makes the workload. `seed` and the
+    /// configuration decide every request.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn build(
+        &self,
+        device: &DeviceFacts,
+        seed: u64,
+    ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+        check::build(self, device, seed)
+    }
+
+    /// The same workload with every default written out.
+    pub fn resolved(&self) -> Config {
+        let mut full = self.clone();
+        full.requests = self.requests.or(self.duration.is_none().then_some(DEFAULT_REQUESTS));
+        if self.kind == Kind::DiskSimSynthetic {
+            full.disksim = Some(self.disksim.clone().unwrap_or_default());
+            return full;
+        }
+        let [read, write, trim] = self.op_weights();
+        full.read_percent = Some(read);
+        full.write_percent = Some(write);
+        full.trim_percent = Some(trim);
+        full.threads = Some(self.threads.unwrap_or(1));
+        if self.arrivals.is_none() {
+            full.depth = Some(self.depth.unwrap_or(1));
+        }
+        if self.block_sizes.is_empty() {
+            full.block_size = Some(self.block_size.unwrap_or(Bytes(4096)));
+        }
+        let sizes = self.sizes();
+        full.alignment = self.alignment.or(sizes.iter().map(|s| s.size).min());
+        let all = if self.address.pattern == Pattern::Sequential { 100.0 } else { 0.0 };
+        full.sequential_percent = Some(self.sequential_percent.unwrap_or(all));
+        full
+    }
+
+    /// Requests in all, with the ramp-up; `None` where only `duration` limits them.
+    pub fn total_requests(&self) -> Option<u64> {
+        let limit = self.requests.or(self.duration.is_none().then_some(DEFAULT_REQUESTS));
+        limit.map(|requests| requests.saturating_add(self.ramp_up))
+    }
+
+    /// Weights of reads, writes and trims, absent ones filled in.
+    pub fn op_weights(&self) -> [f64; 3] {
+        let trim = self.trim_percent.unwrap_or(0.0);
+        let rest = |other: f64| (100.0 - other - trim).max(0.0);
+        match (self.read_percent, self.write_percent) {
+            (Some(read), Some(write)) => [read, write, trim],
+            (Some(read), None) => [read, rest(read), trim],
+            (None, Some(write)) => [rest(write), write, trim],
+            (None, None) => [rest(0.0), 0.0, trim],
+        }
+    }
+
+    /// The block sizes, a single one with weight 1.
+    pub fn sizes(&self) -> Vec<BlockSize> {
+        if self.block_sizes.is_empty() {
+            vec![BlockSize { size: self.block_size.unwrap_or(Bytes(4096)), weight: 1.0 }]
+        } else {
+            self.block_sizes.clone()
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Generators: what [`crate::Config`] builds.
+
+pub(crate) mod arrivals;
+pub(crate) mod disksim;
+pub(crate) mod place;
+pub(crate) mod zipf;
+
+use ssdyno_block::{Op, Request, Time};
+use ssdyno_engine::Rng;
+
+use crate::{Step, Workload};
+use arrivals::Pacing;
+use place::{ONE, Place, happens};
+
+/// When a workload ends and how much it may have outstanding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Requests still to issue.
+    pub(crate) left: u64,
+    /// Nothing starts at this time or later.
+    pub(crate) end: Time,
+    /// Most outstanding.
+    pub(crate) depth: u64,
+}
+
+/// Operations and sizes by weight.
+#[derive(Clone, Debug)]
+pub(crate) struct Mix {
+    /// Probability of a read.
+    pub(crate) read: u64,
+    /// Probability of a write where it is not a read.
+    pub(crate) write: u64,
+    /// Sizes in bytes with the upper end of their share of [`ONE`].
+    pub(crate) sizes: Vec<(u32, u64)>,
+}
+
+impl Mix {
+    #[inline]
+    fn op(&self, rng: &mut Rng) -> Op {
+        if happens(self.read, rng) {
+            Op::Read
+        } else if happens(self.write, rng) {
+            Op::Write
+        } else {
+            Op::Trim
+        }
+    }
+
+    #[inline]
+    fn size(&self, rng: &mut Rng) -> (usize, u32) {
+        let last = self.sizes.len() - 1;
+        if last == 0 {
+            return (0, self.sizes[0].0);
+        }
+        let at = rng.below(ONE);
+        let index = self.sizes.iter().position(|&(_, upto)| at < upto).unwrap_or(last);
+        (index, self.sizes[index].0)
+    }
+}
+
+/// A weighted mix of operations, sizes and addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator {
+    limits: Limits,
+    pacing: Pacing,
+    mix: Mix,
+    place: Place,
+    /// The next arrival of an open loop.
+    arrival: Time,
+    outstanding: u64,
+    rng: Rng,
+    /// Arrivals have their own stream: another size or address does not move them.
+    gaps: Rng,
+}
+
+impl Generator {
+    pub(crate) fn new(
+        limits: Limits,
+        mut pacing: Pacing,
+        mix: Mix,
+        place: Place,
+        seed: u64,
+    ) -> Generator {
+        let mut gaps = Rng::new(seed, "workload arrivals");
+        let arrival = pacing.first(&mut gaps);
+        let rng = Rng::new(seed, "workload requests");
+        Generator { limits, pacing, mix, place, arrival, outstanding: 0, rng, gaps }
+    }
+
+    #[inline]
+    fn request(&mut self) -> Request {
+        let op = self.mix.op(&mut self.rng);
+        let (index, length_bytes) = self.mix.size(&mut self.rng);
+        let offset_bytes = self.place.draw(index, u64::from(length_bytes), &mut self.rng);
+        Request { op, offset_bytes, length_bytes }
+    }
+}
+
+impl Workload for Generator {
+    fn next(&mut self, now: Time) -> Step {
+        if self.limits.left == 0 {
+            return Step::Done;
+        }
+        let closed = matches!(self.pacing, Pacing::Closed);
+        let intended = if closed { now } else { self.arrival };
+        if intended >= self.limits.end {
+            self.limits.left = 0;
+            return Step::Done;
+        }
+        if self.outstanding >= self.limits.depth {
+            return Step::Wait;
+        }
+        if intended > now {
+            return Step::NotBefore(intended);
+        }
+        if !closed {
+            self.arrival = self.pacing.after(intended, &mut self.gaps);
+        }
+        self.limits.left -= 1;
+        self.outstanding += 1;
+        Step::Issue { request: self.request(), intended }
+    }
+
+    fn completed(&mut self, _now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Where requests go.
+
+use ssdyno_engine::Rng;
+
+use super::zipf::{Scatter, Zipf};
+
+/// Random numbers are compared with thresholds on this scale.
+pub(crate) const ONE: u64 = 1 << 53;
+
+/// `share` of [`ONE`].
+pub(crate) fn threshold(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * ONE as f64).round() as u64
+}
+
+/// True with the probability that `threshold` stands for; draws only where it is in doubt.
+#[inline]
+pub(crate) fn happens(threshold: u64, rng: &mut Rng) -> bool {
+    match threshold {
+        0 => false,
+        ONE => true,
+        _ => rng.below(ONE) < threshold,
+    }
+}
+
+/// How a slot is chosen where a request does not continue the one before.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// Never asked: everything is sequential.
+    Never,
+    /// Any slot that the size fits in.
+    Uniform,
+    /// By rank over `slots`.
+    Zipf { zipf: Zipf, scatter: Option<Scatter> },
+    /// `hot` of `slots` with a probability of their own.
+    HotCold { hot: u64, slots: u64, threshold: u64, scatter: Option<Scatter> },
+}
+
+/// The part of the range that one thread runs through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+    pub(crate) at: u64,
+}
+
+/// Makes offsets.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// First byte of the range.
+    pub(crate) start: u64,
+    /// Bytes between slots.
+    pub(crate) alignment: u64,
+    /// Slots that a request of each size fits in.
+    pub(crate) slots: Vec<u64>,
+    pub(crate) choice: Choice,
+    /// Probability of continuing.
+    pub(crate) sequential: u64,
+    /// One a thread; threads take turns.
+    pub(crate) cursors: Vec<Cursor>,
+    pub(crate) turn: usize,
+    /// Some size is not a multiple of the alignment: ends are rounded up to it.
+    pub(crate) round_up: bool,
+}
+
+impl Place {
+    /// The offset of a request with the size number `index`, which is `size` bytes.
+    #[inline]
+    pub(crate) fn draw(&mut self, index: usize, size: u64, rng: &mut Rng) -> u64 {
+        // Without sequential requests nobody needs a cursor.
+        if self.sequential == 0 {
+            return self.start + self.slot(index, rng) * self.alignment;
+        }
+        let offset = if happens(self.sequential, rng) {
+            let cursor = &self.cursors[self.turn];
+            let fits = cursor.end - cursor.at >= size;
+            if fits { cursor.at } else { cursor.first }
+        } else {
+            self.start + self.slot(index, rng) * self.alignment
+        };
+        let cursor = &mut self.cursors[self.turn];
+        let end = offset + size;
+        let end = if self.round_up { end.next_multiple_of(self.alignment) } else { end };
+        cursor.at = end.min(cursor.end);
+        self.turn += 1;
+        if self.turn == self.cursors.len() {
+            self.turn = 0;
+        }
+        offset
+    }
+
+    #[inline]
+    fn slot(&self, index: usize, rng: &mut Rng) -> u64 {
+        let (slot, scatter) = match &self.choice {
+            Choice::Never => return 0,
+            Choice::Uniform => return rng.below(self.slots[index]),
+            Choice::Zipf { zipf, scatter } => (zipf.draw(rng), scatter),
+            Choice::HotCold { hot, slots, threshold, scatter } => {
+                let slot = if happens(*threshold, rng) {
+                    rng.below(*hot)
+                } else {
+                    hot + rng.below(slots - hot)
+                };
+                (slot, scatter)
+            }
+        };
+        scatter.as_ref().map_or(slot, |scatter| scatter.map(slot))
+    }
+}

@@ -1,0 +1,42 @@
+//! MSR Cambridge traces.
+
+use super::super::number::{Fault, bytes, time_ps};
+use super::{LineReader, Sink, exactly, op_named};
+
+const SHAPE: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+
+pub(super) struct Msr;
+
+impl LineReader for Msr {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
+        if line.starts_with("Timestamp") {
+            return Ok(());
+        }
+        let names = [
+            "the time",
+            "the host",
+            "the disk",
+            "the type",
+            "the offset",
+            "the size",
+            "the response time",
+        ];
+        let fields = line.split(',').map(str::trim);
+        let [time, host, disk, kind, offset, size, _response] = exactly(fields, names, SHAPE)?;
+        // Units of 100 ns since 1601 (FILETIME).
+        let time = time_ps(time, "the time", 5)?;
+        let offset = bytes(offset, "the offset", 1)?;
+        let length = bytes(size, "the size", 1)?;
+        let op = op_named(kind).filter(|op| *op != ssdyno_block::Op::Flush).ok_or_else(|| {
+            Fault::new(format!("the type is `{kind}`"), "known are Read and Write")
+        })?;
+        if sink.wants(host, disk) {
+            sink.push(time, op, offset, length)?;
+        }
+        Ok(())
+    }
+
+    fn calendar(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,422 @@
+//! Plays the records of a trace.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ssdyno_block::{Op, Request, Time};
+
+use super::compress::{decompress, put_back, read_ahead};
+use super::detect::detect;
+use super::formats::{LineReader, Record, Sink, reader};
+use super::lines::Lines;
+use super::number::Fault;
+use super::{BeyondEnd, Format, Timing, TraceOptions};
+use crate::config::check_device;
+use crate::{DeviceFacts, Step, TraceLine, Workload, WorkloadError};
+
+/// Bytes that are looked at to tell the format.
+const HEAD: usize = 64 << 10;
+
+/// Longest piece of a split request: far below 2^32, and a multiple of any sector and page.
+const PIECE_MAX: u64 = 1 << 31;
+
+/// What is still to issue of one record.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    op: Op,
+    at: u64,
+    left: u64,
+    /// When it was meant to start.
+    time: Time,
+    /// Only the first part of a record counts as one.
+    begun: bool,
+}
+
+/// What happened on the way, for the notes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    late: u64,
+    split: u64,
+    widened: u64,
+    wrapped: u64,
+    beyond: u64,
+}
+
+/// A trace as a workload.
+pub(crate) struct Replay {
+    lines: Lines,
+    reader: Box<dyn LineReader>,
+    sink: Sink,
+    file: PathBuf,
+    format: Format,
+    device: DeviceFacts,
+    beyond_end: BeyondEnd,
+    /// Factor on recorded times.
+    scale: f64,
+    /// Recorded times count.
+    timed: bool,
+    from_first: Option<bool>,
+    /// Recorded time of the run's 0, once known.
+    base_ps: Option<u128>,
+    last: Time,
+    depth: u64,
+    outstanding: u64,
+    requests_left: u64,
+    end: Time,
+    next: Option<Piece>,
+    done: bool,
+    error: Option<WorkloadError>,
+    counts: Counts,
+    remarks: Vec<String>,
+}
+
+impl Replay {
+    pub(crate) fn new(
+        source: Box<dyn Read + Send>,
+        file: &Path,
+        options: &TraceOptions,
+        device: &DeviceFacts,
+    ) -> Result<Replay, WorkloadError> {
+        check_device(device)?;
+        let scale = check_options(options)?;
+        let mut source = decompress(source);
+        let (head, broken) = read_ahead(&mut source, HEAD);
+        let whole = head.len() < HEAD;
+        let whole_file = |what: &str, help: &str| {
+            let at = TraceLine { file: file.to_owned(), number: 0, text: String::new() };
+            WorkloadError::of_trace(what, help, at)
+        };
+        if head.is_empty() && broken.is_none() {
+            return Err(whole_file("the trace is empty", "give a file with requests"));
+        }
+        let mut remarks = Vec::new();
+        let detected = detect(&head, whole);
+        let lines = Lines::new(put_back(head, broken, source));
+        let format = match (options.format, detected) {
+            (Some(format), _) => format,
+            (None, Some(detected)) => {
+                remarks.push(detection_remark(detected.format, detected.doubtful));
+                detected.format
+            }
+            (None, None) => return Err(unknown_format(lines, file)),
+        };
+        let mut replay = Replay {
+            lines,
+            reader: reader(format, options.event),
+            sink: Sink::new(options.device.clone()),
+            file: file.to_owned(),
+            format,
+            device: *device,
+            beyond_end: options.beyond_end,
+            scale,
+            timed: !matches!(options.timing, Timing::AsFastAsPossible { .. }),
+            from_first: options.from_first,
+            base_ps: None,
+            last: Time::ZERO,
+            depth: options.depth_limit.map_or(u64::MAX, u64::from),
+            outstanding: 0,
+            requests_left: options.requests.unwrap_or(u64::MAX),
+            end: options.duration.unwrap_or(Time::MAX),
+            next: None,
+            done: false,
+            error: None,
+            counts: Counts::default(),
+            remarks,
+        };
+        if let Timing::AsFastAsPossible { depth } = options.timing {
+            replay.depth = replay.depth.min(u64::from(depth));
+        }
+        replay.next = replay.read_on()?;
+        if replay.next.is_none() {
+            return Err(replay.nothing());
+        }
+        if replay.timed && replay.reader.untimed() && options.depth_limit.is_none() {
+            replay.depth = 1;
+            replay.remarks.push(
+                "the trace has no times: one request was outstanding at a time (a depth allows more)"
+                    .to_owned(),
+            );
+        }
+        Ok(replay)
+    }
+
+    /// The next record that is to be played; `None` at the end of the trace.
+    fn read_on(&mut self) -> Result<Option<Piece>, WorkloadError> {
+        loop {
+            while let Some(record) = self.sink.records.pop_front() {
+                match self.piece(&record) {
+                    Ok(Some(piece)) => return Ok(Some(piece)),
+                    Ok(None) => {}
+                    Err(fault) => return Err(self.locate(fault)),
+                }
+            }
+            let read = match self.lines.next_line() {
+                Ok(None) => return Ok(None),
+                Ok(Some(line)) => {
+                    let line = line.trim();
+                    if line.is_empty() || line.starts_with('#') {
+                        continue;
+                    }
+                    self.reader.line(line, &mut self.sink)
+                }
+                Err(fault) => Err(fault),
+            };
+            read.map_err(|fault| self.locate(fault))?;
+        }
+    }
+
+    fn locate(&self, fault: Fault) -> WorkloadError {
+        let at = TraceLine {
+            file: self.file.clone(),
+            number: self.lines.number(),
+            text: self.lines.shown(),
+        };
+        WorkloadError::of_trace(fault.what, fault.help, at)
+    }
+
+    /// There is no request in the whole trace.
+    fn nothing(&self) -> WorkloadError {
+        let mut found = Vec::new();
+        self.sink.notes(&mut found);
+        if self.counts.beyond > 0 {
+            found.push(format!("{} requests lie behind the target's end", self.counts.beyond));
+        }
+        let mut what = format!("the trace has no request to play (read as {})", self.format);
+        if !found.is_empty() {
+            what = format!("{what}: {}", found.join("; "));
+        }
+        let help = match self.format {
+            Format::Blkparse => "check the format, the device and the event (Q or D)",
+            _ => "check the format and the device",
+        };
+        let at = TraceLine { file: self.file.clone(), number: 0, text: String::new() };
+        WorkloadError::of_trace(what, help, at)
+    }
+
+    /// Puts a record on the target and on the run's clock.
+    fn piece(&mut self, record: &Record) -> Result<Option<Piece>, Fault> {
+        let Some((at, left)) = self.range(record)? else { return Ok(None) };
+        let time = self.start(record.time_ps)?;
+        Ok(Some(Piece { op: record.op, at, left, time, begun: false }))
+    }
+
+    /// First byte and length in whole sectors; `None` where the record is left out.
+    fn range(&mut self, record: &Record) -> Result<Option<(u64, u64)>, Fault> {
+        if record.op == Op::Flush {
+            return Ok(Some((0, 0)));
+        }
+        let sector = u64::from(self.device.sector_bytes);
+        let capacity = self.device.capacity_bytes / sector * sector;
+        let first = record.offset_bytes / sector * sector;
+        let end = record.offset_bytes.checked_add(record.length_bytes);
+        let end = end.and_then(|end| end.checked_next_multiple_of(sector));
+        let fits = end.filter(|&end| end <= capacity);
+        let (at, length) = match (fits, self.beyond_end) {
+            (Some(end), _) => (first, end - first),
+            (None, BeyondEnd::Fail) => {
+                let what = format!(
+                    "a {} of {} bytes at byte {} ends behind the target's {capacity} bytes",
+                    record.op.name(),
+                    record.length_bytes,
+                    record.offset_bytes
+                );
+                let help = "use a larger target, or wrap or skip requests behind the end";
+                return Err(Fault::new(what, help));
+            }
+            (None, BeyondEnd::Skip) => {
+                self.counts.beyond += 1;
+                return Ok(None);
+            }
+            (None, BeyondEnd::Wrap) => {
+                let head = record.offset_bytes - first;
+                let length = record.length_bytes.checked_add(head);
+                let length = length.and_then(|length| length.checked_next_multiple_of(sector));
+                let Some(length) = length.filter(|&length| length <= capacity) else {
+                    let what = format!(
+                        "a {} of {} bytes is longer than the target's {capacity} bytes",
+                        record.op.name(),
+                        record.length_bytes
+                    );
+                    return Err(Fault::new(what, "use a larger target, or skip such requests"));
+                };
+                self.counts.wrapped += 1;
+                (first % capacity, length)
+            }
+        };
+        self.counts.widened += u64::from(length != record.length_bytes);
+        Ok(Some((at, length)))
+    }
+
+    /// When a record is meant to start.
+    fn start(&mut self, time_ps: u128) -> Result<Time, Fault> {
+        if !self.timed {
+            return Ok(Time::ZERO);
+        }
+        let from_first = self.from_first.unwrap_or_else(|| self.reader.calendar());
+        let base = *self.base_ps.get_or_insert(if from_first { time_ps } else { 0 });
+        let since = time_ps.saturating_sub(base);
+        let scaled = if self.scale == 1.0 { since } else { (since as f64 * self.scale) as u128 };
+        // A start at Time::MAX could never be reached.
+        let ps = u64::try_from(scaled).ok().filter(|&ps| ps < u64::MAX);
+        let time = Time::from_ps(ps.ok_or_else(|| {
+            let days = scaled / 86_400_000_000_000_000;
+            Fault::new(
+                format!("the time lies {days} days after the start; a run has 213 at most"),
+                "correct the line, count times from the first request, or scale them",
+            )
+        })?);
+        // Order is the file's: a late line starts with the one before it.
+        if time_ps < base || time < self.last {
+            self.counts.late += 1;
+        }
+        self.last = self.last.max(time);
+        Ok(self.last)
+    }
+
+    /// The next part of the piece, which is as long as a request and the target's end allow.
+    fn part(&mut self, mut piece: Piece) -> Request {
+        let capacity = self.device.capacity_bytes;
+        let capacity = capacity - capacity % u64::from(self.device.sector_bytes);
+        let length = piece.left.min(PIECE_MAX).min(capacity - piece.at);
+        let request = Request { op: piece.op, offset_bytes: piece.at, length_bytes: length as u32 };
+        piece.left -= length;
+        self.next = None;
+        if piece.left > 0 {
+            self.counts.split += u64::from(!piece.begun);
+            piece.begun = true;
+            piece.at = if piece.at + length == capacity { 0 } else { piece.at + length };
+            self.next = Some(piece);
+        }
+        request
+    }
+
+    fn finish(&mut self, error: Option<WorkloadError>) -> Step {
+        self.done = true;
+        self.next = None;
+        self.error = error;
+        Step::Done
+    }
+}
+
+impl Workload for Replay {
+    fn next(&mut self, now: Time) -> Step {
+        if self.done || self.requests_left == 0 {
+            return self.ended();
+        }
+        if self.next.is_none() {
+            match self.read_on() {
+                Ok(Some(piece)) => self.next = Some(piece),
+                Ok(None) => return self.finish(None),
+                Err(error) => return self.finish(Some(error)),
+            }
+        }
+        let Some(piece) = self.next else { return self.finish(None) };
+        let recorded = self.timed && !self.reader.untimed();
+        let intended = if recorded { piece.time } else { now };
+        if intended.max(piece.time) >= self.end {
+            return self.finish(None);
+        }
+        if self.outstanding >= self.depth {
+            return Step::Wait;
+        }
+        if piece.time > now {
+            return Step::NotBefore(piece.time);
+        }
+        self.outstanding += 1;
+        self.requests_left -= 1;
+        Step::Issue { request: self.part(piece), intended }
+    }
+
+    fn completed(&mut self, _now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.remarks.clone();
+        self.sink.notes(&mut notes);
+        let Counts { late, split, widened, wrapped, beyond } = self.counts;
+        for (count, what) in [
+            (late, "requests are earlier than the line before; they started with it"),
+            (split, "requests were split: too long for one, or over the target's end"),
+            (widened, "requests were widened to whole sectors of the target"),
+            (wrapped, "requests ended behind the target's end; their addresses were wrapped"),
+            (beyond, "requests were left out: they end behind the target's end"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        }
+        notes
+    }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        self.error.take()
+    }
+}
+
+impl Replay {
+    /// Done, without touching an error that is still to be fetched.
+    fn ended(&mut self) -> Step {
+        self.done = true;
+        self.next = None;
+        Step::Done
+    }
+}
+
+/// Checks the options and returns the factor on times.
+fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
+    let none =
+        |key: &str| Err(WorkloadError::of_key(key, "0 allows no request at all", "give 1 or more"));
+    if options.depth_limit == Some(0) {
+        return none("depth_limit");
+    }
+    if options.requests == Some(0) {
+        return none("requests");
+    }
+    if options.duration == Some(Time::ZERO) {
+        return none("duration");
+    }
+    match options.timing {
+        Timing::AsFastAsPossible { depth: 0 } => none("depth"),
+        Timing::Scaled(factor) if !(factor.is_finite() && factor > 0.0) => {
+            let what = format!("times cannot be scaled by {factor}");
+            let help = "give a number above 0: 0.5 runs twice as fast";
+            Err(WorkloadError::of_key("timing", what, help))
+        }
+        Timing::Scaled(factor) => Ok(factor),
+        _ => Ok(1.0),
+    }
+}
+
+fn detection_remark(format: Format, doubtful: bool) -> String {
+    if doubtful {
+        format!(
+            "the trace was read as {format} (times in ns); whole milliseconds of DiskSim look the \
+             same: if it is that, name the format"
+        )
+    } else {
+        format!("the trace was read as {format}, told from its content")
+    }
+}
+
+fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
+    // The first line of content, or what keeps it from being read, tells most.
+    let mut what = "the format of the trace is not known".to_owned();
+    loop {
+        match lines.next_line() {
+            Ok(Some(line)) if line.trim().is_empty() || line.starts_with('#') => {}
+            Ok(Some(_)) => break,
+            Ok(None) => {
+                what = "the trace has no line with content".to_owned();
+                break;
+            }
+            Err(fault) => {
+                what = fault.what;
+                break;
+            }
+        }
+    }
+    let names = Format::ALL.map(Format::name).join(", ");
+    let at = TraceLine { file: file.to_owned(), number: lines.number(), text: lines.shown() };
+    WorkloadError::of_trace(what, format!("name the format (one of {names})"), at)
+}

@@ -1,0 +1,202 @@
+//! The layering of the house: a crate may use crates of lower layers only.
+//!
+//! The picture and its reasons are in `ARCHITECTURE.md`; the table here is what is enforced.
+
+use crate::workspace::Workspace;
+
+/// Top to bottom. A crate may depend on crates in rows below its own.
+const LAYERS: &[&[&str]] = &[
+    &["ssdyno"],
+    &["ssdyno-papers"],
+    &["ssdyno-bench", "ssdyno-profile"],
+    &["ssdyno-rig"],
+    &["ssdyno-host"],
+    &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-pci"],
+    &["ssdyno-device"],
+    &["ssdyno-ftl"],
+    &["ssdyno-flash"],
+    &["ssdyno-disk", "ssdyno-energy"],
+    &["ssdyno-result"],
+    &["ssdyno-workload"],
+    &["ssdyno-engine"],
+    &["ssdyno-block"],
+    &["ssdyno-spec"],
+];
+
+/// Crates outside the house: they may use nothing of it, and nothing may use them.
+const OUTSIDE: &[&str] = &["xtask"];
+
+/// Arrows that the table forbids and that are right all the same, each with its reason.
+const EXCEPTIONS: &[Exception] = &[
+    // A driver sees its device through the PciFunction trait, and drivers share a row with it.
+    Exception { from: "ssdyno-driver-nvme", to: "ssdyno-pci", kinds: &[Kind::Normal, Kind::Dev] },
+    Exception { from: "ssdyno-driver-ring", to: "ssdyno-pci", kinds: &[Kind::Normal, Kind::Dev] },
+];
+
+/// One allowed arrow.
+struct Exception {
+    from: &'static str,
+    to: &'static str,
+    kinds: &'static [Kind],
+}
+
+/// Which dependency table an arrow stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Dev,
+    Build,
+}
+
+/// One dependency between members of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Arrow {
+    from: String,
+    to: String,
+    kind: Kind,
+}
+
+/// Every breach of the layering, as text that says what to do; empty when the house stands.
+pub(crate) fn breaches(workspace: &Workspace) -> Vec<String> {
+    let members: Vec<&str> = workspace.packages.iter().map(|p| p.name.as_str()).collect();
+    let arrows: Vec<Arrow> = workspace
+        .packages
+        .iter()
+        .flat_map(|p| p.dependencies.iter().map(move |d| (p, d)))
+        .filter(|(_, dependency)| workspace.has(&dependency.name))
+        .map(|(package, dependency)| Arrow {
+            from: package.name.clone(),
+            to: dependency.name.clone(),
+            kind: match dependency.kind.as_deref() {
+                Some("dev") => Kind::Dev,
+                Some("build") => Kind::Build,
+                _ => Kind::Normal,
+            },
+        })
+        .collect();
+    judge(&members, &arrows)
+}
+
+fn judge(members: &[&str], arrows: &[Arrow]) -> Vec<String> {
+    let unknown = members.iter().filter(|name| layer(name).is_none() && !OUTSIDE.contains(name));
+    let unknown = unknown.map(|name| {
+        format!("`{name}` is in no layer: add it to LAYERS in xtask/src/layers.rs and to ARCHITECTURE.md")
+    });
+    unknown.chain(arrows.iter().filter_map(breach)).collect()
+}
+
+/// The row of a crate, counted from the top.
+fn layer(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|row| row.contains(&name))
+}
+
+fn breach(arrow: &Arrow) -> Option<String> {
+    let Arrow { from, to, kind } = arrow;
+    let table = match kind {
+        Kind::Normal => "dependencies",
+        Kind::Dev => "dev-dependencies",
+        Kind::Build => "build-dependencies",
+    };
+    // A crate may name itself in its dev-dependencies to switch a feature on for its tests.
+    if excepted(arrow) || (from == to && *kind == Kind::Dev) {
+        return None;
+    }
+    if OUTSIDE.contains(&from.as_str()) || OUTSIDE.contains(&to.as_str()) {
+        return Some(format!(
+            "{from} -> {to} ([{table}]): xtask stands outside the house; drop it"
+        ));
+    }
+    let (upper, lower) = (layer(from)?, layer(to)?);
+    let direction = match lower.cmp(&upper) {
+        std::cmp::Ordering::Greater => return None,
+        std::cmp::Ordering::Equal => "points sideways",
+        std::cmp::Ordering::Less => "points up",
+    };
+    let advice = match kind {
+        Kind::Dev => format!("move the test to `{to}` or above"),
+        Kind::Normal | Kind::Build => format!(
+            "move what both need into a lower crate, or let `{to}` hand it down through a trait"
+        ),
+    };
+    Some(format!("{from} -> {to} ([{table}]) {direction}: {advice}"))
+}
+
+fn excepted(arrow: &Arrow) -> bool {
+    EXCEPTIONS
+        .iter()
+        .any(|e| e.from == arrow.from && e.to == arrow.to && e.kinds.contains(&arrow.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrow(from: &str, to: &str, kind: Kind) -> Arrow {
+        Arrow { from: from.to_owned(), to: to.to_owned(), kind }
+    }
+
+    fn judged(from: &str, to: &str, kind: Kind) -> Vec<String> {
+        judge(&[from, to], &[arrow(from, to, kind)])
+    }
+
+    #[test]
+    fn arrows_down_are_fine_for_every_pair_of_layers() {
+        for (row, upper) in LAYERS.iter().enumerate() {
+            for lower in LAYERS.iter().skip(row + 1) {
+                for (from, to) in upper.iter().flat_map(|u| lower.iter().map(move |l| (u, l))) {
+                    assert_eq!(judged(from, to, Kind::Normal), Vec::<String>::new());
+                    let up = judged(to, from, Kind::Build);
+                    assert_eq!(up.len(), 1, "{to} -> {from} must be refused");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arrow_up_is_named_with_its_table_and_advice() {
+        let found = judged("ssdyno-flash", "ssdyno-ftl", Kind::Normal).join("\n");
+        assert!(found.contains("ssdyno-flash -> ssdyno-ftl ([dependencies]) points up"), "{found}");
+        assert!(found.contains("lower crate"), "{found}");
+    }
+
+    #[test]
+    fn dev_dependencies_obey_too() {
+        let found = judged("ssdyno-block", "ssdyno-engine", Kind::Dev).join("\n");
+        assert!(found.contains("[dev-dependencies]"), "{found}");
+        assert!(found.contains("move the test to `ssdyno-engine` or above"), "{found}");
+    }
+
+    #[test]
+    fn neighbours_need_an_exception() {
+        let found = judged("ssdyno-disk", "ssdyno-energy", Kind::Normal).join("\n");
+        assert!(found.contains("sideways"), "{found}");
+        assert!(judged("ssdyno-driver-nvme", "ssdyno-pci", Kind::Normal).is_empty());
+        assert!(!judged("ssdyno-driver-nvme", "ssdyno-pci", Kind::Build).is_empty());
+    }
+
+    #[test]
+    fn unknown_crate_must_be_given_a_place() {
+        let found = judge(&["ssdyno-attic"], &[]).join("\n");
+        assert!(found.contains("`ssdyno-attic` is in no layer"), "{found}");
+    }
+
+    #[test]
+    fn xtask_stands_apart() {
+        assert!(judge(&["xtask"], &[]).is_empty());
+        assert_eq!(judged("xtask", "ssdyno-block", Kind::Normal).len(), 1);
+        assert_eq!(judged("ssdyno", "xtask", Kind::Dev).len(), 1);
+    }
+
+    #[test]
+    fn table_names_each_crate_once_and_exceptions_are_needed() {
+        let mut names: Vec<_> = LAYERS.iter().flat_map(|row| row.iter()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        for e in EXCEPTIONS {
+            assert!(layer(e.from) >= layer(e.to), "{} -> {} needs no exception", e.from, e.to);
+            assert!(!e.kinds.is_empty());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The project's chores behind one command: `cargo xtask CHORE`.
+//!
+//! Key parts: [`plan`] (which steps `check` and `test` consist of), [`report`] (runs steps, times
+//! them, sums up), [`layers`] (no dependency arrow points up), [`tidy`] (house rules that the
+//! compiler does not know), [`setup`] (installs what is missing, or names it).
+//!
+//! Errors: a step that fails never stops the ones after it; the exit code is 1 when any failed,
+//! and each failure names the command that runs it alone.
+//!
+//! Not here: anything that the product needs at run time.
+
+mod artifacts;
+mod command;
+mod fuzz;
+mod layers;
+mod plan;
+mod readme;
+mod report;
+mod schemas;
+mod setup;
+mod soak;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::command::Cmd;
+use crate::workspace::Workspace;
+
+/// The project's chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Before every commit: format, layering, tidy rules, lints, documentation, quick tests.
+    Check(Selection),
+    /// Everything the project checks: `check`, all tests, examples, README, schemas, other systems.
+    Test(Selection),
+    /// Run the benchmarks, the speed of simulation among them.
+    Bench {
+        /// Only benchmarks whose name contains this text.
+        filter: Option<String>,
+    },
+    /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
+    Soak {
+        /// Time to spend on running, in minutes; building comes on top.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_080))]
+        minutes: u64,
+        /// Only tests whose name contains this text.
+        filter: Option<String>,
+    },
+    /// Feed parsers with coverage-guided random input (needs a nightly compiler).
+    Fuzz {
+        /// The fuzz target; all of them, one after the other, when left out.
+        target: Option<String>,
+        /// Time to spend on each target, in seconds.
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+        seconds: u64,
+    },
+    /// Write the published JSON schemas into docs/schemas/.
+    Schemas {
+        /// Only say whether the published schemas are those of the code.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run the golden tests (names that contain `golden`) against their stored outputs.
+    Golden {
+        /// Store what the code prints now; look at the difference before you commit it.
+        #[arg(long)]
+        accept: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Selection {
+    /// Run only the steps of this name (repeatable); the final table shows the names.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match chore(Cli::parse().chore) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one chore; `Ok(false)` means that it ran and found a failure, already reported.
+fn chore(chore: Chore) -> Result<bool> {
+    let workspace = Workspace::load()?;
+    match chore {
+        Chore::Check(selection) => {
+            report::run(&workspace, "check", plan::check(&workspace), &selection.only)
+        }
+        Chore::Test(selection) => {
+            report::run(&workspace, "test", plan::test(&workspace), &selection.only)
+        }
+        Chore::Bench { filter } => bench(&workspace, filter.as_deref()),
+        Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
+        Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
+        Chore::Schemas { check } => schemas::run(&workspace, check),
+        Chore::Golden { accept } => golden(&workspace, accept),
+    }
+}
+
+/// Runs each criterion benchmark of the workspace, release profile.
+fn bench(workspace: &Workspace, filter: Option<&str>) -> Result<bool> {
+    let benches = workspace.targets_of_kind("bench");
+    anyhow::ensure!(!benches.is_empty(), "no package has a [[bench]] target");
+    let mut ok = true;
+    for (package, bench) in benches {
+        let mut cmd = Cmd::cargo(&workspace.root, ["bench", "-p", package, "--bench", bench]);
+        if let Some(filter) = filter {
+            cmd = cmd.args(["--", filter]);
+        }
+        ok &= cmd.announced().stream()?;
+    }
+    Ok(ok)
+}
+
+/// Runs the golden tests; with `accept` their stored outputs are rewritten.
+fn golden(workspace: &Workspace, accept: bool) -> Result<bool> {
+    let update = if accept { "always" } else { "no" };
+    Cmd::cargo(&workspace.root, ["test", "--workspace", "--no-fail-fast", "golden"])
+        .env("INSTA_UPDATE", update)
+        .announced()
+        .stream()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_definition_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}
