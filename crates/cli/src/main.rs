@@ -1,1 +1,77 @@
-fn main() {}
+//! The command line of SSDyno: arguments, overlays, progress and printing around the libraries.
+//!
+//! Key parts: `args` (the one definition of all verbs), `load` and `overlay` (files, presets and
+//! `--set` to configurations), `plan` (a run that can start), `commands` (a file for each verb),
+//! `diagnose` (errors with their place and the exit codes).
+//!
+//! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with
+//! `--json` it is an object on standard output.
+//!
+//! Not here: models, statistics, file formats of results. They are in the crates below.
+
+mod args;
+mod commands;
+mod diagnose;
+mod load;
+mod output;
+mod overlay;
+mod plan;
+mod progress;
+mod replay;
+mod toml_places;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use diagnose::{ErrorObject, Exit, Failure};
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    let output = Output { json: cli.json };
+    progress::watch_interrupts();
+    let done = match &cli.verb {
+        Verb::Run(args) => commands::run::run(args, output),
+        Verb::Compare(args) => commands::compare::run(args, output),
+        Verb::List(args) => commands::list::run(args, output),
+        Verb::Show(args) => commands::show::run(args, output),
+        Verb::Schema(args) => commands::schema::run(args, output),
+        Verb::Completion(args) => commands::completion::run(args, output),
+        Verb::Man(args) => commands::man::run(args, output),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure, output),
+    }
+}
+
+fn report(failure: &Failure, output: Output) -> ExitCode {
+    if !output.json {
+        eprint!("{}", failure.render());
+    } else if !failure.told {
+        // If not even this can be printed, the exit code still tells.
+        let _ = output.object(&ErrorObject { error: failure.body() });
+    }
+    ExitCode::from(failure.exit as u8)
+}
+
+/// Wrong arguments, or a call for help, which clap treats alike.
+fn refused(error: &clap::Error) -> ExitCode {
+    let is_help = !error.use_stderr();
+    let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
+    if json && !is_help {
+        let text = error.render().to_string();
+        let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
+        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let failure = Failure::usage(message).with_help(rest.trim());
+        return report(&failure, Output { json });
+    }
+    // A closed pipe is no reason to fail.
+    let _ = error.print();
+    if is_help { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
+}

@@ -49,8 +49,9 @@ pub enum LinkConfig {
         #[serde(default)]
         latency: Span,
     },
-    /// One half-duplex bus with a time for each sector. A read command, too, waits until it is
-    /// free; read data crosses when all of it has arrived (S3-28).
+    /// One half-duplex bus with a time for each sector, as the simulator behind S3 has it (S3-28):
+    /// a request's data crosses at once, finished requests go before new ones, and a new read
+    /// command, too, waits until the bus is free. Firmware and DRAM take no time on this link.
     SectorBus {
         /// For 512 bytes.
         sector_time: Span,
@@ -70,9 +71,6 @@ pub struct HostLink {
     to_device: Server,
     to_host: Server,
     half_duplex: bool,
-    /// True: each page is sent as soon as it is there. False: a request's data is sent at once.
-    pub(crate) streams: bool,
-    command_waits: bool,
     latency: Time,
     ps_per_byte: f64,
     payload: u64,
@@ -86,8 +84,6 @@ impl HostLink {
             to_device: Server::default(),
             to_host: Server::default(),
             half_duplex: false,
-            streams: true,
-            command_waits: false,
             latency: Time::ZERO,
             ps_per_byte: 0.0,
             payload: 1,
@@ -122,8 +118,6 @@ impl HostLink {
             }
             LinkConfig::SectorBus { sector_time } => {
                 link.half_duplex = true;
-                link.streams = false;
-                link.command_waits = true;
                 link.ps_per_byte = sector_time.0.as_ps() as f64 / f64::from(SECTOR_BYTES);
             }
         }
@@ -138,9 +132,8 @@ impl HostLink {
     }
 
     /// When a command that comes at `ready` reaches the controller.
-    pub(crate) fn command(&mut self, ready: Time) -> Time {
-        let ready = ready + self.latency;
-        if self.command_waits { self.to_device.reserve(ready, Time::ZERO).1 } else { ready }
+    pub(crate) fn command(&self, ready: Time) -> Time {
+        ready + self.latency
     }
 
     /// Sends `bytes` that are ready at `ready`; gives the time of arrival.

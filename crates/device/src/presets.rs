@@ -19,7 +19,7 @@ macro_rules! presets {
 }
 
 /// All devices; the first is the default.
-pub const ALL: &[Preset] = presets!["nvme-tlc", "config-a"];
+pub const ALL: &[Preset] = presets!["nvme-tlc", "config-a", "s3-nand1", "s3-nand2", "s3-nand3"];
 
 /// The device called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {

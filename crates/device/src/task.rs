@@ -57,17 +57,11 @@ pub(crate) enum Goal {
     Pad {
         /// The logical page.
         page: u32,
-        /// Order of the write-backs, for flushes.
-        ticket: u64,
     },
-    /// A page of the buffer was written back.
+    /// A page that the buffer handed out was written.
     WrittenBack {
         /// The logical page.
         page: u32,
-        /// True if the page is in the buffer; padding is not.
-        buffered: bool,
-        /// Order of the write-backs, for flushes.
-        ticket: u64,
     },
 }
 

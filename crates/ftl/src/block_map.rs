@@ -57,12 +57,14 @@ impl BlockMap {
         plane: u32,
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
-        while store.blocks.free_count(plane) == 0 {
-            if !self.merge_one(store, plane, out) {
-                return Err(ReadOnly);
+        // Each merge frees a block, unless that went bad.
+        for _ in 0..=self.order.len() {
+            if store.blocks.free_count(plane) > 0 {
+                return Ok(());
             }
+            self.merge_one(store, plane, out);
         }
-        Ok(())
+        Err(ReadOnly)
     }
 }
 

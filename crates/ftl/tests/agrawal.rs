@@ -171,16 +171,17 @@ fn replay(sequential: bool, requests: u32) -> Counts {
     // 1741 of 2048 blocks with 63 of 64 pages hold data (S3-26).
     let over_provisioning = 8_388_608.0 / 7_019_712.0 - 1.0;
     let config = ftl_config("agrawal", over_provisioning, r#","summary_pages":1"#);
-    let mut ftl = build_on(&flash, &config).unwrap();
+    let mut ftl = build_on(&flash, &config).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(ftl.logical_pages(), 7_019_712);
-    ftl.precondition(&Precondition { fill: Fill::Sequential, share: 1.0 }, 1).unwrap();
+    let full = Precondition { fill: Fill::Sequential, share: 1.0 };
+    ftl.precondition(&full, 1).unwrap_or_else(|error| panic!("{error}"));
     let mut writes = Writes::new(sequential);
     let mut counts = Counts::default();
     let mut out: Vec<FlashOp> = Vec::new();
     for _ in 1..requests {
         for page in writes.next() {
             out.clear();
-            ftl.write(page, Plane::Any, &mut out).unwrap();
+            assert_eq!(ftl.write(page, Plane::Any, &mut out), Ok(()));
             counts.pieces += 1;
             for op in &out {
                 match op.kind {

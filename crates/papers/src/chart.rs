@@ -95,9 +95,7 @@ impl Canvas {
     fn legend(&mut self, at: usize, of: usize, colour: &str, label: &str) {
         let width = (WIDTH - LEFT - RIGHT) / of.max(1) as f64;
         let x = LEFT + at as f64 * width;
-        self.put(&format!(
-            r#"<rect x="{x:.1}" y="38" width="12" height="12" fill="{colour}"/>"#
-        ));
+        self.put(&format!(r#"<rect x="{x:.1}" y="38" width="12" height="12" fill="{colour}"/>"#));
         self.text(x + 18.0, 48.0, "start", label, "");
     }
 

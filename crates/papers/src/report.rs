@@ -19,10 +19,10 @@ pub struct Cell {
     pub ours: Option<f64>,
     /// (ours - printed) / printed.
     pub relative_error: Option<f64>,
-    /// Largest error that counts as a match, as a share of `printed`: 1 %, 0.1 % for IOPS and
-    /// time, or one unit of the last printed digit where that is more.
+    /// Largest error that counts as a match, as a share of `printed`: 1 %, 0.1 % for IOPS and time.
     pub tolerance: f64,
-    /// Whether the corrected model should match: it was run in full, and the paper is not wrong.
+    /// Whether the corrected model should match: it was run in full, and the printed
+    /// number is not wrong.
     pub expected_to_match: bool,
     /// What a reader must know; empty where nothing.
     pub note: String,

@@ -122,8 +122,16 @@ impl Report {
         }
         out.push_str("\nRuns: what the paper does not print\n");
         let head = [
-            "run", "latency", "with wait", "busy", "erased", "moved", "WA", "above idle",
-            "per request", "took",
+            "run",
+            "latency",
+            "with wait",
+            "busy",
+            "erased",
+            "moved",
+            "WA",
+            "above idle",
+            "per request",
+            "took",
         ];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         rows.extend(self.runs.iter().map(run_row));

@@ -127,7 +127,11 @@ mod tests {
         rows
     }
 
-    fn read(file: File) -> (usize, Vec<(u64, u64, String, u64, u32, String)>) {
+    /// The columns of a row, in order.
+    type Columns = (u64, u64, String, u64, u32, String);
+
+    /// The number of row groups, and the rows.
+    fn read(file: File) -> (usize, Vec<Columns>) {
         let reader = SerializedFileReader::new(file).unwrap();
         let rows = reader.get_row_iter(None).unwrap().map(|row| {
             let row = row.unwrap();

@@ -1,7 +1,7 @@
 //! Writes through the buffer, write-back and flush.
 
 use ssdyno_block::{Request, Status, Time};
-use ssdyno_ftl::buffer::{Admit, WriteBack};
+use ssdyno_ftl::buffer::{Admit, Buffer, WriteBack};
 
 use super::Ssd;
 use crate::task::{Goal, Owner};
@@ -26,29 +26,23 @@ impl Ssd {
                 next += 1;
             }
             self.start_write_backs(now, false);
-            if next < end && self.write_backs.is_empty() {
-                // Full, and nothing is on its way out: take what the policy would keep.
-                self.start_write_backs(now, true);
-            }
-            let hopeless = self.write_backs.is_empty() && next == page;
-            if next < end && !hopeless {
-                if let Some(front) = self.stalled.front_mut() {
-                    front.1 = next;
-                }
-                // Full: the next write-back to end comes back here.
-                if next == page {
-                    return;
-                }
+            if next == end {
+                self.stalled.pop_front();
+                self.request_part_done(now, slot);
                 continue;
             }
-            if next < end {
-                self.requests.get_mut(slot).status = Status::ReadOnly;
+            if let Some(front) = self.stalled.front_mut() {
+                front.1 = next;
             }
-            self.stalled.pop_front();
-            self.request_part_done(now, slot);
+            // Full, with write-backs under way (a full buffer always has one to begin): the next of
+            // them to end comes back here.
+            if self.buffer.as_ref().is_some_and(|buffer| buffer.in_write_back() > 0) {
+                return;
+            }
         }
     }
 
+    /// False if the buffer has no room for `page`.
     fn admit(&mut self, now: Time, slot: u32, page: u32) -> bool {
         if self.read_only {
             self.requests.get_mut(slot).status = Status::ReadOnly;
@@ -73,7 +67,7 @@ impl Ssd {
     }
 
     /// Starts the write-backs that the policy wants, or all (`force`).
-    pub(super) fn start_write_backs(&mut self, now: Time, force: bool) {
+    fn start_write_backs(&mut self, now: Time, force: bool) {
         let mut batch: Vec<WriteBack> = std::mem::take(&mut self.batch);
         loop {
             batch.clear();
@@ -85,89 +79,90 @@ impl Ssd {
                 if *padding {
                     self.pad(now, *page);
                 } else {
-                    let ticket = self.next_write_back();
-                    self.write_back_page(now, *page, true, ticket);
+                    self.write_back_page(now, *page);
                 }
             }
         }
         self.batch = batch;
     }
 
-    fn next_write_back(&mut self) -> u64 {
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.write_backs.insert(ticket);
-        ticket
-    }
-
     /// Reads a page that is written again only because its block is.
     fn pad(&mut self, now: Time, page: u32) {
         self.ops.clear();
         if self.ftl.read(page, &mut self.ops) {
-            let ticket = self.next_write_back();
-            let task = self.tasks.insert(Goal::Pad { page, ticket });
+            let task = self.tasks.insert(Goal::Pad { page });
             self.enqueue(now, Owner::Task(task), page);
+        } else if let Some(buffer) = &mut self.buffer {
+            // Nothing there to write again.
+            buffer.written(page);
         }
     }
 
-    /// Writes a page of the buffer, or (`buffered` false) one that pads a block.
-    pub(super) fn write_back_page(&mut self, now: Time, page: u32, buffered: bool, ticket: u64) {
+    /// Writes a page of the buffer, or one that pads a block.
+    pub(super) fn write_back_page(&mut self, now: Time, page: u32) {
         self.ops.clear();
         let plane = self.preferred_plane();
-        let refused = self.ftl.write(page, plane, &mut self.ops).is_err();
         // A worn-out device refuses; what is left in the buffer can only be dropped.
-        self.read_only |= refused;
-        let task = self.tasks.insert(Goal::WrittenBack { page, buffered, ticket });
+        self.read_only |= self.ftl.write(page, plane, &mut self.ops).is_err();
+        let task = self.tasks.insert(Goal::WrittenBack { page });
         self.enqueue_ops(now, Owner::Task(task));
         if self.tasks.pending(task) == 0 {
             self.tasks.remove(task);
-            self.forget_write_back(page, buffered, ticket);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.written(page);
+            }
         }
     }
 
-    fn forget_write_back(&mut self, page: u32, buffered: bool, ticket: u64) {
-        if let (true, Some(buffer)) = (buffered, &mut self.buffer) {
+    /// A page reached the flash.
+    pub(super) fn written_back(&mut self, now: Time, page: u32) {
+        if let Some(buffer) = &mut self.buffer {
             buffer.written(page);
         }
-        self.write_backs.remove(&ticket);
-    }
-
-    pub(super) fn written_back(&mut self, now: Time, page: u32, buffered: bool, ticket: u64) {
-        self.forget_write_back(page, buffered, ticket);
         self.after_write_back(now);
     }
 
     /// Room may have come free: goes on with what waits for it.
     pub(super) fn after_write_back(&mut self, now: Time) {
-        self.start_write_backs(now, false);
+        self.start_write_backs(now, !self.flushes.is_empty());
         self.admit_stalled(now);
         self.finish_flushes(now);
     }
 
-    /// A flush: everything in a volatile buffer goes to flash.
+    /// A flush: everything in a volatile buffer goes to flash, and the mapping table after it.
     pub(super) fn flush_all(&mut self, now: Time, slot: u32) {
-        let protected = self.config.buffer.protected;
-        if self.buffer.is_some() && !protected {
-            self.start_write_backs(now, true);
-            self.requests.hold(slot);
-            self.flushes.push_back((slot, self.next_ticket));
-            self.finish_flushes(now);
+        if self.config.buffer.protected {
+            return;
         }
-        if !protected {
-            self.ops.clear();
-            self.ftl.flush(&mut self.ops);
-            self.enqueue_for_request(now, slot);
+        self.requests.hold(slot);
+        self.flushes.push_back(slot);
+        if self.flushes.len() == 1 {
+            self.begin_flush(now);
         }
     }
 
+    fn begin_flush(&mut self, now: Time) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.begin_flush();
+        }
+        self.start_write_backs(now, true);
+        self.finish_flushes(now);
+    }
+
+    /// Answers the flush at the front once nothing is left that it waits for; flushes run one
+    /// after another.
     fn finish_flushes(&mut self, now: Time) {
-        let oldest = self.write_backs.first().copied().unwrap_or(u64::MAX);
-        while let Some((slot, ticket)) = self.flushes.front().copied() {
-            if oldest < ticket {
-                return;
-            }
-            self.flushes.pop_front();
-            self.request_part_done(now, slot);
+        let left = self.buffer.as_ref().map_or(0, Buffer::flush_left);
+        if left > 0 {
+            return;
+        }
+        let Some(slot) = self.flushes.pop_front() else { return };
+        self.ops.clear();
+        self.ftl.flush(&mut self.ops);
+        self.enqueue_for_request(now, slot);
+        self.request_part_done(now, slot);
+        if !self.flushes.is_empty() {
+            self.begin_flush(now);
         }
     }
 }

@@ -6,16 +6,18 @@
 //! event.
 
 mod buffered;
+mod flash_side;
 mod requests;
+mod sector_bus;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_engine::{EventQueue, Server};
-use ssdyno_flash::{ConfigError, FlashArray, FlashEvent, FlashOp, NO_OWNER, Port};
+use ssdyno_flash::{ConfigError, FlashArray, FlashEvent, FlashOp};
 use ssdyno_ftl::buffer::{Buffer, WriteBack};
-use ssdyno_ftl::{Ftl, Health, Placement, Plane};
+use ssdyno_ftl::{Ftl, Health};
 
 use crate::link::{Direction, HostLink};
 use crate::power::Sleep;
@@ -24,6 +26,7 @@ use crate::waiting::Waiting;
 use crate::{Config, PartialPage};
 
 use requests::{Requests, Slot};
+use sector_bus::SectorBus;
 
 /// What can happen inside the device.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +36,8 @@ enum Event {
     Dispatch(u32),
     /// The answer is at the host.
     Complete(u32),
+    /// The request's data has crossed the sector bus.
+    BusFree(u32),
 }
 
 impl From<FlashEvent> for Event {
@@ -50,6 +55,7 @@ impl ssdyno_engine::Event for Event {
             Event::Flash(event) => event.pack(),
             Event::Dispatch(slot) => slot | 1 << 30,
             Event::Complete(slot) => slot | 2 << 30,
+            Event::BusFree(slot) => slot | 3 << 30,
         }
     }
     #[inline]
@@ -58,7 +64,8 @@ impl ssdyno_engine::Event for Event {
         match code >> 30 {
             0 => Event::Flash(FlashEvent::unpack(rest)),
             1 => Event::Dispatch(rest),
-            _ => Event::Complete(rest),
+            2 => Event::Complete(rest),
+            _ => Event::BusFree(rest),
         }
     }
 }
@@ -112,6 +119,7 @@ pub struct Ssd {
     flash: FlashArray,
     buffer: Option<Buffer>,
     link: HostLink,
+    sector_bus: Option<SectorBus>,
     cores: Vec<Server>,
     dram: Server,
     sleep: Sleep,
@@ -120,10 +128,8 @@ pub struct Ssd {
     tasks: Tasks,
     /// Writes that found the buffer full: slot and next page.
     stalled: VecDeque<(u32, u32)>,
-    /// Write-backs under way, and flushes that wait for those before their ticket.
-    write_backs: BTreeSet<u64>,
-    next_ticket: u64,
-    flushes: VecDeque<(u32, u64)>,
+    /// Flushes that wait for the buffer, one after another.
+    flushes: VecDeque<u32>,
     inside: u32,
     busy_since: Time,
     last_activity: Time,
@@ -162,6 +168,7 @@ impl Ssd {
             flash,
             buffer,
             link: HostLink::new(&config.host_link)?,
+            sector_bus: SectorBus::new(&config.host_link),
             cores: vec![Server::default(); config.controller.cores as usize],
             dram: Server::default(),
             sleep: Sleep::new(&config.power),
@@ -169,8 +176,6 @@ impl Ssd {
             waiting: Waiting::new(config.queue.waiting),
             tasks: Tasks::default(),
             stalled: VecDeque::new(),
-            write_backs: BTreeSet::new(),
-            next_ticket: 0,
             flushes: VecDeque::new(),
             inside: 0,
             busy_since: Time::ZERO,
@@ -196,6 +201,10 @@ impl Ssd {
         }
         self.inside += 1;
         self.requests.get_mut(slot).accepted = now;
+        if let Some(bus) = &mut self.sector_bus {
+            bus.commands.push_back(slot);
+            return self.use_bus(ready);
+        }
         let Request { op, offset_bytes, length_bytes } = self.requests.get(slot).request;
         ready = self.link.command(ready);
         let pages = self.pages_of(offset_bytes, length_bytes);
@@ -286,7 +295,10 @@ impl Ssd {
     /// A page of a read is in the controller: on to the host.
     fn page_arrived(&mut self, now: Time, slot: u32) {
         let whole = u64::from(self.requests.get(slot).request.length_bytes);
-        let bytes = if self.link.streams { self.page_bytes.min(whole) } else { return };
+        if self.sector_bus.is_some() {
+            return;
+        }
+        let bytes = self.page_bytes.min(whole);
         let ready = self.through_dram(now, bytes);
         let at = self.link.send(Direction::ToHost, ready, bytes, &mut self.log);
         let request = self.requests.get_mut(slot);
@@ -324,115 +336,6 @@ impl Ssd {
         self.enqueue_for_request(now, slot);
     }
 
-    /// Queues all of `self.ops`; the request waits for what is not cleaning.
-    fn enqueue_for_request(&mut self, now: Time, slot: u32) {
-        let waited = self.ops.iter().filter(|op| op.cause != Cause::Cleaning).count();
-        for _ in 0..waited {
-            self.requests.hold(slot);
-        }
-        self.enqueue_ops(now, Owner::Request(slot));
-    }
-
-    /// Where a write should go, if the FTL asks: the least busy die, its planes in turn.
-    fn preferred_plane(&mut self) -> Plane {
-        if self.config.ftl.placement != Placement::LeastBusy {
-            return Plane::Any;
-        }
-        let geometry = self.flash.geometry();
-        let (dies, planes) = (geometry.dies(), geometry.planes_per_die);
-        self.next_die = (self.next_die + 1) % (dies * planes);
-        let start = self.next_die;
-        let in_turn = (0..dies).map(|i| (start + i) % dies);
-        let die = in_turn.min_by_key(|die| self.flash.load(*die)).unwrap_or(0);
-        Plane::Preferred(die * planes + start % planes)
-    }
-
-    /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
-    /// reads before it get a task of their own.
-    fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
-        if let Owner::Task(task) = owner {
-            self.tasks.add_pending(task);
-        }
-        if let [op] = self.ops[..]
-            && !op.after_mapping
-        {
-            return self.enqueue_op(now, op, owner.pack());
-        }
-        let waits = self.ops.iter().any(|op| op.after_mapping);
-        let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
-        let mut ops = std::mem::take(&mut self.ops);
-        for op in ops.drain(..) {
-            let data = op.cause == Cause::Host;
-            if waits && op.cause == Cause::Mapping {
-                self.tasks.add_pending(locate);
-                self.enqueue_op(now, op, Owner::Task(locate).pack());
-            } else if !(waits && data) {
-                self.enqueue_op(now, op, if data { owner.pack() } else { NO_OWNER });
-            }
-        }
-        self.ops = ops;
-        if !waits {
-            self.tasks.remove(locate);
-        } else if self.tasks.pending(locate) == 0 {
-            let goal = self.tasks.remove(locate);
-            self.reach(now, goal);
-        }
-    }
-
-    /// Queues all of `self.ops`; host and mapping operations complete for `owner`.
-    fn enqueue_ops(&mut self, now: Time, owner: Owner) {
-        let mut ops = std::mem::take(&mut self.ops);
-        for op in ops.drain(..) {
-            let waited = op.cause != Cause::Cleaning;
-            if let (true, Owner::Task(task)) = (waited, owner) {
-                self.tasks.add_pending(task);
-            }
-            self.enqueue_op(now, op, if waited { owner.pack() } else { NO_OWNER });
-        }
-        self.ops = ops;
-    }
-
-    #[inline]
-    fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
-        let mut port =
-            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
-        self.flash.enqueue(op, owner, &mut port);
-    }
-
-    fn flash_event(&mut self, now: Time, event: FlashEvent) {
-        let mut done = std::mem::take(&mut self.done);
-        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
-        let die = self.flash.handle(event, &mut port);
-        for owner in done.drain(..) {
-            match Owner::unpack(owner) {
-                Owner::Request(slot) => self.operation_done(now, slot),
-                Owner::Task(task) => {
-                    if let Some(goal) = self.tasks.complete_one(task) {
-                        self.reach(now, goal);
-                    }
-                }
-            }
-        }
-        self.done = done;
-        if self.background && self.flash.is_quiet(die) {
-            self.work_in_background(now, die);
-        }
-    }
-
-    fn work_in_background(&mut self, now: Time, die: u32) {
-        let planes = self.flash.geometry().planes_per_die;
-        for plane in die * planes..(die + 1) * planes {
-            self.ops.clear();
-            if self.ftl.background(plane, &mut self.ops) {
-                let mut ops = std::mem::take(&mut self.ops);
-                for op in ops.drain(..) {
-                    self.enqueue_op(now, op, NO_OWNER);
-                }
-                self.ops = ops;
-            }
-        }
-    }
-
     #[inline]
     fn operation_done(&mut self, now: Time, slot: u32) {
         if self.requests.get(slot).request.op == Op::Read {
@@ -446,53 +349,12 @@ impl Ssd {
         if !self.requests.release(slot) {
             return;
         }
-        let Slot { request, ready, .. } = *self.requests.get(slot);
-        let mut at = ready.max(now);
-        if request.op == Op::Read && !self.link.streams {
-            let bytes = u64::from(request.length_bytes);
-            let ready = self.through_dram(at, bytes);
-            at = self.link.send(Direction::ToHost, ready, bytes, &mut self.log);
+        if let Some(bus) = &mut self.sector_bus {
+            bus.finished.push_back(slot);
+            return self.use_bus(now);
         }
+        let at = self.requests.get(slot).ready.max(now);
         self.queue.schedule(at, Event::Complete(slot));
-    }
-
-    fn reach(&mut self, now: Time, goal: Goal) {
-        match goal {
-            Goal::Modify { slot, page } => {
-                self.write_through(now, slot, page);
-                self.request_part_done(now, slot);
-            }
-            Goal::Locate { then, page } => match self.ftl.locate(page) {
-                Some(physical) => {
-                    let geometry = self.flash.geometry();
-                    let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
-                    let op = FlashOp::read(plane, physical, Cause::Host);
-                    self.enqueue_op(now, op, then);
-                }
-                // Trimmed meanwhile: there is nothing to read.
-                None => match Owner::unpack(then) {
-                    Owner::Request(slot) => self.operation_done(now, slot),
-                    Owner::Task(task) => {
-                        if let Some(goal) = self.tasks.complete_one(task) {
-                            self.reach(now, goal);
-                        }
-                    }
-                },
-            },
-            Goal::Fill { slot, page } => {
-                if let Some(buffer) = &mut self.buffer {
-                    buffer.fill(page);
-                }
-                self.operation_done(now, slot);
-            }
-            Goal::Pad { page, ticket } => {
-                self.write_back_page(now, page, false, ticket);
-                self.after_write_back(now);
-            }
-            Goal::WrittenBack { page, buffered, ticket } => {
-                self.written_back(now, page, buffered, ticket);
-            }
-        }
     }
 
     fn trim(&mut self, now: Time, slot: u32) {
@@ -557,13 +419,16 @@ impl BlockTarget for Ssd {
                 Event::Flash(event) => self.flash_event(at, event),
                 Event::Dispatch(slot) => self.dispatch(at, slot),
                 Event::Complete(slot) => self.complete(at, slot),
+                Event::BusFree(slot) => self.bus_free(at, slot),
             }
         }
         out.append(&mut self.completions);
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.queue.next_time()
+        // Some requests (a trim on an idle sector bus) are answered as they are submitted.
+        let answered = self.completions.first().map(|completion| completion.completed);
+        answered.or_else(|| self.queue.next_time())
     }
 }
 

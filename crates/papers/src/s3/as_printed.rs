@@ -86,11 +86,8 @@ impl Rows {
         let erase_seconds = run.summary.erases as f64 * erase;
         let transfer_seconds = pages * transfer;
         let chips = 8.0;
-        let idle_seconds = chips * run.seconds
-            - read_seconds
-            - program_seconds
-            - erase_seconds
-            - transfer_seconds;
+        let idle_seconds =
+            chips * run.seconds - read_seconds - program_seconds - erase_seconds - transfer_seconds;
         let busy = run.busy_seconds();
         let idle = run.seconds - busy;
         let waited = load.rounds_read as f64 * (read + transfer)

@@ -41,6 +41,8 @@ pub(super) struct Remark {
     cells: String,
     /// What a parameter should have been.
     pub(super) corrected: Option<f64>,
+    /// False: the corrected model is right to differ.
+    pub(super) matches: Option<bool>,
     pub(super) text: String,
 }
 
@@ -137,7 +139,8 @@ mod tests {
                     cells += 1;
                 }
             }
-            for column in table.columns.iter().filter(|_| !["table1", "table2"].contains(&&**name)) {
+            for column in table.columns.iter().filter(|_| !["table1", "table2"].contains(&&**name))
+            {
                 assert!(plan.runs.contains_key(&plan.tables[name][column]), "{name}/{column}");
             }
         }
@@ -153,6 +156,8 @@ mod tests {
                 })
             });
             assert!(used, "{remark:?} concerns no cell");
+            // Notes are joined with it, and taken apart again for footnotes.
+            assert!(!remark.text.contains("; "), "{remark:?}");
         }
     }
 }

@@ -17,9 +17,8 @@ const PARTS: [(&str, &str); 4] = [
 impl Evidence<'_> {
     /// The selected figures.
     pub(super) fn figures(&self, selector: &Selector) -> Vec<Figure> {
-        let selected = self.plan.figures.iter().filter(|plan| {
-            selector.selects(&format!("S3/{}", plan.id))
-        });
+        let selected =
+            self.plan.figures.iter().filter(|plan| selector.selects(&format!("S3/{}", plan.id)));
         let drawn = selected.map(|plan| Figure {
             id: format!("S3/{}", plan.id),
             title: plan.title.clone(),

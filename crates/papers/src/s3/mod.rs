@@ -76,7 +76,8 @@ pub(crate) fn run(
     let can_run = |trace: &Option<String>| {
         trace.as_deref().is_none_or(|trace| options.trace(trace).is_some())
     };
-    let planned = plan.runs.iter().filter(|(name, run)| needed.contains(*name) && can_run(&run.trace));
+    let planned =
+        plan.runs.iter().filter(|(name, run)| needed.contains(*name) && can_run(&run.trace));
     let mut planned: Vec<_> = planned.map(|(name, run)| (name.as_str(), run)).collect();
     // The longest first, so that the last core is not left with it: small pages, then writes.
     planned.sort_by_key(|(name, run)| (run.device.clone(), !name.contains("write"), *name));

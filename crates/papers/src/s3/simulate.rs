@@ -106,17 +106,17 @@ fn simulate(
         return Err(failed(error));
     }
     let mut load_again = workload(name, plan, options, &target)?;
-    let mut meter = Meter::new(
-        &config.energy,
-        &ssdyno_energy::Facts {
-            channels: facts.channels,
-            dies: facts.dies,
-            dies_per_package: facts.dies_per_package,
-            cores: facts.cores,
-            power_states: Vec::new(),
-        },
-    )
-    .map_err(|error| defect(&file, error))?;
+    let energy_facts = ssdyno_energy::Facts {
+        channels: facts.channels,
+        dies: facts.dies,
+        dies_per_package: facts.dies_per_package,
+        cores: facts.cores,
+        power_states: Vec::new(),
+    };
+    let mut meter =
+        Meter::new(&config.energy, &energy_facts).map_err(|error| defect(&file, error))?;
+    // The loop's own meter runs on until the last request is answered; its account is not used.
+    let mut whole = meter.clone();
     let mut clip = Clip { end: load.last_arrival, inner: &mut meter, kept: Vec::new() };
     let mut recorder = Recorder::new(Keep::Summary, None);
     let ended = drive(
@@ -124,6 +124,7 @@ fn simulate(
             device: &mut device,
             workload: load_again.as_mut(),
             recorder: &mut recorder,
+            meter: &mut whole,
             readers: &mut [&mut clip],
             limits: Limits::default(),
         },

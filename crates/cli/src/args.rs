@@ -1,0 +1,301 @@
+//! The command line: one definition for parsing, help, manual and completion.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use ssdyno_block::units::Span;
+use ssdyno_result::Keep;
+use ssdyno_workload::{BeyondEnd, Format, Timing};
+
+/// Shown below the help of the program.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    a run failed or is partial: the device refused or failed requests, a trace is damaged
+       further down, an invariant is broken, a cell of a paper that should match does not
+  2    wrong arguments, configuration or input; nothing was run
+  3    results could not be written
+  130  interrupted (Ctrl-C, SIGTERM); what was measured is written and marked partial.
+       A second interrupt ends the program at once";
+
+/// Shown below the help of verbs with `--set`.
+const SET: &str = "\
+Keys of --set:
+  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo
+  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9
+  A value is read as TOML; what is no TOML is text, so flash.read_time=25us needs no quotes.
+  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them.";
+
+/// A dynamometer for storage: speed, latency, energy and character of a block device.
+#[derive(Debug, Parser)]
+#[command(name = "ssdyno", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// Print one JSON object on standard output and nothing else there, also for errors.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Load a target; print and store speed, latency, energy and write amplification.
+    #[command(after_help = SET)]
+    Run(Box<RunArgs>),
+    /// Lay results or targets side by side, with intervals and verdicts.
+    #[command(after_help = SET)]
+    Compare(Box<CompareArgs>),
+    /// List devices, workloads, FTLs and papers.
+    List(ListArgs),
+    /// Print a device or workload as a complete TOML file, which `run` accepts.
+    #[command(after_help = SET)]
+    Show(ShowArgs),
+    /// Print the names of the published JSON schemas, or one of them.
+    Schema(SchemaArgs),
+    /// Print a completion script for a shell.
+    Completion(CompletionArgs),
+    /// Print the manual page, or write all pages into a directory.
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml.
+    #[arg(default_value = DEFAULT_TARGET)]
+    pub(crate) target: String,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// What to keep: all (a row for each request), summary (no rows; percentiles within 0.4 %), or
+    /// none (no files).
+    #[arg(long, value_name = "WHAT", default_value = "all",
+          value_parser = PossibleValuesParser::new(["all", "summary", "none"]))]
+    pub(crate) keep: String,
+    /// Name of the directory of the run [default: target, workload, seed and time].
+    #[arg(long, value_name = "RUN")]
+    pub(crate) name: Option<String>,
+    /// Where directories of runs lie.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Length of the points of the series, such as 10ms [default: by the length of the run].
+    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    pub(crate) interval: Option<Span>,
+}
+
+/// The first of the presets.
+const DEFAULT_TARGET: &str = "sim:nvme-tlc";
+
+impl RunArgs {
+    /// `--keep`; clap has checked the word.
+    pub(crate) fn keep(&self) -> Keep {
+        self.keep.parse().unwrap_or_default()
+    }
+}
+
+/// What is asked of a target.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not.
+    #[arg(long, value_name = "WORKLOAD", default_value = "mixed")]
+    pub(crate) workload: String,
+    /// Decides about everything random: same seed, same figures.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Stop issuing after this time of the device, such as 10s.
+    #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
+          conflicts_with = "requests")]
+    pub(crate) duration: Option<Span>,
+    /// Issue this many requests.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// Set a key of the device or the workload; see below. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+/// How a trace is read and played.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Traces")]
+pub(crate) struct TraceArgs {
+    /// disksim, mqsim, msr, blkparse, fio or csv [default: told from the content].
+    #[arg(long, value_name = "FORMAT", value_parser = trace_format)]
+    pub(crate) trace_format: Option<Format>,
+    /// When requests start: original, scaled=FACTOR (0.5 is twice as fast), or fast (as soon as
+    /// fewer than --trace-depth are outstanding) [default: original].
+    #[arg(long, value_name = "TIMING", value_parser = timing)]
+    pub(crate) timing: Option<Timing>,
+    /// Most requests outstanding; later ones wait, and their latency counts from the recorded
+    /// time [default: no limit; 32 with --timing fast].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) trace_depth: Option<u32>,
+    /// Only the requests of this device of the trace [default: all].
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) trace_device: Option<String>,
+    /// What becomes of requests behind the end of the target [default: fail].
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) beyond_end: Option<BeyondEndArg>,
+}
+
+impl TraceArgs {
+    /// The first option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        [
+            (self.trace_format.is_some(), "--trace-format"),
+            (self.timing.is_some(), "--timing"),
+            (self.trace_depth.is_some(), "--trace-depth"),
+            (self.trace_device.is_some(), "--trace-device"),
+            (self.beyond_end.is_some(), "--beyond-end"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+}
+
+/// See [`BeyondEnd`].
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BeyondEndArg {
+    /// The run ends with an error.
+    Fail,
+    /// Addresses are taken modulo the size of the target.
+    Wrap,
+    /// They are left out, and counted.
+    Skip,
+}
+
+impl BeyondEndArg {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            BeyondEndArg::Fail => "fail",
+            BeyondEndArg::Wrap => "wrap",
+            BeyondEndArg::Skip => "skip",
+        }
+    }
+}
+
+impl From<BeyondEndArg> for BeyondEnd {
+    fn from(arg: BeyondEndArg) -> BeyondEnd {
+        match arg {
+            BeyondEndArg::Fail => BeyondEnd::Fail,
+            BeyondEndArg::Wrap => BeyondEnd::Wrap,
+            BeyondEndArg::Skip => BeyondEnd::Skip,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Directories of runs, result.json files, or targets, which are then run side by side. The
+    /// first is what the others are compared with.
+    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
+    pub(crate) sides: Vec<String>,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list [default: everything].
+    pub(crate) what: Option<ListWhat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ListWhat {
+    Devices,
+    Workloads,
+    Ftls,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// sim:NAME, a workload, or FILE.toml with one of them.
+    pub(crate) what: String,
+    /// Set a key of the device or the workload; see below. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Which schema [default: their names, one a line].
+    pub(crate) name: Option<SchemaName>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SchemaName {
+    Run,
+    Device,
+    Workload,
+    Compare,
+    Error,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell.
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Where to write a page for the program and one for each verb.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+fn positive_span(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
+    if span.0 == ssdyno_block::Time::ZERO {
+        return Err("it must be more than nothing".to_owned());
+    }
+    Ok(span)
+}
+
+fn trace_format(text: &str) -> Result<Format, String> {
+    let names = || Format::ALL.map(Format::name).join(", ");
+    text.parse().map_err(|_| format!("known are {}", names()))
+}
+
+fn timing(text: &str) -> Result<Timing, String> {
+    match text {
+        "original" => Ok(Timing::Original),
+        "fast" => Ok(Timing::AsFastAsPossible { depth: FAST_DEPTH }),
+        _ => {
+            let factor = text.strip_prefix("scaled=").and_then(|factor| factor.parse().ok());
+            let sane = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+            let help = "write original, scaled=FACTOR with a factor above 0, or fast";
+            sane.map(Timing::Scaled).ok_or_else(|| help.to_owned())
+        }
+    }
+}
+
+/// Requests outstanding with `--timing fast` where `--trace-depth` does not say.
+pub(crate) const FAST_DEPTH: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definitions_are_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_target_is_the_first_preset() {
+        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_device::presets::ALL[0].name));
+    }
+
+    #[test]
+    fn timings() {
+        assert_eq!(timing("scaled=0.5"), Ok(Timing::Scaled(0.5)));
+        for wrong in ["", "scaled", "scaled=", "scaled=0", "scaled=-1", "scaled=inf", "scaled=nan"]
+        {
+            assert!(timing(wrong).is_err(), "{wrong}");
+        }
+        assert!(positive_span("0s").is_err() && positive_span("10").is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! `ssdyno list`.
+
+use serde::Serialize;
+
+use crate::args::{ListArgs, ListWhat};
+use crate::diagnose::Failure;
+use crate::output::Output;
+
+/// One thing that can be named.
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    description: String,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workloads: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ftls: Option<Vec<Entry>>,
+}
+
+pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
+    let wanted = |what| args.what.is_none_or(|only| only == what);
+    let listing = Listing {
+        devices: wanted(ListWhat::Devices).then(devices),
+        workloads: wanted(ListWhat::Workloads).then(workloads),
+        ftls: wanted(ListWhat::Ftls).then(ftls),
+    };
+    output.either(|| listing.text(), || &listing)
+}
+
+impl Listing {
+    fn text(&self) -> String {
+        let parts = [
+            ("Devices (targets)", &self.devices),
+            ("Workloads (--workload)", &self.workloads),
+            ("FTLs (--set ftl.name=)", &self.ftls),
+        ];
+        let part = |(title, entries): (&str, &Option<Vec<Entry>>)| {
+            let entries = entries.as_ref()?;
+            let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
+            let line =
+                |e: &Entry| format!("  {:width$}  {}", e.name, e.description).trim_end().to_owned();
+            let lines: Vec<String> = entries.iter().map(line).collect();
+            Some(format!("{title}\n{}\n", lines.join("\n")))
+        };
+        parts.into_iter().filter_map(part).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn devices() -> Vec<Entry> {
+    let entry = |preset: &ssdyno_device::presets::Preset| Entry {
+        name: format!("sim:{}", preset.name),
+        description: ssdyno_device::Config::parse(preset.text)
+            .map(|config| config.description)
+            .unwrap_or_default(),
+    };
+    ssdyno_device::presets::ALL.iter().map(entry).collect()
+}
+
+fn workloads() -> Vec<Entry> {
+    let entry = |name: &str| Entry {
+        name: name.to_owned(),
+        description: ssdyno_workload::presets::summary(name).unwrap_or_default().to_owned(),
+    };
+    ssdyno_workload::presets::names().map(entry).collect()
+}
+
+fn ftls() -> Vec<Entry> {
+    let describe = |name: &str| match name {
+        "page" => "page map: any page anywhere",
+        "dftl" => "page map of which only a part is in RAM (demand-paged)",
+        "block" => "block map: whole blocks only",
+        "bast" => "block map with a log block for each block being written",
+        "fast" => "block map with log blocks shared by all blocks",
+        "agrawal" => "page map of the simulator behind S3, with its cleaning",
+        _ => "",
+    };
+    let entry = |name: &str| Entry { name: name.to_owned(), description: describe(name).to_owned() };
+    ssdyno_ftl::names().map(entry).collect()
+}

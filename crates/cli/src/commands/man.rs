@@ -1,0 +1,50 @@
+//! `ssdyno man`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+use serde_json::json;
+
+use crate::args::{Cli, ManArgs};
+use crate::diagnose::{Exit, Failure};
+use crate::output::Output;
+
+pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
+    let mut program = Cli::command();
+    program.build();
+    let Some(directory) = &args.directory else {
+        let page = page(program)?;
+        return output.either(|| page.clone(), || json!({ "page": page }));
+    };
+    fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+    let mut files = Vec::new();
+    for verb in program.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        let name = format!("ssdyno-{}", verb.get_name());
+        let page = page(verb.clone().name(name.clone()))?;
+        files.push(write(directory, &format!("{name}.1"), &page)?);
+    }
+    files.insert(0, write(directory, "ssdyno.1", &page(program)?)?);
+    output.either(|| files.join("\n") + "\n", || json!({ "files": files }))
+}
+
+fn page(command: clap::Command) -> Result<String, Failure> {
+    let mut page = Vec::new();
+    Man::new(command)
+        .render(&mut page)
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot make the page: {error}")))?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+fn write(directory: &Path, name: &str, page: &str) -> Result<String, Failure> {
+    let path = directory.join(name);
+    fs::write(&path, page).map_err(|error| unwritable(&path, &error))?;
+    Ok(path.display().to_string())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(Exit::Unwritable, format!("cannot write {}: {error}", path.display()))
+        .with_help("choose a directory that you may write to")
+}

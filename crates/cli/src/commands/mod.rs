@@ -1,0 +1,9 @@
+//! The verbs, a file each.
+
+pub(crate) mod compare;
+pub(crate) mod completion;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod show;

@@ -1,0 +1,33 @@
+//! `ssdyno schema`.
+
+use clap::ValueEnum;
+use schemars::{JsonSchema, schema_for};
+use serde_json::{Value, json};
+
+use crate::args::{SchemaArgs, SchemaName};
+use crate::commands::compare::CompareOutput;
+use crate::commands::run::RunOutput;
+use crate::diagnose::{ErrorObject, Failure};
+use crate::output::Output;
+
+pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<(), Failure> {
+    if let Some(name) = args.name {
+        return output.object(&schema(name));
+    }
+    let values = SchemaName::value_variants().iter().filter_map(|name| name.to_possible_value());
+    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+    output.either(|| names.join("\n") + "\n", || json!({ "schemas": names }))
+}
+
+fn schema(name: SchemaName) -> Value {
+    fn of<T: JsonSchema>() -> Value {
+        schema_for!(T).to_value()
+    }
+    match name {
+        SchemaName::Run => of::<RunOutput<'_>>(),
+        SchemaName::Device => of::<ssdyno_device::Config>(),
+        SchemaName::Workload => of::<ssdyno_workload::Config>(),
+        SchemaName::Compare => of::<CompareOutput>(),
+        SchemaName::Error => of::<ErrorObject>(),
+    }
+}

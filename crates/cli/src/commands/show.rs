@@ -1,0 +1,47 @@
+//! `ssdyno show`.
+
+use serde::Serialize;
+
+use crate::args::ShowArgs;
+use crate::diagnose::Failure;
+use crate::load::{self, is_toml};
+use crate::output::Output;
+use crate::plan::settings;
+
+#[derive(Serialize)]
+struct Shown {
+    /// `device` or `workload`.
+    kind: &'static str,
+    name: String,
+    toml: String,
+}
+
+pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
+    let settings = settings(&args.set)?;
+    let shown = if is_workload(&args.what)? {
+        let Some(workload) = load::workload(&args.what, &settings)? else {
+            return Err(Failure::usage(format!("{} is a trace", args.what))
+                .with_help("`show` prints devices and workloads that are written in TOML"));
+        };
+        // A structure of tables and plain values always has a TOML form.
+        let toml = toml::to_string_pretty(&workload.config.resolved()).unwrap_or_default();
+        Shown { kind: "workload", name: workload.name, toml }
+    } else {
+        let device = load::device(&args.what, &settings)?;
+        Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
+    };
+    output.either(|| shown.toml.clone(), || &shown)
+}
+
+/// Names without `sim:` are workloads if there is one; files are devices if they have flash.
+fn is_workload(what: &str) -> Result<bool, Failure> {
+    if what.starts_with("sim:") {
+        return Ok(false);
+    }
+    if !is_toml(what) {
+        return Ok(ssdyno_device::presets::find(what).is_none());
+    }
+    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
+    let device = ["flash", "ftl", "host_link", "energy", "controller"];
+    Ok(table.is_some_and(|table| !device.iter().any(|key| table.contains_key(*key))))
+}

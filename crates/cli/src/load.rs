@@ -1,0 +1,282 @@
+//! Files, presets and settings to configurations, with every error at its place.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use ssdyno_flash::ConfigError;
+use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
+
+use crate::diagnose::{Exit, Failure, Place, nearest};
+use crate::overlay::{self, Setting};
+use crate::toml_places;
+
+/// More than any configuration; keeps an endless file out.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+
+/// A TOML text with what was set over it.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    /// File or preset, for messages.
+    name: String,
+    is_file: bool,
+    text: String,
+    settings: Vec<Setting>,
+}
+
+/// A configuration and where it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded<T> {
+    /// What the user called it.
+    pub(crate) name: String,
+    /// All keys.
+    pub(crate) config: T,
+    /// For errors that show only when it is used.
+    pub(crate) document: Document,
+}
+
+/// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
+pub(crate) fn device(
+    target: &str,
+    settings: &[Setting],
+) -> Result<Loaded<ssdyno_device::Config>, Failure> {
+    let name = target.strip_prefix("sim:").unwrap_or(target);
+    let document = if is_toml(name) {
+        Document::file(name)?
+    } else if let Some(preset) = ssdyno_device::presets::find(name) {
+        Document::preset(format!("sim:{name}"), preset.text)
+    } else {
+        return Err(unknown_device(target));
+    };
+    let document = document.with(settings, |s| !s.key.starts_with(overlay::WORKLOAD));
+    let config = document.parse(&overlay::device_keys())?;
+    Ok(Loaded { name: canonical(target, name), config, document })
+}
+
+/// `sim:NAME`, whether or not the prefix was written.
+fn canonical(target: &str, name: &str) -> String {
+    if target == name && !is_toml(name) { format!("sim:{name}") } else { target.to_owned() }
+}
+
+/// True if `name` is that of a configuration file.
+pub(crate) fn is_toml(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))
+}
+
+fn unknown_device(target: &str) -> Failure {
+    let presets: Vec<String> =
+        ssdyno_device::presets::ALL.iter().map(|p| format!("sim:{}", p.name)).collect();
+    let help = match nearest(target, presets.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
+        None if target.starts_with("/dev/") => {
+            "real devices cannot be loaded yet; simulated ones are in `ssdyno list devices`"
+                .to_owned()
+        }
+        None => format!("write one of {}, or a file that ends in .toml", presets.join(", ")),
+    };
+    Failure::usage(format!("there is no target `{target}`")).with_help(help)
+}
+
+/// The generator that `name` names (a preset or `FILE.toml`); `None` if it should be a trace.
+pub(crate) fn workload(
+    name: &str,
+    settings: &[Setting],
+) -> Result<Option<Loaded<WorkloadConfig>>, Failure> {
+    let document = if let Some(text) = ssdyno_workload::presets::text(name) {
+        Document::preset(format!("preset {name}"), text)
+    } else if is_toml(name) {
+        Document::file(name)?
+    } else if Path::new(name).exists() {
+        return Ok(None);
+    } else {
+        return Err(unknown_workload(name));
+    };
+    let document = document.with(settings, |s| s.key.starts_with(overlay::WORKLOAD));
+    let config = document.parse(&overlay::workload_keys())?;
+    Ok(Some(Loaded { name: name.to_owned(), config, document }))
+}
+
+fn unknown_workload(name: &str) -> Failure {
+    if name.contains(['/', '\\', '.']) {
+        return Failure::usage(format!("cannot read {name}: there is no such file"))
+            .with_help("check the path of the workload or trace");
+    }
+    let help = match nearest(name, ssdyno_workload::presets::names()) {
+        Some(near) => format!("did you mean `{near}`? `ssdyno list workloads` shows all"),
+        None => "`ssdyno list workloads` shows all presets; a file.toml or a trace will do too"
+            .to_owned(),
+    };
+    Failure::usage(format!("there is no workload `{name}`")).with_help(help)
+}
+
+/// Reads a text file, with a message for whatever may be wrong with it.
+pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
+    let cannot = |why: &str, help: &str| {
+        Failure::usage(format!("cannot read {path}: {why}")).with_help(help)
+    };
+    let is_directory = || cannot("it is a directory", "name the file in it");
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => cannot("there is no such file", "check the path"),
+        ErrorKind::PermissionDenied => cannot("permission denied", "check its permissions"),
+        ErrorKind::IsADirectory => is_directory(),
+        _ => cannot(&error.to_string(), "check the path"),
+    })?;
+    if file.metadata().is_ok_and(|data| data.is_dir()) {
+        return Err(is_directory());
+    }
+    let mut bytes = Vec::new();
+    file.take(TEXT_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| cannot(&error.to_string(), "check the file"))?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(cannot("it is larger than 16 MiB", "name a configuration or a result"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        // The replacement character stands where the first wrong byte was: three bytes long.
+        let (span, label) = (valid..valid + 3, "not UTF-8".to_owned());
+        let place =
+            Place { name: path.to_owned(), text, span, first_line: 1, label, is_file: true };
+        cannot("it is not UTF-8 text", "save it as UTF-8").at(Some(place))
+    })
+}
+
+impl Document {
+    fn file(path: &str) -> Result<Document, Failure> {
+        let text = read_text(path)?;
+        Ok(Document { name: path.to_owned(), is_file: true, text, settings: Vec::new() })
+    }
+
+    fn preset(name: String, text: &str) -> Document {
+        Document { name, is_file: false, text: text.to_owned(), settings: Vec::new() }
+    }
+
+    fn with(mut self, settings: &[Setting], mine: impl Fn(&Setting) -> bool) -> Document {
+        self.settings = settings.iter().filter(|s| mine(s)).cloned().collect();
+        self
+    }
+
+    fn place(&self, span: std::ops::Range<usize>, label: impl Into<String>) -> Place {
+        Place {
+            name: self.name.clone(),
+            text: self.text.clone(),
+            span,
+            first_line: 1,
+            label: label.into(),
+            is_file: self.is_file,
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, known: &BTreeSet<String>) -> Result<T, Failure> {
+        let mut table: toml::Table = toml::from_str(&self.text).map_err(|error| {
+            let place = error.span().map(|span| self.place(span, "here"));
+            let message = format!("{} is not valid TOML: {}", self.name, error.message());
+            Failure::usage(message).with_help("see https://toml.io for the syntax").at(place)
+        })?;
+        if self.settings.is_empty() {
+            return toml::from_str(&self.text).map_err(|e| self.wrong_key(&e, &self.text, known));
+        }
+        self.settings.iter().for_each(|setting| setting.apply(&mut table));
+        let merged = table.to_string();
+        toml::from_str(&merged).map_err(|error| self.wrong_key(&error, &merged, known))
+    }
+
+    /// An error of the schema; `text` is what was parsed.
+    fn wrong_key(&self, error: &toml::de::Error, text: &str, known: &BTreeSet<String>) -> Failure {
+        let mut path = error.span().map(|s| toml_places::path_at(text, &s)).unwrap_or_default();
+        let message = error.message();
+        let quoted = |prefix: &str| {
+            let rest = message.strip_prefix(prefix)?;
+            rest.split('`').next().map(str::to_owned)
+        };
+        if let Some(name) = quoted("unknown field `") {
+            if path.last() != Some(&name) {
+                path.push(name);
+            }
+            let key = toml_places::join(&path);
+            let expected = message.split_once(", ").map(|(_, rest)| rest.to_owned());
+            let help = match nearest(&key, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => expected.unwrap_or_else(|| "remove it".to_owned()),
+            };
+            return self.about(&key, format!("there is no key `{key}`"), help, "unknown key");
+        }
+        if let Some(name) = quoted("missing field `") {
+            path.push(name);
+            let key = toml_places::join(&path);
+            let help = "add it; `ssdyno show sim:nvme-tlc` prints a complete device file";
+            return self.about(&key, format!("the key `{key}` is missing"), help, "missing here");
+        }
+        let key = toml_places::join(&path);
+        let help = "`ssdyno show` prints a complete file; the types are in `ssdyno schema`";
+        self.about(&key, format!("`{key}`: {message}"), help, "wrong value")
+    }
+
+    /// A complaint about the value of `key`: at the setting that decides about it, or in the text.
+    pub(crate) fn about(
+        &self,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+        label: &str,
+    ) -> Failure {
+        let path = toml_places::split(key);
+        let failure = Failure::usage(message).with_help(help).with_key(key);
+        if let Some(setting) = self.settings.iter().rev().find(|s| s.touches(&path)) {
+            return failure.at(Some(setting.place(false, label)));
+        }
+        let Some((span, exact)) = toml_places::find(&self.text, &path) else {
+            // Not written, nor is its table: the whole file is meant.
+            let place = self.place(0..0, format!("`{key}` is not in this file"));
+            return failure.at(Some(place));
+        };
+        let label = match exact || label.starts_with("missing") {
+            true => label.to_owned(),
+            false => format!("`{key}` is not written here: its default applies"),
+        };
+        failure.at(Some(self.place(span, label)))
+    }
+
+    /// An error of a part of the device.
+    pub(crate) fn impossible(&self, error: &ConfigError) -> Failure {
+        let message = format!("`{}`: {}", error.key, error.problem);
+        self.about(&error.key, message, error.help.as_str(), "this value")
+    }
+}
+
+/// An error of a workload or a trace.
+pub(crate) fn workload_failure(
+    exit: Exit,
+    error: &WorkloadError,
+    document: Option<&Document>,
+) -> Failure {
+    let help = error.help.clone().unwrap_or_else(|| "check the workload".to_owned());
+    let mut failure = match (&error.key, document, &error.at) {
+        (Some(key), Some(document), _) => {
+            let message = format!("`{key}`: {}", error.what);
+            document.about(key, message, help, "this value")
+        }
+        (_, _, Some(at)) if at.number > 0 => {
+            let place = Place {
+                name: at.file.display().to_string(),
+                text: at.text.clone(),
+                span: 0..at.text.len(),
+                first_line: usize::try_from(at.number).unwrap_or(usize::MAX),
+                label: "this line".to_owned(),
+                is_file: true,
+            };
+            let message = format!("{}:{}: {}", at.file.display(), at.number, error.what);
+            Failure::usage(message).with_help(help).at(Some(place))
+        }
+        (_, _, Some(at)) => {
+            Failure::usage(format!("{}: {}", at.file.display(), error.what)).with_help(help)
+        }
+        _ => Failure::usage(error.what.clone()).with_help(help),
+    };
+    failure.exit = exit;
+    failure.key = failure.key.or_else(|| error.key.clone());
+    failure
+}

@@ -1,0 +1,47 @@
+//! Standard output: text or one JSON object.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::diagnose::{Exit, Failure};
+
+/// How a verb speaks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    /// `--json`.
+    pub(crate) json: bool,
+}
+
+impl Output {
+    /// Prints `text()`, or with `--json` `value()`.
+    pub(crate) fn either<T: Serialize>(
+        self,
+        text: impl FnOnce() -> String,
+        value: impl FnOnce() -> T,
+    ) -> Result<(), Failure> {
+        if self.json { self.object(&value()) } else { self.text(&text()) }
+    }
+
+    /// Prints a JSON object.
+    pub(crate) fn object<T: Serialize>(self, value: &T) -> Result<(), Failure> {
+        let text = ssdyno_result::to_json(value)
+            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        self.text(&text)
+    }
+
+    /// Prints a text as it is.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Ok(()),
+            // Whoever reads has seen enough, as with `| head`.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => {
+                let message = format!("cannot write to standard output: {error}");
+                let help = "check where it leads; a full disk is the usual reason";
+                Err(Failure::new(Exit::Unwritable, message).with_help(help))
+            }
+        }
+    }
+}

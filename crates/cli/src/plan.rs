@@ -1,0 +1,147 @@
+//! From arguments to a run that can start, and from its errors back to the arguments.
+
+use std::path::PathBuf;
+
+use ssdyno_block::Time;
+use ssdyno_result::Keep;
+use ssdyno_rig::{Limits, Run, RunError, Source};
+use ssdyno_workload::{Timing, TraceOptions};
+
+use crate::args::{FAST_DEPTH, LoadArgs, TraceArgs};
+use crate::diagnose::{Exit, Failure};
+use crate::load::{self, Document};
+use crate::overlay::{self, Setting};
+use crate::progress::Goal;
+
+/// A run, and where its parts come from.
+pub(crate) struct Plan {
+    /// The run.
+    pub(crate) run: Run,
+    device: Document,
+    workload: Option<Document>,
+}
+
+/// All `--set`, checked.
+pub(crate) fn settings(arguments: &[String]) -> Result<Vec<Setting>, Failure> {
+    let parse = |argument: &String| {
+        let setting = Setting::parse(argument)?;
+        setting.check()?;
+        Ok(setting)
+    };
+    arguments.iter().map(parse).collect()
+}
+
+impl Plan {
+    /// Reads everything that the arguments name.
+    pub(crate) fn new(
+        target: &str,
+        load: &LoadArgs,
+        keep: Keep,
+        interval: Option<Time>,
+    ) -> Result<Plan, Failure> {
+        let settings = settings(&load.set)?;
+        let device = load::device(target, &settings)?;
+        let (workload, source) = match load::workload(&load.workload, &settings)? {
+            Some(mut generator) => {
+                refuse_trace_options(&load.trace)?;
+                limit(&mut generator.config, load);
+                (Some(generator.document), Source::Generator(generator.config))
+            }
+            None => {
+                refuse_workload_keys(&settings)?;
+                let path = PathBuf::from(&load.workload);
+                (None, Source::Trace { path, options: trace_options(load) })
+            }
+        };
+        let run = Run {
+            target: device.name,
+            device: device.config,
+            workload: load.workload.clone(),
+            source,
+            seed: load.seed,
+            limits: Limits::default(),
+            keep,
+            interval,
+        };
+        Ok(Plan { run, device: device.document, workload })
+    }
+
+    /// What the run works towards.
+    pub(crate) fn goal(&self) -> Goal {
+        match &self.run.source {
+            Source::Generator(config) => Goal {
+                requests: config.total_requests(),
+                duration: config.duration.map(|span| span.0),
+            },
+            Source::Trace { options, .. } => {
+                Goal { requests: options.requests, duration: options.duration }
+            }
+        }
+    }
+
+    /// An error of the run, at its place. `exit` for what showed only under way.
+    pub(crate) fn explain(&self, error: &RunError, exit: Exit) -> Failure {
+        match error {
+            RunError::Device(error) => self.device.impossible(error),
+            RunError::Workload(error) => {
+                load::workload_failure(exit, error, self.workload.as_ref())
+            }
+            RunError::Refused { request, error } => {
+                let what = format!(
+                    "the device refused a {:?} of {} B at byte {}: {error}",
+                    request.op, request.length_bytes, request.offset_bytes
+                );
+                Failure::new(Exit::Failed, what.to_lowercase())
+                    .with_help("the figures are those of the requests before it")
+            }
+            RunError::Interrupted => Failure::new(Exit::Interrupted, "interrupted")
+                .with_help("the figures are those of the requests until then"),
+        }
+    }
+}
+
+/// `--for` and `--requests` take the place of both limits of the workload.
+fn limit(config: &mut ssdyno_workload::Config, load: &LoadArgs) {
+    if load.duration.is_some() || load.requests.is_some() {
+        (config.duration, config.requests) = (load.duration, load.requests);
+    }
+}
+
+fn refuse_trace_options(trace: &TraceArgs) -> Result<(), Failure> {
+    match trace.given() {
+        None => Ok(()),
+        Some(option) => Err(Failure::usage(format!("`{option}` needs a trace"))
+            .with_help("name a trace file with --workload, or leave the option out")),
+    }
+}
+
+fn refuse_workload_keys(settings: &[Setting]) -> Result<(), Failure> {
+    match settings.iter().find(|setting| setting.key.starts_with(overlay::WORKLOAD)) {
+        None => Ok(()),
+        Some(setting) => Err(Failure::usage(format!("a trace has no key `{}`", setting.key))
+            .with_help("traces are played as --timing, --trace-depth and --beyond-end say")
+            .with_key(&setting.key)
+            .at(Some(setting.place(true, "no effect on a trace")))),
+    }
+}
+
+fn trace_options(load: &LoadArgs) -> TraceOptions {
+    let trace = &load.trace;
+    let timing = match trace.timing {
+        Some(Timing::AsFastAsPossible { .. }) => {
+            Timing::AsFastAsPossible { depth: trace.trace_depth.unwrap_or(FAST_DEPTH) }
+        }
+        Some(timing) => timing,
+        None => Timing::Original,
+    };
+    TraceOptions {
+        format: trace.trace_format,
+        timing,
+        depth_limit: trace.trace_depth,
+        beyond_end: trace.beyond_end.map(Into::into).unwrap_or_default(),
+        device: trace.trace_device.clone(),
+        requests: load.requests,
+        duration: load.duration.map(|span| span.0),
+        ..TraceOptions::default()
+    }
+}

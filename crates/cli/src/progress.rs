@@ -1,0 +1,154 @@
+//! How far a run is, on standard error; and the interrupt that stops it.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ssdyno_block::Time;
+use ssdyno_result::{nanoseconds, rate, seconds};
+use ssdyno_rig::{Flow, Progress};
+
+use crate::diagnose::Exit;
+
+/// Set by the first interrupt.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Without a terminal: a line this often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The whole length of a bar.
+const STEPS: u64 = 1000;
+
+/// The first Ctrl-C or SIGTERM stops the run, the second ends the program.
+pub(crate) fn watch_interrupts() {
+    let handler = || {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+        eprintln!("\nstopping: waiting for what is in flight; interrupt again to end at once");
+    };
+    // Without a handler an interrupt ends the program at once, which is safe too.
+    let _ = ctrlc::set_handler(handler);
+}
+
+/// What to do next.
+pub(crate) fn flow() -> Flow {
+    if STOP.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+}
+
+/// What a run works towards; `None`: it is not known when it ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Goal {
+    pub(crate) requests: Option<u64>,
+    pub(crate) duration: Option<Time>,
+}
+
+impl Goal {
+    /// 0 to 1.
+    fn share(&self, progress: &Progress) -> Option<f64> {
+        let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
+        let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
+        let share = by_requests.into_iter().chain(by_time).fold(None, |most: Option<f64>, share| {
+            Some(most.map_or(share, |most| most.max(share)))
+        });
+        share.map(|share| share.clamp(0.0, 1.0))
+    }
+}
+
+/// All bars of a verb.
+pub(crate) struct Board {
+    bars: Option<MultiProgress>,
+}
+
+impl Board {
+    pub(crate) fn new() -> Board {
+        let terminal = std::io::stderr().is_terminal();
+        let target = ProgressDrawTarget::stderr_with_hz(10);
+        Board { bars: terminal.then(|| MultiProgress::with_draw_target(target)) }
+    }
+
+    /// One more run.
+    pub(crate) fn meter(&self, name: &str, goal: Goal) -> Meter {
+        let bar = self.bars.as_ref().map(|bars| {
+            let known = goal.requests.is_some() || goal.duration.is_some();
+            let template = match known {
+                true => "{prefix} [{bar:30}] {percent:>3} % {msg}",
+                false => "{prefix} {spinner} {msg}",
+            };
+            let style = ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            let bar = bars.add(ProgressBar::new(STEPS).with_style(style.progress_chars("=> ")));
+            bar.set_prefix(name.to_owned());
+            bar.set_message("preparing the device");
+            bar.tick();
+            bar
+        });
+        Meter { bar, goal, name: name.to_owned(), started: Instant::now(), lines: 0 }
+    }
+}
+
+/// The progress of one run.
+pub(crate) struct Meter {
+    bar: Option<ProgressBar>,
+    goal: Goal,
+    name: String,
+    started: Instant,
+    lines: u32,
+}
+
+impl Meter {
+    /// To be called as the runner does.
+    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+        let share = self.goal.share(progress);
+        let speed = progress.completed as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
+        let message = format!(
+            "{} of device time, {} requests/s, mean latency {}",
+            seconds(progress.now.as_s_f64()),
+            rate(speed),
+            nanoseconds(progress.latency_ns_mean),
+        );
+        if let Some(bar) = &self.bar {
+            if let Some(share) = share {
+                bar.set_position((share * STEPS as f64) as u64);
+            } else {
+                bar.tick();
+            }
+            bar.set_message(message);
+        } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
+            self.lines += 1;
+            let percent = share.map(|s| format!("{:.0} %, ", s * 100.0)).unwrap_or_default();
+            eprintln!("{}: {percent}{message}", self.name);
+        }
+        flow()
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_goal_counts() {
+        let progress = Progress {
+            now: Time::from_s(1),
+            issued: 30,
+            completed: 25,
+            latency_ns_mean: 0.0,
+        };
+        let goal = |requests, seconds: Option<u64>| Goal {
+            requests,
+            duration: seconds.map(Time::from_s),
+        };
+        assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));
+        assert_eq!(goal(Some(20), None).share(&progress), Some(1.0));
+        assert_eq!(goal(None, None).share(&progress), None);
+    }
+}

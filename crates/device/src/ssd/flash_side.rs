@@ -1,0 +1,157 @@
+//! Between the controller and the flash: operations out, completions in.
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::Cause;
+use ssdyno_flash::{FlashEvent, FlashOp, NO_OWNER, Port};
+use ssdyno_ftl::{Placement, Plane};
+
+use super::Ssd;
+use crate::task::{Goal, Owner};
+
+impl Ssd {
+    /// Queues all of `self.ops`; the request waits for what is not cleaning.
+    pub(super) fn enqueue_for_request(&mut self, now: Time, slot: u32) {
+        let waited = self.ops.iter().filter(|op| op.cause != Cause::Cleaning).count();
+        for _ in 0..waited {
+            self.requests.hold(slot);
+        }
+        self.enqueue_ops(now, Owner::Request(slot));
+    }
+
+    /// Where a write should go, if the FTL asks: the least busy die, its planes in turn.
+    pub(super) fn preferred_plane(&mut self) -> Plane {
+        if self.config.ftl.placement != Placement::LeastBusy {
+            return Plane::Any;
+        }
+        let geometry = self.flash.geometry();
+        let (dies, planes) = (geometry.dies(), geometry.planes_per_die);
+        self.next_die = (self.next_die + 1) % (dies * planes);
+        let start = self.next_die;
+        let in_turn = (0..dies).map(|i| (start + i) % dies);
+        let die = in_turn.min_by_key(|die| self.flash.load(*die)).unwrap_or(0);
+        Plane::Preferred(die * planes + start % planes)
+    }
+
+    /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
+    /// reads before it get a task of their own.
+    pub(super) fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
+        if let Owner::Task(task) = owner {
+            self.tasks.add_pending(task);
+        }
+        if let [op] = self.ops[..]
+            && !op.after_mapping
+        {
+            return self.enqueue_op(now, op, owner.pack());
+        }
+        let waits = self.ops.iter().any(|op| op.after_mapping);
+        let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
+        let mut ops = std::mem::take(&mut self.ops);
+        for op in ops.drain(..) {
+            let data = op.cause == Cause::Host;
+            if waits && op.cause == Cause::Mapping {
+                self.tasks.add_pending(locate);
+                self.enqueue_op(now, op, Owner::Task(locate).pack());
+            } else if !(waits && data) {
+                self.enqueue_op(now, op, if data { owner.pack() } else { NO_OWNER });
+            }
+        }
+        self.ops = ops;
+        if !waits {
+            self.tasks.remove(locate);
+        } else if self.tasks.pending(locate) == 0 {
+            let goal = self.tasks.remove(locate);
+            self.reach(now, goal);
+        }
+    }
+
+    /// Queues all of `self.ops`; host and mapping operations complete for `owner`.
+    pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
+        let mut ops = std::mem::take(&mut self.ops);
+        for op in ops.drain(..) {
+            let waited = op.cause != Cause::Cleaning;
+            if let (true, Owner::Task(task)) = (waited, owner) {
+                self.tasks.add_pending(task);
+            }
+            self.enqueue_op(now, op, if waited { owner.pack() } else { NO_OWNER });
+        }
+        self.ops = ops;
+    }
+
+    #[inline]
+    fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
+        let mut port =
+            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+        self.flash.enqueue(op, owner, &mut port);
+    }
+
+    pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
+        let mut done = std::mem::take(&mut self.done);
+        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        let die = self.flash.handle(event, &mut port);
+        for owner in done.drain(..) {
+            match Owner::unpack(owner) {
+                Owner::Request(slot) => self.operation_done(now, slot),
+                Owner::Task(task) => {
+                    if let Some(goal) = self.tasks.complete_one(task) {
+                        self.reach(now, goal);
+                    }
+                }
+            }
+        }
+        self.done = done;
+        if self.background && self.flash.is_quiet(die) {
+            self.work_in_background(now, die);
+        }
+    }
+
+    fn work_in_background(&mut self, now: Time, die: u32) {
+        let planes = self.flash.geometry().planes_per_die;
+        for plane in die * planes..(die + 1) * planes {
+            self.ops.clear();
+            if self.ftl.background(plane, &mut self.ops) {
+                let mut ops = std::mem::take(&mut self.ops);
+                for op in ops.drain(..) {
+                    self.enqueue_op(now, op, NO_OWNER);
+                }
+                self.ops = ops;
+            }
+        }
+    }
+
+    fn reach(&mut self, now: Time, goal: Goal) {
+        match goal {
+            Goal::Modify { slot, page } => {
+                self.write_through(now, slot, page);
+                self.request_part_done(now, slot);
+            }
+            Goal::Locate { then, page } => match self.ftl.locate(page) {
+                Some(physical) => {
+                    let geometry = self.flash.geometry();
+                    let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
+                    let op = FlashOp::read(plane, physical, Cause::Host);
+                    self.enqueue_op(now, op, then);
+                }
+                // Trimmed meanwhile: there is nothing to read.
+                None => match Owner::unpack(then) {
+                    Owner::Request(slot) => self.operation_done(now, slot),
+                    Owner::Task(task) => {
+                        if let Some(goal) = self.tasks.complete_one(task) {
+                            self.reach(now, goal);
+                        }
+                    }
+                },
+            },
+            Goal::Fill { slot, page } => {
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.fill(page);
+                }
+                self.operation_done(now, slot);
+            }
+            Goal::Pad { page } => {
+                self.write_back_page(now, page);
+                self.after_write_back(now);
+            }
+            Goal::WrittenBack { page } => self.written_back(now, page),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The half-duplex bus of S3, where answers go before commands.
+
+use std::collections::VecDeque;
+
+use ssdyno_block::{Op, Time};
+
+use super::{Event, Ssd};
+use crate::LinkConfig;
+use crate::link::Direction;
+
+/// Who waits for the bus.
+#[derive(Debug, Default)]
+pub(super) struct SectorBus {
+    /// A transfer is under way, or the queues are being worked on.
+    busy: bool,
+    /// Requests whose flash work is done.
+    pub(super) finished: VecDeque<u32>,
+    /// Requests that the device has accepted.
+    pub(super) commands: VecDeque<u32>,
+}
+
+impl SectorBus {
+    pub(super) fn new(config: &LinkConfig) -> Option<SectorBus> {
+        matches!(config, LinkConfig::SectorBus { .. }).then(SectorBus::default)
+    }
+
+    /// The next request, and whether it is finished.
+    fn next(&mut self) -> Option<(u32, bool)> {
+        match self.finished.pop_front() {
+            Some(slot) => Some((slot, true)),
+            None => self.commands.pop_front().map(|slot| (slot, false)),
+        }
+    }
+}
+
+impl Ssd {
+    /// Lets requests pass until one has data to transfer.
+    pub(super) fn use_bus(&mut self, now: Time) {
+        if self.sector_bus.as_ref().is_none_or(|bus| bus.busy) {
+            return;
+        }
+        self.set_bus_busy(true);
+        while let Some((slot, finished)) = self.sector_bus.as_mut().and_then(SectorBus::next) {
+            let request = self.requests.get(slot).request;
+            let direction = match (finished, request.op) {
+                (true, Op::Read) => Direction::ToHost,
+                (false, Op::Write) => Direction::ToDevice,
+                (true, _) => {
+                    self.complete(now, slot);
+                    continue;
+                }
+                (false, _) => {
+                    self.dispatch(now, slot);
+                    continue;
+                }
+            };
+            let bytes = u64::from(request.length_bytes);
+            let free = self.link.send(direction, now, bytes, &mut self.log);
+            return self.queue.schedule(free, Event::BusFree(slot));
+        }
+        self.set_bus_busy(false);
+    }
+
+    /// The data of `slot` has crossed.
+    pub(super) fn bus_free(&mut self, now: Time, slot: u32) {
+        if self.requests.get(slot).request.op == Op::Read {
+            self.complete(now, slot);
+        } else {
+            self.dispatch(now, slot);
+        }
+        self.set_bus_busy(false);
+        self.use_bus(now);
+    }
+
+    fn set_bus_busy(&mut self, busy: bool) {
+        if let Some(bus) = &mut self.sector_bus {
+            bus.busy = busy;
+        }
+    }
+}

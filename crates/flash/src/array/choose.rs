@@ -1,0 +1,178 @@
+//! What an idle die does next.
+
+use ssdyno_engine::Event;
+
+use super::{FlashArray, FlashEvent, Port};
+use crate::die::{Group, NIL, Phase, Queued};
+use crate::{MultiPlane, OpKind};
+
+impl FlashArray {
+    /// Gives an idle die its next work.
+    pub(super) fn start<E: From<FlashEvent> + Event>(&mut self, die: u16, port: &mut Port<'_, E>) {
+        let d = &self.dies[die as usize];
+        let other_work = d.suspended.is_some() || d.waiting > 0;
+        let turn_over =
+            self.rules.read_burst > 0 && d.reads_in_row >= self.rules.read_burst && other_work;
+        if d.reads.head != NIL
+            && (!turn_over || self.erase_would_hurt(die))
+            && let Some(group) = self.pick_reads(die)
+        {
+            self.dies[die as usize].reads_in_row += 1;
+            return self.begin_read(die, group, port);
+        }
+        let d = &mut self.dies[die as usize];
+        d.reads_in_row = 0;
+        if let Some(suspended) = d.suspended.take() {
+            d.group = suspended.group;
+            d.phase = Phase::Array;
+            d.array_from = port.now + self.timing.suspend;
+            d.array_to = d.array_from + suspended.remaining;
+            return self.schedule_array_done(die, port);
+        }
+        if d.waiting == 0 {
+            return;
+        }
+        let group = self.pick_oldest(die);
+        match group.kind {
+            OpKind::Read => self.begin_read(die, group, port),
+            OpKind::Program => self.begin_program(die, group, port),
+            OpKind::Copy => self.begin_copy(die, group, port),
+            OpKind::Erase => self.begin_erase(die, group, port),
+        }
+    }
+
+    /// True if the next program or erase is the erase of a block that a waiting read wants.
+    pub(super) fn erase_would_hurt(&self, die: u16) -> bool {
+        let d = &self.dies[die as usize];
+        if d.suspended.is_some() {
+            return false;
+        }
+        let next = self.oldest_plane(die).map(|plane| *self.slab.get(self.planes[plane].head));
+        next.is_some_and(|op| op.kind == OpKind::Erase && self.is_wanted(die, op.page))
+    }
+
+    /// True if a waiting read wants data of the block that `page` is in.
+    pub(super) fn is_wanted(&self, die: u16, page: u32) -> bool {
+        let block = self.geometry.block_of_page(page);
+        let mut at = self.dies[die as usize].reads.head;
+        while at != NIL {
+            let read = self.slab.get(at);
+            if self.geometry.block_of_page(read.page) == block {
+                return true;
+            }
+            at = read.next;
+        }
+        false
+    }
+
+    /// True if a waiting read could start now. One that wants the very page that the die is
+    /// programming could not, and must not suspend it.
+    pub(super) fn read_is_ready(&self, die: u16) -> bool {
+        let mut at = self.dies[die as usize].reads.head;
+        while at != NIL {
+            let read = self.slab.get(at);
+            let block = self.geometry.block_of_page(read.page);
+            let number = self.geometry.pages_per_block.remainder(read.page);
+            if u32::from(self.written[block as usize]) > number {
+                return true;
+            }
+            at = read.next;
+        }
+        false
+    }
+
+    /// Reads that can start now, one a plane: their pages are programmed already.
+    pub(super) fn pick_reads(&mut self, die: u16) -> Option<Group> {
+        let mut group = Group::new(OpKind::Read);
+        let mut planes = 0u64;
+        let mut page_in_block = None;
+        let mut before = NIL;
+        let mut at = self.dies[die as usize].reads.head;
+        while at != NIL {
+            let read = *self.slab.get(at);
+            let number = self.geometry.pages_per_block.remainder(read.page);
+            let block = self.geometry.block_of_page(read.page);
+            let ready = u32::from(self.written[block as usize]) > number;
+            let bit = 1 << (read.plane % self.geometry.planes_per_die);
+            if ready && planes & bit == 0 && self.may_join(page_in_block, number) {
+                let mut list = self.dies[die as usize].reads;
+                let taken = self.slab.take_after(&mut list, before);
+                self.dies[die as usize].reads = list;
+                group.push(taken);
+                planes |= bit;
+                page_in_block = Some(number);
+                if self.rules.multi_plane == MultiPlane::Off
+                    || u32::from(group.len) == self.geometry.planes_per_die
+                {
+                    break;
+                }
+            } else {
+                before = at;
+            }
+            at = read.next;
+        }
+        (group.len > 0).then_some(group)
+    }
+
+    pub(super) fn may_join(&self, first: Option<u32>, number: u32) -> bool {
+        match (first, self.rules.multi_plane) {
+            (None, _) | (_, MultiPlane::Any) => true,
+            (Some(first), MultiPlane::SamePage) => first == number,
+            (Some(_), MultiPlane::Off) => false,
+        }
+    }
+
+    pub(super) fn planes_of(&self, die: u16) -> std::ops::Range<usize> {
+        let planes = self.geometry.planes_per_die as usize;
+        die as usize * planes..(die as usize + 1) * planes
+    }
+
+    /// The plane whose head waits longest.
+    pub(super) fn oldest_plane(&self, die: u16) -> Option<usize> {
+        let waiting = self.planes_of(die).filter(|plane| self.planes[*plane].head != NIL);
+        waiting.min_by_key(|plane| {
+            // Distance from the newest: survives the wrap of the sequence.
+            let sequence = self.slab.get(self.planes[*plane].head).sequence;
+            std::cmp::Reverse(self.sequence.wrapping_sub(sequence))
+        })
+    }
+
+    /// The oldest head, and the heads of other planes that may join it.
+    pub(super) fn pick_oldest(&mut self, die: u16) -> Group {
+        let Some(oldest) = self.oldest_plane(die) else { return Group::new(OpKind::Read) };
+        let first = *self.slab.get(self.planes[oldest].head);
+        let mut group = Group::new(first.kind);
+        self.take_head(die, oldest, &mut group);
+        if self.rules.multi_plane == MultiPlane::Off {
+            return group;
+        }
+        let number = self.page_number(&first);
+        for plane in self.planes_of(die) {
+            let head = self.planes[plane].head;
+            if head == NIL || plane == oldest {
+                continue;
+            }
+            let other = self.slab.get(head);
+            let harmless = other.kind != OpKind::Erase || !self.is_wanted(die, other.page);
+            if other.kind == first.kind
+                && harmless
+                && self.may_join(Some(number), self.page_number(other))
+            {
+                self.take_head(die, plane, &mut group);
+            }
+        }
+        group
+    }
+
+    pub(super) fn take_head(&mut self, die: u16, plane: usize, group: &mut Group) {
+        let taken = self.slab.take_after(&mut self.planes[plane], NIL);
+        self.dies[die as usize].waiting -= 1;
+        group.push(taken);
+    }
+
+    /// The number in its block of the page that decides about joining: where data goes to.
+    pub(super) fn page_number(&self, op: &Queued) -> u32 {
+        let page = if op.kind == OpKind::Copy { op.to } else { op.page };
+        self.geometry.pages_per_block.remainder(page)
+    }
+}

@@ -1,0 +1,259 @@
+//! Dies with their queues, and the channels between them and the controller.
+//!
+//! Each plane has one queue, served in order; with read priority each die has a second one for
+//! reads. A die that falls idle takes, in this order: reads that may overtake, what it suspended,
+//! the oldest head of its planes' queues together with the heads that may join it. A channel is a
+//! [`Server`]: transfers are reserved at the moment they are ready, first come, first served.
+
+mod choose;
+mod operate;
+mod suspend;
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::{Cause, EventLog};
+use ssdyno_engine::{Event, EventQueue, Server};
+
+use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
+use crate::{
+    Config, ConfigError, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing,
+};
+
+/// Something that happens to a die; packs into 26 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlashEvent {
+    kind: Kind,
+    /// The die's generation when an event that can be overtaken was scheduled: older ones are
+    /// void. Eight bits suffice, since no event outlives 256 suspensions of its die.
+    generation: u8,
+    die: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The array phase of the current operation ends.
+    ArrayDone,
+    /// The next page of a read left the die.
+    PageOut,
+    /// A program or erase enters its array phase with reads waiting: suspend it now.
+    Suspend,
+    /// The die has suspended and is free for reads.
+    Suspended,
+}
+
+impl FlashEvent {
+    /// Bits that [`pack`](FlashEvent::pack) needs.
+    pub const BITS: u32 = 26;
+
+    /// The event as a number.
+    #[inline]
+    pub fn pack(self) -> u32 {
+        u32::from(self.die) | u32::from(self.generation) << 16 | (self.kind as u32) << 24
+    }
+
+    /// The event that was packed into `code`.
+    #[inline]
+    pub fn unpack(code: u32) -> FlashEvent {
+        let kind = match code >> 24 & 3 {
+            0 => Kind::ArrayDone,
+            1 => Kind::PageOut,
+            2 => Kind::Suspend,
+            _ => Kind::Suspended,
+        };
+        FlashEvent { kind, generation: (code >> 16) as u8, die: code as u16 }
+    }
+}
+
+/// What the array needs of its device at one moment.
+pub struct Port<'a, E> {
+    /// The moment.
+    pub now: Time,
+    /// Where the array's events go.
+    pub queue: &'a mut EventQueue<E>,
+    /// Where the array reports what is busy.
+    pub log: &'a mut EventLog,
+    /// Owners of the operations that completed, in order; one entry an operation.
+    pub done: &'a mut Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    multi_plane: MultiPlane,
+    copy: CopyMode,
+    read_priority: bool,
+    read_burst: u32,
+    program_suspend: bool,
+    erase_suspend: bool,
+}
+
+/// All the flash of a device.
+#[derive(Clone, Debug)]
+pub struct FlashArray {
+    geometry: Geometry,
+    timing: Timing,
+    rules: Rules,
+    dies: Vec<Die>,
+    planes: Vec<Fifo>,
+    channels: Vec<Server>,
+    slab: Slab,
+    /// Pages programmed in each block since its erase: programs go upwards, reads stay below.
+    written: Vec<u16>,
+    channel_of_die: Vec<u16>,
+    die_of_plane: Vec<u16>,
+    sequence: u32,
+}
+
+impl FlashArray {
+    /// An erased array.
+    pub fn new(config: &Config) -> Result<FlashArray, ConfigError> {
+        let geometry = config.geometry()?;
+        let timing = config.timing()?;
+        if geometry.dies() > u32::from(u16::MAX) {
+            return Err(ConfigError::new(
+                "flash.chips_per_channel",
+                format!("the device would have {} dies", geometry.dies()),
+                "65535 dies are supported",
+            ));
+        }
+        let channel_of_die = |die| geometry.channel_of_die(die) as u16;
+        let die_of_plane = |plane| geometry.die_of_plane(plane) as u16;
+        Ok(FlashArray {
+            geometry,
+            timing,
+            rules: Rules {
+                multi_plane: config.multi_plane,
+                copy: config.copy,
+                read_priority: config.read_priority,
+                read_burst: config.read_burst,
+                program_suspend: config.program_suspend,
+                erase_suspend: config.erase_suspend,
+            },
+            dies: vec![Die::new(); geometry.dies() as usize],
+            planes: vec![Fifo::default(); geometry.planes() as usize],
+            channels: vec![Server::default(); geometry.channels as usize],
+            slab: Slab::default(),
+            written: vec![0; geometry.blocks() as usize],
+            channel_of_die: (0..geometry.dies()).map(channel_of_die).collect(),
+            die_of_plane: (0..geometry.planes()).map(die_of_plane).collect(),
+            sequence: 0,
+        })
+    }
+
+    /// Sizes and addresses.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Times.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// States that block `block` holds `pages` programmed pages, as after preconditioning.
+    pub fn set_written(&mut self, block: u32, pages: u32) {
+        self.written[block as usize] = pages as u16;
+    }
+
+    /// True when die `die` does nothing and nothing waits for it.
+    pub fn is_quiet(&self, die: u32) -> bool {
+        let die = &self.dies[die as usize];
+        die.phase == Phase::Idle && die.waiting == 0 && die.reads.head == NIL
+    }
+
+    /// How much waits for die `die`: operations queued, plus one if it is busy.
+    pub fn load(&self, die: u32) -> u32 {
+        let die = &self.dies[die as usize];
+        die.waiting + u32::from(die.phase != Phase::Idle)
+    }
+
+    /// Queues `op`; `owner` appears in [`Port::done`] when it completes, unless [`NO_OWNER`].
+    #[inline]
+    pub fn enqueue<E: From<FlashEvent> + Event>(
+        &mut self,
+        op: FlashOp,
+        owner: u32,
+        port: &mut Port<'_, E>,
+    ) {
+        self.sequence = self.sequence.wrapping_add(1);
+        let die = self.die_of_plane[op.plane as usize];
+        let at = self.slab.insert(Queued {
+            page: op.page,
+            to: op.to,
+            owner,
+            next: NIL,
+            sequence: self.sequence,
+            plane: op.plane,
+            kind: op.kind,
+            sector_only: op.sector_only,
+            cause: op.cause,
+        });
+        let overtakes =
+            self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
+        if overtakes {
+            self.slab.push_back(&mut self.dies[die as usize].reads, at);
+        } else {
+            self.slab.push_back(&mut self.planes[op.plane as usize], at);
+            self.dies[die as usize].waiting += 1;
+        }
+        match self.dies[die as usize].phase {
+            Phase::Idle => self.start(die, port),
+            Phase::Array if overtakes => self.want_suspension(die, port),
+            _ => {}
+        }
+    }
+
+    /// Handles one event; returns the die it concerned.
+    #[inline]
+    pub fn handle<E: From<FlashEvent> + Event>(
+        &mut self,
+        event: FlashEvent,
+        port: &mut Port<'_, E>,
+    ) -> u32 {
+        let FlashEvent { kind, generation, die } = event;
+        let current = self.dies[die as usize].generation == generation;
+        match kind {
+            Kind::ArrayDone if current => self.array_done(die, port),
+            Kind::Suspend if current => {
+                if self.dies[die as usize].phase == Phase::Array {
+                    self.want_suspension(die, port);
+                }
+            }
+            Kind::ArrayDone | Kind::Suspend => {}
+            Kind::PageOut => self.page_out(die, port),
+            Kind::Suspended => self.release(die, port),
+        }
+        u32::from(die)
+    }
+
+    /// The next page of a read is at the controller; with the last the die is free.
+    pub(super) fn page_out<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        let d = &mut self.dies[die as usize];
+        let at = d.pages_out;
+        d.pages_out += 1;
+        let Some(op) = d.group.ops().get(at as usize).copied() else { return };
+        let last = at + 1 == d.group.len;
+        self.complete(op, port);
+        if last {
+            self.release(die, port);
+        }
+    }
+
+    pub(super) fn release<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        self.dies[die as usize].phase = Phase::Idle;
+        self.start(die, port);
+    }
+
+    pub(super) fn complete<E>(&mut self, op: u32, port: &mut Port<'_, E>) {
+        let op = self.slab.remove(op);
+        if op.owner != NO_OWNER {
+            port.done.push(op.owner);
+        }
+    }
+}

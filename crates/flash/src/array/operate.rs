@@ -1,0 +1,236 @@
+//! How long an operation keeps its die and channel.
+
+use ssdyno_block::Time;
+use ssdyno_engine::Event;
+use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
+
+use super::{FlashArray, FlashEvent, Kind, Port};
+use crate::die::{Die, Group, Phase, Queued};
+use crate::{CopyMode, OpKind};
+
+impl FlashArray {
+    pub(super) fn longest(&self, group: &Group, time: impl Fn(&Queued) -> Time) -> Time {
+        group.ops().iter().map(|op| time(self.slab.get(*op))).max().unwrap_or(Time::ZERO)
+    }
+
+    /// Array read of the pages that `group` comes from, and the strict check that they hold data.
+    pub(super) fn read_time(&self, group: &Group) -> Time {
+        self.longest(group, |op| {
+            let number = self.geometry.pages_per_block.remainder(op.page);
+            let block = self.geometry.block_of_page(op.page);
+            assert!(
+                number < u32::from(self.written[block as usize]),
+                "read of page {number} of block {block}, which is not programmed"
+            );
+            self.timing.read(number)
+        })
+    }
+
+    pub(super) fn program_time(&self, group: &Group) -> Time {
+        self.longest(group, |op| self.timing.program(self.page_number(op)))
+    }
+
+    /// Cause reported for a group: that of its oldest member.
+    pub(super) fn cause(&self, group: &Group) -> Cause {
+        group.ops().first().map_or(Cause::None, |op| self.slab.get(*op).cause)
+    }
+
+    pub(super) fn log_die<E>(
+        &self,
+        die: u16,
+        activity: Activity,
+        (from, to): (Time, Time),
+        operations: u8,
+        port: &mut Port<'_, E>,
+    ) {
+        let group = &self.dies[die as usize].group;
+        let part = Part { kind: PartKind::Die, index: die };
+        let cause = self.cause(group);
+        port.log.push(Busy { part, activity, cause, operations, from, to });
+    }
+
+    /// Reserves die `die`'s channel from now on; `operations` counts pages, 0 = commands only.
+    pub(super) fn transfer<E>(
+        &mut self,
+        die: u16,
+        length: Time,
+        operations: u8,
+        port: &mut Port<'_, E>,
+    ) -> (Time, Time) {
+        let index = self.channel_of_die[die as usize];
+        let (from, to) = self.channels[index as usize].reserve(port.now, length);
+        if operations > 0 {
+            self.log_die(die, Activity::Transfer, (from, to), operations, port);
+        }
+        port.log.push(Busy {
+            part: Part { kind: PartKind::Channel, index },
+            activity: Activity::Transfer,
+            cause: self.cause(&self.dies[die as usize].group),
+            operations,
+            from,
+            to,
+        });
+        (from, to)
+    }
+
+    /// Command cycles on the bus; the array starts when they end.
+    pub(super) fn command<E>(&mut self, die: u16, port: &mut Port<'_, E>) -> Time {
+        let commands = self.timing.command * u64::from(self.dies[die as usize].group.len);
+        if commands == Time::ZERO { port.now } else { self.transfer(die, commands, 0, port).1 }
+    }
+
+    pub(super) fn schedule_array_done<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        let d = &mut self.dies[die as usize];
+        d.generation = d.generation.wrapping_add(1);
+        let at = d.array_to;
+        port.queue.schedule(at, self.event(Kind::ArrayDone, die).into());
+    }
+
+    pub(super) fn begin_read<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        group: Group,
+        port: &mut Port<'_, E>,
+    ) {
+        let length = self.read_time(&group);
+        let d = &mut self.dies[die as usize];
+        d.group = group;
+        d.phase = Phase::Busy;
+        let from = self.command(die, port);
+        let to = from + length;
+        self.log_die(die, Activity::Read, (from, to), group.len, port);
+        self.dies[die as usize].array_to = to;
+        self.schedule_array_done(die, port);
+    }
+
+    pub(super) fn begin_program<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        group: Group,
+        port: &mut Port<'_, E>,
+    ) {
+        self.dies[die as usize].group = group;
+        let one = |op: &u32| match self.slab.get(*op).sector_only {
+            true => self.timing.command + self.timing.sector_transfer,
+            false => self.timing.command + self.timing.transfer,
+        };
+        let length = group.ops().iter().map(one).sum();
+        let (_, arrived) = self.transfer(die, length, group.len, port);
+        self.enter_array(die, arrived, self.program_time(&group), port);
+    }
+
+    pub(super) fn begin_erase<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        group: Group,
+        port: &mut Port<'_, E>,
+    ) {
+        self.dies[die as usize].group = group;
+        let from = self.command(die, port);
+        self.enter_array(die, from, self.timing.erase, port);
+    }
+
+    pub(super) fn begin_copy<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        group: Group,
+        port: &mut Port<'_, E>,
+    ) {
+        let length = self.read_time(&group);
+        self.dies[die as usize].group = group;
+        let from = self.command(die, port);
+        let to = from + length;
+        self.log_die(die, Activity::Read, (from, to), group.len, port);
+        if self.rules.copy == CopyMode::CopyBack {
+            return self.enter_array(die, to, self.program_time(&group), port);
+        }
+        let d = &mut self.dies[die as usize];
+        d.phase = Phase::Busy;
+        d.array_to = to;
+        self.schedule_array_done(die, port);
+    }
+
+    pub(super) fn enter_array<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        from: Time,
+        length: Time,
+        port: &mut Port<'_, E>,
+    ) {
+        let d = &mut self.dies[die as usize];
+        d.phase = Phase::Array;
+        d.array_from = from;
+        d.array_to = from + length;
+        self.schedule_array_done(die, port);
+    }
+
+    pub(super) fn array_done<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        let Die { phase, group, array_from, .. } = self.dies[die as usize];
+        match group.kind {
+            OpKind::Read => return self.pages_out(die, &group, port),
+            // The pages are in the registers: out to the controller and in again.
+            OpKind::Copy if phase == Phase::Busy => {
+                let pages = u64::from(group.len);
+                let length = (self.timing.transfer * 2 + self.timing.command) * pages;
+                let (_, arrived) = self.transfer(die, length, group.len * 2, port);
+                self.enter_array(die, arrived, self.program_time(&group), port);
+                return self.want_suspension(die, port);
+            }
+            OpKind::Program | OpKind::Copy => {
+                self.log_die(die, Activity::Program, (array_from, port.now), group.len, port);
+            }
+            OpKind::Erase => {
+                self.log_die(die, Activity::Erase, (array_from, port.now), group.len, port);
+            }
+        }
+        for op in group.ops() {
+            self.note_written(*op);
+            self.complete(*op, port);
+        }
+        self.release(die, port);
+    }
+
+    /// Sends the pages of a read over the channel, one after another.
+    pub(super) fn pages_out<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        group: &Group,
+        port: &mut Port<'_, E>,
+    ) {
+        self.dies[die as usize].pages_out = 0;
+        for _ in group.ops() {
+            let (_, to) = self.transfer(die, self.timing.transfer, 1, port);
+            port.queue.schedule(to, self.event(Kind::PageOut, die).into());
+        }
+    }
+
+    pub(super) fn event(&self, kind: Kind, die: u16) -> FlashEvent {
+        FlashEvent { kind, die, generation: self.dies[die as usize].generation }
+    }
+
+    /// Keeps the record of programmed pages, and the strict check of their order.
+    pub(super) fn note_written(&mut self, op: u32) {
+        let op = self.slab.get(op);
+        let target = if op.kind == OpKind::Copy { op.to } else { op.page };
+        let block = self.geometry.block_of_page(target);
+        let written = &mut self.written[block as usize];
+        if op.kind == OpKind::Erase {
+            *written = 0;
+            return;
+        }
+        let number = self.geometry.pages_per_block.remainder(target);
+        assert!(
+            number >= u32::from(*written),
+            "program of page {number} of block {block} after page {written}: out of order"
+        );
+        *written = number as u16 + 1;
+    }
+}

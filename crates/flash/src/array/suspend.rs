@@ -1,0 +1,55 @@
+//! Programs and erases that give way to reads.
+
+use ssdyno_engine::Event;
+use ssdyno_engine::events::Activity;
+
+use super::{FlashArray, FlashEvent, Kind, Port};
+use crate::OpKind;
+use crate::die::{Die, Phase, Suspended};
+
+impl FlashArray {
+    /// A read came while a program or erase is under way: suspend it where the rules allow.
+    pub(super) fn want_suspension<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        let d = &self.dies[die as usize];
+        let allowed = match d.group.kind {
+            OpKind::Program | OpKind::Copy => self.rules.program_suspend,
+            OpKind::Erase => self.rules.erase_suspend,
+            OpKind::Read => false,
+        };
+        if !allowed || d.suspended.is_some() || !self.read_is_ready(die) {
+            return;
+        }
+        if port.now >= d.array_from {
+            self.suspend(die, port);
+        } else {
+            let at = d.array_from;
+            port.queue.schedule(at, self.event(Kind::Suspend, die).into());
+        }
+    }
+
+    pub(super) fn suspend<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut Port<'_, E>,
+    ) {
+        let Die { group, array_from, array_to, .. } = self.dies[die as usize];
+        let remaining = array_to.saturating_sub(port.now);
+        // Not worth it when it ends before the read could start.
+        if remaining <= self.timing.suspend {
+            return;
+        }
+        let activity =
+            if group.kind == OpKind::Erase { Activity::Erase } else { Activity::Program };
+        self.log_die(die, activity, (array_from, port.now), 0, port);
+        let d = &mut self.dies[die as usize];
+        d.generation = d.generation.wrapping_add(1);
+        d.suspended = Some(Suspended { group, remaining });
+        d.phase = Phase::Busy;
+        let at = port.now + self.timing.suspend;
+        port.queue.schedule(at, self.event(Kind::Suspended, die).into());
+    }
+}
