@@ -164,6 +164,23 @@ fn dftl_writes_back_in_batches() {
 }
 
 #[test]
+fn dftl_pays_for_entries_that_cleaning_changed() {
+    let mut ftl = dftl(Fill::Random);
+    let pages = ftl.logical_pages();
+    let mut rng = Rng::new(2, "cleaning");
+    let (mut rewrites, mut data_cleanings) = (0, 0);
+    for _ in 0..4 * pages {
+        let ops = write(ftl.as_mut(), rng.below(u64::from(pages)) as u32);
+        let cleaning: Vec<_> =
+            ops.iter().filter(|op| op.cause == Cause::Cleaning).copied().collect();
+        rewrites += count(&cleaning, OpKind::Program);
+        data_cleanings += count(&cleaning, OpKind::Copy) / 16;
+    }
+    // The survivors of a block are of many translation pages, nearly none of them cached.
+    assert!(data_cleanings > 100 && rewrites > data_cleanings, "{rewrites} of {data_cleanings}");
+}
+
+#[test]
 fn maps_need_the_ram_that_the_papers_promise() {
     let flash = small_flash(2, 2, 64, 16);
     let ram = |name, more| {

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
     let mut files = Vec::new();
     for verb in program.get_subcommands().filter(|verb| verb.get_name() != "help") {
         let name = format!("ssdyno-{}", verb.get_name());
-        let page = page(verb.clone().name(name.clone()))?;
+        let page = page(verb.clone())?;
         files.push(write(directory, &format!("{name}.1"), &page)?);
     }
     files.insert(0, write(directory, "ssdyno.1", &page(program)?)?);

@@ -82,6 +82,15 @@ fn workload(
     config.build(facts, options.seed).map_err(wrong)
 }
 
+/// The device file of the preset `name`, and what it is called in messages.
+fn device_config(name: &str) -> Result<(ssdyno_device::Config, String), PaperError> {
+    let file = format!("presets/devices/{name}.toml");
+    let preset = ssdyno_device::presets::find(name)
+        .ok_or_else(|| defect("papers/s3/plan.toml", format!("no device `{name}`")))?;
+    let config = ssdyno_device::Config::parse(preset.text).map_err(|error| defect(&file, error))?;
+    Ok((config, file))
+}
+
 /// One run. `report` hears how many requests have completed of how many, and may stop it.
 fn simulate(
     name: &str,
@@ -89,10 +98,7 @@ fn simulate(
     options: &Options,
     report: &mut dyn FnMut(u64, u64) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let file = format!("presets/devices/{}.toml", plan.device);
-    let preset = ssdyno_device::presets::find(&plan.device)
-        .ok_or_else(|| defect("papers/s3/plan.toml", format!("no device `{}`", plan.device)))?;
-    let config = ssdyno_device::Config::parse(preset.text).map_err(|error| defect(&file, error))?;
+    let (config, file) = device_config(&plan.device)?;
     let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(&file, error))?;
     let facts = device.facts();
     let target = ssdyno_workload::DeviceFacts {
@@ -140,29 +146,43 @@ fn simulate(
     let latency_ms = recorder.latency_ps_sum() as f64 / recorder.recorded().max(1) as f64 / 1e9;
     let recording = recorder.finish(ended.settled);
     let wait_ms = recording.outside_wait_ns_mean().unwrap_or(0.0) / 1e6;
-    let requests = recording.requests();
-    let seconds = end.as_s_f64();
-    let relocations = energy.flash_operations.get(Activity::Read, Cause::Cleaning);
-    let host = energy.flash_operations.get(Activity::Program, Cause::Host);
-    let summary = RunSummary {
+    let flash = config.flash.geometry().map_err(|error| defect(&file, error))?;
+    let base = RunSummary {
         name: name.to_owned(),
         device: plan.device.clone(),
         workload: plan.load_name().to_owned(),
-        requests,
-        simulated_seconds: seconds,
+        requests: recording.requests(),
+        simulated_seconds: end.as_s_f64(),
         wall_seconds: ended.wall.as_secs_f64(),
         device_latency_ms: latency_ms - wait_ms,
         latency_ms,
-        busy_share: energy.busy.in_service / seconds.max(f64::MIN_POSITIVE),
-        erases: energy.flash_operations.total(Activity::Erase),
+        partial: ended.stopped,
+        ..RunSummary::default()
+    };
+    let summary = summarise(base, &energy);
+    Ok(Measured {
+        load,
+        seconds: end.as_s_f64(),
+        summary,
+        energy,
+        raw_bytes: flash.capacity_bytes(),
+    })
+}
+
+/// Adds to `base` what the meter found.
+fn summarise(base: RunSummary, energy: &Breakdown) -> RunSummary {
+    let operations = &energy.flash_operations;
+    let relocations = operations.get(Activity::Read, Cause::Cleaning);
+    let host = operations.get(Activity::Program, Cause::Host);
+    RunSummary {
+        busy_share: energy.busy.in_service / base.simulated_seconds.max(f64::MIN_POSITIVE),
+        erases: operations.total(Activity::Erase),
         relocations,
         write_amplification: (host > 0).then(|| (host + relocations) as f64 / host as f64),
         above_idle_joules: energy.above_idle_joules,
-        joules_per_request: energy.total_joules / requests.max(1) as f64,
-        partial: ended.stopped,
-    };
-    let flash = config.flash.geometry().map_err(|error| defect(&file, error))?;
-    Ok(Measured { load, seconds, summary, energy, raw_bytes: flash.capacity_bytes() })
+        joules_per_request: energy.total_joules / base.requests.max(1) as f64,
+        ..base
+    }
 }
 
 enum News {

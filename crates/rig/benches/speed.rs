@@ -1,0 +1,122 @@
+//! How fast configuration A is simulated: requests per CPU-second of one thread.
+//!
+//! Everything that a run does is on - energy, statistics, a record of every request - but nothing
+//! is written to disk (`--keep none`). Each figure is the median of several runs, with the lowest
+//! and the highest; the load is the preset workload of the same name. Preconditioning is timed by
+//! itself. Further rows show that the cost does not grow with capacity or depth.
+//!
+//! `cargo bench -p ssdyno-rig --bench speed [-- --runs N]`
+
+use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_result::Keep;
+use ssdyno_rig::{Flow, Limits, Run, Source};
+
+struct Case {
+    name: &'static str,
+    workload: &'static str,
+    /// Keys of configuration A that differ, as (table, key, value).
+    changes: &'static [(&'static str, &'static str, i64)],
+    depth: u32,
+    requests: u64,
+}
+
+const fn case(name: &'static str, workload: &'static str, requests: u64) -> Case {
+    Case { name, workload, changes: &[], depth: 32, requests }
+}
+
+const LARGE: &[(&str, &str, i64)] = &[("flash", "blocks_per_plane", 32_768)];
+const MEDIUM: &[(&str, &str, i64)] = &[("flash", "blocks_per_plane", 2_048)];
+
+fn cases() -> Vec<Case> {
+    let mut all = vec![
+        case("read", "randread", 2_000_000),
+        case("write, steady state", "randwrite", 1_000_000),
+        case("mixed 70/30", "mixed", 1_500_000),
+    ];
+    for (depth, read, write) in
+        [(1, "read, depth 1", "write, depth 1"), (1024, "read, depth 1024", "write, depth 1024")]
+    {
+        all.push(Case { depth, ..case(read, "randread", 1_000_000) });
+        all.push(Case { depth, ..case(write, "randwrite", 500_000) });
+    }
+    for (changes, read, write) in
+        [(MEDIUM, "read, 64 GiB", "write, 64 GiB"), (LARGE, "read, 1 TiB", "write, 1 TiB")]
+    {
+        all.push(Case { changes, ..case(read, "randread", 1_000_000) });
+        all.push(Case { changes, ..case(write, "randwrite", 500_000) });
+    }
+    all
+}
+
+fn device(changes: &[(&str, &str, i64)]) -> Config {
+    let text = presets::find("config-a").map_or("", |preset| preset.text);
+    let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
+    for (section, key, value) in changes {
+        if let Some(section) = table.get_mut(*section).and_then(toml::Value::as_table_mut) {
+            section.insert((*key).to_owned(), toml::Value::Integer(*value));
+        }
+    }
+    match Config::parse(&table.to_string()) {
+        Ok(config) => config,
+        Err(error) => panic!("configuration A: {error}"),
+    }
+}
+
+fn run(case: &Case, seed: u64) -> Run {
+    let text = ssdyno_workload::presets::text(case.workload).unwrap_or("");
+    let mut workload = match ssdyno_workload::Config::from_toml(text) {
+        Ok(workload) => workload,
+        Err(error) => panic!("{}: {error}", case.workload),
+    };
+    workload.depth = Some(case.depth);
+    workload.requests = Some(case.requests);
+    Run {
+        target: "sim:config-a".into(),
+        device: device(case.changes),
+        workload: case.workload.into(),
+        source: Source::Generator(workload),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::None,
+        interval: None,
+    }
+}
+
+fn spread(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let median = values[values.len() / 2];
+    let (low, high) = (values[0], values[values.len() - 1]);
+    format!("{median:7.3} ({low:.3} to {high:.3})")
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--runs").skip(1);
+    let runs: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(5);
+    let filter = std::env::args().nth(1).filter(|argument| !argument.starts_with('-'));
+    println!("configuration A, median (lowest to highest) of {runs} runs, one thread");
+    let config = device(&[]);
+    let precondition = |seed| {
+        let start = cpu_time::ThreadTime::now();
+        let ssd = Ssd::new(&config, seed);
+        assert!(ssd.is_ok(), "configuration A is valid");
+        start.elapsed().as_secs_f64()
+    };
+    println!("{:24} {} s", "preconditioning", spread((0..runs).map(precondition).collect()));
+    println!("{:24} million requests per CPU-second", "");
+    for case in cases() {
+        if filter.as_ref().is_some_and(|filter| !case.name.contains(filter.as_str())) {
+            continue;
+        }
+        let large = case.changes == LARGE;
+        let speeds = (0..if large { 1 } else { runs }).map(|seed| {
+            match run(&case, seed).execute(&mut |_| Flow::Continue) {
+                Ok(measured) => {
+                    let cost = measured.result.own_cost.map_or(f64::NAN, |c| c.cpu_ns_per_request);
+                    1e3 / cost
+                }
+                Err(error) => panic!("{}: {error}", case.name),
+            }
+        });
+        println!("{:24} {}", case.name, spread(speeds.collect()));
+    }
+}
