@@ -47,6 +47,8 @@ pub(crate) enum Verb {
     /// Lay results or targets side by side, with intervals and verdicts.
     #[command(after_help = SET)]
     Compare(Box<CompareArgs>),
+    /// Re-run a paper's tables and figures: printed value, our value, error, and why.
+    Papers(PapersArgs),
     /// List devices, workloads, FTLs and papers.
     List(ListArgs),
     /// Print a device or workload as a complete TOML file, which `run` accepts.
@@ -69,19 +71,22 @@ pub(crate) struct RunArgs {
     pub(crate) load: LoadArgs,
     /// What to keep: all (a row for each request), summary (no rows; percentiles within 0.4 %), or
     /// none (no files).
-    #[arg(long, value_name = "WHAT", default_value = "all",
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
           value_parser = PossibleValuesParser::new(["all", "summary", "none"]))]
     pub(crate) keep: String,
     /// Name of the directory of the run [default: target, workload, seed and time].
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, value_name = "RUN", help_heading = RESULTS)]
     pub(crate) name: Option<String>,
     /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = RESULTS)]
     pub(crate) results: PathBuf,
     /// Length of the points of the series, such as 10ms [default: by the length of the run].
-    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = RESULTS)]
     pub(crate) interval: Option<Span>,
 }
+
+/// Heading of the options about what is kept.
+const RESULTS: &str = "Results";
 
 /// The first of the presets.
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";
@@ -100,7 +105,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "WORKLOAD", default_value = "mixed")]
     pub(crate) workload: String,
     /// Decides about everything random: same seed, same figures.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Stop issuing after this time of the device, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
@@ -196,6 +201,29 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PapersArgs {
+    /// A paper or a part of it: S3, S3/table5, S3/figure3, S3/claims (see `ssdyno list papers`).
+    #[arg(default_value = "S3")]
+    pub(crate) selector: String,
+    /// A trace that the paper used, such as iozone=FILE or postmark=FILE. May be repeated.
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) trace: Vec<String>,
+    /// Where NAME.trace, perhaps compressed, is looked for.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace_dir: Option<PathBuf>,
+    /// Run at most so many requests each: a glance, whose cells are not expected to match.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// What to keep: all (report.json and the figures) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all",
+          value_parser = PossibleValuesParser::new(["all", "none"]))]
+    pub(crate) keep: String,
+    /// Where directories of runs lie.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// What to list [default: everything].
     pub(crate) what: Option<ListWhat>,
@@ -206,6 +234,7 @@ pub(crate) enum ListWhat {
     Devices,
     Workloads,
     Ftls,
+    Papers,
 }
 
 #[derive(Debug, Args)]
@@ -229,6 +258,7 @@ pub(crate) enum SchemaName {
     Device,
     Workload,
     Compare,
+    Papers,
     Error,
 }
 
@@ -245,7 +275,8 @@ pub(crate) struct ManArgs {
 }
 
 fn positive_span(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
+    let span: Span =
+        text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
     if span.0 == ssdyno_block::Time::ZERO {
         return Err("it must be more than nothing".to_owned());
     }

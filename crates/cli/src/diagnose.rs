@@ -208,7 +208,7 @@ pub(crate) fn nearest<'a>(
         whole.min(by_last + 1)
     };
     let best = candidates.into_iter().map(|c| (distance(c), c)).min_by_key(|(d, _)| *d);
-    let allowed = (last(wanted).chars().count() / 3).max(2);
+    let allowed = (last(wanted).chars().count() / 3).max(1);
     best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 

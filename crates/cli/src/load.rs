@@ -202,7 +202,12 @@ impl Document {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => expected.unwrap_or_else(|| "remove it".to_owned()),
             };
-            return self.about(&key, format!("there is no key `{key}`"), help, "unknown key");
+            let mut failure =
+                self.about(&key, format!("there is no key `{key}`"), help, "unknown key");
+            if let Some(span) = toml_places::find_name(&self.text, &path) {
+                failure = failure.at(Some(self.place(span, "unknown key")));
+            }
+            return failure;
         }
         if let Some(name) = quoted("missing field `") {
             path.push(name);
@@ -212,7 +217,9 @@ impl Document {
         }
         let key = toml_places::join(&path);
         let help = "`ssdyno show` prints a complete file; the types are in `ssdyno schema`";
-        self.about(&key, format!("`{key}`: {message}"), help, "wrong value")
+        // Where several forms are allowed serde says only which.
+        let expected = if message.starts_with("a ") { "expected " } else { "" };
+        self.about(&key, format!("`{key}`: {expected}{message}"), help, "wrong value")
     }
 
     /// A complaint about the value of `key`: at the setting that decides about it, or in the text.

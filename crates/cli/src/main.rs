@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),
+        Verb::Papers(args) => commands::papers::run(args, output),
         Verb::List(args) => commands::list::run(args, output),
         Verb::Show(args) => commands::show::run(args, output),
         Verb::Schema(args) => commands::schema::run(args, output),

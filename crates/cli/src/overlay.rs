@@ -83,7 +83,9 @@ impl Setting {
         if known.contains(&self.key) {
             return Ok(());
         }
-        let suggestion = nearest(&self.key, known.iter().map(String::as_str));
+        let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
+        let suggestion =
+            of_workload.or_else(|| nearest(&self.key, known.iter().map(String::as_str)));
         let help = suggestion.map_or_else(
             || "`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print all keys".to_owned(),
             |key| format!("did you mean `{key}`?"),

@@ -32,9 +32,14 @@ pub(crate) fn watch_interrupts() {
     let _ = ctrlc::set_handler(handler);
 }
 
+/// True after the first interrupt.
+pub(crate) fn interrupted() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// What to do next.
 pub(crate) fn flow() -> Flow {
-    if STOP.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    if interrupted() { Flow::Stop } else { Flow::Continue }
 }
 
 /// What a run works towards; `None`: it is not known when it ends.
@@ -49,9 +54,10 @@ impl Goal {
     fn share(&self, progress: &Progress) -> Option<f64> {
         let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
         let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
-        let share = by_requests.into_iter().chain(by_time).fold(None, |most: Option<f64>, share| {
-            Some(most.map_or(share, |most| most.max(share)))
-        });
+        let share =
+            by_requests.into_iter().chain(by_time).fold(None, |most: Option<f64>, share| {
+                Some(most.map_or(share, |most| most.max(share)))
+            });
         share.map(|share| share.clamp(0.0, 1.0))
     }
 }
@@ -131,22 +137,56 @@ impl Meter {
     }
 }
 
+/// The progress of the simulations of a paper.
+pub(crate) struct PapersMeter {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    lines: u32,
+}
+
+impl PapersMeter {
+    pub(crate) fn new() -> PapersMeter {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("[{bar:30}] {percent:>3} % {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(1).with_style(style.progress_chars("=> "))
+        });
+        PapersMeter { bar, started: Instant::now(), lines: 0 }
+    }
+
+    /// To be called as the simulations do.
+    pub(crate) fn update(&mut self, progress: &ssdyno_papers::Progress) -> Flow {
+        let running = progress.running.join(", ");
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.of.max(1));
+            bar.set_position(progress.done);
+            bar.set_message(running);
+        } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
+            self.lines += 1;
+            let percent = progress.done as f64 / progress.of.max(1) as f64 * 100.0;
+            eprintln!("{percent:.0} %: {running}");
+        }
+        flow()
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_nearer_goal_counts() {
-        let progress = Progress {
-            now: Time::from_s(1),
-            issued: 30,
-            completed: 25,
-            latency_ns_mean: 0.0,
-        };
-        let goal = |requests, seconds: Option<u64>| Goal {
-            requests,
-            duration: seconds.map(Time::from_s),
-        };
+        let progress =
+            Progress { now: Time::from_s(1), issued: 30, completed: 25, latency_ns_mean: 0.0 };
+        let goal =
+            |requests, seconds: Option<u64>| Goal { requests, duration: seconds.map(Time::from_s) };
         assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));
         assert_eq!(goal(Some(20), None).share(&progress), Some(1.0));
         assert_eq!(goal(None, None).share(&progress), None);

@@ -79,10 +79,31 @@ mod tests {
     #[test]
     fn a_replay_replays_itself() {
         let line = [
-            "ssdyno", "run", "sim:config-a", "--workload", "a.trace", "--seed", "7", "--requests",
-            "9", "--set", "flash.channels=2", "--timing", "scaled=0.5", "--trace-depth", "4",
-            "--trace-format", "csv", "--trace-device", "3", "--beyond-end", "wrap", "--keep",
-            "none", "--interval", "10ms",
+            "ssdyno",
+            "run",
+            "sim:config-a",
+            "--workload",
+            "a.trace",
+            "--seed",
+            "7",
+            "--requests",
+            "9",
+            "--set",
+            "flash.channels=2",
+            "--timing",
+            "scaled=0.5",
+            "--trace-depth",
+            "4",
+            "--trace-format",
+            "csv",
+            "--trace-device",
+            "3",
+            "--beyond-end",
+            "wrap",
+            "--keep",
+            "none",
+            "--interval",
+            "10ms",
         ];
         let once = parsed(&line);
         let again = parsed(&once.split(' ').collect::<Vec<_>>());

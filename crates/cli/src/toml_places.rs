@@ -53,6 +53,11 @@ pub(crate) fn find(text: &str, path: &[String]) -> Option<(Range<usize>, bool)> 
     })
 }
 
+/// Bytes of `text` where the name of the key `path` stands.
+pub(crate) fn find_name(text: &str, path: &[String]) -> Option<Range<usize>> {
+    nodes(text).into_iter().find(|node| node.path == path)?.key
+}
+
 /// The path of the innermost key or value around some bytes of `text`; empty for the whole.
 pub(crate) fn path_at(text: &str, span: &Range<usize>) -> Vec<String> {
     let holds = |outer: &Range<usize>| outer.start <= span.start && span.end <= outer.end;

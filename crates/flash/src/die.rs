@@ -1,30 +1,37 @@
 //! The state of one die.
 
 use ssdyno_block::Time;
+use ssdyno_engine::events::Cause;
 
 use crate::OpKind;
 
 /// No operation: the end of a list.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Most planes that join in one operation.
-pub(crate) const MOST_PLANES: usize = 16;
+/// Most planes that join in one operation. Parts have four to six planes; a small group is copied
+/// quickly.
+pub(crate) const MOST_PLANES: usize = 8;
 
 /// Operations that a die executes together: one a plane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) kind: OpKind,
+    /// That of the oldest member.
+    pub(crate) cause: Cause,
     pub(crate) len: u8,
     ops: [u32; MOST_PLANES],
 }
 
 impl Group {
-    pub(crate) fn new(kind: OpKind) -> Group {
-        Group { kind, len: 0, ops: [NIL; MOST_PLANES] }
+    pub(crate) fn new(kind: OpKind, cause: Cause) -> Group {
+        Group { kind, cause, len: 0, ops: [NIL; MOST_PLANES] }
     }
     pub(crate) fn push(&mut self, op: u32) {
         self.ops[self.len as usize] = op;
         self.len += 1;
+    }
+    pub(crate) fn is_full(&self) -> bool {
+        self.len as usize == MOST_PLANES
     }
     pub(crate) fn ops(&self) -> &[u32] {
         &self.ops[..self.len as usize]
@@ -71,7 +78,7 @@ impl Die {
     pub(crate) fn new() -> Die {
         Die {
             phase: Phase::Idle,
-            group: Group::new(OpKind::Read),
+            group: Group::new(OpKind::Read, Cause::None),
             generation: 0,
             pages_out: 0,
             array_from: Time::ZERO,
@@ -95,7 +102,7 @@ pub(crate) struct Queued {
     pub(crate) plane: u32,
     pub(crate) kind: OpKind,
     pub(crate) sector_only: bool,
-    pub(crate) cause: ssdyno_engine::events::Cause,
+    pub(crate) cause: Cause,
 }
 
 /// A first-in, first-out list through the slab.

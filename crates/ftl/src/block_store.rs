@@ -202,7 +202,7 @@ impl Store {
             self.blocks.invalidate(self.geometry.block_of_page(from));
         }
         self.reverse.set(to, page);
-        self.blocks.add_valid(block);
+        self.blocks.add_valid(block, 1);
         self.written[block as usize] = number as u16 + 1;
         (from, to)
     }

@@ -148,11 +148,11 @@ impl Blocks {
         }
     }
 
-    /// One more valid page in `block`, which is open.
+    /// `count` more valid pages in `block`, which is open.
     #[inline]
-    pub(crate) fn add_valid(&mut self, block: u32) {
+    pub(crate) fn add_valid(&mut self, block: u32, count: u32) {
         debug_assert!(!self.is_closed(block));
-        self.rank[block as usize] += 1;
+        self.rank[block as usize] += count as u16;
     }
 
     /// One valid page fewer in `block`.

@@ -175,7 +175,7 @@ impl PageMap {
         self.forget(page);
         self.map[page as usize] = physical;
         self.reverse.set(physical, page);
-        self.blocks.add_valid(block);
+        self.blocks.add_valid(block, 1);
         self.valid[plane as usize] += 1;
         out.push(FlashOp::program(plane, physical, cause));
         self.close_if_full(plane, stream, cause, out);
@@ -272,13 +272,13 @@ impl PageMap {
             self.gather = gather;
             return false;
         }
-        for (from, logical) in &gather {
-            let Some((block, to)) = self.next_page(plane, stream) else { break };
-            self.map[*logical as usize] = to;
-            self.reverse.set(to, *logical);
-            self.blocks.add_valid(block);
-            out.push(FlashOp::copy(plane, *from, to, Cause::Cleaning));
-            self.close_if_full(plane, stream, Cause::Cleaning, out);
+        let mut rest = &gather[..];
+        while !rest.is_empty() {
+            let moved = self.relocate(plane, stream, rest, out);
+            if moved == 0 {
+                break;
+            }
+            rest = &rest[moved..];
         }
         if stream == Stream::Survivors && self.mapping_from != NONE {
             self.moved.extend(gather.iter().map(|(_, logical)| *logical));
@@ -287,6 +287,31 @@ impl PageMap {
         self.blocks.erased(victim);
         out.push(FlashOp::erase(plane, first, Cause::Cleaning));
         true
+    }
+
+    /// Moves as many of `pages` (physical, logical) as fit into the open block of `stream`.
+    fn relocate(
+        &mut self,
+        plane: u32,
+        stream: Stream,
+        pages: &[(u32, u32)],
+        out: &mut Vec<FlashOp>,
+    ) -> usize {
+        let Some((block, first)) = self.next_page(plane, stream) else { return 0 };
+        let index = self.frontier_index(plane, stream);
+        let frontier = &mut self.frontiers[index];
+        let room = self.limits.data_pages - frontier.next + 1;
+        let count = pages.len().min(room as usize);
+        frontier.next += count as u32 - 1;
+        out.reserve(count);
+        for (to, (from, logical)) in (first..).zip(&pages[..count]) {
+            self.map[*logical as usize] = to;
+            self.reverse.copy(*from, to);
+            out.push(FlashOp::copy(plane, *from, to, Cause::Cleaning));
+        }
+        self.blocks.add_valid(block, count as u32);
+        self.close_if_full(plane, stream, Cause::Cleaning, out);
+        count
     }
 
     /// Static wear levelling: moves the least worn block if it lags too far behind.

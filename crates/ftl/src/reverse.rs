@@ -51,6 +51,15 @@ impl Reverse {
         }
     }
 
+    /// What lies at `from` now lies at `to`, in the same plane.
+    #[inline]
+    pub(crate) fn copy(&mut self, from: u32, to: u32) {
+        self.low[to as usize] = self.low[from as usize];
+        if !self.high.is_empty() {
+            self.high[to as usize] = self.high[from as usize];
+        }
+    }
+
     #[inline]
     fn get(&self, physical: u32, residue: u32) -> u32 {
         let [a, b, c] = self.low[physical as usize];

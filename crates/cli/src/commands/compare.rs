@@ -160,8 +160,7 @@ fn comparison_text(comparison: &Comparison) -> String {
             figure.text.clone(),
         ]);
     }
-    let mut text =
-        format!("first   {}\nsecond  {}\n\n", comparison.first, comparison.second);
+    let mut text = format!("first   {}\nsecond  {}\n\n", comparison.first, comparison.second);
     for line in table.lines() {
         text.push_str(line.trim_end());
         text.push('\n');

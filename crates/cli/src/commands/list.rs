@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::args::{ListArgs, ListWhat};
-use crate::diagnose::Failure;
+use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
 
 /// One thing that can be named.
@@ -21,6 +21,8 @@ struct Listing {
     workloads: Option<Vec<Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ftls: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    papers: Option<Vec<Entry>>,
 }
 
 pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
         devices: wanted(ListWhat::Devices).then(devices),
         workloads: wanted(ListWhat::Workloads).then(workloads),
         ftls: wanted(ListWhat::Ftls).then(ftls),
+        papers: wanted(ListWhat::Papers).then(papers).transpose()?,
     };
     output.either(|| listing.text(), || &listing)
 }
@@ -39,6 +42,7 @@ impl Listing {
             ("Devices (targets)", &self.devices),
             ("Workloads (--workload)", &self.workloads),
             ("FTLs (--set ftl.name=)", &self.ftls),
+            ("Papers (ssdyno papers ...)", &self.papers),
         ];
         let part = |(title, entries): (&str, &Option<Vec<Entry>>)| {
             let entries = entries.as_ref()?;
@@ -80,6 +84,13 @@ fn ftls() -> Vec<Entry> {
         "agrawal" => "page map of the simulator behind S3, with its cleaning",
         _ => "",
     };
-    let entry = |name: &str| Entry { name: name.to_owned(), description: describe(name).to_owned() };
+    let entry =
+        |name: &str| Entry { name: name.to_owned(), description: describe(name).to_owned() };
     ssdyno_ftl::names().map(entry).collect()
+}
+
+fn papers() -> Result<Vec<Entry>, Failure> {
+    let all = ssdyno_papers::selectable()
+        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    Ok(all.into_iter().map(|(name, description)| Entry { name, description }).collect())
 }

@@ -4,6 +4,7 @@ pub(crate) mod compare;
 pub(crate) mod completion;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod papers;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;

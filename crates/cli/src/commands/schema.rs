@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::{SchemaArgs, SchemaName};
 use crate::commands::compare::CompareOutput;
+use crate::commands::papers::PapersOutput;
 use crate::commands::run::RunOutput;
 use crate::diagnose::{ErrorObject, Failure};
 use crate::output::Output;
@@ -28,6 +29,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Device => of::<ssdyno_device::Config>(),
         SchemaName::Workload => of::<ssdyno_workload::Config>(),
         SchemaName::Compare => of::<CompareOutput>(),
+        SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Error => of::<ErrorObject>(),
     }
 }

@@ -1,6 +1,7 @@
 //! What an idle die does next.
 
 use ssdyno_engine::Event;
+use ssdyno_engine::events::Cause;
 
 use super::{FlashArray, FlashEvent, Port};
 use crate::die::{Group, NIL, Phase, Queued};
@@ -83,7 +84,7 @@ impl FlashArray {
 
     /// Reads that can start now, one a plane: their pages are programmed already.
     pub(super) fn pick_reads(&mut self, die: u16) -> Option<Group> {
-        let mut group = Group::new(OpKind::Read);
+        let mut group = Group::new(OpKind::Read, Cause::Host);
         let mut planes = 0u64;
         let mut page_in_block = None;
         let mut before = NIL;
@@ -98,11 +99,15 @@ impl FlashArray {
                 let mut list = self.dies[die as usize].reads;
                 let taken = self.slab.take_after(&mut list, before);
                 self.dies[die as usize].reads = list;
+                if group.len == 0 {
+                    group.cause = read.cause;
+                }
                 group.push(taken);
                 planes |= bit;
                 page_in_block = Some(number);
                 if self.rules.multi_plane == MultiPlane::Off
                     || u32::from(group.len) == self.geometry.planes_per_die
+                    || group.is_full()
                 {
                     break;
                 }
@@ -129,19 +134,29 @@ impl FlashArray {
 
     /// The plane whose head waits longest.
     pub(super) fn oldest_plane(&self, die: u16) -> Option<usize> {
-        let waiting = self.planes_of(die).filter(|plane| self.planes[*plane].head != NIL);
-        waiting.min_by_key(|plane| {
+        let mut oldest = None;
+        let mut longest_wait = 0;
+        for plane in self.planes_of(die) {
+            let head = self.planes[plane].head;
+            if head == NIL {
+                continue;
+            }
             // Distance from the newest: survives the wrap of the sequence.
-            let sequence = self.slab.get(self.planes[*plane].head).sequence;
-            std::cmp::Reverse(self.sequence.wrapping_sub(sequence))
-        })
+            let wait = self.sequence.wrapping_sub(self.slab.get(head).sequence);
+            if oldest.is_none() || wait > longest_wait {
+                (oldest, longest_wait) = (Some(plane), wait);
+            }
+        }
+        oldest
     }
 
     /// The oldest head, and the heads of other planes that may join it.
     pub(super) fn pick_oldest(&mut self, die: u16) -> Group {
-        let Some(oldest) = self.oldest_plane(die) else { return Group::new(OpKind::Read) };
+        let Some(oldest) = self.oldest_plane(die) else {
+            return Group::new(OpKind::Read, Cause::None);
+        };
         let first = *self.slab.get(self.planes[oldest].head);
-        let mut group = Group::new(first.kind);
+        let mut group = Group::new(first.kind, first.cause);
         self.take_head(die, oldest, &mut group);
         if self.rules.multi_plane == MultiPlane::Off {
             return group;
@@ -149,7 +164,7 @@ impl FlashArray {
         let number = self.page_number(&first);
         for plane in self.planes_of(die) {
             let head = self.planes[plane].head;
-            if head == NIL || plane == oldest {
+            if head == NIL || plane == oldest || group.is_full() {
                 continue;
             }
             let other = self.slab.get(head);

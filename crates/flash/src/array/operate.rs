@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::Event;
-use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, Part, PartKind};
 
 use super::{FlashArray, FlashEvent, Kind, Port};
 use crate::die::{Die, Group, Phase, Queued};
@@ -30,11 +30,6 @@ impl FlashArray {
         self.longest(group, |op| self.timing.program(self.page_number(op)))
     }
 
-    /// Cause reported for a group: that of its oldest member.
-    pub(super) fn cause(&self, group: &Group) -> Cause {
-        group.ops().first().map_or(Cause::None, |op| self.slab.get(*op).cause)
-    }
-
     pub(super) fn log_die<E>(
         &self,
         die: u16,
@@ -43,9 +38,8 @@ impl FlashArray {
         operations: u8,
         port: &mut Port<'_, E>,
     ) {
-        let group = &self.dies[die as usize].group;
+        let cause = self.dies[die as usize].group.cause;
         let part = Part { kind: PartKind::Die, index: die };
-        let cause = self.cause(group);
         port.log.push(Busy { part, activity, cause, operations, from, to });
     }
 
@@ -65,7 +59,7 @@ impl FlashArray {
         port.log.push(Busy {
             part: Part { kind: PartKind::Channel, index },
             activity: Activity::Transfer,
-            cause: self.cause(&self.dies[die as usize].group),
+            cause: self.dies[die as usize].group.cause,
             operations,
             from,
             to,

@@ -1,0 +1,207 @@
+//! Bad input gets a message with its place, and the exit code that the help promises.
+
+use crate::common::{Place, SMALL, one_object};
+
+/// A complete device file, as `show` prints it.
+fn device(place: &Place) -> String {
+    place.ok(&["show", "sim:config-a", "--set", "flash.blocks_per_plane=32"])
+}
+
+/// Runs `file` as a device and as JSON; both must name `line` and say `words`.
+fn refused(place: &Place, args: &[&str], file: &str, line: usize, words: &[&str]) {
+    let text = place.fails(2, args);
+    assert!(text.contains(&format!("{file}:{line}:")), "{file}:{line} in {text}");
+    let output = place.call(&[args, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stderr.is_empty());
+    let error = &one_object(&String::from_utf8(output.stdout).unwrap())["error"];
+    assert_eq!((error["file"].as_str(), error["line"].as_u64()), (Some(file), Some(line as u64)));
+    for word in words {
+        let told = format!("{} {}", error["message"], error["help"]);
+        assert!(told.contains(word), "{word} in {told}");
+    }
+}
+
+fn line_of(text: &str, start: &str) -> usize {
+    text.lines().position(|line| line.starts_with(start)).unwrap() + 1
+}
+
+fn changed(text: &str, key: &str, line: &str) -> String {
+    let at = line_of(text, key) - 1;
+    text.lines()
+        .enumerate()
+        .map(|(n, old)| format!("{}\n", if n == at { line } else { old }))
+        .collect()
+}
+
+#[test]
+fn device_files() {
+    let place = Place::new();
+    let good = device(&place);
+    let cases = [
+        ("channels =", "channels = ", vec!["not valid TOML"]),
+        ("channels =", "chanels = 8", vec!["flash.chanels", "did you mean `flash.channels`"]),
+        ("read_time =", "read_time = \"25uz\"", vec!["flash.read_time", "25us"]),
+        ("page_size =", "page_size = 4096", vec!["flash.page_size", "4KiB"]),
+        ("page_size =", "page_size = \"0B\"", vec!["flash.page_size", "4KiB"]),
+        ("channels =", "channels = 0", vec!["flash.channels", "1 to 1024"]),
+        ("channels =", "channels = -1", vec!["flash.channels"]),
+        ("over_provisioning =", "over_provisioning = 0.0001", vec!["ftl.over_provisioning"]),
+        ("over_provisioning =", "over_provisioning = nan", vec!["ftl.over_provisioning"]),
+        ("name =", "name = \"pages\"", vec!["ftl.name", "dftl"]),
+    ];
+    for (key, line, words) in cases {
+        place.write("d.toml", changed(&good, key, line));
+        let args = ["run", "sim:d.toml", "--keep", "none", "--requests", "10"];
+        refused(&place, &args, "d.toml", line_of(&good, key), &words);
+    }
+    place.write("d.toml", changed(&good, "channels =", ""));
+    let args = ["run", "d.toml"];
+    refused(&place, &args, "d.toml", line_of(&good, "[flash]"), &["flash.channels", "missing"]);
+    assert!(!place.path().join("results").exists(), "nothing ran, nothing may be left");
+}
+
+#[test]
+fn workload_files() {
+    let place = Place::new();
+    let cases = [
+        ("depth = 0", vec!["depth", "1 or more"]),
+        ("detph = 3", vec!["did you mean `depth`"]),
+        ("block_size = \"4kb\"", vec!["block_size", "4KiB"]),
+        ("block_size = \"1B\"", vec!["block_size", "multiple"]),
+        ("requests = 0", vec!["requests"]),
+        ("address.theta = inf\naddress.pattern = \"zipf\"", vec!["address.theta"]),
+    ];
+    for (line, words) in cases {
+        place.write("w.toml", format!("# a workload\n{line}\n"));
+        let args = ["run", "sim:config-a", "--workload", "w.toml", "--keep", "none"];
+        refused(&place, &args, "w.toml", 2, &words);
+    }
+}
+
+#[test]
+fn settings() {
+    let place = Place::new();
+    for (setting, column, words) in [
+        ("flash.chanels=4", 1, "did you mean `flash.channels`?"),
+        ("depth=4", 1, "did you mean `workload.depth`?"),
+        ("flash.channels=0", 16, "from 1 to 1024"),
+        ("flash.read_time=25", 17, "wrong value"),
+        ("workload.depth=0", 16, "1 or more"),
+        ("ftl.cleaning=fifoo", 14, "fifo"),
+    ] {
+        let text = place.fails(2, &["run", "sim:config-a", "--keep", "none", "--set", setting]);
+        assert!(text.contains(&format!("--set:1:{column}]")), "{text}");
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    assert!(place.fails(2, &["run", "--set", "nothing"]).contains("KEY=VALUE"));
+}
+
+#[test]
+fn names_and_files() {
+    let place = Place::new();
+    place.write("binary.toml", b"a = 1\nb = \"\xff\"\n");
+    std::fs::create_dir(place.path().join("directory.toml")).unwrap();
+    std::fs::create_dir(place.path().join("empty")).unwrap();
+    place.write("broken.json", "{\n  \"target\": 3\n}\n");
+    for (args, words) in [
+        (vec!["run", "sim:nvme-tcl"], "did you mean `sim:nvme-tlc`?"),
+        (vec!["run", "/dev/nvme0n1"], "real devices cannot be loaded yet"),
+        (vec!["run", "--workload", "randred"], "did you mean `randread`?"),
+        (vec!["run", "--workload", "none/such.trace"], "no such file"),
+        (vec!["run", "none.toml"], "no such file"),
+        (vec!["run", "directory.toml"], "it is a directory"),
+        (vec!["run", "--workload", "empty", "--keep", "none"], "directory"),
+        (vec!["run", "binary.toml"], "binary.toml:2:6"),
+        (vec!["show", "nothing"], "no workload `nothing`"),
+        (vec!["compare", "empty", "empty"], "holds no result.json"),
+        (vec!["compare", "broken.json", "broken.json"], "broken.json:2:"),
+        (vec!["papers", "S9"], "there are: S3"),
+        (vec!["papers", "--trace", "x=y"], "iozone"),
+        (vec!["run", "--requests", "0"], "--requests"),
+        (vec!["run", "--requests", "many"], "--requests"),
+        (vec!["run", "--for", "10"], "--for"),
+        (vec!["run", "--interval", "0ms"], "--interval"),
+        (vec!["run", "--for", "1s", "--requests", "1"], "cannot be used with"),
+        (vec!["run", "--timing", "fast"], "needs a trace"),
+        (vec!["run", "--seed", "-1"], "--seed"),
+        (vec!["runn"], "run"),
+        (vec![], "Usage"),
+    ] {
+        let text = place.fails(2, &args);
+        assert!(text.contains(words), "{words} in {text}");
+        let output = place.call(&[&args[..], &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let object = one_object(&String::from_utf8(output.stdout).unwrap());
+        assert!(object["error"]["message"].is_string(), "{object}");
+    }
+}
+
+#[test]
+fn traces() {
+    let place = Place::new();
+    place.write("no.trace", "hello\n");
+    place.write("bad.trace", "0.0 0 0 8 1\n0.5 0 16 8 1\n0.6 0 garbled\n");
+    place.write("far.trace", "0.0 0 0 8 1\n0.5 0 99999999999 8 1\n");
+    let args = |name| ["run", "sim:config-a", "--workload", name, "--name", "t"];
+    assert!(place.fails(2, &args("no.trace")).contains("no.trace:1"));
+    let text = place.fails(1, &args("bad.trace"));
+    assert!(text.contains("bad.trace:3") && text.contains("0.6 0 garbled"), "{text}");
+    let stored = std::fs::read_to_string(place.path().join("results/t/result.json")).unwrap();
+    let stored = one_object(&stored);
+    assert_eq!((&stored["partial"], &stored["requests"]), (&true.into(), &2.into()));
+    assert!(place.fails(1, &args("far.trace")).contains("far.trace:2"));
+    let wrapped = place.json(&[&args("far.trace")[..], &["--beyond-end", "wrap"]].concat());
+    assert_eq!(wrapped["requests"], 2);
+    let args = [&args("bad.trace")[..], &["--set", "workload.depth=2"]].concat();
+    assert!(place.fails(2, &args).contains("a trace has no key"));
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    let place = Place::new();
+    place.write("file", "");
+    let run = [&["run", "sim:config-a", "--results", "file"], &SMALL[..]].concat();
+    assert!(place.fails(3, &run).contains("cannot write file"));
+    assert!(place.fails(3, &["man", "file"]).contains("cannot write file"));
+    let full = std::path::Path::new("/dev/full");
+    if !full.exists() {
+        println!("skipped: this system has no device that is always full");
+        return;
+    }
+    let run = [&["run", "sim:config-a", "--keep", "none"], &SMALL[..]].concat();
+    let full = std::fs::OpenOptions::new().write(true).open(full).unwrap();
+    let output = place.command(&run).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    use std::process::Stdio;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    for signal in ["INT", "TERM"] {
+        let place = Place::new();
+        let args = ["run", "sim:config-a", "--for", "100000s", "--keep", "summary", "--name", "i"];
+        let mut command = place.command(&args);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The directory is made after the handler is set.
+        for _ in 0..500 {
+            if place.path().join("results/i").exists() {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        sleep(Duration::from_millis(300));
+        let kill = ["-s", signal, &child.id().to_string()];
+        assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{signal}");
+        let stored = std::fs::read_to_string(place.path().join("results/i/result.json")).unwrap();
+        let stored = one_object(&stored);
+        assert_eq!(stored["partial"], true);
+        assert!(stored["requests"].as_u64().unwrap() > 0);
+    }
+}
