@@ -287,3 +287,47 @@ pub(crate) fn workload_failure(
     failure.key = failure.key.or_else(|| error.key.clone());
     failure
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_device::Config, Failure> {
+        let document = Document::preset("d.toml".into(), text).with(settings, |_| true);
+        document.parse(&overlay::device_keys())
+    }
+
+    proptest! {
+        /// Whatever is in the file or the setting: a configuration, or an error that can be shown.
+        #[test]
+        fn any_text_and_any_setting_end_in_a_message(
+            text in "([a-z\\[\\]{}.=\"#µ 0-9]{0,12}\n){0,6}",
+            key in "(flash|ftl|host_link|x)(\\.[a-z]{1,6}){0,2}",
+            value in "\\PC{0,12}",
+        ) {
+            let settings: Vec<Setting> =
+                Setting::parse(&format!("{key}={value}")).into_iter().collect();
+            for settings in [&[], settings.as_slice()] {
+                if let Err(failure) = outcome(&text, settings) {
+                    prop_assert!(!failure.render().is_empty());
+                    prop_assert!(failure.body().line.is_none_or(|line| line >= 1));
+                }
+            }
+        }
+
+        /// One key of a good file garbled: the message names a line of the file.
+        #[test]
+        fn a_garbled_line_is_named(at in 0usize..40, junk in "[a-z=\"\\[ ]{1,8}") {
+            let good = ssdyno_device::presets::ALL[0].text;
+            let mut lines: Vec<&str> = good.lines().collect();
+            let at = at % lines.len();
+            lines[at] = &junk;
+            let text = lines.join("\n");
+            if let Err(failure) = outcome(&text, &[]) {
+                prop_assert!(failure.place.is_some(), "{}", failure.render());
+            }
+        }
+    }
+}

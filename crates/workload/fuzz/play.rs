@@ -33,7 +33,7 @@ pub fn some(workload: &mut dyn Workload, device: &DeviceFacts) {
 }
 
 /// Reads `data` as a trace.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each fuzz target uses one of these")]
 pub fn trace(data: &[u8], format: Option<Format>) {
     let device = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 4096 };
     for beyond_end in [BeyondEnd::Fail, BeyondEnd::Wrap, BeyondEnd::Skip] {

@@ -1,0 +1,172 @@
+//! Whole runs against closed forms, and what a run promises about itself.
+
+use ssdyno_block::Time;
+use ssdyno_device::{Config, presets};
+use ssdyno_result::{Keep, RunResult};
+use ssdyno_rig::{Flow, Limits, Measured, Run, RunError, Source};
+
+/// Configuration A with fewer blocks and some lines replaced.
+fn config(changes: &[(&str, &str)]) -> Config {
+    let mut text = presets::find("config-a").unwrap().text.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from} is not in the preset");
+        text = text.replace(from, to);
+    }
+    Config::parse(&text).unwrap()
+}
+
+fn run(device: Config, workload: &str, seed: u64) -> Run {
+    Run {
+        target: "sim:test".into(),
+        device,
+        workload: "test".into(),
+        source: Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::All,
+        interval: None,
+    }
+}
+
+fn measure(run: &Run) -> Measured {
+    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    assert!(measured.failure.is_none(), "{:?}", measured.failure);
+    for law in &measured.result.invariants {
+        assert!(law.holds, "{law:?}");
+    }
+    measured
+}
+
+const WRITES: &str = "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = 200000";
+const READS: &str = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = 60000";
+
+/// Mean field, blocks without end; here 128 planes of 512 blocks. Tolerance 1.5 %: 200 000 writes
+/// are about 18 000 cleanings; seed 1.
+#[test]
+fn write_amplification_is_the_closed_form_from_the_first_request_on() {
+    let measured = measure(&run(config(&[]), WRITES, 1));
+    let [expected] = &measured.result.expected[..] else { panic!("one expected figure") };
+    let ratio = measured.result.write_amplification.unwrap() / expected.value;
+    assert!((ratio - 1.0).abs() < 0.015, "{ratio}: {expected:?}");
+    assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
+}
+
+/// n q / (n + q - 1) / S is exact for exponential service; q requests on n dies with constant
+/// service lie between that and the bound of busy dies n (1 - (1 - 1/n)^q) / S.
+#[test]
+fn reads_reach_what_closed_networks_give() {
+    let result = measure(&run(config(&[]), READS, 2)).result;
+    let service = 50e-6 + 4096.0 / 333e6;
+    let (n, q) = (64.0, 32.0);
+    let exponential = n * q / (n + q - 1.0) / service;
+    let busy = n * (1.0 - (1.0_f64 - 1.0 / n).powf(q)) / service;
+    assert!(result.iops > 0.97 * exponential.min(busy), "{} {exponential} {busy}", result.iops);
+    assert!(result.iops < q / service, "{}", result.iops);
+    // One request at a time waits for nothing.
+    let alone = measure(&run(config(&[]), &READS.replace("depth = 32", "depth = 1"), 2)).result;
+    let mean = alone.latency_ns.unwrap().all.mean;
+    assert!((mean - service * 1e9).abs() < 1.0, "{mean}");
+}
+
+
+/// M/D/1 on one die: W = rho S / (2 (1 - rho)). Tolerance 4 %: 200 000 arrivals at rho 0.5; seed 3.
+#[test]
+fn one_die_with_poisson_arrivals_is_m_d_1() {
+    let one = config(&[
+        ("channels = 8", "channels = 1"),
+        ("chips_per_channel = 4", "chips_per_channel = 1"),
+        ("dies_per_chip = 2", "dies_per_chip = 1"),
+        ("planes_per_die = 2", "planes_per_die = 1"),
+    ]);
+    let service = 50e-6 + 4096.0 / 333e6;
+    let rho = 0.5;
+    let load = format!(
+        "read_percent = 100\nblock_size = \"4KiB\"\nrequests = 200000\n[arrivals]\nkind = \"poisson\"\nrate = {}",
+        rho / service
+    );
+    let result = measure(&run(one, &load, 3)).result;
+    let expected = service + rho * service / (2.0 * (1.0 - rho));
+    let ratio = result.latency_ns.unwrap().all.mean / 1e9 / expected;
+    assert!((ratio - 1.0).abs() < 0.04, "{ratio}");
+}
+
+/// What a run says, without what the clock on the wall says.
+fn figures(result: &RunResult) -> RunResult {
+    RunResult {
+        wall_seconds: 0.0,
+        simulated_requests_per_wall_second: None,
+        own_cost: None,
+        ..result.clone()
+    }
+}
+
+#[test]
+fn every_preset_gives_the_same_bytes_twice() {
+    let mixed = "read_percent = 60\nwrite_percent = 30\ntrim_percent = 10\nblock_size = \"8KiB\"\ndepth = 16\nrequests = 4000";
+    for preset in presets::ALL {
+        let mut device = Config::parse(preset.text).unwrap();
+        device.flash.blocks_per_plane = device.flash.blocks_per_plane.min(128);
+        device.ftl.over_provisioning = device.ftl.over_provisioning.max(0.25);
+        let run = run(device, mixed, 5);
+        let text = |m: &Measured| ssdyno_result::to_json(&figures(&m.result)).unwrap();
+        let (first, again) = (measure(&run), measure(&run));
+        assert!(text(&first) == text(&again), "{} differs from run to run", preset.name);
+        let energy = first.result.energy_joules.unwrap();
+        let sum = energy.flash + energy.cpu + energy.dram + energy.bus;
+        assert!((sum / energy.total - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_slow_mode_and_sleep_save_energy_and_say_so() {
+    let sparse = "read_percent = 100\nblock_size = \"4KiB\"\nrequests = 40\n[arrivals]\nkind = \"poisson\"\nrate = 20";
+    let preset = presets::find("nvme-tlc").unwrap();
+    let mut device = Config::parse(preset.text).unwrap();
+    device.flash.blocks_per_plane = 64;
+    device.ftl.over_provisioning = 0.25;
+    let mut awake = device.clone();
+    awake.power.states.clear();
+    awake.energy.cpu.slow_when_idle_after = None;
+    let total = |device: &Config| {
+        let result = measure(&run(device.clone(), sparse, 1)).result;
+        (result.energy_joules.unwrap().total, result.notes.join("\n"))
+    };
+    let (saving, said) = total(&device);
+    let (plain, _) = total(&awake);
+    assert!(saving < 0.8 * plain, "{saving} J against {plain} J");
+    assert!(said.contains("Slowing the idle CPU saved"), "{said}");
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    let run = run(config(&[]), READS, 1);
+    let measured = run.execute(&mut |progress| {
+        if progress.completed > 20_000 { Flow::Stop } else { Flow::Continue }
+    });
+    let measured = measured.unwrap();
+    assert!(matches!(measured.failure, Some(RunError::Interrupted)));
+    assert!(measured.result.partial && measured.result.requests > 20_000);
+    assert!(measured.result.requests < 60_000);
+}
+
+#[test]
+fn limits_end_a_run_in_time() {
+    let mut run = run(config(&[]), READS, 1);
+    run.limits.duration = Some(Time::from_ms(5));
+    let seconds = measure(&run).result.simulated_seconds;
+    assert!((0.005..0.006).contains(&seconds), "{seconds}");
+    run.limits = Limits { requests: Some(123), duration: None };
+    assert_eq!(measure(&run).result.requests, 123);
+}
+
+#[test]
+fn an_impossible_device_names_the_key() {
+    let tight = config(&[("over_provisioning = 0.1454753722794959", "over_provisioning = 0.01")]);
+    match run(tight, READS, 1).execute(&mut |_| Flow::Continue) {
+        Err(RunError::Device(error)) => {
+            assert_eq!(error.key, "ftl.over_provisioning");
+            assert!(error.help.contains("at least"), "{}", error.help);
+        }
+        other => panic!("{:?}", other.map(|m| m.failure)),
+    }
+}
