@@ -1,5 +1,7 @@
 //! The simulated SSD against the target suite, against closed forms, and on odd configurations.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};

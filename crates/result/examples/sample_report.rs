@@ -1,10 +1,12 @@
-//! Writes the page of a made-up run to the file named, to look at: `… --example sample_report x.html`.
+//! Writes the page of a made-up run, to look at: `… --example sample_report x.html`; without a name
+//! into the system's directory for temporary files.
 
 #[path = "../tests/suite/sample.rs"]
 mod sample;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("name the file to write")?;
+    let default = std::env::temp_dir().join("ssdyno-sample-report.html");
+    let path = std::env::args().nth(1).map_or(default, std::path::PathBuf::from);
     let mut result = sample::result(ssdyno_result::Keep::All);
     if let Some(dies) = std::env::args().nth(2)
         && let Some(busy) = &mut result.busy_share

@@ -1,5 +1,7 @@
 //! Whole runs against closed forms, and what a run promises about itself.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use ssdyno_block::Time;
 use ssdyno_device::{Config, presets};
 use ssdyno_result::{Keep, RunResult};
@@ -67,7 +69,6 @@ fn reads_reach_what_closed_networks_give() {
     let mean = alone.latency_ns.unwrap().all.mean;
     assert!((mean - service * 1e9).abs() < 1.0, "{mean}");
 }
-
 
 /// M/D/1 on one die: W = rho S / (2 (1 - rho)). Tolerance 4 %: 200 000 arrivals at rho 0.5; seed 3.
 #[test]

@@ -82,6 +82,52 @@ impl FlashArray {
         false
     }
 
+    /// Where the data of `page` can be read now: while a copy to it waits, that is where it is
+    /// copied from, which stays until the erase that comes after the copy. Without this a read
+    /// would wait for all the cleaning that is queued before the copy.
+    #[inline]
+    pub(super) fn readable(&self, die: u16, plane: u32, page: u32) -> u32 {
+        let block = self.geometry.block_of_page(page);
+        let number = self.geometry.pages_per_block.remainder(page);
+        if u32::from(self.written[block as usize]) > number {
+            return page;
+        }
+        match self.copy_to(die, plane, page) {
+            Some(from) => self.readable(die, plane, from),
+            // It waits for a program: the data is not in the flash yet.
+            None => page,
+        }
+    }
+
+    /// The source of the next write to `page`, waiting or under way, if that is a copy. The next one
+    /// and no later: its source was then written before it, so following sources comes to an end.
+    #[cold]
+    fn copy_to(&self, die: u16, plane: u32, page: u32) -> Option<u32> {
+        let is_it = |op: &Queued| match op.kind {
+            OpKind::Copy => op.to == page,
+            OpKind::Program => op.page == page,
+            OpKind::Read | OpKind::Erase => false,
+        };
+        let source = |op: &Queued| (op.kind == OpKind::Copy).then_some(op.page);
+        let d = &self.dies[die as usize];
+        let current = if d.phase == Phase::Idle { None } else { Some(&d.group) };
+        let suspended = d.suspended.as_ref().map(|suspended| &suspended.group);
+        let groups = current.into_iter().chain(suspended);
+        let mut begun = groups.flat_map(Group::ops).map(|op| self.slab.get(*op));
+        if let Some(op) = begun.find(|op| is_it(op)) {
+            return source(op);
+        }
+        let mut at = self.planes[plane as usize].head;
+        while at != NIL {
+            let op = self.slab.get(at);
+            if is_it(op) {
+                return source(op);
+            }
+            at = op.next;
+        }
+        None
+    }
+
     /// Reads that can start now, one a plane: their pages are programmed already.
     pub(super) fn pick_reads(&mut self, die: u16) -> Option<Group> {
         let mut group = Group::new(OpKind::Read, Cause::Host);

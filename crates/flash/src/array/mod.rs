@@ -175,8 +175,11 @@ impl FlashArray {
     ) {
         self.sequence = self.sequence.wrapping_add(1);
         let die = self.die_of_plane[op.plane as usize];
+        let overtakes =
+            self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
+        let page = if overtakes { self.readable(die, op.plane, op.page) } else { op.page };
         let at = self.slab.insert(Queued {
-            page: op.page,
+            page,
             to: op.to,
             owner,
             next: NIL,
@@ -186,8 +189,6 @@ impl FlashArray {
             sector_only: op.sector_only,
             cause: op.cause,
         });
-        let overtakes =
-            self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
         if overtakes {
             self.slab.push_back(&mut self.dies[die as usize].reads, at);
         } else {

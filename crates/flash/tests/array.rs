@@ -1,0 +1,174 @@
+//! The flash array by itself: times, order, joining planes, giving way to reads.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::{Cause, EventLog};
+use ssdyno_engine::{Event, EventQueue};
+use ssdyno_flash::{Config, FlashArray, FlashEvent, FlashOp, Port};
+
+#[derive(Clone, Copy)]
+struct Only(FlashEvent);
+
+impl From<FlashEvent> for Only {
+    fn from(event: FlashEvent) -> Only {
+        Only(event)
+    }
+}
+
+impl Event for Only {
+    fn pack(self) -> u32 {
+        self.0.pack()
+    }
+    fn unpack(code: u32) -> Only {
+        Only(FlashEvent::unpack(code))
+    }
+}
+
+/// One die of two planes with eight blocks of eight pages; 10 us a page on the bus.
+struct Rig {
+    array: FlashArray,
+    queue: EventQueue<Only>,
+    log: EventLog,
+    /// Owner and time, in ns, of what completed.
+    done: Vec<(u32, u64)>,
+}
+
+impl Rig {
+    fn new(rules: &str) -> Rig {
+        let text = format!(
+            r#"{{"channels":1,"chips_per_channel":1,"dies_per_chip":1,"planes_per_die":2,
+            "blocks_per_plane":8,"pages_per_block":8,"page_size":"4KiB","read_time":"50us",
+            "program_time":"500us","erase_time":"3ms","bus":"409600000B/s"{rules}}}"#
+        );
+        let config: Config = serde_json::from_str(&text).unwrap();
+        let mut array = FlashArray::new(&config).unwrap();
+        // Block 0 of each plane is full.
+        for block in [0, 8] {
+            array.set_written(block, 8);
+        }
+        Rig { array, queue: EventQueue::new(), log: EventLog::default(), done: Vec::new() }
+    }
+
+    fn enqueue(&mut self, now: Time, owner: u32, op: FlashOp) {
+        let mut done = Vec::new();
+        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        self.array.enqueue(op, owner, &mut port);
+        assert!(done.is_empty(), "nothing completes at once");
+    }
+
+    /// Runs to the end; gives owner and time in us of what completed.
+    fn run(&mut self) -> Vec<(u32, f64)> {
+        self.run_until(Time::MAX);
+        std::mem::take(&mut self.done).into_iter().map(|(o, ns)| (o, ns as f64 / 1e3)).collect()
+    }
+
+    fn run_until(&mut self, end: Time) {
+        while let Some((now, Only(event))) = self.queue.pop_due(end) {
+            let mut done = Vec::new();
+            let mut port =
+                Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+            self.array.handle(event, &mut port);
+            self.done.extend(done.into_iter().map(|owner| (owner, now.as_ns())));
+        }
+    }
+}
+
+const HOST: Cause = Cause::Host;
+
+/// First page of block `block` of plane `plane`.
+fn page(plane: u32, block: u32) -> u32 {
+    (plane * 8 + block) * 8
+}
+
+#[test]
+fn planes_join_as_the_rules_allow() {
+    let programs = |rules: &str, second: u32| {
+        let mut rig = Rig::new(rules);
+        rig.array.set_written(9, second);
+        // The first keeps the die busy until both others wait.
+        rig.enqueue(Time::ZERO, 0, FlashOp::read(0, page(0, 0), HOST));
+        rig.enqueue(Time::ZERO, 1, FlashOp::program(0, page(0, 1), HOST));
+        rig.enqueue(Time::ZERO, 2, FlashOp::program(1, page(1, 1) + second, HOST));
+        rig.run()
+    };
+    // Read 50 + 10; then both pages cross, and one program.
+    let joined = vec![(0, 60.0), (1, 580.0), (2, 580.0)];
+    let apart = vec![(0, 60.0), (1, 570.0), (2, 1080.0)];
+    assert_eq!(programs(r#","multi_plane":"any""#, 3), joined);
+    assert_eq!(programs(r#","multi_plane":"same-page""#, 0), joined);
+    assert_eq!(programs(r#","multi_plane":"same-page""#, 3), apart);
+    assert_eq!(programs(r#","multi_plane":"off""#, 0), apart);
+}
+
+#[test]
+fn copies_go_inside_the_plane_or_through_the_controller() {
+    let copy = |rules: &str| {
+        let mut rig = Rig::new(rules);
+        rig.enqueue(Time::ZERO, 1, FlashOp::copy(0, page(0, 0), page(0, 1), Cause::Cleaning));
+        rig.run()
+    };
+    assert_eq!(copy(r#","copy":"copy-back""#), [(1, 550.0)]);
+    assert_eq!(copy(r#","copy":"controller""#), [(1, 570.0)]);
+}
+
+#[test]
+fn page_types_take_their_own_times() {
+    let text = r#"{"channels":1,"chips_per_channel":1,"dies_per_chip":1,"planes_per_die":1,
+        "blocks_per_plane":2,"pages_per_block":8,"page_size":"4KiB","cell":"tlc",
+        "read_time":["10us","20us","30us"],"program_time":"100us","erase_time":"1ms",
+        "bus":"409600000B/s"}"#;
+    let config: Config = serde_json::from_str(text).unwrap();
+    let timing = config.timing().unwrap();
+    let times: Vec<u64> = (0..4).map(|page| timing.read(page).as_ns()).collect();
+    assert_eq!(times, [10_000, 20_000, 30_000, 10_000]);
+    let wrong = text.replace(r#","30us""#, "");
+    let config: Config = serde_json::from_str(&wrong).unwrap();
+    assert_eq!(config.timing().unwrap_err().key, "flash.read_time");
+}
+
+#[test]
+fn a_read_takes_the_old_place_of_a_page_that_waits_to_be_copied() {
+    let mut rig = Rig::new(r#","read_priority":true,"copy":"copy-back""#);
+    for number in 0..8 {
+        let copy = FlashOp::copy(0, page(0, 0) + number, page(0, 1) + number, Cause::Cleaning);
+        rig.enqueue(Time::ZERO, 100, copy);
+    }
+    rig.enqueue(Time::ZERO, 101, FlashOp::erase(0, page(0, 0), Cause::Cleaning));
+    // The host already sees the last page at its new place.
+    rig.enqueue(Time::ZERO, 1, FlashOp::read(0, page(0, 1) + 7, HOST));
+    let done = rig.run();
+    assert_eq!(done[..2], [(100, 550.0), (1, 610.0)], "after the copy under way, not after all");
+    assert_eq!(done.last(), Some(&(101, 8.0 * 550.0 + 60.0 + 3000.0)));
+}
+
+#[test]
+fn reads_suspend_an_erase_but_a_burst_lets_it_end() {
+    let rules = r#","read_priority":true,"erase_suspend":true,"read_burst":2"#;
+    let mut rig = Rig::new(rules);
+    rig.enqueue(Time::ZERO, 9, FlashOp::erase(0, page(0, 0), HOST));
+    rig.run_until(Time::from_us(1000));
+    for owner in 0..3 {
+        let read = FlashOp::read(1, page(1, 0) + owner, HOST);
+        rig.enqueue(Time::from_us(1000), owner, read);
+    }
+    // Two reads of 60 us; then the erase has its turn; then the third.
+    assert_eq!(rig.run(), [(0, 1060.0), (1, 1120.0), (9, 3120.0), (2, 3180.0)]);
+}
+
+#[test]
+#[should_panic(expected = "out of order")]
+fn programs_go_upwards() {
+    let mut rig = Rig::new("");
+    rig.enqueue(Time::ZERO, 1, FlashOp::program(0, page(0, 1) + 3, HOST));
+    rig.enqueue(Time::ZERO, 2, FlashOp::program(0, page(0, 1) + 2, HOST));
+    rig.run();
+}
+
+#[test]
+#[should_panic(expected = "not programmed")]
+fn only_programmed_pages_are_read() {
+    let mut rig = Rig::new("");
+    rig.enqueue(Time::ZERO, 1, FlashOp::read(0, page(0, 1), HOST));
+    rig.run();
+}
