@@ -193,7 +193,7 @@ proptest! {
                 "multi_plane = \"{multi_plane}\"\nread_priority = {priority}\nread_burst = 3\n\
                  program_suspend = {suspend}\nerase_suspend = {suspend}"
             )),
-            ("copy = \"controller\"", &format!("copy = \"{copy}\"")),
+            ("copy = \"copy-back\"", &format!("copy = \"{copy}\"")),
             ("[queue]\ndepth = 1024", &format!(
                 "[buffer]\npolicy = \"{policy}\"\nsize = \"32KiB\"\n[queue]\ndepth = {depth}\n\
                  [controller]\npartial_page = \"{partial}\""

@@ -14,8 +14,8 @@ use ssdyno_rig::{Flow, Limits, Run, Source};
 struct Case {
     name: &'static str,
     workload: &'static str,
-    /// Keys of configuration A that differ, as (table, key, value).
-    changes: &'static [(&'static str, &'static str, i64)],
+    /// Keys of configuration A that differ, as (table, key, value in TOML).
+    changes: &'static [(&'static str, &'static str, &'static str)],
     depth: u32,
     requests: u64,
 }
@@ -24,14 +24,17 @@ const fn case(name: &'static str, workload: &'static str, requests: u64) -> Case
     Case { name, workload, changes: &[], depth: 32, requests }
 }
 
-const LARGE: &[(&str, &str, i64)] = &[("flash", "blocks_per_plane", 32_768)];
-const MEDIUM: &[(&str, &str, i64)] = &[("flash", "blocks_per_plane", 2_048)];
+const LARGE: &[(&str, &str, &str)] = &[("flash", "blocks_per_plane", "32768")];
+const MEDIUM: &[(&str, &str, &str)] = &[("flash", "blocks_per_plane", "2048")];
+const THROUGH: &[(&str, &str, &str)] = &[("flash", "copy", "\"controller\"")];
 
 fn cases() -> Vec<Case> {
     let mut all = vec![
         case("read", "randread", 2_000_000),
         case("write, steady state", "randwrite", 1_000_000),
         case("mixed 70/30", "mixed", 1_500_000),
+        Case { changes: THROUGH, ..case("write, pages moved out and in", "randwrite", 1_000_000) },
+        Case { changes: THROUGH, ..case("mixed, pages moved out and in", "mixed", 1_000_000) },
     ];
     for (depth, read, write) in
         [(1, "read, depth 1", "write, depth 1"), (1024, "read, depth 1024", "write, depth 1024")]
@@ -48,12 +51,13 @@ fn cases() -> Vec<Case> {
     all
 }
 
-fn device(changes: &[(&str, &str, i64)]) -> Config {
+fn device(changes: &[(&str, &str, &str)]) -> Config {
     let text = presets::find("config-a").map_or("", |preset| preset.text);
     let mut table: toml::Table = toml::from_str(text).unwrap_or_default();
     for (section, key, value) in changes {
         if let Some(section) = table.get_mut(*section).and_then(toml::Value::as_table_mut) {
-            section.insert((*key).to_owned(), toml::Value::Integer(*value));
+            let parsed: toml::Table = toml::from_str(&format!("v = {value}")).unwrap_or_default();
+            section.extend(parsed.into_iter().map(|(_, value)| ((*key).to_owned(), value)));
         }
     }
     match Config::parse(&table.to_string()) {
@@ -101,8 +105,8 @@ fn main() {
         assert!(ssd.is_ok(), "configuration A is valid");
         start.elapsed().as_secs_f64()
     };
-    println!("{:24} {} s", "preconditioning", spread((0..runs).map(precondition).collect()));
-    println!("{:24} million requests per CPU-second", "");
+    println!("{:30} {} s", "preconditioning", spread((0..runs).map(precondition).collect()));
+    println!("{:30} million requests per CPU-second", "");
     for case in cases() {
         if filter.as_ref().is_some_and(|filter| !case.name.contains(filter.as_str())) {
             continue;
@@ -117,6 +121,6 @@ fn main() {
                 Err(error) => panic!("{}: {error}", case.name),
             }
         });
-        println!("{:24} {}", case.name, spread(speeds.collect()));
+        println!("{:30} {}", case.name, spread(speeds.collect()));
     }
 }
