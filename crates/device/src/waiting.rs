@@ -41,6 +41,14 @@ impl Waiting {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Waiting::Fcfs(queue) => queue.is_empty(),
+            Waiting::CLook { by_address, .. } => by_address.is_empty(),
+        }
+    }
+
     pub(crate) fn pop(&mut self) -> Option<u32> {
         match self {
             Waiting::Fcfs(queue) => queue.pop_front(),

@@ -354,6 +354,10 @@ impl Ssd {
             return self.use_bus(now);
         }
         let at = self.requests.get(slot).ready.max(now);
+        // Nothing left to wait for, nobody to let in: no event needed.
+        if at == now && self.waiting.is_empty() {
+            return self.complete(now, slot);
+        }
         self.queue.schedule(at, Event::Complete(slot));
     }
 
