@@ -40,7 +40,7 @@ pub(crate) struct PageMap {
     pub(crate) limits: Limits,
     pub(crate) config: Config,
     /// Logical to physical; [`NONE`] where there is no data.
-    pub(crate) map: Table,
+    pub(crate) map: Table<u32>,
     pub(crate) reverse: Reverse,
     pub(crate) blocks: Blocks,
     /// One or two a plane: host, survivors.

@@ -1,5 +1,6 @@
 //! From physical to logical pages in three bytes a page.
 
+use ssdyno_engine::Table;
 use ssdyno_flash::{Divisor, Geometry};
 
 /// The logical page that was last written to each physical page.
@@ -11,7 +12,7 @@ use ssdyno_flash::{Divisor, Geometry};
 /// provisioning) bytes a logical page. Larger numbers get a fourth byte each, once one is seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Reverse {
-    low: Vec<[u8; 3]>,
+    low: Table<[u8; 3]>,
     high: Vec<u8>,
     stripes: Divisor,
     /// Remainder of the logical pages of each plane; empty where pages are not striped.
@@ -23,7 +24,7 @@ impl Reverse {
     /// For `pages` physical pages that may hold any logical page.
     pub(crate) fn new(pages: u32) -> Reverse {
         Reverse {
-            low: vec![[0; 3]; pages as usize],
+            low: Table::new(pages as usize, [0; 3]),
             high: Vec::new(),
             stripes: Divisor::new(1),
             residues: Vec::new(),
