@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 
 fn report(failure: &Failure, output: Output) -> ExitCode {
     if !output.json {
-        eprint!("{}", failure.render());
+        output::tell(&failure.render());
     } else if !failure.told {
         // If not even this can be printed, the exit code still tells.
         let _ = output.object(&ErrorObject { error: failure.body() });

@@ -45,3 +45,10 @@ impl Output {
         }
     }
 }
+
+/// Prints `text` on standard error. Where nobody reads that any more (`2>&1 | head`) there is
+/// nobody to tell, and the exit code still speaks.
+pub(crate) fn tell(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}

@@ -10,6 +10,7 @@ use ssdyno_result::{nanoseconds, rate, seconds};
 use ssdyno_rig::{Flow, Progress};
 
 use crate::diagnose::Exit;
+use crate::output::tell;
 
 /// Set by the first interrupt.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -26,7 +27,7 @@ pub(crate) fn watch_interrupts() {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(Exit::Interrupted as i32);
         }
-        eprintln!("\nstopping: waiting for what is in flight; interrupt again to end at once");
+        tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
     };
     // Without a handler an interrupt ends the program at once, which is safe too.
     let _ = ctrlc::set_handler(handler);
@@ -124,7 +125,7 @@ impl Meter {
         } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
             self.lines += 1;
             let percent = share.map(|s| format!("{:.0} %, ", s * 100.0)).unwrap_or_default();
-            eprintln!("{}: {percent}{message}", self.name);
+            tell(&format!("{}: {percent}{message}\n", self.name));
         }
         flow()
     }
@@ -164,7 +165,7 @@ impl PapersMeter {
         } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
             self.lines += 1;
             let percent = progress.done as f64 / progress.of.max(1) as f64 * 100.0;
-            eprintln!("{percent:.0} %: {running}");
+            tell(&format!("{percent:.0} %: {running}\n"));
         }
         flow()
     }

@@ -147,6 +147,9 @@ fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<F
     Some(FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text })
 }
 
+/// Half widths above this share of the factor are shown as an interval.
+const WIDE: f64 = 0.15;
+
 fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -> String {
     let (better, worse) = kind.words();
     let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
@@ -156,7 +159,17 @@ fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -
     // Of the factor as it is shown, whichever way round.
     let half = factor * (interval.high / interval.low).ln() / 2.0;
     let decimals = decimals_for(half);
-    let shown = format!("{factor:.decimals$}x ± {half:.decimals$}");
+    let shown = if half < WIDE * factor {
+        format!("{factor:.decimals$}x ± {half:.decimals$}")
+    } else {
+        // The interval is symmetric in the logarithm; so wide, "±" would say something else.
+        let (low, high) = match ratio >= 1.0 {
+            true => (interval.low, interval.high),
+            false => (1.0 / interval.high, 1.0 / interval.low),
+        };
+        let [factor, low, high] = [factor, low, high].map(|x| significant(x, 3));
+        format!("{factor}x ({low} to {high})")
+    };
     match verdict {
         Verdict::CannotTell => format!("{shown} {word}: cannot tell"),
         _ => format!("{shown} {word}"),
@@ -220,6 +233,9 @@ mod tests {
         let ba = compare(&b, &a);
         assert_eq!(find(&ba, "iops").text, "1.32x ± 0.05 slower");
         assert_eq!(find(&ba, "iops").verdict, Verdict::Worse);
+        let wide = compare(&run(1_000.0, 0.3, 1.0), &run(8_000.0, 0.4, 1.0));
+        let text = &find(&wide, "iops").text;
+        assert!(text.starts_with("8.00x (4.") && text.ends_with(") faster"), "{text}");
         // A mean without an interval gives a ratio and no verdict.
         assert_eq!(find(&ab, "latency_ns.mean").text, "1.32x faster (no interval)");
         assert!(ab.notes.is_empty());
