@@ -1,8 +1,6 @@
 //! Seeded randomness.
 
-use std::convert::Infallible;
-
-use rand::{RngExt, SeedableRng, TryRng};
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// A generator whose sequence depends on nothing but a seed and the name of its stream, so that
@@ -40,20 +38,6 @@ impl Rng {
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
-    }
-}
-
-/// For the distributions of `rand_distr`.
-impl TryRng for Rng {
-    type Error = Infallible;
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.0.try_next_u32()
-    }
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.0.try_next_u64()
-    }
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        self.0.try_fill_bytes(bytes)
     }
 }
 

@@ -64,7 +64,7 @@ pub enum PerLevel {
     Each(Vec<Span>),
 }
 
-/// Which planes of a die may join in one operation.
+/// Which planes of a die may join in one operation; at most eight do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MultiPlane {

@@ -42,14 +42,14 @@ fn measure(run: &Run) -> Measured {
 const WRITES: &str = "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = 200000";
 const READS: &str = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = 60000";
 
-/// Mean field, blocks without end; here 128 planes of 512 blocks. Tolerance 1.5 %: 200 000 writes
+/// Mean field, blocks without end; here 128 planes of 512 blocks. Tolerance 1 %: 200 000 writes
 /// are about 18 000 cleanings; seed 1.
 #[test]
 fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     let measured = measure(&run(config(&[]), WRITES, 1));
     let [expected] = &measured.result.expected[..] else { panic!("one expected figure") };
     let ratio = measured.result.write_amplification.unwrap() / expected.value;
-    assert!((ratio - 1.0).abs() < 0.015, "{ratio}: {expected:?}");
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}: {expected:?}");
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
 }
 
