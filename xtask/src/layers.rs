@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-bench", "ssdyno-profile"],
     &["ssdyno-rig"],
     &["ssdyno-host"],
-    &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-pci"],
+    &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
     &["ssdyno-device"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],
@@ -19,26 +19,14 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-result"],
     &["ssdyno-workload"],
     &["ssdyno-engine"],
+    // The connector: devices stand on it from below, drivers from above.
+    &["ssdyno-pci"],
     &["ssdyno-block"],
     &["ssdyno-spec"],
 ];
 
 /// Crates outside the house: they may use nothing of it, and nothing may use them.
 const OUTSIDE: &[&str] = &["xtask"];
-
-/// Arrows that the table forbids and that are right all the same, each with its reason.
-const EXCEPTIONS: &[Exception] = &[
-    // A driver sees its device through the PciFunction trait, and drivers share a row with it.
-    Exception { from: "ssdyno-driver-nvme", to: "ssdyno-pci", kinds: &[Kind::Normal, Kind::Dev] },
-    Exception { from: "ssdyno-driver-ring", to: "ssdyno-pci", kinds: &[Kind::Normal, Kind::Dev] },
-];
-
-/// One allowed arrow.
-struct Exception {
-    from: &'static str,
-    to: &'static str,
-    kinds: &'static [Kind],
-}
 
 /// Which dependency table an arrow stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +86,7 @@ fn breach(arrow: &Arrow) -> Option<String> {
         Kind::Build => "build-dependencies",
     };
     // A crate may name itself in its dev-dependencies to switch a feature on for its tests.
-    if excepted(arrow) || (from == to && *kind == Kind::Dev) {
+    if from == to && *kind == Kind::Dev {
         return None;
     }
     if OUTSIDE.contains(&from.as_str()) || OUTSIDE.contains(&to.as_str()) {
@@ -119,12 +107,6 @@ fn breach(arrow: &Arrow) -> Option<String> {
         ),
     };
     Some(format!("{from} -> {to} ([{table}]) {direction}: {advice}"))
-}
-
-fn excepted(arrow: &Arrow) -> bool {
-    EXCEPTIONS
-        .iter()
-        .any(|e| e.from == arrow.from && e.to == arrow.to && e.kinds.contains(&arrow.kind))
 }
 
 #[cfg(test)]
@@ -167,11 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_need_an_exception() {
+    fn neighbours_may_not_use_each_other() {
         let found = judged("ssdyno-disk", "ssdyno-energy", Kind::Normal).join("\n");
         assert!(found.contains("sideways"), "{found}");
-        assert!(judged("ssdyno-driver-nvme", "ssdyno-pci", Kind::Normal).is_empty());
-        assert!(!judged("ssdyno-driver-nvme", "ssdyno-pci", Kind::Build).is_empty());
     }
 
     #[test]
@@ -188,15 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn table_names_each_crate_once_and_exceptions_are_needed() {
+    fn table_names_each_crate_once() {
         let mut names: Vec<_> = LAYERS.iter().flat_map(|row| row.iter()).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        for e in EXCEPTIONS {
-            assert!(layer(e.from) >= layer(e.to), "{} -> {} needs no exception", e.from, e.to);
-            assert!(!e.kinds.is_empty());
-        }
     }
 }

@@ -17,6 +17,17 @@ use crate::workspace::Workspace;
 /// Systems other than the host that the simulator must compile for.
 const CROSS_TARGETS: &[&str] = &["x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
 
+/// Crates that run where there is no operating system, and a target that has none.
+const BARE: &[&str] = &[
+    "ssdyno-spec",
+    "ssdyno-block",
+    "ssdyno-pci",
+    "ssdyno-driver-nvme",
+    "ssdyno-driver-ring",
+    "ssdyno-scsi",
+];
+const BARE_TARGET: &str = "x86_64-unknown-none";
+
 /// Crates that talk to real devices through Linux interfaces and are left out elsewhere.
 const LINUX_ONLY: &[&str] = &["ssdyno-bench"];
 
@@ -36,6 +47,9 @@ pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     steps.push(Step::new("readme", readme::check));
     steps.push(Step::new("schemas", schemas::verify).rerun_by("cargo xtask schemas --check"));
     steps.extend(CROSS_TARGETS.iter().map(|target| cross(workspace, target)));
+    let bare = BARE.iter().flat_map(|package| ["-p", package]);
+    let cmd = Cmd::cargo(&workspace.root, ["check", "--no-default-features"]).args(bare);
+    steps.push(check_for(BARE_TARGET, cmd));
     steps
 }
 
@@ -97,6 +111,11 @@ fn cross(workspace: &Workspace, target: &'static str) -> Step {
     for package in LINUX_ONLY.iter().filter(|package| workspace.has(package)) {
         cmd = cmd.args(["--exclude", package]);
     }
+    check_for(target, cmd)
+}
+
+/// `cmd` for `target`, whose standard library is fetched where it is missing.
+fn check_for(target: &'static str, cmd: Cmd) -> Step {
     let cmd = cmd.args(["--target", target]);
     let rerun = cmd.to_string();
     Step::new(format!("check-{target}"), move |_| match setup::cross_target(target) {

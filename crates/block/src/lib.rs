@@ -8,11 +8,20 @@
 //! cannot be read. Nothing here panics on outside input.
 //!
 //! Not here: clocks (only a runner owns one), devices, workloads, statistics.
+//!
+//! Without the feature `std` (drivers, which must run where there is no operating system) the
+//! suite and the units are left out.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "std")]
 pub mod conformance;
 mod request;
 mod target;
 mod time;
+#[cfg(feature = "std")]
 pub mod units;
 
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};

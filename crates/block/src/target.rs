@@ -1,5 +1,7 @@
 //! The contract between a runner and anything that takes block requests.
 
+use alloc::vec::Vec;
+
 use crate::{Completion, Request, Time, Token};
 
 /// Why a target did not take a request. The request left no trace in the target.

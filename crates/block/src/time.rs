@@ -1,8 +1,8 @@
 //! Time as an integer number of picoseconds.
 
-use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 
 /// An instant on the virtual clock, or a span between two instants, in picoseconds.
 ///
@@ -45,7 +45,9 @@ impl Time {
     /// The nearest picosecond to `s` seconds; negative, NaN and overlong values saturate.
     #[inline]
     pub fn from_s_f64(s: f64) -> Time {
-        Time((s * 1e12).round() as u64)
+        // `f64::round` is not in `core`; below 2^52 ps adding a half and cutting off is the same.
+        let ps = s * 1e12;
+        Time(if ps < 4.5e15 { (ps + 0.5) as u64 } else { ps as u64 })
     }
     /// Picoseconds.
     #[inline]
@@ -160,7 +162,7 @@ impl fmt::Display for Time {
             _ => (ps / 1e12, "s"),
         };
         let digits = match value {
-            v if v.fract() == 0.0 => 0,
+            v if v % 1.0 == 0.0 => 0,
             v if v < 10.0 => 3,
             v if v < 100.0 => 2,
             _ => 1,

@@ -5,9 +5,15 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use ssdyno_block::units::Span;
+use ssdyno_block::units::{Bytes, Span};
 use ssdyno_result::Keep;
 use ssdyno_workload::{BeyondEnd, Format, Timing};
+
+use crate::commands::pci::PciArgs;
+#[cfg(target_os = "linux")]
+use crate::consent::WriteArgs;
+use crate::host::HostArgs;
+use crate::real::RealArgs;
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -49,9 +55,17 @@ pub(crate) enum Verb {
     Compare(Box<CompareArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
-    /// List devices, workloads, FTLs and papers.
+    /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
+    Pci(PciArgs),
+    /// Write stamped blocks, read them back, and say what is lost, torn, stale or misplaced.
+    #[cfg(target_os = "linux")]
+    Verify(Box<VerifyArgs>),
+    /// Sample this machine: processors, interrupts, memory, network, a device, power.
+    #[cfg(target_os = "linux")]
+    Probe(ProbeArgs),
+    /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
-    /// Print a device or workload as a complete TOML file, which `run` accepts.
+    /// Print a device, host or workload as a complete TOML file, which `run` accepts.
     #[command(after_help = SET)]
     Show(ShowArgs),
     /// Print the names of the published JSON schemas, or one of them.
@@ -64,11 +78,18 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml.
+    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
+    /// block device such as /dev/nvme0n1, a file, or null: (the floor of the tool), read-only
+    /// unless --write says otherwise.
     #[arg(default_value = DEFAULT_TARGET)]
     pub(crate) target: String,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
     /// What to keep: all (a row for each request), summary (no rows; percentiles within 0.4 %), or
     /// none (no files).
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
@@ -119,6 +140,8 @@ pub(crate) struct LoadArgs {
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
 }
 
 /// How a trace is read and played.
@@ -223,6 +246,56 @@ pub(crate) struct PapersArgs {
     pub(crate) results: PathBuf,
 }
 
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A block device or a file.
+    pub(crate) target: String,
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    /// Decides about everything random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Bytes of a write [default: 4KiB, or the target's sector if that is larger].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) block_size: Option<Bytes>,
+    /// Verify this much from the start [default: all].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) range: Option<Bytes>,
+    /// Writes under way together.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: u32,
+    /// Blocks to write [default: as many as the range holds].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) writes: Option<u64>,
+    /// Reads among the requests, in percent.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) read_percent: u8,
+    /// Writes of a thread between two flushes of the target.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) flush_every: u64,
+    /// Keep a journal in this new file, on another device than the target, for --resume.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+    /// After a crash: check the target against this journal; nothing is written.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "write"])]
+    pub(crate) resume: Option<PathBuf>,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// A block device whose own counters are shown, such as /dev/nvme0n1.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Length of a sample.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
+    pub(crate) interval: Span,
+    /// How many samples.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) samples: u32,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// What to list [default: everything].
@@ -232,6 +305,7 @@ pub(crate) struct ListArgs {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum ListWhat {
     Devices,
+    Hosts,
     Workloads,
     Ftls,
     Papers,
@@ -239,7 +313,7 @@ pub(crate) enum ListWhat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// sim:NAME, a workload, or FILE.toml with one of them.
+    /// sim:NAME, a host, a workload, or FILE.toml with one of them.
     pub(crate) what: String,
     /// Set a key of the device or the workload; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -256,9 +330,12 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum SchemaName {
     Run,
     Device,
+    RingCard,
+    Host,
     Workload,
     Compare,
     Papers,
+    Pci,
     Error,
 }
 
@@ -274,7 +351,8 @@ pub(crate) struct ManArgs {
     pub(crate) directory: Option<PathBuf>,
 }
 
-fn positive_span(text: &str) -> Result<Span, String> {
+/// A time above zero.
+pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
     if span.0 == ssdyno_block::Time::ZERO {

@@ -10,6 +10,7 @@ use ssdyno_flash::ConfigError;
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 
 use crate::diagnose::{Exit, Failure, Place, nearest};
+use crate::host::DeviceFile;
 use crate::overlay::{self, Setting};
 use crate::toml_places;
 
@@ -38,10 +39,7 @@ pub(crate) struct Loaded<T> {
 }
 
 /// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
-pub(crate) fn device(
-    target: &str,
-    settings: &[Setting],
-) -> Result<Loaded<ssdyno_device::Config>, Failure> {
+pub(crate) fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceFile>, Failure> {
     let name = target.strip_prefix("sim:").unwrap_or(target);
     let document = if is_toml(name) {
         Document::file(name)?
@@ -51,8 +49,39 @@ pub(crate) fn device(
         return Err(unknown_device(target));
     };
     let document = document.with(settings, |s| !s.key.starts_with(overlay::WORKLOAD));
-    let config = document.parse(&overlay::device_keys())?;
+    let keys = overlay::device_keys();
+    let config = match is_card(&document.text) {
+        true => DeviceFile::Card(document.parse(&keys)?),
+        false => DeviceFile::Ssd(document.parse(&keys)?),
+    };
     Ok(Loaded { name: canonical(target, name), config, document })
+}
+
+/// True if the text describes a ring card, as far as it can be read.
+fn is_card(text: &str) -> bool {
+    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("card"))
+}
+
+/// The host that `name` names: a preset or `FILE.toml`.
+pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
+    let document = if is_toml(name) {
+        Document::file(name)?
+    } else if let Some(preset) = ssdyno_host::presets::find(name) {
+        Document::preset(format!("host {name}"), preset.text)
+    } else {
+        let presets = ssdyno_host::presets::ALL.iter().map(|preset| preset.name);
+        let help = match nearest(name, presets) {
+            Some(near) => format!("did you mean `{near}`? `ssdyno list hosts` shows all"),
+            None => "`ssdyno list hosts` shows all; a file.toml will do too".to_owned(),
+        };
+        return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
+    };
+    let config: ssdyno_host::Config = document.parse(&overlay::host_keys())?;
+    config.check().map_err(|error| {
+        let message = format!("`{}`: {}", error.key, error.problem);
+        document.about(&error.key, message, error.help.as_str(), "this value")
+    })?;
+    Ok(Loaded { name: name.to_owned(), config, document })
 }
 
 /// `sim:NAME`, whether or not the prefix was written.
@@ -70,11 +99,10 @@ fn unknown_device(target: &str) -> Failure {
         ssdyno_device::presets::ALL.iter().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
-        None if target.starts_with("/dev/") => {
-            "real devices cannot be loaded yet; simulated ones are in `ssdyno list devices`"
-                .to_owned()
-        }
-        None => format!("write one of {}, or a file that ends in .toml", presets.join(", ")),
+        None => format!(
+            "write one of {}, a file that ends in .toml, or the path of a real device or file",
+            presets.join(", ")
+        ),
     };
     Failure::usage(format!("there is no target `{target}`")).with_help(help)
 }

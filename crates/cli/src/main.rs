@@ -11,12 +11,16 @@
 
 mod args;
 mod commands;
+#[cfg(target_os = "linux")]
+mod consent;
 mod diagnose;
+mod host;
 mod load;
 mod output;
 mod overlay;
 mod plan;
 mod progress;
+mod real;
 mod replay;
 mod toml_places;
 
@@ -39,6 +43,11 @@ fn main() -> ExitCode {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),
         Verb::Papers(args) => commands::papers::run(args, output),
+        Verb::Pci(args) => commands::pci::run(args, output),
+        #[cfg(target_os = "linux")]
+        Verb::Verify(args) => commands::verify::run(args, output),
+        #[cfg(target_os = "linux")]
+        Verb::Probe(args) => commands::probe::run(args, output),
         Verb::List(args) => commands::list::run(args, output),
         Verb::Show(args) => commands::show::run(args, output),
         Verb::Schema(args) => commands::schema::run(args, output),

@@ -104,9 +104,16 @@ fn read(text: &str) -> Value {
     alone.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Every key of a device file.
+/// Every key of a device file, be it of an SSD or of a ring card.
 pub(crate) fn device_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_device::Config).as_value())
+    let mut known = keys(schemars::schema_for!(ssdyno_device::Config).as_value());
+    known.extend(keys(schemars::schema_for!(ssdyno_device::ring::RingConfig).as_value()));
+    known
+}
+
+/// Every key of a host file.
+pub(crate) fn host_keys() -> BTreeSet<String> {
+    keys(schemars::schema_for!(ssdyno_host::Config).as_value())
 }
 
 /// Every key of a workload file.

@@ -41,21 +41,11 @@ impl Plan {
     ) -> Result<Plan, Failure> {
         let settings = settings(&load.set)?;
         let device = load::device(target, &settings)?;
-        let (workload, source) = match load::workload(&load.workload, &settings)? {
-            Some(mut generator) => {
-                refuse_trace_options(&load.trace)?;
-                limit(&mut generator.config, load);
-                (Some(generator.document), Source::Generator(generator.config))
-            }
-            None => {
-                refuse_workload_keys(&settings)?;
-                let path = PathBuf::from(&load.workload);
-                (None, Source::Trace { path, options: trace_options(load) })
-            }
-        };
+        let (workload, source) = source(load, &settings)?;
+        let attach = load.host.attach(device.config, &source)?;
         let run = Run {
             target: device.name,
-            device: device.config,
+            device: attach,
             workload: load.workload.clone(),
             source,
             seed: load.seed,
@@ -68,15 +58,7 @@ impl Plan {
 
     /// What the run works towards.
     pub(crate) fn goal(&self) -> Goal {
-        match &self.run.source {
-            Source::Generator(config) => Goal {
-                requests: config.total_requests(),
-                duration: config.duration.map(|span| span.0),
-            },
-            Source::Trace { options, .. } => {
-                Goal { requests: options.requests, duration: options.duration }
-            }
-        }
+        goal(&self.run.source)
     }
 
     /// An error of the run, at its place. `exit` for what showed only under way.
@@ -85,6 +67,14 @@ impl Plan {
             RunError::Device(error) => self.device.impossible(error),
             RunError::Workload(error) => {
                 load::workload_failure(exit, error, self.workload.as_ref())
+            }
+            RunError::Host(error) => {
+                let message = format!("`{}` of the host: {}", error.key, error.problem);
+                Failure::usage(message).with_help(error.help.as_str()).with_key(&error.key)
+            }
+            RunError::Nvme(_) | RunError::Ring(_) | RunError::Scsi(_) => {
+                Failure::new(Exit::Failed, error.to_string())
+                    .with_help("check the tables of the controller in the device file")
             }
             RunError::Refused { request, error } => {
                 let what = format!(
@@ -96,6 +86,33 @@ impl Plan {
             }
             RunError::Interrupted => Failure::new(Exit::Interrupted, "interrupted")
                 .with_help("the figures are those of the requests until then"),
+        }
+    }
+}
+
+/// The workload that the arguments name, and its file if it is no trace.
+pub(crate) fn source(
+    load: &LoadArgs,
+    settings: &[Setting],
+) -> Result<(Option<Document>, Source), Failure> {
+    if let Some(mut generator) = load::workload(&load.workload, settings)? {
+        refuse_trace_options(&load.trace)?;
+        limit(&mut generator.config, load);
+        return Ok((Some(generator.document), Source::Generator(generator.config)));
+    }
+    refuse_workload_keys(settings)?;
+    let path = PathBuf::from(&load.workload);
+    Ok((None, Source::Trace { path, options: trace_options(load) }))
+}
+
+/// What a run of `source` works towards.
+pub(crate) fn goal(source: &Source) -> Goal {
+    match source {
+        Source::Generator(config) => {
+            Goal { requests: config.total_requests(), duration: config.duration.map(|span| span.0) }
+        }
+        Source::Trace { options, .. } => {
+            Goal { requests: options.requests, duration: options.duration }
         }
     }
 }

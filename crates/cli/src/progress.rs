@@ -138,34 +138,33 @@ impl Meter {
     }
 }
 
-/// The progress of the simulations of a paper.
-pub(crate) struct PapersMeter {
+/// The progress of work that is counted: the simulations of a paper, the blocks of a verification.
+pub(crate) struct CountMeter {
     bar: Option<ProgressBar>,
     started: Instant,
     lines: u32,
 }
 
-impl PapersMeter {
-    pub(crate) fn new() -> PapersMeter {
+impl CountMeter {
+    pub(crate) fn new() -> CountMeter {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("[{bar:30}] {percent:>3} % {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(1).with_style(style.progress_chars("=> "))
         });
-        PapersMeter { bar, started: Instant::now(), lines: 0 }
+        CountMeter { bar, started: Instant::now(), lines: 0 }
     }
 
-    /// To be called as the simulations do.
-    pub(crate) fn update(&mut self, progress: &ssdyno_papers::Progress) -> Flow {
-        let running = progress.running.join(", ");
+    /// `done` of `of`, and what is under way.
+    pub(crate) fn update(&mut self, done: u64, of: u64, message: String) -> Flow {
         if let Some(bar) = &self.bar {
-            bar.set_length(progress.of.max(1));
-            bar.set_position(progress.done);
-            bar.set_message(running);
+            bar.set_length(of.max(1));
+            bar.set_position(done);
+            bar.set_message(message);
         } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
             self.lines += 1;
-            let percent = progress.done as f64 / progress.of.max(1) as f64 * 100.0;
-            tell(&format!("{percent:.0} %: {running}\n"));
+            let percent = done as f64 / of.max(1) as f64 * 100.0;
+            tell(&format!("{percent:.0} %: {message}\n"));
         }
         flow()
     }

@@ -8,6 +8,10 @@ use crate::args::{LoadArgs, RunArgs, TraceArgs};
 pub(crate) fn command(args: &RunArgs, target: &str) -> String {
     let mut words = vec!["ssdyno".to_owned(), "run".to_owned(), target.to_owned()];
     load(&args.load, &mut words);
+    for (name, value) in args.real.given() {
+        words.push(name.to_owned());
+        words.extend(value);
+    }
     if args.keep != "all" {
         option(&mut words, "--keep", &args.keep);
     }
@@ -32,6 +36,7 @@ fn load(load: &LoadArgs, words: &mut Vec<String>) {
     }
     load.set.iter().for_each(|setting| option(words, "--set", setting));
     trace(&load.trace, words);
+    load.host.given().into_iter().for_each(|(name, value)| option(words, name, value));
 }
 
 fn trace(trace: &TraceArgs, words: &mut Vec<String>) {
@@ -104,6 +109,36 @@ mod tests {
             "none",
             "--interval",
             "10ms",
+            "--driver",
+            "nvme",
+            "--host",
+            "e5430",
+            "--cores",
+            "4",
+            "--queues",
+            "per-core-pool",
+            "--stack",
+            "scsi",
+            "--threads",
+            "batch",
+            "--completion",
+            "hybrid",
+            "--doorbell",
+            "each",
+            "--classes",
+            "1,3",
+            "--engine",
+            "io_uring",
+            "--iopoll",
+            "--sqpoll",
+            "--jobs",
+            "2",
+            "--pin",
+            "0,1",
+            "--batch",
+            "8",
+            "--timeout",
+            "5s",
         ];
         let once = parsed(&line);
         let again = parsed(&once.split(' ').collect::<Vec<_>>());

@@ -8,6 +8,7 @@ use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use crate::LinkConfig;
+use crate::nvme::NvmeConfig;
 
 /// A device file that cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -138,6 +139,9 @@ pub struct Config {
     /// The device's queue.
     #[serde(default)]
     pub queue: QueueConfig,
+    /// The NVMe controller; none = requests reach the device without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeConfig>,
     /// Currents and powers.
     pub energy: ssdyno_energy::Config,
     /// Low-power states.
@@ -190,6 +194,9 @@ impl Config {
                 "longer than 1s".to_owned(),
                 "firmware takes microseconds",
             ));
+        }
+        if let Some(nvme) = &self.nvme {
+            nvme.check()?;
         }
         self.check_power()
     }

@@ -1,19 +1,21 @@
 //! Assembly of simulated devices: what is behind the connector.
 //!
 //! Key types: [`Config`] (a device file), [`Ssd`] (controller, DRAM, host link, FTL and flash as one
-//! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that), and
-//! [`presets`].
+//! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
+//! [`nvme::NvmeController`] (in front of any of them, for a driver), and [`presets`].
 //!
 //! Errors: [`ConfigError`](ssdyno_flash::ConfigError) names the key that is wrong and what to
 //! write instead; [`LoadError`] adds where in the text.
 //!
-//! Not modelled: the NVMe command set and its queues (a driver and a controller stand before this
-//! one), firmware beyond a cost per command and page, thermal throttling.
+//! Not modelled: firmware beyond a cost per command and page, thermal throttling; what controllers
+//! leave out stands in their modules.
 
 mod config;
 mod link;
+pub mod nvme;
 mod power;
 pub mod presets;
+pub mod ring;
 mod ssd;
 mod task;
 mod waiting;
@@ -24,3 +26,4 @@ pub use config::{
 };
 pub use link::{HostLink, LinkConfig};
 pub use ssd::{Device, DeviceFacts, Ssd};
+pub use ssdyno_ftl::PrepareError;

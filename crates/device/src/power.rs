@@ -3,35 +3,47 @@
 use ssdyno_block::Time;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 
-use crate::PowerConfig;
+use crate::{PowerConfig, PowerState};
 
 /// Decides about low-power states. Nothing happens while the device sleeps, so the whole stretch
 /// is worked out when the next request wakes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sleep {
     config: PowerConfig,
+    /// Which state is entered after how much idleness, in order of rising time.
+    policy: Vec<(u8, Time)>,
 }
 
 impl Sleep {
     pub(crate) fn new(config: &PowerConfig) -> Sleep {
-        Sleep { config: config.clone() }
+        let entered = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
+        let policy = config.states.iter().enumerate().map(entered).collect();
+        Sleep { config: config.clone(), policy }
+    }
+
+    /// From now on states are entered as `policy` says; numbers that the device does not have are
+    /// left out.
+    pub(crate) fn set_policy(&mut self, policy: &[(u8, Time)]) {
+        let known = |(number, _): &&(u8, Time)| usize::from(*number) < self.config.states.len();
+        self.policy = policy.iter().filter(known).copied().collect();
     }
 
     /// A request comes at `now` after idleness since `idle_since`: reports the states that were
     /// entered and gives the time at which the device is awake.
     pub(crate) fn wake(&self, idle_since: Time, now: Time, log: &mut EventLog) -> Time {
         let mut awake = now;
-        let mut states = self.config.states.iter().enumerate().peekable();
-        while let Some((number, state)) = states.next() {
-            let entered = idle_since.saturating_add(state.idle_after.0);
+        let mut policy = self.policy.iter().peekable();
+        while let Some((number, idle_after)) = policy.next() {
+            let state = &self.config.states[usize::from(*number)];
+            let entered = idle_since.saturating_add(*idle_after);
             if entered >= now {
                 break;
             }
-            let deeper = states.peek().map(|(_, next)| idle_since + next.idle_after.0);
+            let deeper = policy.peek().map(|(_, after)| idle_since.saturating_add(*after));
             let left = deeper.map_or(now, |at| at.min(now));
             log.push(Busy {
                 part: Part { kind: PartKind::Controller, index: 0 },
-                activity: Activity::LowPower(number as u8),
+                activity: Activity::LowPower(*number),
                 cause: Cause::None,
                 operations: 1,
                 from: entered,
@@ -47,7 +59,6 @@ impl Sleep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PowerState;
     use ssdyno_block::units::{Span, Watts};
 
     #[test]
@@ -68,5 +79,9 @@ mod tests {
         assert_eq!(sleep.wake(us(0), us(500), &mut log), us(520));
         assert_eq!(sleep.wake(us(0), us(5000), &mut log), us(5500));
         assert_eq!(log.len(), 4);
+
+        let mut forced = sleep;
+        forced.set_policy(&[(1, Time::ZERO), (9, us(1))]);
+        assert_eq!(forced.wake(us(0), us(60), &mut log), us(560), "the second state at once");
     }
 }

@@ -19,7 +19,16 @@ macro_rules! presets {
 }
 
 /// All devices; the first is the default.
-pub const ALL: &[Preset] = presets!["nvme-tlc", "config-a", "s3-nand1", "s3-nand2", "s3-nand3"];
+pub const ALL: &[Preset] = presets![
+    "nvme-tlc",
+    "p3600",
+    "gen4-consumer",
+    "gen5-datacenter",
+    "config-a",
+    "s3-nand1",
+    "s3-nand2",
+    "s3-nand3"
+];
 
 /// The device called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {

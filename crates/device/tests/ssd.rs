@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
-use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_device::{Config, PrepareError, Ssd, presets};
 
 /// Configuration A with some keys replaced and a few blocks only.
 fn small(changes: &[(&str, &str)]) -> Config {
@@ -56,6 +56,36 @@ fn passes_the_target_suite() {
             ]);
             check_target(|| build(&config));
         }
+    }
+}
+
+#[test]
+fn preparation_is_watched_and_interrupted_and_no_different_for_it() {
+    for ftl in ssdyno_ftl::names() {
+        let name = format!("name = \"{ftl}\"");
+        // Large enough that the watcher is called several times.
+        let config = small(&[
+            ("name = \"page\"", name.as_str()),
+            ("blocks_per_plane = 24", "blocks_per_plane = 1000"),
+        ]);
+        let mut shares = Vec::new();
+        let watched = Ssd::prepare(&config, 7, &mut |share| {
+            shares.push(share);
+            true
+        });
+        assert!(shares.len() > 1 && shares.is_sorted(), "{ftl}: {shares:?}");
+        let (first, last) = (shares[0], shares[shares.len() - 1]);
+        assert!(first > 0.0 && first < last && last > 0.6 && last <= 1.0, "{ftl}: {shares:?}");
+        let requests: Vec<_> = (0..50).map(|i| Request::write(i * 28672, 4096)).collect();
+        let times = complete(&mut watched.unwrap(), &requests);
+        assert_eq!(times, complete(&mut build(&config), &requests), "{ftl}");
+        let mut calls = 0;
+        let interrupted = Ssd::prepare(&config, 7, &mut |_| {
+            calls += 1;
+            false
+        });
+        assert!(matches!(interrupted, Err(PrepareError::Interrupted)), "{ftl}");
+        assert_eq!(calls, 1, "{ftl}");
     }
 }
 

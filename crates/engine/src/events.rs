@@ -158,6 +158,8 @@ pub trait EventReader {
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     events: Vec<Busy>,
+    /// The writer's time that readers call zero.
+    origin: Time,
 }
 
 impl EventLog {
@@ -166,8 +168,17 @@ impl EventLog {
     pub fn push(&mut self, event: Busy) {
         debug_assert!(event.from <= event.to, "{event:?} ends before it begins");
         if event.from != event.to || event.operations != 0 {
-            self.events.push(event);
+            let from = event.from.saturating_sub(self.origin);
+            let to = event.to.saturating_sub(self.origin);
+            self.events.push(Busy { from, to, ..event });
         }
+    }
+
+    /// Forgets the waiting events, and lets the time of readers begin at `origin` of the writer's:
+    /// for a device that was brought up by its driver before the run begins.
+    pub fn begin_at(&mut self, origin: Time) {
+        self.events.clear();
+        self.origin = origin;
     }
 
     /// How many events wait.

@@ -2,7 +2,8 @@
 //!
 //! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`Server`] (a resource
 //! that serves first come, first served), [`Rng`] (seeded streams), [`events`] (what devices
-//! report to energy, statistics and timelines), [`Table`] (a large array of numbers).
+//! report to energy, statistics and timelines), [`Table`] (a large array of numbers), [`prefetch`]
+//! (the processor's hint).
 //!
 //! Errors: an event in the past is a bug of the model that schedules it, and panics.
 //!
@@ -10,11 +11,13 @@
 //! a program for a read) keeps its own state and uses the queue alone.
 
 pub mod events;
+mod prefetch;
 mod queue;
 mod rng;
 mod server;
 mod table;
 
+pub use prefetch::prefetch;
 pub use queue::{Event, EventQueue};
 pub use rng::Rng;
 pub use server::Server;

@@ -24,6 +24,9 @@ pub trait Event: Copy {
 pub struct EventQueue<E> {
     /// Time (64 bits), sequence (32), event (32): one comparison orders the first two.
     heap: Vec<u128>,
+    /// The root was taken: an event that is scheduled next takes its place, which saves moving
+    /// another one there. Nearly every event is followed by one that it schedules.
+    hollow: bool,
     sequence: u32,
     last: Time,
     kind: PhantomData<E>,
@@ -33,6 +36,7 @@ impl<E: Event> Default for EventQueue<E> {
     fn default() -> Self {
         EventQueue {
             heap: Vec::with_capacity(256),
+            hollow: false,
             sequence: 0,
             last: Time::ZERO,
             kind: PhantomData,
@@ -65,13 +69,31 @@ impl<E: Event> EventQueue<E> {
         let entry = u128::from(at.as_ps()) << 64
             | u128::from(self.sequence) << 32
             | u128::from(event.pack());
+        if self.hollow {
+            self.hollow = false;
+            return self.sift_down_from_root(entry);
+        }
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1);
+    }
+
+    /// Fills the place of an event that was taken.
+    #[inline]
+    fn fill(&mut self) {
+        if !self.hollow {
+            return;
+        }
+        self.hollow = false;
+        let Some(tail) = self.heap.pop() else { return };
+        if !self.heap.is_empty() {
+            self.sift_down_from_root(tail);
+        }
     }
 
     /// Gives the pending events the sequence numbers from 1 on, in their order.
     #[cold]
     fn renumber(&mut self) {
+        self.fill();
         self.heap.sort_unstable();
         self.sequence = 0;
         for entry in &mut self.heap {
@@ -85,33 +107,36 @@ impl<E: Event> EventQueue<E> {
     /// The time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        self.heap.first().map(|entry| time_of(*entry))
+        if !self.hollow {
+            return self.heap.first().map(|entry| time_of(*entry));
+        }
+        // One of the children of the root.
+        match self.heap.get(1..=ARITY) {
+            Some(&[a, b, c, d]) => Some(time_of(a.min(b).min(c.min(d)))),
+            _ => self.heap.iter().skip(1).min().map(|entry| time_of(*entry)),
+        }
     }
 
     /// Takes the next event if it is due at or before `now`.
     #[inline]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, E)> {
+        // Nothing due: the place of the one taken last stays open.
+        let at = self.next_time().filter(|at| *at <= now)?;
+        self.fill();
         let first = *self.heap.first()?;
-        let at = time_of(first);
-        if at > now {
-            return None;
-        }
         self.last = at;
-        let tail = self.heap.pop()?;
-        if !self.heap.is_empty() {
-            self.sift_down_from_root(tail);
-        }
+        self.hollow = true;
         Some((at, E::unpack(first as u32)))
     }
 
     /// Number of pending events.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.hollow)
     }
 
     /// True when nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
     #[inline]
@@ -201,6 +226,38 @@ mod tests {
                 got.push((t.as_ps(), index));
             }
             prop_assert_eq!(got, expected);
+        }
+    }
+
+    proptest! {
+        /// Events taken and scheduled in any order, against a sorted list.
+        #[test]
+        fn is_a_sorted_list(steps in prop::collection::vec((0u64..20, 0u8..4), 0..300)) {
+            let mut queue = EventQueue::new();
+            let mut list: Vec<(Time, u32)> = Vec::new();
+            let mut now = Time::ZERO;
+            for ((delay, what), number) in steps.into_iter().zip(0u32..) {
+                if number == 50 {
+                    queue.sequence = u32::MAX - 3;
+                }
+                if what > 0 {
+                    let at = now + Time::from_ps(delay);
+                    queue.schedule(at, number);
+                    list.push((at, number));
+                    list.sort_by_key(|(at, _)| *at);
+                } else {
+                    now += Time::from_ps(delay);
+                    while let Some((at, event)) = queue.pop_due(now) {
+                        prop_assert_eq!((at, event), list.remove(0));
+                        prop_assert_eq!(queue.len(), list.len());
+                        prop_assert_eq!(queue.next_time(), list.first().map(|(at, _)| *at));
+                        if event % 3 == 0 {
+                            break;
+                        }
+                    }
+                }
+                prop_assert_eq!(queue.is_empty(), list.is_empty());
+            }
         }
     }
 

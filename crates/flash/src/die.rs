@@ -100,6 +100,10 @@ pub(crate) struct Queued {
     pub(crate) next: u32,
     pub(crate) sequence: u32,
     pub(crate) plane: u32,
+    /// Epoch of the block of `page` that a read or copy reads.
+    pub(crate) epoch: u16,
+    /// Epoch of the block that a program or copy writes.
+    pub(crate) to_epoch: u16,
     pub(crate) kind: OpKind,
     pub(crate) sector_only: bool,
     pub(crate) cause: Cause,

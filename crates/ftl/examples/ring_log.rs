@@ -7,7 +7,7 @@ use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{ConfigError, FlashOp, Geometry};
 use ssdyno_ftl::conformance::{check_built, ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Health, Plane, Precondition, ReadOnly};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Health, Plane, Precondition, PrepareError, ReadOnly, Watch};
 
 /// The blocks of a plane in use: `used` of them from `tail` on, around the ring.
 #[derive(Clone, Debug)]
@@ -139,7 +139,12 @@ impl Ftl for RingLog {
         self.map[page as usize]
     }
 
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let pages = how.pages(self.logical_pages())?;
         let mut rng = Rng::new(seed, "precondition");
         let overwrites = match how.fill {
@@ -149,7 +154,9 @@ impl Ftl for RingLog {
         };
         let random = (0..overwrites).map(|_| rng.below(u64::from(pages)) as u32);
         let mut out = Vec::new();
+        watch.expect(u64::from(pages) + overwrites);
         for page in (0..pages).chain(random) {
+            watch.step(1)?;
             out.clear();
             // It refuses nothing: no block ever fails.
             let _ = self.write(page, Plane::Any, &mut out);

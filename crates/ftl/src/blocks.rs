@@ -246,13 +246,24 @@ impl Blocks {
         }
     }
 
+    /// Cleaning of `block` has begun: it is no victim any more, but keeps its count of valid pages.
+    pub(crate) fn take_out(&mut self, block: u32) {
+        self.rank[block as usize] |= NOT_CLOSED;
+        self.renew_least(block);
+    }
+
+    /// Looks anew for the least rank in the group of `block`.
+    fn renew_least(&mut self, block: u32) {
+        let group = self.group_of(block);
+        let least = self.rank[self.group_range(group)].iter().copied().min();
+        self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+    }
+
     /// `block` was erased, all its valid pages are elsewhere: it is free again, or bad for good
     /// (then false).
     pub(crate) fn erased(&mut self, block: u32) -> bool {
         self.rank[block as usize] = NOT_CLOSED;
-        let group = self.group_of(block);
-        let least = self.rank[self.group_range(group)].iter().copied().min();
-        self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+        self.renew_least(block);
         self.erases[block as usize] += 1;
         let plane = (block / self.blocks_per_plane) as usize;
         let endures = self.endures.get(block as usize).copied().unwrap_or(u32::MAX);

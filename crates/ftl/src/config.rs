@@ -34,6 +34,17 @@ pub enum HotCold {
     Survivors,
 }
 
+/// When the pages of a block that is cleaned are moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleaningPace {
+    /// All at once, when room is short: the write that finds it so waits for a block of copies.
+    #[default]
+    Whole,
+    /// A few before each write, so that the block is empty in time; `page` only.
+    Paced,
+}
+
 /// Wear levelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +90,9 @@ pub struct Config {
     /// looked at.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cleaning_window: u32,
+    /// When the pages of a block that is cleaned are moved.
+    #[serde(default)]
+    pub cleaning_pace: CleaningPace,
     /// Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
     #[serde(default = "five_percent")]
     pub free_blocks_low: f64,
@@ -249,6 +263,18 @@ impl Config {
             frontiers,
             valid_most: (valid_most - 1) as u32,
         })
+    }
+
+    /// For an FTL that cleans whole blocks only.
+    pub(crate) fn refuse_pace(&self) -> Result<(), ConfigError> {
+        match self.cleaning_pace {
+            CleaningPace::Whole => Ok(()),
+            CleaningPace::Paced => Err(ConfigError::new(
+                "ftl.cleaning_pace",
+                format!("`{}` cleans whole blocks", self.name),
+                "write \"whole\", or use the `page` FTL",
+            )),
+        }
     }
 
     /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.

@@ -15,7 +15,7 @@ use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Config as FlashConfig, FlashOp, Geometry, OpKind};
 
 use crate::contract::FtlFacts;
-use crate::{Config, Fill, Ftl, Plane, Precondition, build};
+use crate::{Config, Fill, Ftl, Plane, Precondition, Watch, build};
 
 /// Content of a page: logical page and generation; summaries and mapping pages hold `u64::MAX`.
 type Data = u64;
@@ -178,7 +178,8 @@ struct Host {
 impl Host {
     fn new(ftl: &mut dyn Ftl, geometry: Geometry, fill: Fill, seed: u64) -> Host {
         let how = Precondition { fill, share: 1.0 };
-        ftl.precondition(&how, seed).unwrap_or_else(|error| panic!("{error}"));
+        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true))
+            .unwrap_or_else(|error| panic!("{error}"));
         let mut host = Host {
             flash: StrictFlash::new(geometry),
             expected: vec![None; ftl.logical_pages() as usize],

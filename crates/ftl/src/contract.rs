@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use ssdyno_flash::{Config as FlashConfig, ConfigError, FlashOp, Geometry};
 
 use crate::log_blocks::BlockFtl;
-use crate::{Config, Endurance, Precondition};
+use crate::{Config, Endurance, Precondition, PrepareError, Watch};
 
 /// The device reached its end of life: too many blocks are bad to take another write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -62,6 +62,12 @@ pub trait Ftl: Debug + Send {
     /// The physical page that holds `page` now.
     fn locate(&self, page: u32) -> Option<u32>;
 
+    /// `page` will be asked for soon: may fetch ahead into the processor's caches what is needed
+    /// then, see [`ssdyno_engine::prefetch`]. Only the speed of the simulator depends on it.
+    fn prefetch(&self, page: u32) {
+        let _ = page;
+    }
+
     /// Appends work worth doing while plane `plane` has nothing else to do; false if there is none.
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let _ = (plane, out);
@@ -73,8 +79,15 @@ pub trait Ftl: Debug + Send {
         let _ = out;
     }
 
-    /// Puts the FTL, fresh from [`build`], into a used state at once, without operations.
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError>;
+    /// Puts the FTL, fresh from [`build`], into a used state at once, without operations. It tells
+    /// `watch` how much work to expect and when each part of it is done; an interrupted FTL can
+    /// only be thrown away.
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError>;
 
     /// Pages programmed in block `block`, for the flash to agree with after preconditioning.
     fn pages_written(&self, block: u32) -> u32;

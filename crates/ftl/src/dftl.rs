@@ -27,7 +27,7 @@ use ssdyno_flash::{ConfigError, FlashOp};
 use crate::contract::FtlFacts;
 use crate::mapping_cache::Cache;
 use crate::page_map::{PageMap, Stream};
-use crate::{Fill, Ftl, Health, Plane, Precondition, ReadOnly, sample};
+use crate::{Fill, Ftl, Health, Plane, Precondition, PrepareError, ReadOnly, Watch, sample};
 
 /// Bytes of an entry in flash: a physical page number.
 const FLASH_ENTRY_BYTES: u32 = 4;
@@ -237,6 +237,10 @@ impl Ftl for Dftl {
         self.inner.locate(page)
     }
 
+    fn prefetch(&self, page: u32) {
+        self.inner.prefetch(page);
+    }
+
     /// Only cleaning: the translation pages it makes out of date may be on other planes and are
     /// rewritten with the next request.
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
@@ -255,22 +259,27 @@ impl Ftl for Dftl {
         }
     }
 
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let pages = how.pages(self.host_pages)?;
         let mut out = Vec::new();
         let settled = match how.fill {
             Fill::Empty => return Ok(()),
             Fill::Sequential => {
-                sample::fill_in_order(&mut self.inner, pages)?;
+                sample::fill_in_order(&mut self.inner, pages, watch)?;
                 self.write_table(pages, &mut out)
             }
             Fill::Random => {
-                sample::fill_steady(&mut self.inner, pages, seed)?;
+                sample::fill_steady(&mut self.inner, pages, seed, watch)?;
                 self.write_table(pages, &mut out).and_then(|()| self.settle(pages, seed, &mut out))
             }
         };
         self.inner.blocks.forget_wear();
-        settled.map_err(|_| sample::cannot_fill(pages))
+        Ok(settled.map_err(|_| sample::cannot_fill(pages))?)
     }
 
     fn pages_written(&self, block: u32) -> u32 {

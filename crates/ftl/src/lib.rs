@@ -27,14 +27,20 @@ mod dftl;
 mod fast;
 mod life;
 mod log_blocks;
+mod map;
 mod mapping_cache;
+mod pace;
 mod page_map;
 mod placement;
 mod reverse;
 mod sample;
+mod watch;
 
 pub use blocks::Blocks;
 pub use cleaning::Cleaning;
-pub use config::{Config, Fill, HotCold, Limits, Placement, Precondition, WearLevelling};
+pub use config::{
+    CleaningPace, Config, Fill, HotCold, Limits, Placement, Precondition, WearLevelling,
+};
 pub use contract::{Ftl, FtlFacts, Health, Plane, ReadOnly, build, names};
 pub use life::Endurance;
+pub use watch::{PrepareError, Watch};

@@ -21,7 +21,10 @@ pub(crate) use crate::block_store::{Place, Shares, Store};
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
-use crate::{Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, ReadOnly, sample};
+use crate::{
+    Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, PrepareError, ReadOnly, Watch,
+    sample,
+};
 
 /// What one plane's policy does; one instance a plane, which knows nothing of the others.
 pub(crate) trait Policy: Clone + Debug + Send {
@@ -74,9 +77,11 @@ impl<P: Policy> BlockFtl<P> {
         BlockFtl { store, policies }
     }
 
-    fn fill_in_order(&mut self, pages: u32) -> Result<(), ConfigError> {
+    fn fill_in_order(&mut self, pages: u32, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
+        watch.expect(u64::from(pages));
         let mut out = Vec::new();
         for page in 0..pages {
+            watch.step(1)?;
             out.clear();
             self.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
         }
@@ -104,25 +109,34 @@ impl<P: Policy> BlockFtl<P> {
 
     /// The steady state of uniform random writes, made by the FTL's own code on one plane and
     /// stamped on all, some writes further on for each; see [`crate::sample`].
-    fn fill_steady(&mut self, pages: u32, seed: u64) -> Result<(), ConfigError> {
-        let per_plane = pages.div_ceil(self.store.geometry.planes());
+    fn fill_steady(
+        &mut self,
+        pages: u32,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
+        let planes = self.store.geometry.planes();
+        let per_plane = pages.div_ceil(planes);
         if per_plane == 0 {
             return Ok(());
         }
         let mut sample = self.sample_plane(per_plane, seed);
-        sample.fill_in_order(per_plane)?;
         let mut rng = Rng::new(seed, "precondition");
         let mut out = Vec::new();
         let writes = P::settling_writes(self.store.shares);
         let step = writes / 20 + 1;
+        watch.expect(writes + step * u64::from(planes - 1) + sample::stamps(planes, per_plane));
+        sample.fill_in_order(per_plane, watch)?;
         let mut due = writes;
-        for plane in 0..self.store.geometry.planes() {
+        for plane in 0..planes {
             for _ in 0..std::mem::replace(&mut due, step) {
+                watch.step(1)?;
                 let page = rng.below(u64::from(per_plane)) as u32;
                 out.clear();
                 sample.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
             }
             self.stamp(plane, pages, &sample);
+            watch.step(sample::stamps(1, per_plane))?;
         }
         Ok(())
     }
@@ -196,6 +210,13 @@ impl<P: Policy> Ftl for BlockFtl<P> {
         Some(self.store.map[page as usize]).filter(|physical| *physical != NONE)
     }
 
+    #[inline]
+    fn prefetch(&self, page: u32) {
+        if let Some(entry) = self.store.map.get(page as usize) {
+            ssdyno_engine::prefetch(entry);
+        }
+    }
+
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let blocks = f64::from(self.store.geometry.blocks_per_plane);
         let enough = (self.store.config.free_blocks_background * blocks).ceil() as u32;
@@ -204,12 +225,17 @@ impl<P: Policy> Ftl for BlockFtl<P> {
             && self.policies[plane as usize].merge_one(&mut self.store, plane, out)
     }
 
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let pages = how.pages(self.store.logical_pages)?;
         match how.fill {
             Fill::Empty => Ok(()),
-            Fill::Sequential => self.fill_in_order(pages),
-            Fill::Random => self.fill_steady(pages, seed),
+            Fill::Sequential => self.fill_in_order(pages, watch),
+            Fill::Random => self.fill_steady(pages, seed, watch),
         }
     }
 

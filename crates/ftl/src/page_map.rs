@@ -1,15 +1,16 @@
 //! Page mapping: every logical page may live in any physical page.
 
+use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_engine::{Rng, Table};
 use ssdyno_flash::{ConfigError, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
+use crate::map::Map;
+use crate::pace::Begun;
 use crate::placement::Chooser;
-use crate::reverse::Reverse;
 use crate::{
-    Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition, ReadOnly,
-    WearLevelling, sample,
+    Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition,
+    PrepareError, ReadOnly, Watch, WearLevelling, sample,
 };
 
 /// In a map: this logical page holds no data.
@@ -39,9 +40,7 @@ pub(crate) struct PageMap {
     pub(crate) geometry: Geometry,
     pub(crate) limits: Limits,
     pub(crate) config: Config,
-    /// Logical to physical; [`NONE`] where there is no data.
-    pub(crate) map: Table<u32>,
-    pub(crate) reverse: Reverse,
+    pub(crate) map: Map,
     pub(crate) blocks: Blocks,
     /// One or two a plane: host, survivors.
     pub(crate) frontiers: Vec<Frontier>,
@@ -50,7 +49,9 @@ pub(crate) struct PageMap {
     pub(crate) chooser: Chooser,
     rng: Rng,
     pub(crate) read_only: bool,
-    gather: Vec<(u32, u32)>,
+    pub(crate) gather: Vec<(u32, u32)>,
+    /// The block of each plane that is being cleaned in steps.
+    pub(crate) begun: Vec<Begun>,
     /// Logical pages from here on are pages of the mapping table, kept in blocks of their own.
     pub(crate) mapping_from: u32,
     /// With a mapping table in flash: pages of the host that cleaning moved.
@@ -83,6 +84,9 @@ impl PageMap {
             facts.endurance(),
         );
         let limits = config.limits_with_mapping(&geometry, blocks.bad_most(), mapping_pages)?;
+        if limits.mapping_pages > 0 {
+            config.refuse_pace()?;
+        }
         Ok(PageMap::assemble(geometry, limits, config, blocks, chooser, facts.seed))
     }
 
@@ -99,11 +103,11 @@ impl PageMap {
             geometry,
             limits,
             config,
-            map: Table::new((limits.logical_pages + limits.mapping_pages) as usize, NONE),
-            reverse: match chooser.residues() {
-                Some(residues) => Reverse::striped(&geometry, residues),
-                None => Reverse::new(geometry.pages()),
-            },
+            map: Map::new(
+                limits.logical_pages + limits.mapping_pages,
+                &geometry,
+                chooser.residues(),
+            ),
             blocks,
             frontiers: vec![Frontier { block: NONE, next: limits.data_pages }; frontiers as usize],
             valid: vec![0; geometry.planes() as usize],
@@ -111,6 +115,7 @@ impl PageMap {
             rng: Rng::new(seed, "cleaning"),
             read_only: false,
             gather: Vec::with_capacity(limits.data_pages as usize),
+            begun: vec![Begun::NOTHING; geometry.planes() as usize],
             mapping_from: if limits.mapping_pages > 0 { limits.logical_pages } else { NONE },
             moved: Vec::new(),
         }
@@ -173,8 +178,7 @@ impl PageMap {
         let stream = if page < self.mapping_from { Stream::Host } else { Stream::Mapping };
         let (block, physical) = self.next_page(plane, stream).ok_or(ReadOnly)?;
         self.forget(page);
-        self.map[page as usize] = physical;
-        self.reverse.set(physical, page);
+        self.map.set(page, physical);
         self.blocks.add_valid(block, 1);
         self.valid[plane as usize] += 1;
         out.push(FlashOp::program(plane, physical, cause));
@@ -185,7 +189,7 @@ impl PageMap {
     /// Invalidates the data of `page`, if it has any.
     #[inline]
     fn forget(&mut self, page: u32) {
-        let old = self.map[page as usize];
+        let old = self.map.get(page);
         if old != NONE {
             let block = self.geometry.block_of_page(old);
             self.blocks.invalidate(block);
@@ -212,6 +216,7 @@ impl PageMap {
         if self.frontiers[host].next < self.limits.data_pages {
             return Ok(());
         }
+        self.finish_cleaning(plane, out);
         self.clean_until(plane, self.limits.free_low, out);
         if self.frontiers[host].next == self.limits.data_pages {
             // One free block must be left for cleaning itself.
@@ -221,7 +226,8 @@ impl PageMap {
             }
             self.open(plane, host).ok_or(ReadOnly)?;
         }
-        self.clean_until(plane, self.limits.free_low, out);
+        self.clean_until(plane, self.free_at_least(), out);
+        self.begin_cleaning(plane);
         Ok(())
     }
 
@@ -245,7 +251,7 @@ impl PageMap {
         }
     }
 
-    fn choose_victim(&mut self, plane: u32, stuck: bool) -> Option<u32> {
+    pub(crate) fn choose_victim(&mut self, plane: u32, stuck: bool) -> Option<u32> {
         if stuck {
             // A policy that looks at anything but valid pages may find nothing for long.
             let victim = self.blocks.least_valid(plane)?;
@@ -260,11 +266,11 @@ impl PageMap {
     fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
         let first = self.geometry.first_page(victim);
         let mut gather = std::mem::take(&mut self.gather);
-        self.reverse.owners(first, self.limits.data_pages, &self.map, &mut gather);
+        self.map.owners(first, self.limits.data_pages, &mut gather);
         debug_assert_eq!(gather.len() as u32, self.blocks.valid(victim));
         // A block holds pages of one stream only, so its first page speaks for all.
         let stream = match gather.first() {
-            Some((_, logical)) if *logical >= self.mapping_from => Stream::Mapping,
+            Some((_, slot)) if self.is_mapping(*slot) => Stream::Mapping,
             _ => Stream::Survivors,
         };
         let room = self.limits.data_pages - self.frontiers[self.frontier_index(plane, stream)].next;
@@ -281,7 +287,7 @@ impl PageMap {
             rest = &rest[moved..];
         }
         if stream == Stream::Survivors && self.mapping_from != NONE {
-            self.moved.extend(gather.iter().map(|(_, logical)| *logical));
+            self.moved.extend(gather.iter().map(|(_, slot)| self.map.logical(*slot)));
         }
         self.gather = gather;
         self.blocks.erased(victim);
@@ -289,8 +295,13 @@ impl PageMap {
         true
     }
 
-    /// Moves as many of `pages` (physical, logical) as fit into the open block of `stream`.
-    fn relocate(
+    /// True if `slot` holds a page of the mapping table itself.
+    fn is_mapping(&self, slot: u32) -> bool {
+        self.mapping_from != NONE && self.map.logical(slot) >= self.mapping_from
+    }
+
+    /// Moves as many of `pages` (physical, slot) as fit into the open block of `stream`.
+    pub(crate) fn relocate(
         &mut self,
         plane: u32,
         stream: Stream,
@@ -304,9 +315,8 @@ impl PageMap {
         let count = pages.len().min(room as usize);
         frontier.next += count as u32 - 1;
         out.reserve(count);
-        for (to, (from, logical)) in (first..).zip(&pages[..count]) {
-            self.map[*logical as usize] = to;
-            self.reverse.copy(*from, to);
+        for (to, (from, slot)) in (first..).zip(&pages[..count]) {
+            self.map.relocate(*slot, *from, to);
             out.push(FlashOp::copy(plane, *from, to, Cause::Cleaning));
         }
         self.blocks.add_valid(block, count as u32);
@@ -315,7 +325,7 @@ impl PageMap {
     }
 
     /// Static wear levelling: moves the least worn block if it lags too far behind.
-    fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+    pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
         if self.config.wear_levelling != WearLevelling::Static {
             return;
         }
@@ -338,7 +348,7 @@ impl Ftl for PageMap {
     }
 
     fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
-        let physical = self.map[page as usize];
+        let physical = self.map.get(page);
         if physical == NONE {
             return false;
         }
@@ -354,41 +364,55 @@ impl Ftl for PageMap {
         }
         let plane = self.choose_plane(page, plane);
         self.make_room(plane, Stream::Host, out)?;
+        self.clean_a_little(plane, out);
+        // The copies may have filled the open block.
+        self.make_room(plane, Stream::Host, out)?;
         self.append(plane, page, Cause::Host, out)
     }
 
     fn trim(&mut self, page: u32, _: &mut Vec<FlashOp>) {
         self.forget(page);
-        self.map[page as usize] = NONE;
+        self.map.remove(page);
     }
 
     fn locate(&self, page: u32) -> Option<u32> {
-        Some(self.map[page as usize]).filter(|physical| *physical != NONE)
+        Some(self.map.get(page)).filter(|physical| *physical != NONE)
+    }
+
+    #[inline]
+    fn prefetch(&self, page: u32) {
+        self.map.prefetch(page);
     }
 
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let before = out.len();
         let free = self.blocks.free_count(plane);
         if free < self.limits.free_background {
+            self.finish_cleaning(plane, out);
             self.clean_until(plane, free + 1, out);
         }
         out.len() > before
     }
 
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let pages = how.pages(self.limits.logical_pages)?;
         match how.fill {
             Fill::Empty => Ok(()),
-            Fill::Sequential => sample::fill_in_order(self, pages),
-            Fill::Random => sample::fill_steady(self, pages, seed),
+            Fill::Sequential => sample::fill_in_order(self, pages, watch),
+            Fill::Random => sample::fill_steady(self, pages, seed, watch),
         }
     }
 
     fn pages_written(&self, block: u32) -> u32 {
-        if self.blocks.is_closed(block) {
+        let plane = block / self.geometry.blocks_per_plane;
+        if self.blocks.is_closed(block) || self.begun[plane as usize].victim == block {
             return self.geometry.pages_per_block.get();
         }
-        let plane = block / self.geometry.blocks_per_plane;
         let range = plane * self.limits.frontiers..(plane + 1) * self.limits.frontiers;
         let mut open = range.map(|index| self.frontiers[index as usize]);
         // A full one is closed, and perhaps erased since.

@@ -10,16 +10,22 @@ use ssdyno_flash::{ConfigError, FlashOp, Geometry};
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
-use crate::{Blocks, Endurance, Ftl, Limits, Plane};
+use crate::{Blocks, Endurance, Ftl, Limits, Plane, PrepareError, Watch};
 
 /// Overwrites of the sample plane before its first use. Greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
 const WARM_UP: u64 = 6;
 
 /// Writes every page below `pages` once, in order.
-pub(crate) fn fill_in_order(ftl: &mut PageMap, pages: u32) -> Result<(), ConfigError> {
+pub(crate) fn fill_in_order(
+    ftl: &mut PageMap,
+    pages: u32,
+    watch: &mut Watch<'_>,
+) -> Result<(), PrepareError> {
+    watch.expect(u64::from(pages));
     let mut out = Vec::new();
     for page in 0..pages {
+        watch.step(1)?;
         out.clear();
         ftl.write(page, Plane::Any, &mut out).map_err(|_| cannot_fill(page))?;
     }
@@ -34,8 +40,18 @@ pub(crate) fn cannot_fill(page: u32) -> ConfigError {
     )
 }
 
+/// Steps that stamping `planes` planes of `pages` pages counts for: a page costs less than a write.
+pub(crate) fn stamps(planes: u32, pages: u32) -> u64 {
+    u64::from(planes) * u64::from(pages) / 8
+}
+
 /// Puts `ftl` into the steady state of uniform random writes over the pages below `pages`.
-pub(crate) fn fill_steady(ftl: &mut PageMap, pages: u32, seed: u64) -> Result<(), ConfigError> {
+pub(crate) fn fill_steady(
+    ftl: &mut PageMap,
+    pages: u32,
+    seed: u64,
+    watch: &mut Watch<'_>,
+) -> Result<(), PrepareError> {
     let planes = ftl.geometry.planes();
     let mut homes = vec![0; planes as usize];
     for residue in 0..planes {
@@ -45,15 +61,18 @@ pub(crate) fn fill_steady(ftl: &mut PageMap, pages: u32, seed: u64) -> Result<()
     if per_plane == 0 {
         return Ok(());
     }
-    let mut plane = SamplePlane::new(ftl, per_plane, seed)?;
-    plane.overwrite(u64::from(per_plane) * WARM_UP)?;
     // Far enough apart that neighbouring planes are not alike; on large planes a smaller share
     // suffices, since their state hardly varies.
     let step = u64::from(per_plane) * 3 / 10;
     let step = step.clamp(1, 20_000.max(u64::from(per_plane) / 100));
+    let warm_up = u64::from(per_plane) * WARM_UP;
+    watch.expect(warm_up + step * u64::from(planes) + stamps(planes, per_plane));
+    let mut plane = SamplePlane::new(ftl, per_plane, seed, watch)?;
+    plane.overwrite(warm_up, watch)?;
     for target in 0..planes {
-        plane.overwrite(step)?;
+        plane.overwrite(step, watch)?;
         stamp(ftl, target, homes[target as usize], pages, &plane.ftl);
+        watch.step(stamps(1, per_plane))?;
     }
     Ok(())
 }
@@ -67,7 +86,12 @@ struct SamplePlane {
 }
 
 impl SamplePlane {
-    fn new(whole: &PageMap, pages: u32, seed: u64) -> Result<SamplePlane, ConfigError> {
+    fn new(
+        whole: &PageMap,
+        pages: u32,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<SamplePlane, PrepareError> {
         let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
         let geometry = Geometry {
             channels: 1,
@@ -82,12 +106,13 @@ impl SamplePlane {
         let limits = Limits { logical_pages: pages, mapping_pages: 0, ..whole.limits };
         let config = whole.config.clone();
         let mut ftl = PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed);
-        fill_in_order(&mut ftl, pages)?;
+        fill_in_order(&mut ftl, pages, watch)?;
         Ok(SamplePlane { ftl, pages, rng: Rng::new(seed, "precondition"), out: Vec::new() })
     }
 
-    fn overwrite(&mut self, writes: u64) -> Result<(), ConfigError> {
+    fn overwrite(&mut self, writes: u64, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
         for _ in 0..writes {
+            watch.step(1)?;
             let page = self.rng.below(u64::from(self.pages)) as u32;
             self.out.clear();
             self.ftl.write(page, Plane::Any, &mut self.out).map_err(|_| cannot_fill(page))?;
@@ -108,22 +133,20 @@ fn stamp(ftl: &mut PageMap, plane: u32, residue: u32, pages: u32, sample: &PageM
         let block = good.get(block as usize).copied().unwrap_or(NONE);
         ftl.frontiers[(plane * frontiers + stream) as usize] = Frontier { block, next };
     }
+    ftl.begun[plane as usize] =
+        sample.begun[0].moved(|block| good.get(block as usize).copied().unwrap_or(NONE));
     let mut valid = 0;
-    for (local, at) in sample.map.iter().enumerate() {
-        if *at == NONE {
-            continue;
-        }
-        let number = sample.geometry.pages_per_block.remainder(*at);
-        let block = good[sample.geometry.block_of_page(*at) as usize];
-        let logical = u64::from(residue) + local as u64 * u64::from(planes);
+    for (local, at) in sample.map.iter() {
+        let number = sample.geometry.pages_per_block.remainder(at);
+        let block = good[sample.geometry.block_of_page(at) as usize];
+        let logical = u64::from(residue) + u64::from(local) * u64::from(planes);
         if logical >= u64::from(pages) {
             // This plane has one page fewer than the fullest: its place holds stale data.
             ftl.blocks.invalidate(block);
             continue;
         }
         let physical = ftl.geometry.first_page(block) + number;
-        ftl.map[logical as usize] = physical;
-        ftl.reverse.set(physical, logical as u32);
+        ftl.map.set(logical as u32, physical);
         valid += 1;
     }
     ftl.valid[plane as usize] = valid;

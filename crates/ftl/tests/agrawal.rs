@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Config as FlashConfig, ConfigError, FlashOp, OpKind};
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, build};
+use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
 
 fn build_on(flash: &FlashConfig, config: &Config) -> Result<Box<dyn Ftl>, ConfigError> {
     build(&FtlFacts { geometry: flash.geometry()?, flash, config, seed: 1 })
@@ -32,7 +32,12 @@ fn dies_of_a_chip_are_packages_of_their_own() {
     let config = ftl_config("agrawal", 1.0, r#","summary_pages":1"#);
     check_ftl(&flash, &config, Fill::Random, 7, 8_000);
     let mut ftl = build_on(&flash, &config).unwrap();
-    ftl.precondition(&Precondition { fill: Fill::Sequential, share: 1.0 }, 1).unwrap();
+    ftl.precondition(
+        &Precondition { fill: Fill::Sequential, share: 1.0 },
+        1,
+        &mut Watch::new(&mut |_| true),
+    )
+    .unwrap();
     // Consecutive pages: the channel changes fastest.
     let geometry = flash.geometry().unwrap();
     let die = |page| {
@@ -174,7 +179,8 @@ fn replay(sequential: bool, requests: u32) -> Counts {
     let mut ftl = build_on(&flash, &config).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(ftl.logical_pages(), 7_019_712);
     let full = Precondition { fill: Fill::Sequential, share: 1.0 };
-    ftl.precondition(&full, 1).unwrap_or_else(|error| panic!("{error}"));
+    ftl.precondition(&full, 1, &mut Watch::new(&mut |_| true))
+        .unwrap_or_else(|error| panic!("{error}"));
     let mut writes = Writes::new(sequential);
     let mut counts = Counts::default();
     let mut out: Vec<FlashOp> = Vec::new();

@@ -7,7 +7,7 @@ use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, build};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
 
 const BLOCK_FTLS: [&str; 3] = ["block", "bast", "fast"];
 
@@ -15,7 +15,8 @@ fn device(flash: &FlashConfig, name: &str, spare: f64, more: &str, fill: Fill) -
     let geometry = flash.geometry().unwrap();
     let config = ftl_config(name, spare, more);
     let mut ftl = build(&FtlFacts { geometry, flash, config: &config, seed: 1 }).unwrap();
-    ftl.precondition(&Precondition { fill, share: 1.0 }, 1).unwrap();
+    ftl.precondition(&Precondition { fill, share: 1.0 }, 1, &mut Watch::new(&mut |_| true))
+        .unwrap();
     ftl
 }
 

@@ -1,8 +1,8 @@
 //! The page-mapping FTL against the suite and against the closed forms of write amplification.
 
 use proptest::prelude::*;
-use ssdyno_ftl::Fill;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
+use ssdyno_ftl::{CleaningPace, Config, Fill};
 
 const POLICIES: [&str; 6] = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
 
@@ -17,6 +17,8 @@ fn passes_the_suite_with_every_policy() {
             let config = ftl_config("page", 0.5, &more);
             for fill in [Fill::Empty, Fill::Sequential, Fill::Random] {
                 check_ftl(&small_flash(2, 2, 24, 8), &config, fill, 1, 4_000);
+                let paced = Config { cleaning_pace: CleaningPace::Paced, ..config.clone() };
+                check_ftl(&small_flash(2, 2, 24, 8), &paced, fill, 1, 4_000);
             }
         }
     }
@@ -33,12 +35,14 @@ proptest! {
         spare in 0.0f64..3.0,
         policy in 0usize..6,
         cold in any::<bool>(),
+        paced in any::<bool>(),
         seed: u64,
     ) {
         let more = format!(
-            r#","cleaning":"{}","hot_cold":"{}""#,
+            r#","cleaning":"{}","hot_cold":"{}","cleaning_pace":"{}""#,
             POLICIES[policy],
-            if cold { "survivors" } else { "off" }
+            if cold { "survivors" } else { "off" },
+            if paced { "paced" } else { "whole" }
         );
         let config = ftl_config("page", spare, &more);
         let flash = small_flash(channels, planes, blocks, pages);
@@ -56,6 +60,8 @@ fn wears_out_to_read_only_and_still_reads() {
     flash.endurance_cycles = Some(20);
     flash.endurance_spread = 0.2;
     flash.factory_bad = 0.05;
-    let config = ftl_config("page", 0.9, "");
-    check_ftl(&flash, &config, Fill::Random, 3, 100_000);
+    for more in ["", r#","cleaning_pace":"paced""#] {
+        let config = ftl_config("page", 0.9, more);
+        check_ftl(&flash, &config, Fill::Random, 3, 100_000);
+    }
 }

@@ -7,7 +7,7 @@ use ssdyno_engine::Rng;
 use ssdyno_flash::{FlashOp, OpKind};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, build};
+use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
 
 /// Pages of the device: many blocks, since the forms are limits for many.
 const PAGES: u32 = 1 << 18;
@@ -22,6 +22,8 @@ struct Bench {
     host: u64,
     programs: u64,
     ops: Vec<FlashOp>,
+    /// Most operations of one write.
+    most: usize,
 }
 
 impl Bench {
@@ -35,15 +37,17 @@ impl Bench {
         let geometry = flash.geometry().unwrap();
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
-        ftl.precondition(&Precondition { fill, share: 1.0 }, 1).unwrap();
+        ftl.precondition(&Precondition { fill, share: 1.0 }, 1, &mut Watch::new(&mut |_| true))
+            .unwrap();
         let utilisation = ftl.effective_utilisation().unwrap();
-        Bench { ftl, utilisation, host: 0, programs: 0, ops: Vec::new() }
+        Bench { ftl, utilisation, host: 0, programs: 0, ops: Vec::new(), most: 0 }
     }
 
     fn write(&mut self, page: u32) {
         self.ops.clear();
         self.ftl.write(page, Plane::Any, &mut self.ops).unwrap();
         self.host += 1;
+        self.most = self.most.max(self.ops.len());
         let programs = |op: &&FlashOp| matches!(op.kind, OpKind::Program | OpKind::Copy);
         self.programs += self.ops.iter().filter(programs).count() as u64;
     }
@@ -94,6 +98,72 @@ fn check(policy: &str, form: impl Fn(f64, u32) -> Option<f64>, tolerance: f64) {
 #[test]
 fn greedy_follows_the_mean_field() {
     check("greedy", closed_forms::greedy, 0.01);
+}
+
+/// Paced cleaning chooses the same victims: no write waits for more than its share of copies, and
+/// the amplification is that of the form.
+#[test]
+fn paced_cleaning_costs_no_more() {
+    let survivors = r#","hot_cold":"survivors""#;
+    for (policy, more, b, u) in [
+        ("greedy", "", 16, 0.9),
+        ("greedy", "", 64, 0.9),
+        ("fifo", "", 64, 0.7),
+        ("greedy", survivors, 64, 0.8),
+    ] {
+        let measure = |pace: &str| {
+            let more = format!(r#"{more},"cleaning_pace":"{pace}""#);
+            let mut bench = Bench::new(policy, b, u, Fill::Random, &more);
+            let mut draw = uniform(7);
+            bench.measure(0.5, &mut draw);
+            bench.most = 0;
+            (bench.measure(1.0, &mut draw), bench.most, bench.utilisation)
+        };
+        let (whole, at_once, _) = measure("whole");
+        let (paced, most, utilisation) = measure("paced");
+        let line = format!("{policy}{more} b={b} u={u}: {paced:.4}, whole {whole:.4}");
+        println!("{line}; operations of a write: {most} instead of {at_once}");
+        assert!((paced / whole - 1.0).abs() < 0.01, "{line}");
+        if more.is_empty() {
+            let form = match policy {
+                "fifo" => closed_forms::fifo(1.0 / utilisation),
+                _ => closed_forms::greedy(utilisation, b),
+            };
+            assert!((paced / form.unwrap() - 1.0).abs() < 0.01, "{line}, form {form:?}");
+            // The least gain of a victim sets the pace; an erase and the write come with it.
+            assert!(most * 3 < at_once * 2, "{line}: {most} of {at_once} in one write");
+        }
+    }
+}
+
+/// Preconditioning leaves planes with cleanings under way: the first writes cost what later ones do.
+#[test]
+fn paced_cleaning_is_in_its_steady_state_from_the_first_write_on() {
+    let config = |pace: &str| {
+        let more = format!(r#","free_blocks_low":0,"cleaning_pace":"{pace}""#);
+        ftl_config("page", 0.14, &more)
+    };
+    let flash = small_flash(4, 4, 128, 64);
+    let first_writes = |pace: &str| {
+        let config = config(pace);
+        let (mut host, mut programs) = (0, 0);
+        for seed in 0..8 {
+            let geometry = flash.geometry().unwrap();
+            let facts = FtlFacts { geometry, flash: &flash, config: &config, seed };
+            let mut ftl = build(&facts).unwrap();
+            let how = Precondition { fill: Fill::Random, share: 1.0 };
+            ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
+            let mut bench = Bench { ftl, utilisation: 0.0, host, programs, ops: vec![], most: 0 };
+            let (mut draw, pages) = (uniform(seed), bench.ftl.logical_pages());
+            (0..16 * 60).for_each(|_| bench.write(draw(pages)));
+            (host, programs) = (bench.host, bench.programs);
+        }
+        programs as f64 / host as f64
+    };
+    // 60 writes a plane are four or five victims; half a victim too few would be ten percent.
+    let (whole, paced) = (first_writes("whole"), first_writes("paced"));
+    println!("first writes: paced {paced:.4}, whole {whole:.4}");
+    assert!((paced / whole - 1.0).abs() < 0.04, "paced {paced}, whole {whole}");
 }
 
 #[test]

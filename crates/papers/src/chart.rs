@@ -1,4 +1,4 @@
-//! Stacked bars and lines as SVG.
+//! Stacked bars, lines and curves as SVG.
 
 use std::fmt::Write;
 
@@ -9,7 +9,8 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 70.0;
 const BOTTOM: f64 = 60.0;
 /// Distinct for eyes that do not tell red from green (Okabe and Ito).
-const COLOURS: [&str; 4] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7"];
+const COLOURS: [&str; 7] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f"];
 
 /// One stacked bar.
 pub(crate) struct Bar {
@@ -41,6 +42,23 @@ pub(crate) struct Lines<'a> {
     pub(crate) unit: &'a str,
     pub(crate) places: Vec<String>,
     pub(crate) lines: Vec<Line>,
+}
+
+/// Points of a [`Curves`], in order.
+pub(crate) struct Curve {
+    pub(crate) label: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) dashed: bool,
+}
+
+/// One quantity against another.
+pub(crate) struct Curves<'a> {
+    pub(crate) title: &'a str,
+    /// Quantity and unit across.
+    pub(crate) across: &'a str,
+    /// Quantity and unit upwards.
+    pub(crate) unit: &'a str,
+    pub(crate) curves: Vec<Curve>,
 }
 
 /// The document under construction, with its vertical scale.
@@ -97,6 +115,23 @@ impl Canvas {
         let x = LEFT + at as f64 * width;
         self.put(&format!(r#"<rect x="{x:.1}" y="38" width="12" height="12" fill="{colour}"/>"#));
         self.text(x + 18.0, 48.0, "start", label, "");
+    }
+
+    /// A line through `points` - place across, value upwards - with a dot for each.
+    fn path(&mut self, points: Vec<(f64, f64)>, colour: &str, dashed: bool) {
+        let path = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
+        let path: Vec<String> = path.collect();
+        let dashes = if dashed { r#" stroke-dasharray="6 4""# } else { "" };
+        self.put(&format!(
+            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>"#,
+            path.join(" ")
+        ));
+        for (x, value) in points {
+            let y = self.y(value);
+            self.put(&format!(
+                r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}"><title>{value:.3}</title></circle>"#
+            ));
+        }
     }
 
     fn finish(mut self) -> String {
@@ -186,19 +221,36 @@ impl Lines<'_> {
             let known = line.values.iter().enumerate();
             let points: Vec<_> =
                 known.filter_map(|(place, value)| Some((place, (*value)?))).collect();
-            let path = points.iter().map(|(place, value)| (x(*place), canvas.y(*value)));
-            let path: Vec<String> = path.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            let dashes = if line.dashed { r#" stroke-dasharray="6 4""# } else { "" };
-            canvas.put(&format!(
-                r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>"#,
-                path.join(" ")
-            ));
-            for (place, value) in points {
-                let (x, y) = (x(place), canvas.y(value));
-                canvas.put(&format!(
-                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}"><title>{value:.3}</title></circle>"#
-                ));
-            }
+            let points = points.iter().map(|(place, value)| (x(*place), *value)).collect();
+            canvas.path(points, colour, line.dashed);
+        }
+        canvas.finish()
+    }
+}
+
+impl Curves<'_> {
+    /// The drawing.
+    pub(crate) fn draw(&self) -> String {
+        let all = || self.curves.iter().flat_map(|curve| &curve.points);
+        let mut canvas =
+            Canvas::new(self.title, self.unit, all().map(|point| point.1).fold(0.0, f64::max));
+        let most = all().map(|point| point.0).fold(0.0, f64::max);
+        let step = step(most);
+        let most = (most / step).ceil().max(1.0) * step;
+        let x = |value: f64| LEFT + value / most * (WIDTH - LEFT - RIGHT);
+        for tick in 0..=(most / step).round() as u32 {
+            let value = f64::from(tick) * step;
+            let label = format!("{}", rounded(value));
+            canvas.text(x(value), HEIGHT - BOTTOM + 20.0, "middle", &label, "");
+        }
+        canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        for (at, curve) in self.curves.iter().enumerate() {
+            let colour = COLOURS[at % COLOURS.len()];
+            let missing = if curve.points.is_empty() { " (not run)" } else { "" };
+            let label = format!("{}{missing}", curve.label);
+            canvas.legend(at, self.curves.len(), colour, &label);
+            let points = curve.points.iter().map(|(across, up)| (x(*across), *up)).collect();
+            canvas.path(points, colour, curve.dashed);
         }
         canvas.finish()
     }
@@ -212,6 +264,16 @@ mod tests {
     fn grid_steps_are_round() {
         assert_eq!([0.9, 4.0, 62.0, 919.0].map(step).map(rounded), [0.2, 1.0, 20.0, 200.0]);
         assert!(step(0.0) > 0.0);
+    }
+
+    #[test]
+    fn curves_span_both_axes() {
+        let curve = |label: &str, points| Curve { label: label.to_owned(), points, dashed: false };
+        let curves = vec![curve("a", vec![(0.0, 0.0), (50.0, 10.0)]), curve("b", Vec::new())];
+        let svg = Curves { title: "t", across: "x", unit: "y", curves }.draw();
+        assert!(svg.contains("b (not run)"));
+        // From the corner to the right edge and the top.
+        assert!(svg.contains(r#"points="70.0,360.0 940.0,70.0""#), "{svg}");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use ssdyno_workload::WorkloadError;
 
+use crate::Selector;
+
 /// Why a paper could not be re-run.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
@@ -46,4 +48,18 @@ pub enum PaperError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl PaperError {
+    /// `selector` names nothing among `selectable`. Claims are named together: there are many.
+    pub(crate) fn nothing(selector: &Selector, selectable: Vec<(String, String)>) -> PaperError {
+        let mut known: Vec<String> = Vec::new();
+        for (id, _) in selectable {
+            let id = id.find("/claims/").map_or(id.as_str(), |at| &id[..at + "/claims".len()]);
+            if known.last().is_none_or(|last| last != id) {
+                known.push(id.to_owned());
+            }
+        }
+        PaperError::UnknownSelector { selector: selector.to_string(), known: known.join(", ") }
+    }
 }

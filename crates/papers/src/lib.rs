@@ -11,21 +11,46 @@
 //! Errors: [`PaperError`] says what cannot be selected or run and what to do. A trace that is not
 //! there is no error: its cells stay empty and say which option supplies it.
 //!
-//! Not here: papers other than S3, measurements on real devices.
+//! Not here: measurements on real devices.
 
 mod chart;
 mod error;
+mod mean;
 mod options;
 mod report;
+mod s0;
+mod s1;
 mod s3;
 mod selector;
 mod text;
 
 pub use error::PaperError;
 pub use options::{Options, Progress};
-pub use report::{Cell, Claim, Figure, Report, RunSummary};
+pub use report::{Cell, Claim, Figure, Report, RunSummary, Table};
 pub use selector::Selector;
 pub use ssdyno_rig::Flow;
+
+/// Re-runs a part of a paper.
+type Rerun =
+    fn(&Selector, &Options, &mut dyn FnMut(&Progress) -> Flow) -> Result<Report, PaperError>;
+
+/// Identifiers, with a title each.
+type Titles = Vec<(String, String)>;
+
+/// A paper that can be re-run: one folder here, one in `papers/`, one line in [`PAPERS`].
+struct Paper {
+    /// First part of everything's identifier.
+    id: &'static str,
+    run: Rerun,
+    selectable: fn() -> Result<Titles, PaperError>,
+}
+
+/// All of them, by number.
+const PAPERS: &[Paper] = &[
+    Paper { id: "S0", run: s0::run, selectable: s0::selectable },
+    Paper { id: "S1", run: s1::run, selectable: s1::selectable },
+    Paper { id: "S3", run: s3::run, selectable: s3::selectable },
+];
 
 /// Re-runs what `selector` names.
 ///
@@ -39,11 +64,15 @@ pub fn run(
     options: &Options,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Report, PaperError> {
-    let selector = selector.parse().unwrap_or_else(|never| match never {});
-    s3::run(&selector, options, progress)
+    let selector: Selector = selector.parse().unwrap_or_else(|never| match never {});
+    let Some(paper) = PAPERS.iter().find(|paper| selector.is_about(paper.id)) else {
+        return Err(PaperError::nothing(&selector, selectable()?));
+    };
+    (paper.run)(&selector, options, progress)
 }
 
 /// What can be selected, with a title each.
 pub fn selectable() -> Result<Vec<(String, String)>, PaperError> {
-    s3::selectable()
+    let all: Result<Vec<_>, _> = PAPERS.iter().map(|paper| (paper.selectable)()).collect();
+    Ok(all?.concat())
 }

@@ -59,6 +59,19 @@ pub struct Figure {
     pub svg: String,
 }
 
+/// The numbers behind a figure that prints none of its own: columns of text for people.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Table {
+    /// `S0/figure5`: that of the figure.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// Heads of the columns, each with its unit.
+    pub columns: Vec<String>,
+    /// Rows, as many cells each as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
 /// A simulation behind the cells, with figures that the paper does not print.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
@@ -105,6 +118,9 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// Figures, drawn.
     pub figures: Vec<Figure>,
+    /// The numbers of figures.
+    #[serde(default)]
+    pub tables: Vec<Table>,
     /// The simulations behind them.
     pub runs: Vec<RunSummary>,
     /// What a reader must know of the whole.

@@ -28,6 +28,11 @@ impl fmt::Display for Selector {
 }
 
 impl Selector {
+    /// True if the selector names the paper `id` or a part of it.
+    pub fn is_about(&self, id: &str) -> bool {
+        self.parts.first().is_some_and(|part| part.eq_ignore_ascii_case(id))
+    }
+
     /// True if the selector names `id` or something above it.
     pub fn selects(&self, id: &str) -> bool {
         let mut parts = id.split('/');

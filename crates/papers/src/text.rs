@@ -56,6 +56,13 @@ impl Report {
         for (at, note) in notes.iter().enumerate() {
             let _ = writeln!(out, "{}[{}] {note}", if at == 0 { "\n" } else { "" }, at + 1);
         }
+        for table in &self.tables {
+            let _ = writeln!(out, "\n{}: {}", table.id, table.title);
+            aligned(
+                &mut out,
+                &[std::slice::from_ref(&table.columns), table.rows.as_slice()].concat(),
+            );
+        }
         self.text_of_runs(&mut out);
         if !self.claims.is_empty() {
             out.push_str("\nClaims\n");

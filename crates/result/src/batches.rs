@@ -52,10 +52,33 @@ impl Batches {
         self.open.end = end;
         self.done.push(std::mem::take(&mut self.open));
         if self.done.len() == Batches::MOST {
-            self.size *= 2;
-            self.done = self.done.chunks(2).map(join).collect();
+            self.halve();
         }
         self.left = self.size;
+    }
+
+    /// Doubles the size of a batch. What is left over of an odd number of them is dropped with
+    /// the open one: batches are for intervals, not for sums.
+    fn halve(&mut self) {
+        self.size *= 2;
+        self.done = self.done.chunks_exact(2).map(join).collect();
+    }
+
+    /// Adds the batches of another job. They are ordered by their ends, so that groups of them
+    /// stay stretches of time.
+    pub(crate) fn merge(&mut self, mut other: Batches) {
+        while self.size < other.size {
+            self.halve();
+        }
+        while other.size < self.size {
+            other.halve();
+        }
+        self.done.append(&mut other.done);
+        self.done.sort_by_key(|batch| batch.end);
+        while self.done.len() >= Batches::MOST {
+            self.halve();
+        }
+        (self.left, self.open) = (self.size, Batch::default());
     }
 
     pub(crate) fn size(&self) -> u64 {

@@ -66,8 +66,8 @@ impl Grid {
 
 /// What a bucket must be able to do.
 pub(crate) trait Merge: Default {
-    /// Takes the amounts of the bucket that follows it in time.
-    fn merge(&mut self, later: &Self);
+    /// Takes the amounts of the bucket that follows it in time, or of the same one of another job.
+    fn merge(&mut self, other: &Self);
 }
 
 /// Buckets of any kind on a [`Grid`].
@@ -143,6 +143,16 @@ impl<B: Merge> Track<B> {
         self.current_to = Time::ZERO;
     }
 
+    /// Adds the buckets of `other`, whose grid began at the same origin with the same interval.
+    pub(crate) fn merge(&mut self, mut other: Track<B>) {
+        self.coarsen_to(other.grid.interval);
+        other.coarsen_to(self.grid.interval);
+        while self.buckets.len() < other.buckets.len() {
+            self.buckets.push(B::default());
+        }
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+
     /// Doubles the interval until it is at least `interval`.
     fn coarsen_to(&mut self, interval: Time) {
         while self.grid.interval < interval {
@@ -172,8 +182,8 @@ impl<const LANES: usize> Default for Lanes<LANES> {
 }
 
 impl<const LANES: usize> Merge for Lanes<LANES> {
-    fn merge(&mut self, later: &Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(later.0) {
+    fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
         }
     }

@@ -3,8 +3,9 @@
 //! Shared by the runner in virtual time and the one in wall time; it knows requests and
 //! completions, no devices and no clocks.
 //!
-//! The way of a figure: a [`Recorder`] takes every request (below 25 ns each) and becomes a
-//! [`Recording`], whose [`fill`](Recording::fill) puts counts, rates, latencies, intervals and
+//! The way of a figure: a [`Recorder`] takes every request of a run in virtual time (below 25 ns
+//! each), a [`Tape`] every request of a job in wall time (below 10 ns). Both become a
+//! [`Recording`] (several of them one, with [`Recording::merge`]), whose [`fill`](Recording::fill) puts counts, rates, latencies, intervals and
 //! series into a [`RunResult`] - the shape of `result.json`. The runner adds what it knows of the
 //! device: energy, flash operations, busy shares ([`Buckets`] keep amounts over time). From a
 //! `RunResult` alone come the text for the terminal ([`summary_text`]), the page
@@ -15,7 +16,7 @@
 //! [`Invariant`]s of the result; the caller decides what to make of them.
 //!
 //! Not here: energy models, closed forms, probes of the host; percentiles of several runs
-//! together; more than one recorder a run (histograms merge, recorders do not yet).
+//! together.
 
 mod batches;
 mod buckets;
@@ -25,6 +26,7 @@ mod error;
 mod finite;
 mod format;
 mod histogram;
+mod host;
 mod little;
 mod parquet_rows;
 mod quantiles;
@@ -35,6 +37,7 @@ mod result;
 mod rows;
 mod series;
 mod statistics;
+mod tape;
 mod text;
 
 pub use buckets::{Buckets, Grid};
@@ -44,15 +47,17 @@ pub use error::ResultError;
 pub use finite::to_json;
 pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
 pub use histogram::Histogram;
+pub use host::{HostCore, HostEnergy, HostResult};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
 pub use report::report_html;
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
-    Invariant, Latency, LatencyBin, LatencyByOp, LatencyIntervals, OwnCost, Power, RunResult,
-    SCHEMA_VERSION, SeriesPoint, schema,
+    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals, OwnCost, Power,
+    RunResult, SCHEMA_VERSION, SeriesPoint, schema,
 };
 pub use rows::{Row, Rows};
 pub use series::{EnergyBuckets, Series, set_power};
 pub use statistics::{Interval, LEVEL};
+pub use tape::{Reaped, Tape};
 pub use text::summary_text;

@@ -49,6 +49,43 @@ impl Little {
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
     }
 
+    /// `count` requests arrived at `at`, which is not before any other event.
+    #[inline]
+    pub(crate) fn arrived_many(&mut self, at: Time, count: u64) {
+        self.move_to(at);
+        self.outstanding += count as i64;
+        self.outstanding_max = self.outstanding_max.max(self.outstanding);
+    }
+
+    /// `count` requests departed at `at`, which is not before any other event.
+    #[inline]
+    pub(crate) fn departed_many(&mut self, at: Time, count: u64) {
+        self.move_to(at);
+        self.outstanding -= count as i64;
+    }
+
+    /// `count` requests stayed for `stays_ps` in all inside the window.
+    #[inline]
+    pub(crate) fn stayed_many(&mut self, count: u64, stays_ps: u128) {
+        self.stays += count;
+        self.stays_ps += stays_ps;
+    }
+
+    /// Nothing more happens before `at`.
+    pub(crate) fn advance(&mut self, at: Time) {
+        self.move_to(at);
+    }
+
+    /// Adds the requests of another job, which has the same window and was advanced to the same
+    /// end. The largest number outstanding becomes an upper bound: the sum of both.
+    pub(crate) fn merge(&mut self, other: &Little) {
+        self.outstanding += other.outstanding;
+        self.outstanding_max += other.outstanding_max;
+        self.integral_ps += other.integral_ps;
+        self.stays_ps += other.stays_ps;
+        self.stays += other.stays;
+    }
+
     #[inline]
     pub(crate) fn departed(&mut self, at: Time, start: Time) {
         self.move_to(at);

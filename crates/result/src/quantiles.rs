@@ -22,9 +22,32 @@ pub(crate) fn rank(share: f64, count: u64) -> u64 {
 
 /// One histogram bucket whose latencies are looked at one by one.
 struct Probe {
-    op: Option<Op>,
     bucket: usize,
-    values: Vec<u64>,
+    /// By operation.
+    values: [Vec<u64>; 4],
+}
+
+impl Probe {
+    /// The latency of `rank`, counted from 0, among those of one operation or of all.
+    fn pick(&mut self, op: Option<Op>, rank: usize) -> Option<f64> {
+        let values = match op {
+            Some(op) => &mut self.values[op as usize],
+            None => {
+                let mut used = self.values.iter_mut().filter(|values| !values.is_empty());
+                let (first, second) = (used.next()?, used.next());
+                if second.is_some() {
+                    return self.pick_among_all(rank);
+                }
+                first
+            }
+        };
+        (rank < values.len()).then(|| *values.select_nth_unstable(rank).1 as f64)
+    }
+
+    fn pick_among_all(&self, rank: usize) -> Option<f64> {
+        let mut values = self.values.concat();
+        (rank < values.len()).then(|| *values.select_nth_unstable(rank).1 as f64)
+    }
 }
 
 /// The exact latencies in ns at the wanted ranks, in the order of `wanted`. One pass over the
@@ -36,73 +59,75 @@ pub(crate) fn exact(rows: &Rows, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
     for want in wanted {
         let place = |rank: &u64| {
             let (bucket, below) = want.histogram.locate(*rank)?;
-            let known = probes.iter().position(|p| (p.op, p.bucket) == (want.op, bucket));
+            let known = probes.iter().position(|p| p.bucket == bucket);
             let probe = known.unwrap_or(probes.len());
             if known.is_none() {
-                probes.push(Probe { op: want.op, bucket, values: Vec::new() });
+                probes.push(Probe { bucket, values: Default::default() });
             }
             Some((probe, rank - below))
         };
         places.push(want.ranks.iter().map(place).collect());
     }
     gather(rows, &mut probes);
-    let mut pick = |place: &Option<(usize, u64)>| {
-        let Some((probe, rank)) = *place else { return 0.0 };
-        let values = &mut probes[probe].values;
-        let at = (rank.max(1) - 1) as usize;
-        if at < values.len() { *values.select_nth_unstable(at).1 as f64 } else { 0.0 }
-    };
-    places.iter().map(|ranks| ranks.iter().map(&mut pick).collect()).collect()
+    let mut all = Vec::with_capacity(wanted.len());
+    for (want, ranks) in wanted.iter().zip(&places) {
+        let mut pick = |place: &Option<(usize, u64)>| {
+            let (probe, rank) = (*place)?;
+            probes[probe].pick(want.op, rank.max(1) as usize - 1)
+        };
+        all.push(ranks.iter().map(|place| pick(place).unwrap_or(0.0)).collect());
+    }
+    all
 }
 
 fn gather(rows: &Rows, probes: &mut [Probe]) {
+    /// No probe looks at this bucket.
+    const NONE: u16 = u16::MAX;
     let last = probes.iter().map(|p| p.bucket).max().unwrap_or(0);
-    let mut probed = vec![false; last + 1];
-    for probe in probes.iter() {
-        probed[probe.bucket] = true;
+    let mut probe_of = vec![NONE; last + 1];
+    for (index, probe) in probes.iter().enumerate() {
+        probe_of[probe.bucket] = index as u16;
     }
     rows.for_each_ok(|op, latency_ns| {
-        let bucket = Histogram::bucket(latency_ns);
-        if !probed.get(bucket).is_some_and(|p| *p) {
-            return;
-        }
-        for probe in probes.iter_mut() {
-            if probe.bucket == bucket && probe.op.is_none_or(|wanted| wanted == op) {
-                probe.values.push(latency_ns);
-            }
+        if let Some(&index) = probe_of.get(Histogram::bucket(latency_ns))
+            && index != NONE
+        {
+            probes[usize::from(index)].values[op as usize].push(latency_ns);
         }
     });
 }
 
 /// For each limit, the share of every one of `batches` equal runs of consecutive rows that does
 /// not exceed it. `count` is the number of rows without error.
-pub(crate) fn shares_below(
+pub(crate) fn shares_below<const LIMITS: usize>(
     rows: &Rows,
-    limits: &[f64],
+    limits: &[f64; LIMITS],
     batches: usize,
     count: u64,
-) -> Vec<Vec<f64>> {
+) -> [Vec<f64>; LIMITS] {
     let each = (count / batches as u64).max(1);
-    let mut shares = vec![vec![0.0; batches]; limits.len()];
-    let limits: Vec<u64> = limits.iter().map(|l| *l as u64).collect();
-    let mut below = vec![0u64; limits.len()];
-    let (mut seen, mut batch) = (0, 0);
+    let mut shares = [const { Vec::new() }; LIMITS];
+    let limits: [u64; LIMITS] = limits.map(|l| l as u64);
+    let mut below = [0u64; LIMITS];
+    let (mut left, mut batch) = (each, 0);
     rows.for_each_ok(|_, latency_ns| {
-        if batch == batches {
-            return;
+        for (n, limit) in below.iter_mut().zip(limits) {
+            *n += u64::from(latency_ns <= limit);
         }
-        for (n, limit) in below.iter_mut().zip(&limits) {
-            *n += u64::from(latency_ns <= *limit);
-        }
-        seen += 1;
-        if seen == each {
+        left -= 1;
+        if left == 0 {
+            left = each;
+            batch += 1;
             for (share, n) in shares.iter_mut().zip(&mut below) {
-                share[batch] = *n as f64 / each as f64;
-                *n = 0;
+                let n = std::mem::take(n);
+                // What is left over of the last batch is no batch.
+                if batch <= batches {
+                    share.push(n as f64 / each as f64);
+                }
             }
-            (seen, batch) = (0, batch + 1);
         }
     });
+    shares.iter_mut().for_each(|share| share.resize(batches, 0.0));
     shares
 }
 

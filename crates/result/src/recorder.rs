@@ -74,12 +74,55 @@ impl Default for Totals {
     }
 }
 
+impl Totals {
+    /// Adds what another job recorded.
+    pub(crate) fn merge(&mut self, other: &Totals) {
+        self.bytes += other.bytes;
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.wait_ps += other.wait_ps;
+        self.errors += other.errors;
+        self.histogram.merge(&other.histogram);
+    }
+}
+
 /// Latencies inside the device, all operations together.
 #[derive(Clone, Debug)]
 pub(crate) struct Inside {
     pub(crate) latency_ps_min: u64,
     pub(crate) latency_ps_max: u64,
     pub(crate) histogram: Histogram,
+}
+
+impl Default for Inside {
+    fn default() -> Inside {
+        Inside { latency_ps_min: u64::MAX, latency_ps_max: 0, histogram: Histogram::default() }
+    }
+}
+
+impl Inside {
+    /// Counts one latency.
+    #[inline]
+    pub(crate) fn add(&mut self, latency: Time) {
+        self.latency_ps_min = self.latency_ps_min.min(latency.as_ps());
+        self.latency_ps_max = self.latency_ps_max.max(latency.as_ps());
+        self.histogram.add(latency.as_ns());
+    }
+
+    /// Adds requests that did not wait: all of their latency was inside.
+    pub(crate) fn add_whole(&mut self, totals: &Totals) {
+        self.latency_ps_min = self.latency_ps_min.min(totals.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(totals.latency_ps_max);
+        self.histogram.merge(&totals.histogram);
+    }
+
+    /// Adds what another job recorded.
+    pub(crate) fn merge(&mut self, other: &Inside) {
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.histogram.merge(&other.histogram);
+    }
 }
 
 /// Takes every request of a run.
@@ -125,11 +168,7 @@ impl Recorder {
             departures: 0,
             last_completed: Time::ZERO,
             ops: Default::default(),
-            inside: Inside {
-                latency_ps_min: u64::MAX,
-                latency_ps_max: 0,
-                histogram: Histogram::default(),
-            },
+            inside: Inside::default(),
             little: Little::default(),
             batches: Batches::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
@@ -223,9 +262,7 @@ impl Recorder {
         totals.latency_ps_max = totals.latency_ps_max.max(latency.as_ps());
         totals.wait_ps += u128::from((latency - inside).as_ps());
         totals.histogram.add(latency_ns);
-        self.inside.latency_ps_min = self.inside.latency_ps_min.min(inside.as_ps());
-        self.inside.latency_ps_max = self.inside.latency_ps_max.max(inside.as_ps());
-        self.inside.histogram.add(inside.as_ns());
+        self.inside.add(inside);
         let moved = if is_data(request.op) { bytes } else { 0 };
         self.batches.add(latency.as_ps(), moved, completed);
         self.series.add(request.op, bytes, latency, completed);

@@ -47,6 +47,39 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The recordings of several jobs as one. The jobs share a clock and the start of the window,
+    /// and each kept the same; the window ends with the last of them. `None` without any.
+    pub fn merge(parts: Vec<Recording>) -> Option<Recording> {
+        let end = parts.iter().map(|part| part.end).max()?;
+        // A job that ended in its ramp-up has no window of its own.
+        let started = parts.iter().filter(|part| !part.skip_unfinished);
+        let start = started.map(|part| part.start).min().unwrap_or(end);
+        let mut rows = Vec::new();
+        let mut parts = parts.into_iter().map(|mut part| {
+            part.little.advance(end);
+            rows.extend(part.rows.take());
+            part
+        });
+        let mut all = parts.next()?;
+        for part in parts {
+            all.skipped += part.skipped;
+            all.skip_unfinished &= part.skip_unfinished;
+            all.arrivals += part.arrivals;
+            all.departures += part.departures;
+            all.ops.iter_mut().zip(&part.ops).for_each(|(mine, theirs)| mine.merge(theirs));
+            all.inside.merge(&part.inside);
+            all.little.merge(&part.little);
+            all.batches.merge(part.batches);
+            all.series.merge(part.series);
+        }
+        (all.start, all.end) = (start, end);
+        all.rows = match rows.len() {
+            0 | 1 => rows.pop(),
+            _ => Some(Rows::merge(rows)),
+        };
+        Some(all)
+    }
+
     /// Start of the recorded window.
     pub fn start(&self) -> Time {
         self.start
@@ -137,12 +170,18 @@ impl Recording {
             Op::ALL.into_iter().filter(|op| self.totals(*op).histogram.total() > 0).collect();
         let want = |op, histogram| Wanted { op, histogram, ranks: ranks(histogram) };
         let mut wanted = vec![want(None, all)];
-        wanted.extend(used.iter().map(|op| want(Some(*op), &self.totals(*op).histogram)));
-        let mut values = match &self.rows {
+        // One operation alone is all of them.
+        if used.len() > 1 {
+            wanted.extend(used.iter().map(|op| want(Some(*op), &self.totals(*op).histogram)));
+        }
+        let mut values: Vec<Vec<f64>> = match &self.rows {
             Some(rows) => quantiles::exact(rows, &wanted),
             None => wanted.iter().map(estimated).collect(),
+        };
+        if let ([_], [all]) = (&used[..], &values[..]) {
+            values.push(all.clone());
         }
-        .into_iter();
+        let mut values = values.into_iter();
         let mut by_op = LatencyByOp {
             all: self.latency_of(&self.ops.iter().collect::<Vec<_>>(), values.next()?),
             ..LatencyByOp::default()

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostResult;
 use crate::statistics::Interval;
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
@@ -43,6 +44,10 @@ pub struct RunResult {
     /// From the moment the device accepted the request to its completion: without the wait
     /// outside the device (S3-37).
     pub device_latency_ns: Option<Latency>,
+    /// How late requests of an open loop or a trace were issued; `null` in a closed loop and for a
+    /// simulated target, which is never late.
+    #[serde(default)]
+    pub issue_delay_ns: Option<IssueDelay>,
     /// Intervals around the figures; `null` where there were too few requests for one.
     pub confidence: Option<Confidence>,
     /// Energy of the device over the recorded window; `null` without an energy model.
@@ -64,6 +69,9 @@ pub struct RunResult {
     /// Requests that were simulated by second of wall time (with ramp-up); `null` for a real
     /// device.
     pub simulated_requests_per_wall_second: Option<f64>,
+    /// What the simulated host added; `null` where the workload was attached to the device alone.
+    #[serde(default)]
+    pub host: Option<HostResult>,
     /// What the tool itself cost.
     pub own_cost: Option<OwnCost>,
     /// Figures over time. Counts and bytes sum to the figures of the run.
@@ -260,6 +268,33 @@ pub struct OwnCost {
     pub syscalls_per_request: Option<f64>,
     /// Context switches, voluntary and not; `null` where they are not counted.
     pub context_switches_per_request: Option<f64>,
+    /// The part of the CPU time in user mode; `null` where it is not known.
+    #[serde(default)]
+    pub user_cpu_ns_per_request: Option<f64>,
+    /// The part of the CPU time in the kernel; `null` where it is not known.
+    #[serde(default)]
+    pub system_cpu_ns_per_request: Option<f64>,
+    /// CPU time of a request against a target that costs nothing, measured on this machine before
+    /// the run; `null` for a simulated target.
+    #[serde(default)]
+    pub floor_cpu_ns_per_request: Option<f64>,
+}
+
+/// How late the tool issued requests that were meant to start at a given time, in nanoseconds.
+/// Requests that waited because as many as allowed were outstanding are counted apart: that is
+/// the target's doing.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct IssueDelay {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// Largest.
+    pub max: f64,
+    /// Requests that waited for a place.
+    pub queued: u64,
 }
 
 /// Figures of one stretch of time, by the moment of completion.

@@ -1,5 +1,9 @@
 //! One row a request, in 16 bytes.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use ssdyno_block::{Op, Request, SECTOR_BYTES, Status, Time};
 
 /// One request, as a row gives it back.
@@ -60,7 +64,18 @@ impl Rows {
     /// Appends a row.
     #[inline]
     pub(crate) fn push(&mut self, request: &Request, issue: Time, latency_ns: u64, status: Status) {
-        let issue_ns = issue.as_ns();
+        self.push_ns(request, issue.as_ns(), latency_ns, status);
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub(crate) fn push_ns(
+        &mut self,
+        request: &Request,
+        issue_ns: u64,
+        latency_ns: u64,
+        status: Status,
+    ) {
         let sectors = request.offset_bytes / u64::from(SECTOR_BYTES);
         let fits = (issue_ns >> ISSUE_BITS)
             | (latency_ns >> LATENCY_BITS)
@@ -120,6 +135,26 @@ impl Rows {
         }
         self.guesses[slot] = index as u8;
         index
+    }
+
+    /// The rows of several jobs, each in order of completion, as one list in that order. The
+    /// memory of a chunk is given back when it has been copied.
+    pub(crate) fn merge(parts: Vec<Rows>) -> Rows {
+        let mut drains: Vec<Drain> = parts.into_iter().map(Drain::new).collect();
+        let mut heads = BinaryHeap::with_capacity(drains.len());
+        let mut merged = Rows::default();
+        for (index, drain) in drains.iter_mut().enumerate() {
+            heads.extend(drain.next().map(|row| Head { row, index }));
+        }
+        while let Some(mut head) = heads.peek_mut() {
+            let Row { issue_ns, latency_ns, request, status } = head.row;
+            merged.push_ns(&request, issue_ns, latency_ns, status);
+            match drains[head.index].next() {
+                Some(row) => head.row = row,
+                None => drop(PeekMut::pop(head)),
+            }
+        }
+        merged
     }
 
     /// Rows recorded.
@@ -182,6 +217,62 @@ impl Rows {
         }
     }
 }
+
+/// Takes rows from the front, and gives back the memory of what was taken.
+struct Drain {
+    rows: Rows,
+    chunks: std::vec::IntoIter<Vec<u128>>,
+    chunk: std::vec::IntoIter<u128>,
+}
+
+impl Drain {
+    fn new(mut rows: Rows) -> Drain {
+        let mut chunks = std::mem::take(&mut rows.full);
+        chunks.push(std::mem::take(&mut rows.last));
+        Drain { rows, chunks: chunks.into_iter(), chunk: Vec::new().into_iter() }
+    }
+
+    fn next(&mut self) -> Option<Row> {
+        loop {
+            if let Some(packed) = self.chunk.next() {
+                return Some(self.rows.unpack(packed));
+            }
+            self.chunk = self.chunks.next()?.into_iter();
+        }
+    }
+}
+
+/// The next row of job `index`; the earliest completion is the greatest.
+struct Head {
+    row: Row,
+    index: usize,
+}
+
+impl Head {
+    fn key(&self) -> (Reverse<u64>, Reverse<usize>) {
+        (Reverse(self.row.issue_ns.saturating_add(self.row.latency_ns)), Reverse(self.index))
+    }
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Head) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Head) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Head) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Head {}
 
 const STATUS: [Status; 4] = [Status::Ok, Status::Error, Status::ReadOnly, Status::Abandoned];
 

@@ -16,14 +16,14 @@ pub(crate) struct Stretch {
 }
 
 impl Merge for Stretch {
-    fn merge(&mut self, later: &Stretch) {
+    fn merge(&mut self, other: &Stretch) {
         for op in 0..4 {
-            self.counts[op] += later.counts[op];
-            self.bytes[op] += later.bytes[op];
+            self.counts[op] += other.counts[op];
+            self.bytes[op] += other.bytes[op];
         }
-        self.errors += later.errors;
-        self.latency_ps += later.latency_ps;
-        self.latency_ps_max = self.latency_ps_max.max(later.latency_ps_max);
+        self.errors += other.errors;
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
     }
 }
 
@@ -52,6 +52,31 @@ impl Series {
         stretch.bytes[op as usize] += bytes;
         stretch.latency_ps += u128::from(latency.as_ps());
         stretch.latency_ps_max = stretch.latency_ps_max.max(latency.as_ps());
+    }
+
+    /// Counts requests that completed together: sums over `count` of them, and the largest
+    /// latency.
+    #[inline]
+    pub(crate) fn add_many(
+        &mut self,
+        op: Op,
+        count: u64,
+        bytes: u64,
+        latency_ps: u128,
+        latency_ps_max: u64,
+        completed: Time,
+    ) {
+        let stretch = self.track.at(completed);
+        stretch.counts[op as usize] += count;
+        stretch.bytes[op as usize] += bytes;
+        stretch.latency_ps += latency_ps;
+        stretch.latency_ps_max = stretch.latency_ps_max.max(latency_ps_max);
+    }
+
+    /// Adds the series of another job, which has the same origin and was made with the same
+    /// interval.
+    pub(crate) fn merge(&mut self, other: Series) {
+        self.track.merge(other.track);
     }
 
     /// Counts a request that ended in an error.

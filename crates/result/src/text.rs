@@ -18,6 +18,7 @@ pub fn summary_text(result: &RunResult) -> String {
     latencies(&mut text, result);
     flash(&mut text, result);
     energy(&mut text, result);
+    text.push_str(&result.host.as_ref().map(|host| host.text()).unwrap_or_default());
     expected(&mut text, result);
     remarks(&mut text, result);
     text
@@ -212,6 +213,11 @@ fn remarks(text: &mut String, r: &RunResult) {
 /// The tool's own cost in words.
 pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
     let mut text = format!("per request {} CPU", nanoseconds(cost.cpu_ns_per_request));
+    if let (Some(user), Some(system)) =
+        (cost.user_cpu_ns_per_request, cost.system_cpu_ns_per_request)
+    {
+        let _ = write!(text, " ({} user, {} system)", nanoseconds(user), nanoseconds(system));
+    }
     for (value, what) in [
         (cost.syscalls_per_request, "system calls"),
         (cost.context_switches_per_request, "context switches"),
@@ -219,6 +225,9 @@ pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
         if let Some(value) = value {
             let _ = write!(text, ", {} {what}", significant(value, 3));
         }
+    }
+    if let Some(floor) = cost.floor_cpu_ns_per_request {
+        let _ = write!(text, "; floor of the tool on this machine {} CPU", nanoseconds(floor));
     }
     text
 }

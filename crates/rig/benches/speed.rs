@@ -76,7 +76,7 @@ fn run(case: &Case, seed: u64) -> Run {
     workload.requests = Some(case.requests);
     Run {
         target: "sim:config-a".into(),
-        device: device(case.changes),
+        device: device(case.changes).into(),
         workload: case.workload.into(),
         source: Source::Generator(workload),
         seed,

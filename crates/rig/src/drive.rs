@@ -94,15 +94,11 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     loop {
         if due {
             state.issue(&mut drive);
+            drive.device.expect(drive.workload.upcoming());
             due = false;
         }
-        let next = match (state.wake, drive.device.next_event()) {
-            (Some(wake), Some(event)) => wake.min(event),
-            (Some(at), None) | (None, Some(at)) => at,
-            (None, None) => break,
-        };
+        let Some(next) = drive.device.towards_answer(state.wake, &mut batch) else { break };
         state.now = next;
-        drive.device.reap(next, &mut batch);
         for completion in batch.drain(..) {
             state.complete(&mut drive, &completion);
             due = true;

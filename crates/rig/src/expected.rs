@@ -17,10 +17,11 @@ pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts) {
     else {
         return;
     };
-    let ftl = &run.device.ftl;
-    let whole =
-        run.device.precondition.fill == Fill::Random && run.device.precondition.share == 1.0;
-    let unbuffered = run.device.buffer == ssdyno_ftl::buffer::BufferConfig::default();
+    let Some(device) = run.device.ssd() else { return };
+    let ftl = &device.ftl;
+    let precondition = &device.precondition;
+    let whole = precondition.fill == Fill::Random && precondition.share == 1.0;
+    let unbuffered = device.buffer == ssdyno_ftl::buffer::BufferConfig::default();
     if ftl.name != "page" || ftl.hot_cold != HotCold::Off || !whole || !unbuffered {
         return;
     }

@@ -1,18 +1,26 @@
-//! The runner in virtual time: workload and device on one clock.
+//! The runner in virtual time: workload, host, driver and device on one clock.
 //!
 //! Key types: [`drive`] (the loop: ask the workload, submit, advance, reap, record), [`Run`] (a
-//! device file, a workload and a seed) whose [`execute`](Run::execute) gives a
+//! device with what lies before it - [`Attach`] -, a workload and a seed) whose [`execute`](Run::execute) gives a
 //! [`RunResult`](ssdyno_result::RunResult) with energy, write amplification, expected figures and
 //! invariants.
 //!
 //! Errors: [`RunError`]. A run that ends early keeps what was measured and is marked partial.
 //!
-//! Not here: wall-clock targets (crate bench), drivers and hosts between workload and device.
+//! A machine of host, driver, bus and device is a target as a device alone is: the loop and all reports
+//! are the same for both. Where it begins, the driver has just become ready.
+//!
+//! Not here: wall-clock targets (crate bench).
 
+mod attach;
 mod drive;
 mod expected;
+mod host_report;
+mod machine;
+mod ports;
 mod report;
 mod run;
 
+pub use attach::{Attach, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use run::{Measured, Run, RunError, Source};

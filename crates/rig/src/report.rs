@@ -12,26 +12,29 @@ use ssdyno_result::{
     Recording, RunResult,
 };
 
+use crate::attach::Attach;
 use crate::drive::Ended;
-use crate::expected;
+use crate::machine::Rigged;
 use crate::run::{Run, RunError, Source};
+use crate::{expected, host_report};
 
 /// What the energy meter must know of the device.
-pub(crate) fn energy_facts(config: &ssdyno_device::Config, facts: &DeviceFacts) -> Facts {
+pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
+    let states = attach.ssd().map_or(&[][..], |config| &config.power.states);
     Facts {
         channels: facts.channels,
         dies: facts.dies,
         dies_per_package: facts.dies_per_package,
         cores: facts.cores,
-        power_states: config.power.states.iter().map(|state| state.power).collect(),
+        power_states: states.iter().map(|state| state.power).collect(),
     }
 }
 
 /// Everything a result is made from.
 pub(crate) struct Parts<'a> {
     pub(crate) run: &'a Run,
+    pub(crate) target: &'a dyn Rigged,
     pub(crate) facts: &'a DeviceFacts,
-    pub(crate) health: Health,
     pub(crate) ended: &'a Ended,
     pub(crate) energy: &'a Breakdown,
     pub(crate) window_known: bool,
@@ -57,6 +60,10 @@ impl Parts<'_> {
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
+        result.host = self
+            .target
+            .account()
+            .and_then(|account| host_report::result(&self.run.device, account, self.ended.settled));
         self.invariants(&mut result);
         self.describe_health(&mut result);
         if self.window_known {
@@ -183,8 +190,7 @@ impl Parts<'_> {
         if issued > 0.0 {
             result.own_cost = Some(OwnCost {
                 cpu_ns_per_request: self.cpu.as_nanos() as f64 / issued,
-                syscalls_per_request: None,
-                context_switches_per_request: None,
+                ..OwnCost::default()
             });
         }
     }
@@ -219,6 +225,7 @@ impl Parts<'_> {
                 Err(imbalance) => imbalance.to_string(),
             },
         });
+        self.target.laws(&mut result.invariants);
         let Some(busy) = &result.busy_share else { return };
         let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
         for (name, share) in [
@@ -236,7 +243,7 @@ impl Parts<'_> {
     }
 
     fn describe_health(&self, result: &mut RunResult) {
-        let Health { read_only, bad_blocks, erases_min, erases_max } = self.health;
+        let Health { read_only, bad_blocks, erases_min, erases_max } = self.target.health();
         if read_only {
             result.notes.push(format!(
                 "The device is worn out and read-only: {bad_blocks} bad blocks, {erases_max} erases of the most worn block, {erases_min} of the least."

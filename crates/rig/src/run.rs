@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use ssdyno_block::{BlockTarget, Request, SubmitError, Time};
-use ssdyno_device::{Device, Ssd};
+use ssdyno_block::{Request, SubmitError, Time};
+use ssdyno_device::Device;
+use ssdyno_driver_nvme::NvmeError;
+use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_flash::ConfigError;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
@@ -11,8 +13,9 @@ use ssdyno_workload::{
     Config as WorkloadConfig, DeviceFacts, TraceOptions, Workload, WorkloadError, open_trace,
 };
 
+use crate::attach::Attach;
 use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
-use crate::report;
+use crate::{machine, report};
 
 /// What is asked of the device.
 #[derive(Clone, Debug)]
@@ -34,8 +37,8 @@ pub enum Source {
 pub struct Run {
     /// Name of the target in results, such as `sim:nvme-tlc`.
     pub target: String,
-    /// The device.
-    pub device: ssdyno_device::Config,
+    /// The device, and what lies between it and the workload.
+    pub device: Attach,
     /// Name of the workload in results.
     pub workload: String,
     /// The workload.
@@ -72,6 +75,18 @@ pub enum RunError {
     /// The workload is impossible, or its trace is damaged.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// The host file is impossible, or cannot be used as asked.
+    #[error(transparent)]
+    Host(#[from] ssdyno_host::ConfigError),
+    /// The NVMe driver could not start its controller.
+    #[error("the NVMe driver cannot start: {0}")]
+    Nvme(#[from] NvmeError),
+    /// The SCSI translation cannot show the namespace.
+    #[error("the SCSI stack cannot show the device: {0}")]
+    Scsi(#[from] ssdyno_scsi::FactsError),
+    /// The ring driver could not start its card.
+    #[error("the ring driver cannot start: {0}")]
+    Ring(#[from] RingError),
     /// The device refused a request.
     #[error("request {request:?} was refused: {error}")]
     Refused {
@@ -98,16 +113,16 @@ impl Run {
         &self,
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, RunError> {
-        let mut device = Ssd::new(&self.device, self.seed)?;
+        let mut device = machine::build(&self.device, self.seed)?;
         let facts = device.facts();
         let mut meter =
-            Meter::new(&self.device.energy, &report::energy_facts(&self.device, &facts))?;
-        let (mut workload, ramp_up) = self.workload(&device)?;
+            Meter::new(self.device.energy(), &report::energy_facts(&self.device, &facts))?;
+        let (mut workload, ramp_up) = self.workload(device.as_device())?;
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(ramp_up);
         let cpu = cpu_time::ThreadTime::now();
         let ended = drive(
             Drive {
-                device: &mut device,
+                device: device.as_device(),
                 workload: workload.as_mut(),
                 recorder: &mut recorder,
                 meter: &mut meter,
@@ -123,8 +138,8 @@ impl Run {
         let failure = failure(&ended, workload.as_mut());
         let result = report::Parts {
             run: self,
+            target: device.as_ref(),
             facts: &facts,
-            health: device.health(),
             ended: &ended,
             energy: &energy,
             window_known: start.is_some(),
@@ -136,7 +151,10 @@ impl Run {
         Ok(Measured { result, recording, energy, failure })
     }
 
-    fn workload(&self, device: &Ssd) -> Result<(Box<dyn Workload + Send>, u64), WorkloadError> {
+    fn workload(
+        &self,
+        device: &dyn Device,
+    ) -> Result<(Box<dyn Workload + Send>, u64), WorkloadError> {
         let facts = DeviceFacts {
             capacity_bytes: device.capacity_bytes(),
             sector_bytes: device.sector_bytes(),

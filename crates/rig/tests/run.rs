@@ -20,7 +20,7 @@ fn config(changes: &[(&str, &str)]) -> Config {
 fn run(device: Config, workload: &str, seed: u64) -> Run {
     Run {
         target: "sim:test".into(),
-        device,
+        device: device.into(),
         workload: "test".into(),
         source: Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
         seed,

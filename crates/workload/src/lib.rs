@@ -18,6 +18,7 @@
 
 mod config;
 mod error;
+mod fio_job;
 mod generator;
 pub mod presets;
 mod trace;
@@ -27,6 +28,7 @@ pub use config::{
     Numbers, Pattern,
 };
 pub use error::{TraceLine, WorkloadError};
+pub use fio_job::{FioEngine, FioJob, is_fio_job_file, read_fio_jobs};
 pub use trace::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions, open_trace, read_trace};
 
 use ssdyno_block::{Request, Time};
@@ -63,6 +65,12 @@ pub trait Workload {
     /// The next step at `now`. Pure in its inputs: same seed and same sequence of calls give the
     /// same answers.
     fn next(&mut self, now: Time) -> Step;
+
+    /// Requests that [`next`](Workload::next) will probably issue, the nearest first; empty where
+    /// that is not known. A hint that lets a simulator fetch ahead what they will need.
+    fn upcoming(&self) -> &[Request] {
+        &[]
+    }
 
     /// One of the requests issued completed at `now`.
     fn completed(&mut self, now: Time);

@@ -18,6 +18,8 @@ struct Listing {
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<Vec<Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     workloads: Option<Vec<Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ftls: Option<Vec<Entry>>,
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let listing = Listing {
         devices: wanted(ListWhat::Devices).then(devices),
+        hosts: wanted(ListWhat::Hosts).then(hosts),
         workloads: wanted(ListWhat::Workloads).then(workloads),
         ftls: wanted(ListWhat::Ftls).then(ftls),
         papers: wanted(ListWhat::Papers).then(papers).transpose()?,
@@ -40,6 +43,7 @@ impl Listing {
     fn text(&self) -> String {
         let parts = [
             ("Devices (targets)", &self.devices),
+            ("Hosts (--host)", &self.hosts),
             ("Workloads (--workload)", &self.workloads),
             ("FTLs (--set ftl.name=)", &self.ftls),
             ("Papers (ssdyno papers ...)", &self.papers),
@@ -56,14 +60,27 @@ impl Listing {
     }
 }
 
+/// What a configuration says about itself.
+fn description(text: &str) -> String {
+    let table: Option<toml::Table> = toml::from_str(text).ok();
+    let said = table.as_ref().and_then(|table| table.get("description")?.as_str());
+    said.unwrap_or_default().to_owned()
+}
+
 fn devices() -> Vec<Entry> {
     let entry = |preset: &ssdyno_device::presets::Preset| Entry {
         name: format!("sim:{}", preset.name),
-        description: ssdyno_device::Config::parse(preset.text)
-            .map(|config| config.description)
-            .unwrap_or_default(),
+        description: description(preset.text),
     };
     ssdyno_device::presets::ALL.iter().map(entry).collect()
+}
+
+fn hosts() -> Vec<Entry> {
+    let entry = |preset: &ssdyno_host::presets::Preset| Entry {
+        name: preset.name.to_owned(),
+        description: description(preset.text),
+    };
+    ssdyno_host::presets::ALL.iter().map(entry).collect()
 }
 
 fn workloads() -> Vec<Entry> {

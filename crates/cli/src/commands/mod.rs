@@ -5,6 +5,11 @@ pub(crate) mod completion;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod papers;
+pub(crate) mod pci;
+#[cfg(target_os = "linux")]
+pub(crate) mod probe;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+#[cfg(target_os = "linux")]
+pub(crate) mod verify;

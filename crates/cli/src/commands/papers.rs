@@ -12,7 +12,7 @@ use crate::commands::run::unwritable;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
 use crate::output::Output;
-use crate::progress::PapersMeter;
+use crate::progress::CountMeter;
 
 /// What `papers --json` prints.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -35,8 +35,10 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     for trace in &args.trace {
         options.add_trace(trace).map_err(|error| explain(&error))?;
     }
-    let mut meter = PapersMeter::new();
-    let report = ssdyno_papers::run(&args.selector, &options, &mut |p| meter.update(p));
+    let mut meter = CountMeter::new();
+    let report = ssdyno_papers::run(&args.selector, &options, &mut |p| {
+        meter.update(p.done, p.of, p.running.join(", "))
+    });
     meter.finish();
     let report = report.map_err(|error| explain(&error))?;
     let written = (args.keep != "none").then(|| write(args, &report)).transpose();

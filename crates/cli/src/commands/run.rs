@@ -12,8 +12,9 @@ use ssdyno_rig::{Measured, RunError};
 use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::Output;
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::progress::Board;
+use crate::real::{self, RealPlan};
 use crate::replay;
 
 /// What `run --json` prints: the result, and what became of it. `result.json` has the result
@@ -35,32 +36,67 @@ pub(crate) struct RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
+    if real::is_real(&args.target) {
+        return run_real(args, output);
+    }
+    if let Some((option, _)) = args.real.given().first() {
+        return Err(Failure::usage(format!("`{option}` is for real targets"))
+            .with_help("leave it out, or name a device, a file or null:"));
+    }
     let plan = Plan::new(&args.target, &args.load, args.keep(), args.interval.map(|i| i.0))?;
     // Made before the run: who has no place for results should hear of it at once.
-    let directory = match plan.run.keep {
-        Keep::None => None,
-        _ => Some(Directory::create(args, &plan)?),
-    };
+    let directory = Directory::create(args, &plan.run.target)?;
     let mut meter = Board::new().meter(&plan.run.target, plan.goal());
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
-    let measured = match measured {
-        Ok(measured) => measured,
+    match measured {
+        Ok(Measured { result, recording, failure, .. }) => {
+            let failure = judge(&plan, &result, failure.as_ref());
+            conclude(args, output, &plan.run.target, directory, (&result, &recording), failure)
+        }
         Err(error) => {
             directory.inspect(Directory::remove);
-            return Err(plan.explain(&error, Exit::Usage));
+            Err(plan.explain(&error, Exit::Usage))
         }
-    };
-    let Measured { result, recording, failure, .. } = measured;
-    let written = directory.as_ref().map(|d| d.write(&result, &recording)).transpose();
-    let mut failure = judge(&plan, &result, failure.as_ref());
+    }
+}
+
+fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
+    let plan = RealPlan::new(args)?;
+    let directory = Directory::create(args, &plan.run.target)?;
+    let mut meter = Board::new().meter(&plan.run.target, plan::goal(&plan.run.source));
+    let measured = plan.run.execute(&mut |progress| meter.update(progress));
+    meter.finish();
+    match measured {
+        Ok(ssdyno_bench::Measured { result, recording, failure }) => {
+            let failure = failure.map(|error| plan.explain(&error, Exit::Failed));
+            let failure = failure.or_else(|| judge_result(&result));
+            conclude(args, output, &plan.run.target, directory, (&result, &recording), failure)
+        }
+        Err(error) => {
+            directory.inspect(Directory::remove);
+            Err(plan.explain(&error, Exit::Usage))
+        }
+    }
+}
+
+/// Writes and tells what was measured.
+fn conclude(
+    args: &RunArgs,
+    output: Output,
+    target: &str,
+    directory: Option<Directory>,
+    (result, recording): (&RunResult, &Recording),
+    mut failure: Option<Failure>,
+) -> Result<(), Failure> {
+    let written = directory.as_ref().map(|d| d.write(result, recording)).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));
     }
     let place = written.ok().flatten();
-    let replay = replay::command(args, &plan.run.target);
-    let told = tell(output, &result, place, replay, failure.as_ref());
+    let replay = replay::command(args, target);
+    let told = tell(output, result, place, replay, failure.as_ref());
     match failure {
         Some(mut failure) => {
             failure.told = told.is_ok();
@@ -99,9 +135,14 @@ pub(crate) fn judge(
     result: &RunResult,
     failure: Option<&RunError>,
 ) -> Option<Failure> {
-    if let Some(error) = failure {
-        return Some(plan.explain(error, Exit::Failed));
+    match failure {
+        Some(error) => Some(plan.explain(error, Exit::Failed)),
+        None => judge_result(result),
     }
+}
+
+/// What of its own figures keeps a finished run from being a success.
+fn judge_result(result: &RunResult) -> Option<Failure> {
     let broken: Vec<String> = result
         .invariants
         .iter()
@@ -138,14 +179,18 @@ struct Directory {
 }
 
 impl Directory {
-    fn create(args: &RunArgs, plan: &Plan) -> Result<Directory, Failure> {
+    /// `None` where no files are wanted.
+    fn create(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure> {
+        if args.keep() == Keep::None {
+            return Ok(None);
+        }
         let name = args.name.clone().unwrap_or_else(|| {
-            let (target, workload) = (&plan.run.target, &plan.run.workload);
-            RunDirectory::default_name(target, workload, Some(plan.run.seed), SystemTime::now())
+            let (workload, seed) = (&args.load.workload, args.load.seed);
+            RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
         });
         let base = (!args.results.exists()).then(|| args.results.clone());
         let run = RunDirectory::create(&args.results, &name).map_err(|e| unwritable(&e))?;
-        Ok(Directory { run, base })
+        Ok(Some(Directory { run, base }))
     }
 
     fn write(&self, result: &RunResult, recording: &Recording) -> Result<String, ResultError> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::args::{SchemaArgs, SchemaName};
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
+use crate::commands::pci::PciOutput;
 use crate::commands::run::RunOutput;
 use crate::diagnose::{ErrorObject, Failure};
 use crate::output::Output;
@@ -27,9 +28,12 @@ fn schema(name: SchemaName) -> Value {
     match name {
         SchemaName::Run => of::<RunOutput<'_>>(),
         SchemaName::Device => of::<ssdyno_device::Config>(),
+        SchemaName::RingCard => of::<ssdyno_device::ring::RingConfig>(),
+        SchemaName::Host => of::<ssdyno_host::Config>(),
         SchemaName::Workload => of::<ssdyno_workload::Config>(),
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
+        SchemaName::Pci => of::<PciOutput>(),
         SchemaName::Error => of::<ErrorObject>(),
     }
 }

@@ -10,7 +10,7 @@ use crate::plan::settings;
 
 #[derive(Serialize)]
 struct Shown {
-    /// `device` or `workload`.
+    /// `device`, `host` or `workload`.
     kind: &'static str,
     name: String,
     toml: String,
@@ -26,11 +26,23 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
         // A structure of tables and plain values always has a TOML form.
         let toml = toml::to_string_pretty(&workload.config.resolved()).unwrap_or_default();
         Shown { kind: "workload", name: workload.name, toml }
+    } else if is_host(&args.what)? {
+        let host = load::host(&args.what)?;
+        Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
     } else {
         let device = load::device(&args.what, &settings)?;
         Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
     };
     output.either(|| shown.toml.clone(), || &shown)
+}
+
+/// Host presets, and files with costs of one.
+fn is_host(what: &str) -> Result<bool, Failure> {
+    if !is_toml(what) {
+        return Ok(ssdyno_host::presets::find(what).is_some());
+    }
+    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
+    Ok(table.is_some_and(|table| table.contains_key("costs")))
 }
 
 /// Names without `sim:` are workloads if there is one; files are devices if they have flash.
@@ -39,9 +51,10 @@ fn is_workload(what: &str) -> Result<bool, Failure> {
         return Ok(false);
     }
     if !is_toml(what) {
-        return Ok(ssdyno_device::presets::find(what).is_none());
+        return Ok(ssdyno_device::presets::find(what).is_none()
+            && ssdyno_host::presets::find(what).is_none());
     }
     let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    let device = ["flash", "ftl", "host_link", "energy", "controller"];
+    let device = ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "costs"];
     Ok(table.is_some_and(|table| !device.iter().any(|key| table.contains_key(*key))))
 }

@@ -106,7 +106,7 @@ fn names_and_files() {
     place.write("broken.json", "{\n  \"target\": 3\n}\n");
     for (args, words) in [
         (vec!["run", "sim:nvme-tcl"], "did you mean `sim:nvme-tlc`?"),
-        (vec!["run", "/dev/nvme0n1"], "real devices cannot be loaded yet"),
+        (vec!["run", "/dev/nvme0n1"], "nvme0n1"),
         (vec!["run", "--workload", "randred"], "did you mean `randread`?"),
         (vec!["run", "--workload", "none/such.trace"], "no such file"),
         (vec!["run", "none.toml"], "no such file"),
@@ -116,7 +116,7 @@ fn names_and_files() {
         (vec!["show", "nothing"], "no workload `nothing`"),
         (vec!["compare", "empty", "empty"], "holds no result.json"),
         (vec!["compare", "broken.json", "broken.json"], "broken.json:2:"),
-        (vec!["papers", "S9"], "there are: S3"),
+        (vec!["papers", "S9"], "there are: S0"),
         (vec!["papers", "--trace", "x=y"], "iozone"),
         (vec!["run", "--requests", "0"], "--requests"),
         (vec!["run", "--requests", "many"], "--requests"),

@@ -63,6 +63,7 @@ impl Ssd {
                 self.enqueue(now, Owner::Request(slot), page);
             }
         }
+        self.contents.written(page);
         true
     }
 
@@ -105,6 +106,7 @@ impl Ssd {
         // A worn-out device refuses; what is left in the buffer can only be dropped.
         self.read_only |= self.ftl.write(page, plane, &mut self.ops).is_err();
         let task = self.tasks.insert(Goal::WrittenBack { page });
+        self.contents.stored(page);
         self.enqueue_ops(now, Owner::Task(task));
         if self.tasks.pending(task) == 0 {
             self.tasks.remove(task);

@@ -35,6 +35,7 @@ impl Ssd {
     /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
     /// reads before it get a task of their own.
     pub(super) fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
+        self.contents.at(page);
         if let Owner::Task(task) = owner {
             self.tasks.add_pending(task);
         }
@@ -79,6 +80,9 @@ impl Ssd {
 
     #[inline]
     fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
+        if cfg!(debug_assertions) && op.cause == Cause::Host {
+            self.flash.tag_next(self.contents.tag());
+        }
         let mut port =
             Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
         self.flash.enqueue(op, owner, &mut port);
@@ -129,6 +133,7 @@ impl Ssd {
                     let geometry = self.flash.geometry();
                     let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
                     let op = FlashOp::read(plane, physical, Cause::Host);
+                    self.contents.at(page);
                     self.enqueue_op(now, op, then);
                 }
                 // Trimmed meanwhile: there is nothing to read.

@@ -6,6 +6,7 @@
 //! event.
 
 mod buffered;
+mod contents;
 mod flash_side;
 mod requests;
 mod sector_bus;
@@ -17,7 +18,7 @@ use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_engine::{EventQueue, Server};
 use ssdyno_flash::{ConfigError, FlashArray, FlashEvent, FlashOp};
 use ssdyno_ftl::buffer::{Buffer, WriteBack};
-use ssdyno_ftl::{Ftl, Health};
+use ssdyno_ftl::{Ftl, Health, PrepareError, Watch};
 
 use crate::link::{Direction, HostLink};
 use crate::power::Sleep;
@@ -25,6 +26,7 @@ use crate::task::{Goal, Owner, Tasks};
 use crate::waiting::Waiting;
 use crate::{Config, PartialPage};
 
+use contents::Contents;
 use requests::{Requests, Slot};
 use sector_bus::SectorBus;
 
@@ -105,6 +107,28 @@ pub trait Device: BlockTarget {
     fn facts(&self) -> DeviceFacts;
     /// How worn the flash is.
     fn health(&self) -> Health;
+    /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
+    /// each with the idleness after which it is entered, in rising order. Devices that never sleep
+    /// ignore it.
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        let _ = (now, policy);
+    }
+    /// These requests will probably be submitted, the nearest first: the device may fetch ahead
+    /// into the processor's caches what they need. A hint: nothing that can be observed changes.
+    fn expect(&self, upcoming: &[Request]) {
+        let _ = upcoming;
+    }
+    /// Brings the device towards its next answer: to the next time at which something happens, or
+    /// through several of them up to the first with an answer, but not beyond `limit`. Appends what
+    /// has completed and gives the time reached; `None` if nothing will happen and there is no limit.
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        let next = match (limit, self.next_event()) {
+            (Some(limit), Some(event)) => limit.min(event),
+            (limit, event) => limit.or(event)?,
+        };
+        self.reap(next, out);
+        Some(next)
+    }
 }
 
 /// A simulated SSD.
@@ -141,18 +165,40 @@ pub struct Ssd {
     background: bool,
     /// A write was refused: the flash is worn out.
     read_only: bool,
+    /// Only in tests.
+    contents: Contents,
 }
 
 impl Ssd {
     /// Builds and preconditions the device; `seed` decides about everything random in it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
     pub fn new(config: &Config, seed: u64) -> Result<Ssd, ConfigError> {
+        Ssd::prepare(config, seed, &mut |_| true).map_err(|error| match error {
+            PrepareError::Config(error) => error,
+            PrepareError::Interrupted => unreachable!("nobody interrupts"),
+        })
+    }
+
+    /// As [`new`](Ssd::new), for large devices, whose preconditioning takes seconds: `watcher`
+    /// hears every few milliseconds which share of it is done, 0 to 1, and may end it with false.
+    /// The device does not depend on being watched.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong; [`PrepareError::Interrupted`].
+    pub fn prepare(
+        config: &Config,
+        seed: u64,
+        watcher: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Ssd, PrepareError> {
         config.check()?;
         let mut flash = FlashArray::new(&config.flash)?;
         let geometry = *flash.geometry();
         let facts =
             ssdyno_ftl::FtlFacts { geometry, flash: &config.flash, config: &config.ftl, seed };
         let mut ftl = ssdyno_ftl::build(&facts)?;
-        ftl.precondition(&config.precondition, seed)?;
+        ftl.precondition(&config.precondition, seed, &mut Watch::new(watcher))?;
         for block in 0..geometry.blocks() {
             flash.set_written(block, ftl.pages_written(block));
         }
@@ -186,6 +232,7 @@ impl Ssd {
             batch: Vec::new(),
             next_die: 0,
             read_only: false,
+            contents: Contents::default(),
             background: config.ftl.free_blocks_background > 0.0,
             config: config.clone(),
         })
@@ -283,6 +330,7 @@ impl Ssd {
         if !self.ftl.read(page, &mut self.ops) {
             return self.page_arrived(now, slot);
         }
+        self.contents.read(page);
         self.requests.hold(slot);
         let owner = if self.buffer.is_some() {
             Owner::Task(self.tasks.insert(Goal::Fill { slot, page }))
@@ -330,7 +378,10 @@ impl Ssd {
         self.ops.clear();
         let plane = self.preferred_plane();
         match self.ftl.write(page, plane, &mut self.ops) {
-            Ok(()) => {}
+            Ok(()) => {
+                self.contents.written(page);
+                self.contents.stored(page);
+            }
             Err(_) => self.requests.get_mut(slot).status = Status::ReadOnly,
         }
         self.enqueue_for_request(now, slot);
@@ -459,5 +510,25 @@ impl Device for Ssd {
 
     fn health(&self) -> Health {
         self.ftl.health()
+    }
+
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        if self.inside == 0 {
+            // The idleness so far counts under the policy so far.
+            self.sleep.wake(self.last_activity, now, &mut self.log);
+            self.last_activity = now;
+        }
+        self.sleep.set_policy(policy);
+    }
+
+    #[inline]
+    fn expect(&self, upcoming: &[Request]) {
+        let page = |request: &Request| (request.offset_bytes / self.page_bytes) as u32;
+        if let Some(far) = upcoming.last() {
+            self.ftl.prefetch(page(far));
+        }
+        if let Some(physical) = upcoming.first().and_then(|near| self.ftl.locate(page(near))) {
+            self.flash.prefetch(physical);
+        }
     }
 }

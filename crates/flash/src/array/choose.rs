@@ -52,13 +52,15 @@ impl FlashArray {
         next.is_some_and(|op| op.kind == OpKind::Erase && self.is_wanted(die, op.page))
     }
 
-    /// True if a waiting read wants data of the block that `page` is in.
+    /// True if a waiting read wants what lies now in the block that `page` is in.
     pub(super) fn is_wanted(&self, die: u16, page: u32) -> bool {
         let block = self.geometry.block_of_page(page);
         let mut at = self.dies[die as usize].reads.head;
         while at != NIL {
             let read = self.slab.get(at);
-            if self.geometry.block_of_page(read.page) == block {
+            if self.geometry.block_of_page(read.page) == block
+                && self.epochs[block as usize].now == read.epoch
+            {
                 return true;
             }
             at = read.next;
@@ -72,9 +74,7 @@ impl FlashArray {
         let mut at = self.dies[die as usize].reads.head;
         while at != NIL {
             let read = self.slab.get(at);
-            let block = self.geometry.block_of_page(read.page);
-            let number = self.geometry.pages_per_block.remainder(read.page);
-            if u32::from(self.written[block as usize]) > number {
+            if self.is_there(read.page, read.epoch) {
                 return true;
             }
             at = read.next;
@@ -82,33 +82,55 @@ impl FlashArray {
         false
     }
 
-    /// Where the data of `page` can be read now: while a copy to it waits, that is where it is
-    /// copied from, which stays until the erase that comes after the copy. Without this a read
-    /// would wait for all the cleaning that is queued before the copy.
+    /// The epoch that the operations queued so far leave the block of `page` in.
     #[inline]
-    pub(super) fn readable(&self, die: u16, plane: u32, page: u32) -> u32 {
-        let block = self.geometry.block_of_page(page);
-        let number = self.geometry.pages_per_block.remainder(page);
-        if u32::from(self.written[block as usize]) > number {
-            return page;
-        }
-        match self.copy_to(die, plane, page) {
-            Some(from) => self.readable(die, plane, from),
-            // It waits for a program: the data is not in the flash yet.
-            None => page,
+    pub(super) fn epoch(&self, page: u32) -> u16 {
+        let block = self.geometry.block_of_page(page) as usize;
+        self.epochs.get(block).map_or(0, |epochs| epochs.queued)
+    }
+
+    /// The erase of the block of `page` was queued.
+    pub(super) fn queue_erase(&mut self, page: u32) {
+        let block = self.geometry.block_of_page(page) as usize;
+        if let Some(epochs) = self.epochs.get_mut(block) {
+            epochs.queued = epochs.queued.wrapping_add(1);
         }
     }
 
-    /// The source of the next write to `page`, waiting or under way, if that is a copy. The next one
-    /// and no later: its source was then written before it, so following sources comes to an end.
+    /// True if `page` is programmed with its data of `epoch`.
+    #[inline]
+    fn is_there(&self, page: u32, epoch: u16) -> bool {
+        let block = self.geometry.block_of_page(page) as usize;
+        let number = self.geometry.pages_per_block.remainder(page);
+        self.epochs[block].now == epoch && u32::from(self.written[block]) > number
+    }
+
+    /// Where, and in which epoch, the data of `page` can be read now: while a copy to it waits, that is where it is
+    /// copied from, which stays until the erase that comes after the copy. Without this a read
+    /// would wait for all the cleaning that is queued before the copy.
+    #[inline]
+    pub(super) fn readable(&self, die: u16, plane: u32, page: u32, epoch: u16) -> (u32, u16) {
+        if self.is_there(page, epoch) {
+            return (page, epoch);
+        }
+        match self.copy_to(die, plane, page, epoch) {
+            Some((from, epoch)) => self.readable(die, plane, from, epoch),
+            // It waits for a program: the data is not in the flash yet.
+            None => (page, epoch),
+        }
+    }
+
+    /// The source of the write to `page` in `epoch`, waiting or under way, if that is a copy. A page
+    /// is written once in an epoch, and its source was written before it, so following sources
+    /// comes to an end.
     #[cold]
-    fn copy_to(&self, die: u16, plane: u32, page: u32) -> Option<u32> {
+    fn copy_to(&self, die: u16, plane: u32, page: u32, epoch: u16) -> Option<(u32, u16)> {
         let is_it = |op: &Queued| match op.kind {
-            OpKind::Copy => op.to == page,
-            OpKind::Program => op.page == page,
+            OpKind::Copy => op.to == page && op.to_epoch == epoch,
+            OpKind::Program => op.page == page && op.to_epoch == epoch,
             OpKind::Read | OpKind::Erase => false,
         };
-        let source = |op: &Queued| (op.kind == OpKind::Copy).then_some(op.page);
+        let source = |op: &Queued| (op.kind == OpKind::Copy).then_some((op.page, op.epoch));
         let d = &self.dies[die as usize];
         let current = if d.phase == Phase::Idle { None } else { Some(&d.group) };
         let suspended = d.suspended.as_ref().map(|suspended| &suspended.group);
@@ -138,8 +160,7 @@ impl FlashArray {
         while at != NIL {
             let read = *self.slab.get(at);
             let number = self.geometry.pages_per_block.remainder(read.page);
-            let block = self.geometry.block_of_page(read.page);
-            let ready = u32::from(self.written[block as usize]) > number;
+            let ready = self.is_there(read.page, read.epoch);
             let bit = 1 << (read.plane % self.geometry.planes_per_die);
             if ready && planes & bit == 0 && self.may_join(page_in_block, number) {
                 let mut list = self.dies[die as usize].reads;

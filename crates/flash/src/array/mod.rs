@@ -7,6 +7,7 @@
 
 mod choose;
 mod operate;
+mod shadow;
 mod suspend;
 
 use ssdyno_block::Time;
@@ -75,6 +76,18 @@ pub struct Port<'a, E> {
     pub done: &'a mut Vec<u32>,
 }
 
+/// A block's contents are told apart by the erases before them. An FTL may give out a block again as
+/// soon as its erase is queued; a read that overtakes must not find what lies there until then.
+///
+/// Counted modulo 2^16: so many erases of one block never wait at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Epochs {
+    /// Erases queued.
+    queued: u16,
+    /// Erases done: what can be read now.
+    now: u16,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     multi_plane: MultiPlane,
@@ -97,9 +110,13 @@ pub struct FlashArray {
     slab: Slab,
     /// Pages programmed in each block since its erase: programs go upwards, reads stay below.
     written: Vec<u16>,
+    /// With read priority, of each block; else empty, because then nothing overtakes an erase.
+    epochs: Vec<Epochs>,
     channel_of_die: Vec<u16>,
     die_of_plane: Vec<u16>,
     sequence: u32,
+    /// Only in tests.
+    shadow: Option<Box<shadow::Shadow>>,
 }
 
 impl FlashArray {
@@ -132,9 +149,14 @@ impl FlashArray {
             channels: vec![Server::default(); geometry.channels as usize],
             slab: Slab::default(),
             written: vec![0; geometry.blocks() as usize],
+            epochs: match config.read_priority {
+                true => vec![Epochs::default(); geometry.blocks() as usize],
+                false => Vec::new(),
+            },
             channel_of_die: (0..geometry.dies()).map(channel_of_die).collect(),
             die_of_plane: (0..geometry.planes()).map(die_of_plane).collect(),
             sequence: 0,
+            shadow: None,
         })
     }
 
@@ -151,6 +173,14 @@ impl FlashArray {
     /// States that block `block` holds `pages` programmed pages, as after preconditioning.
     pub fn set_written(&mut self, block: u32, pages: u32) {
         self.written[block as usize] = pages as u16;
+    }
+
+    /// `page` will be read or overwritten soon: fetches ahead what the array knows of its block.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        if let Some(written) = self.written.get(self.geometry.block_of_page(page) as usize) {
+            ssdyno_engine::prefetch(written);
+        }
     }
 
     /// True when die `die` does nothing and nothing waits for it.
@@ -177,7 +207,15 @@ impl FlashArray {
         let die = self.die_of_plane[op.plane as usize];
         let overtakes =
             self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
-        let page = if overtakes { self.readable(die, op.plane, op.page) } else { op.page };
+        let (page, epoch) = match (overtakes, self.epoch(op.page)) {
+            (true, epoch) => self.readable(die, op.plane, op.page, epoch),
+            (false, epoch) => (op.page, epoch),
+        };
+        let target = if op.kind == OpKind::Copy { op.to } else { op.page };
+        let to_epoch = self.epoch(target);
+        if op.kind == OpKind::Erase {
+            self.queue_erase(op.page);
+        }
         let at = self.slab.insert(Queued {
             page,
             to: op.to,
@@ -185,10 +223,17 @@ impl FlashArray {
             next: NIL,
             sequence: self.sequence,
             plane: op.plane,
+            epoch,
+            to_epoch,
             kind: op.kind,
             sector_only: op.sector_only,
             cause: op.cause,
         });
+        if cfg!(debug_assertions)
+            && let Some(shadow) = &mut self.shadow
+        {
+            shadow.queued(at);
+        }
         if overtakes {
             self.slab.push_back(&mut self.dies[die as usize].reads, at);
         } else {

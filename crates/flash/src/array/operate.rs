@@ -169,7 +169,10 @@ impl FlashArray {
     ) {
         let Die { phase, group, array_from, .. } = self.dies[die as usize];
         match group.kind {
-            OpKind::Read => return self.pages_out(die, &group, port),
+            OpKind::Read => {
+                self.note_contents(&group);
+                return self.pages_out(die, &group, port);
+            }
             // The pages are in the registers: out to the controller and in again.
             OpKind::Copy if phase == Phase::Busy => {
                 let pages = u64::from(group.len);
@@ -185,11 +188,24 @@ impl FlashArray {
                 self.log_die(die, Activity::Erase, (array_from, port.now), group.len, port);
             }
         }
+        self.note_contents(&group);
         for op in group.ops() {
             self.note_written(*op);
             self.complete(*op, port);
         }
         self.release(die, port);
+    }
+
+    /// In tests: moves, or compares, what lies in the pages.
+    #[inline]
+    fn note_contents(&mut self, group: &Group) {
+        if cfg!(debug_assertions)
+            && let Some(shadow) = &mut self.shadow
+        {
+            for at in group.ops() {
+                shadow.ended(*at, self.slab.get(*at), &self.geometry);
+            }
+        }
     }
 
     /// Sends the pages of a read over the channel, one after another.
@@ -218,6 +234,9 @@ impl FlashArray {
         let written = &mut self.written[block as usize];
         if op.kind == OpKind::Erase {
             *written = 0;
+            if let Some(epochs) = self.epochs.get_mut(block as usize) {
+                epochs.now = epochs.now.wrapping_add(1);
+            }
             return;
         }
         let number = self.geometry.pages_per_block.remainder(target);

@@ -18,7 +18,8 @@ use ssdyno_flash::{ConfigError, Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
 use crate::{
-    Cleaning, Config, Fill, Ftl, Health, HotCold, Plane, Precondition, ReadOnly, WearLevelling,
+    Cleaning, Config, Fill, Ftl, Health, HotCold, Plane, Precondition, PrepareError, ReadOnly,
+    Watch, WearLevelling,
 };
 use package::{Package, Shape};
 
@@ -95,27 +96,37 @@ impl Agrawal {
     }
 
     /// Brings every package into the steady state of uniform random writes over `pages` pages.
-    fn fill_steady(&mut self, pages: u32, seed: u64) {
+    fn fill_steady(
+        &mut self,
+        pages: u32,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let dies = self.stripe.get();
         // Packages are independent and alike: one is written over and over, and copies of it, some
         // way on for each, serve for all. Where blocks are bad, each must go its own way.
         let alike = self.packages.iter().all(Package::is_flawless);
+        let warm_ups = if alike { 1 } else { u64::from(dies) };
+        let warm_up = warm_ups * package::WARM_UP;
+        watch.expect(u64::from(share(pages, 0, dies)) * (warm_up + u64::from(dies) / 10));
         let mut source: Option<package::Overwriter> = None;
         for number in 0..dies {
             let local = share(pages, number, dies);
             let package = &mut self.packages[number as usize];
             match &mut source {
                 Some(source) if alike => {
-                    source.advance();
+                    source.advance(watch)?;
                     package.become_copy(source.package(), local);
                 }
                 _ => {
-                    let overwriter = package::Overwriter::new(package.clone(), local, seed, number);
+                    let overwriter =
+                        package::Overwriter::new(package.clone(), local, (seed, number), watch)?;
                     package.become_copy(overwriter.package(), local);
                     source = Some(overwriter);
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -142,6 +153,7 @@ fn check_choices(config: &Config) -> Result<(), ConfigError> {
             "write \"greedy\", or use ftl.name = \"page\"",
         );
     }
+    config.refuse_pace()?;
     if config.hot_cold != HotCold::Off {
         return built_in(
             "ftl.hot_cold",
@@ -196,7 +208,12 @@ impl Ftl for Agrawal {
         self.packages[package].locate(local)
     }
 
-    fn precondition(&mut self, how: &Precondition, seed: u64) -> Result<(), ConfigError> {
+    fn precondition(
+        &mut self,
+        how: &Precondition,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), PrepareError> {
         let pages = how.pages(self.logical_pages)?;
         if how.fill == Fill::Empty {
             return Ok(());
@@ -206,7 +223,7 @@ impl Ftl for Agrawal {
             package.fill_dense(share(pages, number as u32, dies));
         }
         if how.fill == Fill::Random {
-            self.fill_steady(pages, seed);
+            self.fill_steady(pages, seed, watch)?;
         }
         Ok(())
     }

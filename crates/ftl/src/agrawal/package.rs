@@ -4,16 +4,16 @@ use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Divisor, FlashOp};
 
-use crate::ReadOnly;
 use crate::page_map::NONE;
 use crate::reverse::Reverse;
+use crate::{PrepareError, ReadOnly, Watch};
 
 /// Set in a rank while the block is not sealed: free, open and bad blocks are no victims.
 const NOT_SEALED: u16 = 1 << 15;
 
 /// Overwrites of a package before its state counts as steady; greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
-const WARM_UP: u64 = 4;
+pub(super) const WARM_UP: u64 = 4;
 
 /// Sizes of a package.
 #[derive(Clone, Copy, Debug)]
@@ -444,30 +444,37 @@ pub(super) struct Overwriter {
 
 impl Overwriter {
     /// Brings `package`, with data in its first `pages` pages, into balance.
-    pub(super) fn new(mut package: Package, pages: u32, seed: u64, number: u32) -> Overwriter {
+    pub(super) fn new(
+        mut package: Package,
+        pages: u32,
+        (seed, number): (u64, u32),
+        watch: &mut Watch<'_>,
+    ) -> Result<Overwriter, PrepareError> {
         package.wears = false;
         let rng = Rng::new(seed.wrapping_add(u64::from(number)), "precondition");
         let mut overwriter = Overwriter { package, pages, rng, out: Vec::new() };
-        overwriter.overwrite(u64::from(pages) * WARM_UP);
-        overwriter
+        overwriter.overwrite(u64::from(pages) * WARM_UP, watch)?;
+        Ok(overwriter)
     }
 
     /// Goes on far enough that the state is another one.
-    pub(super) fn advance(&mut self) {
-        self.overwrite((u64::from(self.pages) / 10).max(1));
+    pub(super) fn advance(&mut self, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
+        self.overwrite((u64::from(self.pages) / 10).max(1), watch)
     }
 
-    fn overwrite(&mut self, writes: u64) {
+    fn overwrite(&mut self, writes: u64, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
         if self.pages == 0 {
-            return;
+            return Ok(());
         }
         for _ in 0..writes {
+            watch.step(1)?;
             let page = self.rng.below(u64::from(self.pages)) as u32;
             self.out.clear();
             if self.package.write(page, &mut self.out).is_err() {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 
     /// The package as it is now.

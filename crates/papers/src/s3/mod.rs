@@ -64,14 +64,7 @@ pub(crate) fn run(
 ) -> Result<Report, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let Some(needed) = needed(selector, &printed, &plan) else {
-        let known: Vec<String> = selectable()?
-            .into_iter()
-            .map(|(id, _)| id)
-            .filter(|id| !id.starts_with("S3/claims/"))
-            .chain(["S3/claims".to_owned()])
-            .collect();
-        let selector = selector.to_string();
-        return Err(PaperError::UnknownSelector { selector, known: known.join(", ") });
+        return Err(PaperError::nothing(selector, selectable()?));
     };
     let can_run = |trace: &Option<String>| {
         trace.as_deref().is_none_or(|trace| options.trace(trace).is_some())
@@ -109,6 +102,8 @@ pub(crate) fn run(
         cells: evidence.cells(selector)?,
         claims: evidence.claims(selector),
         figures: evidence.figures(selector),
+        // The cells are the numbers of its figures.
+        tables: Vec::new(),
         partial: runs.values().any(|run| run.summary.partial),
         runs: runs.values().map(|run| run.summary.clone()).collect(),
         notes,

@@ -51,6 +51,10 @@ pub fn report_html(result: &RunResult) -> String {
         &[charts::energy_by_part(result), tables::energy(result)],
     );
     section(&mut page, "busy", "Busy share of every part", &charts::busy(result));
+    if result.host.is_some() {
+        let blocks = [pair(tables::host(result), tables::host_cores(result))];
+        section(&mut page, "host", "Host", &blocks);
+    }
     section(&mut page, "flash", "Flash", &[tables::flash(result)]);
     section(&mut page, "expected", "Expected and measured", &[tables::expected(result)]);
     section(&mut page, "invariants", "Laws that must hold", &[tables::invariants(result)]);

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use super::escape;
 use super::plot::short;
-use crate::format::{count, joules, nanoseconds, percent, seconds, significant};
+use crate::format::{
+    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
+};
 use crate::result::{Latency, RunResult};
 use crate::statistics::Interval;
 use crate::text::{deviation, own_cost};
@@ -60,6 +62,21 @@ pub(super) fn energy(r: &RunResult) -> String {
     };
     let rows: Vec<_> = r.energy_by_part.iter().map(row).collect();
     table(&["part", "activity", "energy", "share", "time, all parts of the kind"], &rows)
+}
+
+pub(super) fn host(r: &RunResult) -> String {
+    let rows: Vec<Vec<String>> =
+        r.host.iter().flat_map(|host| host.rows()).map(|row| row.to_vec()).collect();
+    table(&["host", "per request"], &rows)
+}
+
+pub(super) fn host_cores(r: &RunResult) -> String {
+    let row = |(index, core): (usize, &crate::HostCore)| {
+        let throughput = bytes_per_second(core.throughput_bytes_per_second);
+        vec![format!("core {index}"), percent(core.busy_share), rate(core.iops), throughput]
+    };
+    let cores = r.host.iter().flat_map(|host| host.cores.iter().enumerate());
+    table(&["", "busy", "IOPS", "throughput"], &cores.map(row).collect::<Vec<_>>())
 }
 
 pub(super) fn flash(r: &RunResult) -> String {
@@ -123,7 +140,9 @@ pub(super) fn confidence(r: &RunResult) -> String {
 pub(super) fn configuration(r: &RunResult) -> String {
     let Some(c) = &r.configuration else { return String::new() };
     let mut html = String::new();
-    for (name, toml) in [("Device", &c.device_toml), ("Workload", &c.workload_toml)] {
+    let host = r.host.as_ref().map(|host| ("Host", &host.host_toml));
+    let device = [("Device", &c.device_toml), ("Workload", &c.workload_toml)];
+    for (name, toml) in device.into_iter().chain(host) {
         if !toml.is_empty() {
             let toml = escape(toml);
             let _ = writeln!(

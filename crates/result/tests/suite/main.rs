@@ -5,3 +5,4 @@
 mod golden;
 mod recorder;
 mod sample;
+mod tape;

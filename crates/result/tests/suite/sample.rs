@@ -142,6 +142,7 @@ fn add_device(r: &mut RunResult, end: Time) {
         cpu_ns_per_request: 600.0,
         syscalls_per_request: None,
         context_switches_per_request: Some(0.0002),
+        ..OwnCost::default()
     });
     r.expected = vec![Expected {
         figure: "write_amplification".into(),

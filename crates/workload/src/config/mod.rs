@@ -49,9 +49,9 @@ pub struct Config {
     /// Size of every request, a multiple of the target's sector (default 4KiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// Up to 8 sizes with weights (S4-8) in place of `block_size`.
+    /// Up to 64 sizes with weights (S4-8) in place of `block_size`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8))]
+    #[schemars(length(max = 64))]
     pub block_sizes: Vec<BlockSize>,
     /// Every offset is a multiple of this (S4-14); default: the smallest block size.
     #[serde(skip_serializing_if = "Option::is_none")]

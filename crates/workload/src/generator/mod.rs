@@ -12,6 +12,9 @@ use crate::{Step, Workload};
 use arrivals::Pacing;
 use place::{ONE, Place, happens};
 
+/// Requests drawn ahead: one for the mapping table, one for what depends on it.
+const AHEAD: usize = 2;
+
 /// When a workload ends and how much it may have outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -68,6 +71,8 @@ pub(crate) struct Generator {
     /// The next arrival of an open loop.
     arrival: Time,
     outstanding: u64,
+    /// Drawn ahead: what a request is does not depend on when it starts.
+    upcoming: [Request; AHEAD],
     rng: Rng,
     /// Arrivals have their own stream: another size or address does not move them.
     gaps: Rng,
@@ -84,11 +89,25 @@ impl Generator {
         let mut gaps = Rng::new(seed, "workload arrivals");
         let arrival = pacing.first(&mut gaps);
         let rng = Rng::new(seed, "workload requests");
-        Generator { limits, pacing, mix, place, arrival, outstanding: 0, rng, gaps }
+        let upcoming = [Request::flush(); AHEAD];
+        let mut generator =
+            Generator { limits, pacing, mix, place, arrival, outstanding: 0, upcoming, rng, gaps };
+        generator.upcoming = std::array::from_fn(|_| generator.draw());
+        generator
+    }
+
+    /// The next request; another one is drawn behind it.
+    #[inline]
+    fn request(&mut self) -> Request {
+        let drawn = self.draw();
+        let [request, ..] = self.upcoming;
+        self.upcoming.rotate_left(1);
+        self.upcoming[AHEAD - 1] = drawn;
+        request
     }
 
     #[inline]
-    fn request(&mut self) -> Request {
+    fn draw(&mut self) -> Request {
         let op = self.mix.op(&mut self.rng);
         let (index, length_bytes) = self.mix.size(&mut self.rng);
         let offset_bytes = self.place.draw(index, u64::from(length_bytes), &mut self.rng);
@@ -119,6 +138,10 @@ impl Workload for Generator {
         self.limits.left -= 1;
         self.outstanding += 1;
         Step::Issue { request: self.request(), intended }
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        &self.upcoming
     }
 
     fn completed(&mut self, _now: Time) {

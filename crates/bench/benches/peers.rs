@@ -1,0 +1,268 @@
+//! Side by side with fio, in the same minute on the same machine: IOPS, CPU time, context
+//! switches and system calls for each request, 4 KiB random reads at depth 32.
+//!
+//! Targets: a loop device over a file in memory, that file itself, and a file on the disk that
+//! holds the build directory. Ours records every request; fio runs with its usual statistics.
+//! Runs alternate, so that a busy neighbour meets both; each figure is the median.
+//!
+//! `cargo bench -p ssdyno-bench --bench peers [-- [--runs N] [--seconds N]]`, as root (for the
+//! loop device), with fio from Debian's packages (apt-get install fio).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ssdyno_bench::{Access, EngineKind, Options, Run};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_result::Keep;
+use ssdyno_rig::{Flow, Limits, Source};
+use ssdyno_workload::Config;
+
+const SIZE_BYTES: u64 = 1 << 30;
+const DEPTH: u32 = 32;
+
+/// What a run gave, for each request where it says so.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    iops: f64,
+    user_ns: f64,
+    system_ns: f64,
+    switches: f64,
+    calls: Option<f64>,
+}
+
+impl Figures {
+    fn cpu_ns(&self) -> f64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// One way to load a target.
+#[derive(Clone, Copy, Debug)]
+enum Peer {
+    /// fio with these options on top of the common ones.
+    Fio(&'static str, &'static [&'static str]),
+    /// Ours, with as many jobs.
+    Ours(&'static str, EngineKind, u32),
+}
+
+const FIXED: [&str; 2] = ["--fixedbufs", "--registerfiles"];
+
+/// Engines that suit block devices and files on disks.
+const ASYNCHRONOUS: &[Peer] = &[
+    Peer::Fio("fio io_uring, defaults", &["--ioengine=io_uring"]),
+    Peer::Fio("fio io_uring, fixed", &["--ioengine=io_uring", FIXED[0], FIXED[1]]),
+    Peer::Fio(
+        "fio io_uring, fixed, batch 8",
+        &[
+            "--ioengine=io_uring",
+            FIXED[0],
+            FIXED[1],
+            "--iodepth_batch_submit=16",
+            "--iodepth_batch_complete_min=8",
+            "--iodepth_batch_complete_max=32",
+        ],
+    ),
+    Peer::Fio(
+        "fio io_uring, fixed, batch 32",
+        &[
+            "--ioengine=io_uring",
+            FIXED[0],
+            FIXED[1],
+            "--iodepth_batch_submit=32",
+            "--iodepth_batch_complete_min=32",
+            "--iodepth_batch_complete_max=32",
+        ],
+    ),
+    Peer::Ours("ours", EngineKind::Auto, 1),
+];
+
+/// Engines that suit files in memory.
+const SYNCHRONOUS: &[Peer] = &[
+    Peer::Fio("fio io_uring, defaults", &["--ioengine=io_uring"]),
+    Peer::Fio("fio psync, 1 job", &["--ioengine=psync"]),
+    Peer::Fio("fio psync, 32 jobs", &["--ioengine=psync", "--numjobs=32", "--group_reporting"]),
+    Peer::Fio("fio mmap, 32 jobs", &["--ioengine=mmap", "--numjobs=32", "--group_reporting"]),
+    Peer::Ours("ours", EngineKind::Auto, 1),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |name: &str, otherwise: u64| {
+        let value = arguments.iter().skip_while(|a| *a != name).nth(1);
+        value.and_then(|n| n.parse().ok()).unwrap_or(otherwise)
+    };
+    let (runs, seconds) = (number("--runs", 5), number("--seconds", 2));
+    if Command::new("fio").arg("--version").output().is_err() {
+        println!("there is no fio to compare with: apt-get install fio");
+        return;
+    }
+    let memory = scratch(Path::new("/dev/shm"));
+    let disk = scratch(&PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    if let Some(file) = &memory {
+        match attach(file) {
+            Some(device) => {
+                compare("loop device over tmpfs", &device, ASYNCHRONOUS, runs, seconds);
+                let _ = Command::new("losetup").args(["--detach", &device]).status();
+            }
+            None => println!("no loop device: not root, or the kernel has none"),
+        }
+        compare("file on tmpfs", &file.display().to_string(), SYNCHRONOUS, runs, seconds);
+    }
+    if let Some(file) = &disk {
+        compare("file on disk", &file.display().to_string(), ASYNCHRONOUS, runs, seconds);
+    }
+    for file in [memory, disk].into_iter().flatten() {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// A file of incompressible bytes; `None`, with a word, where it cannot be made.
+fn scratch(directory: &Path) -> Option<PathBuf> {
+    let path = directory.join(format!("ssdyno-peers-{}", std::process::id()));
+    let fill = Command::new("dd")
+        .args(["if=/dev/urandom", "bs=1M", "status=none", "conv=fsync"])
+        .args([format!("of={}", path.display()), format!("count={}", SIZE_BYTES >> 20)])
+        .status();
+    if fill.is_ok_and(|status| status.success()) {
+        return Some(path);
+    }
+    println!("no place for 1 GiB in {}", directory.display());
+    let _ = std::fs::remove_file(path);
+    None
+}
+
+fn attach(file: &Path) -> Option<String> {
+    let mut losetup = Command::new("losetup");
+    losetup.args(["--find", "--show", "--direct-io=on"]).arg(file);
+    let output = losetup.output().ok()?;
+    let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    output.status.success().then_some(name)
+}
+
+fn compare(title: &str, target: &str, peers: &[Peer], runs: u64, seconds: u64) {
+    println!("\n{title} ({target}): median of {runs} runs of {seconds} s, by request");
+    println!(
+        "{:32} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "IOPS", "CPU ns", "user ns", "system ns", "switches", "calls"
+    );
+    let mut measured = vec![Vec::new(); peers.len()];
+    for seed in 0..runs {
+        for (peer, figures) in peers.iter().zip(&mut measured) {
+            figures.extend(run(peer, target, seconds, seed));
+        }
+    }
+    let medians: Vec<(&str, Figures)> =
+        peers.iter().zip(&measured).map(|(peer, figures)| (name(peer), median(figures))).collect();
+    for (name, f) in &medians {
+        println!(
+            "{name:32} {:10.0} {:9.0} {:9.0} {:9.0} {:9.4} {:>9}",
+            f.iops,
+            f.cpu_ns(),
+            f.user_ns,
+            f.system_ns,
+            f.switches,
+            f.calls.map_or("-".to_owned(), |calls| format!("{calls:.4}")),
+        );
+    }
+    let Some(((_, ours), theirs)) = medians.split_last() else { return };
+    for (name, peer) in theirs {
+        println!(
+            "ours by {name}: IOPS {:.2}, CPU {:.2}",
+            ours.iops / peer.iops,
+            ours.cpu_ns() / peer.cpu_ns()
+        );
+    }
+}
+
+fn name(peer: &Peer) -> &'static str {
+    match peer {
+        Peer::Fio(name, _) | Peer::Ours(name, ..) => name,
+    }
+}
+
+fn median(figures: &[Figures]) -> Figures {
+    let of = |pick: fn(&Figures) -> f64| {
+        let mut values: Vec<f64> = figures.iter().map(pick).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let counted = figures.iter().all(|f| f.calls.is_some());
+    Figures {
+        iops: of(|f| f.iops),
+        user_ns: of(|f| f.user_ns),
+        system_ns: of(|f| f.system_ns),
+        switches: of(|f| f.switches),
+        calls: counted.then(|| of(|f| f.calls.unwrap_or(f64::NAN))),
+    }
+}
+
+fn run(peer: &Peer, target: &str, seconds: u64, seed: u64) -> Option<Figures> {
+    match peer {
+        Peer::Fio(_, options) => fio(target, options, seconds, seed),
+        Peer::Ours(_, engine, jobs) => ours(target, *engine, *jobs, seconds, seed),
+    }
+}
+
+fn ours(target: &str, engine: EngineKind, jobs: u32, seconds: u64, seed: u64) -> Option<Figures> {
+    let config = Config {
+        depth: Some(DEPTH),
+        duration: Some(Span(Time::from_s(seconds))),
+        ..Config::default()
+    };
+    let run = Run {
+        target: target.to_owned(),
+        access: Access::ReadOnly,
+        workload: "randread".to_owned(),
+        source: Source::Generator(config),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::None,
+        interval: None,
+        options: Options { engine, jobs, ..Options::default() },
+    };
+    let result = match run.execute(&mut |_| Flow::Continue) {
+        Ok(measured) => measured.result,
+        Err(error) => {
+            println!("{target}: {error}; {}", error.help());
+            return None;
+        }
+    };
+    if seed == 0 {
+        result.notes.iter().for_each(|note| println!("  note: {note}"));
+    }
+    let cost = result.own_cost?;
+    Some(Figures {
+        iops: result.iops,
+        user_ns: cost.user_cpu_ns_per_request?,
+        system_ns: cost.system_cpu_ns_per_request?,
+        switches: cost.context_switches_per_request?,
+        calls: cost.syscalls_per_request,
+    })
+}
+
+fn fio(target: &str, options: &[&str], seconds: u64, seed: u64) -> Option<Figures> {
+    let mut command = Command::new("fio");
+    command
+        .args(["--name=peer", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"])
+        .args(["--output-format=json", "--readonly", "--randrepeat=0"])
+        .args([format!("--filename={target}"), format!("--iodepth={DEPTH}")])
+        .args([format!("--runtime={seconds}"), format!("--size={SIZE_BYTES}")])
+        .arg(format!("--randseed={}", seed + 1))
+        .args(options);
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let json: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
+    let job = &json["jobs"][0];
+    let requests = job["read"]["total_ios"].as_f64().filter(|n| *n > 0.0)?;
+    let runtime_ns = job["job_runtime"].as_f64()? * 1e6;
+    let share =
+        |key: &str| job[key].as_f64().map(|percent| percent / 100.0 * runtime_ns / requests);
+    Some(Figures {
+        iops: job["read"]["iops"].as_f64()?,
+        user_ns: share("usr_cpu")?,
+        system_ns: share("sys_cpu")?,
+        switches: job["ctx"].as_f64()? / requests,
+        calls: None,
+    })
+}

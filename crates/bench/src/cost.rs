@@ -1,0 +1,89 @@
+//! What the tool itself costs (S4-21, S4-45).
+
+use std::ops::Sub;
+
+/// Time on the CPU and context switches, of a thread or the whole process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Usage {
+    /// In user mode.
+    pub(crate) user_ns: u64,
+    /// In the kernel on our behalf.
+    pub(crate) system_ns: u64,
+    /// Voluntary and not.
+    pub(crate) switches: u64,
+}
+
+impl Usage {
+    /// Of the calling thread so far.
+    pub(crate) fn of_thread() -> Usage {
+        usage(libc::RUSAGE_THREAD)
+    }
+
+    /// Of all threads of the process so far, with the kernel's workers for its io_uring.
+    pub(crate) fn of_process() -> Usage {
+        usage(libc::RUSAGE_SELF)
+    }
+
+    /// User and system together.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+impl Sub for Usage {
+    type Output = Usage;
+    fn sub(self, earlier: Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            switches: self.switches.saturating_sub(earlier.switches),
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "no safe wrapper of getrusage in the libraries that we use")]
+fn usage(who: libc::c_int) -> Usage {
+    // SAFETY: `rusage` is a plain structure of integers, for which zero is a valid value, and
+    // getrusage(2) only writes into the one it is given. It fails for a wrong `who` alone.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
+    Usage {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
+    }
+}
+
+/// Threads that the kernel made to carry out requests of ours which it could not begin without
+/// blocking (`iou-wrk-*`); 0 where /proc tells nothing.
+pub(crate) fn kernel_workers() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        .filter(|name| name.starts_with("iou-wrk"))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_and_sleep_are_seen() {
+        let before = (Usage::of_thread(), Usage::of_process());
+        let mut sum = 0u64;
+        while Usage::of_thread().cpu_ns() < before.0.cpu_ns() + 5_000_000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let thread = Usage::of_thread() - before.0;
+        let process = Usage::of_process() - before.1;
+        assert!(thread.cpu_ns() >= 5_000_000 && process.cpu_ns() >= 5_000_000);
+        assert!(thread.switches >= 1, "a sleep is a switch");
+    }
+}

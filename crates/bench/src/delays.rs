@@ -1,0 +1,109 @@
+//! How late requests were issued.
+
+use ssdyno_result::{Histogram, nanoseconds};
+
+/// Time from the intended start of a request to its submission. Of an open loop or a trace; in a
+/// closed loop a request is meant to start when it does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delays {
+    /// Of requests that found a place: our own lateness.
+    ours: Option<Box<Histogram>>,
+    ours_ns_max: u64,
+    /// Requests that waited because as many as allowed were outstanding: the target's lateness.
+    queued: u64,
+    punctual: u64,
+}
+
+impl Delays {
+    /// Counts a request that was issued `late_ns` after it was meant to, perhaps because there
+    /// was no room for it.
+    #[inline]
+    pub(crate) fn add(&mut self, late_ns: u64, was_full: bool) {
+        if late_ns == 0 {
+            self.punctual += 1;
+        } else {
+            self.add_late(late_ns, was_full);
+        }
+    }
+
+    fn add_late(&mut self, late_ns: u64, was_full: bool) {
+        if was_full {
+            self.queued += 1;
+            return;
+        }
+        self.ours.get_or_insert_default().add(late_ns);
+        self.ours_ns_max = self.ours_ns_max.max(late_ns);
+    }
+
+    /// Adds those of another job.
+    pub(crate) fn merge(&mut self, other: &Delays) {
+        if let Some(theirs) = &other.ours {
+            self.ours.get_or_insert_default().merge(theirs);
+        }
+        self.ours_ns_max = self.ours_ns_max.max(other.ours_ns_max);
+        self.queued += other.queued;
+        self.punctual += other.punctual;
+    }
+
+    /// The lateness in ns that `share` of the requests that found a place did not exceed.
+    pub(crate) fn ours_ns_at(&self, share: f64) -> f64 {
+        let late = self.ours.as_ref().map_or(0, |late| late.total());
+        let rank = (share * (self.punctual + late) as f64).ceil() as u64;
+        let rank = rank.saturating_sub(self.punctual);
+        let found = self.ours.as_ref().and_then(|ours| ours.value_at(rank.max(1)));
+        found.filter(|_| rank > 0).unwrap_or(0.0)
+    }
+
+    /// The largest lateness of a request that found a place, in ns.
+    pub(crate) fn ours_ns_max(&self) -> f64 {
+        self.ours_ns_max as f64
+    }
+
+    /// Requests that waited for a place.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// The report; nothing in a closed loop.
+    pub(crate) fn note(&self) -> Option<String> {
+        if self.ours.is_none() && self.queued == 0 {
+            return None;
+        }
+        let mut text = format!(
+            "requests were issued late by {} (median), {} (99 %), {} (most)",
+            nanoseconds(self.ours_ns_at(0.5)),
+            nanoseconds(self.ours_ns_at(0.99)),
+            nanoseconds(self.ours_ns_max as f64),
+        );
+        if self.queued > 0 {
+            text.push_str(&format!(
+                "; {} more waited for a place, as many as allowed being outstanding",
+                self.queued
+            ));
+        }
+        text.push_str("; latencies count from the intended start");
+        Some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_of_ours_and_of_the_target_are_told_apart() {
+        let mut delays = Delays::default();
+        assert_eq!(delays.note(), None);
+        (0..90).for_each(|_| delays.add(0, false));
+        (0..10).for_each(|_| delays.add(200, false));
+        delays.add(1_000_000, true);
+        assert_eq!((delays.ours_ns_at(0.5), delays.ours_ns_at(0.9)), (0.0, 0.0));
+        assert_eq!((delays.ours_ns_at(0.91), delays.ours_ns_at(1.0)), (200.0, 200.0));
+        let mut twice = delays.clone();
+        twice.merge(&delays);
+        assert_eq!(twice.ours_ns_at(0.91), 200.0);
+        let note = twice.note().unwrap();
+        assert!(note.contains("0 ns (median)") && note.contains("200.0 ns (most)"), "{note}");
+        assert!(note.contains("2 more waited"), "{note}");
+    }
+}

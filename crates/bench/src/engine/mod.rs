@@ -1,0 +1,45 @@
+//! What carries requests out.
+
+pub(crate) mod null;
+pub(crate) mod threads;
+pub(crate) mod uring;
+
+use std::io;
+use std::time::Duration;
+
+use ssdyno_block::Request;
+
+/// Bytes that were moved, or the system's error number, negated (as io_uring answers).
+pub(crate) type Outcome = i32;
+
+/// Carries requests out, many at a time where it can.
+///
+/// The caller owes: a slot is below the number that the engine was made for and is not used
+/// again before it was reaped; requests are inside the target and aligned to its sectors. The
+/// engine owes: every slot pushed is reaped exactly once.
+pub(crate) trait Engine {
+    /// Takes a request. It may begin at once or with the next [`turn`](Engine::turn).
+    fn push(&mut self, slot: u32, request: &Request);
+
+    /// Lets everything pushed begin, and waits until `want` requests can be reaped, but not for
+    /// longer than `wait`. May return early. `want` is at most what is outstanding.
+    ///
+    /// # Errors
+    /// The engine as a whole failed; a request that fails is reaped like another.
+    fn turn(&mut self, want: u32, wait: Duration) -> io::Result<()>;
+
+    /// Whether something can be reaped, found out without a system call where nothing can: for
+    /// callers that spin.
+    fn ready(&mut self) -> io::Result<bool>;
+
+    /// Hands over what has completed, in order.
+    fn reap(&mut self, each: impl FnMut(u32, Outcome));
+
+    /// System calls made so far.
+    fn system_calls(&self) -> u64;
+}
+
+/// The error that an outcome stands for.
+pub(crate) fn error_of(outcome: Outcome) -> io::Error {
+    io::Error::from_raw_os_error(-outcome)
+}

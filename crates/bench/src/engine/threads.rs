@@ -1,0 +1,83 @@
+//! One request at a time, by pread(2) and pwrite(2): a job, which is a thread, is the unit of
+//! concurrency. What a file in memory needs, where io_uring would hand every request to a worker
+//! of the kernel.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::FallocateFlags;
+use ssdyno_block::{Op, Request};
+
+use super::{Engine, Outcome};
+use crate::buffers::Buffers;
+use crate::target::Target;
+
+/// Carries a request out in [`turn`](Engine::turn).
+#[derive(Debug)]
+pub(crate) struct Threads {
+    target: Arc<Target>,
+    buffers: Buffers,
+    pushed: Vec<(u32, Request)>,
+    done: Vec<(u32, Outcome)>,
+    system_calls: u64,
+}
+
+impl Threads {
+    /// For requests of up to `length_bytes` to `target`, which is not `null:`.
+    pub(crate) fn new(target: Arc<Target>, length_bytes: u32) -> Threads {
+        let buffers = Buffers::new(1, length_bytes, target.writable);
+        Threads { target, buffers, pushed: Vec::new(), done: Vec::new(), system_calls: 0 }
+    }
+
+    fn carry_out(&mut self, request: &Request) -> Outcome {
+        self.system_calls += 1;
+        // One request at a time: all use the first place.
+        let (place, _) = self.buffers.place(0, request);
+        let Some(file) = self.target.file() else { return 0 };
+        let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
+        let moved = match request.op {
+            Op::Read => rustix::io::pread(file, place, offset),
+            Op::Write => rustix::io::pwrite(file, place, offset),
+            Op::Trim => rustix::fs::fallocate(
+                file,
+                FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+                offset,
+                length,
+            )
+            .map(|()| 0),
+            Op::Flush => rustix::fs::fdatasync(file).map(|()| 0),
+        };
+        moved.map_or_else(|error| -error.raw_os_error(), |bytes| bytes as Outcome)
+    }
+}
+
+impl Engine for Threads {
+    #[inline]
+    fn push(&mut self, slot: u32, request: &Request) {
+        self.pushed.push((slot, *request));
+    }
+
+    fn turn(&mut self, _want: u32, _wait: Duration) -> io::Result<()> {
+        if let Some((slot, request)) = self.pushed.pop() {
+            let outcome = self.carry_out(&request);
+            self.done.push((slot, outcome));
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self) -> io::Result<bool> {
+        Ok(!self.done.is_empty() || !self.pushed.is_empty())
+    }
+
+    #[inline]
+    fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
+        for (slot, outcome) in self.done.drain(..) {
+            each(slot, outcome);
+        }
+    }
+
+    fn system_calls(&self) -> u64 {
+        self.system_calls
+    }
+}

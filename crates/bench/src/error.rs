@@ -1,0 +1,182 @@
+//! What can go wrong, where, and what to do.
+
+use std::io;
+use std::time::Duration;
+
+use ssdyno_block::{Op, Request};
+use ssdyno_workload::WorkloadError;
+
+/// Why a run in wall time could not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The target cannot be opened.
+    #[error("cannot open {target}: {source}")]
+    Open {
+        /// The target, as it was named.
+        target: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another run, or somebody else who locks devices, is at work on it.
+    #[error("{target} is locked by another program, such as another run")]
+    Busy {
+        /// The target, as it was named.
+        target: String,
+    },
+    /// The target is neither a block device nor a regular file.
+    #[error("{target} is {kind}, not a block device or a regular file")]
+    Kind {
+        /// The target, as it was named.
+        target: String,
+        /// What it is: `a directory`.
+        kind: &'static str,
+    },
+    /// Size or alignment of the target could not be found.
+    #[error("cannot find the {what} of {target}: {source}")]
+    Geometry {
+        /// The target, as it was named.
+        target: String,
+        /// `size`, `sector size`.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The target holds less than one of its own blocks.
+    #[error("{target} is {size_bytes} B long, shorter than one block of {block_bytes} B")]
+    TooSmall {
+        /// The target, as it was named.
+        target: String,
+        /// Its size.
+        size_bytes: u64,
+        /// Its smallest request.
+        block_bytes: u32,
+    },
+    /// Something would be written to a target that was opened for reading.
+    #[error("the workload has a {} and {target} is open for reading only", op.name())]
+    ReadOnly {
+        /// The target, as it was named.
+        target: String,
+        /// What it would do.
+        op: Op,
+    },
+    /// The permit to write is for another file or device.
+    #[error("the permit to write is not for {target}: it was replaced since it was checked")]
+    Permit {
+        /// The target, as it was named.
+        target: String,
+    },
+    /// The workload cannot be built, or its trace is damaged.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// An option that cannot be carried out here.
+    #[error("{option}: {why}")]
+    Option {
+        /// The option, as a field of [`Options`](crate::Options).
+        option: &'static str,
+        /// Why not.
+        why: String,
+    },
+    /// io_uring is not there or not allowed.
+    #[error("io_uring cannot be used: {source}")]
+    Uring {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The engine failed as a whole, not a request.
+    #[error("{what}: {source}")]
+    Engine {
+        /// What it was doing.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The target went away or fails everything.
+    #[error("{target} does not answer any more: {count} requests in a row failed, the last a {} of {} B at byte {}: {source}", request.op.name(), request.length_bytes, request.offset_bytes)]
+    Gone {
+        /// The target, as it was named.
+        target: String,
+        /// Failures in a row.
+        count: u64,
+        /// The last of them.
+        request: Request,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// No completion came for too long.
+    #[error("{target} hangs: {outstanding} requests without an answer for {} s", waited.as_secs())]
+    Hang {
+        /// The target, as it was named.
+        target: String,
+        /// Requests that never completed.
+        outstanding: u64,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// A job of ours ended without a word.
+    #[error("job {job} of the run ended unexpectedly")]
+    Lost {
+        /// Its number.
+        job: usize,
+    },
+    /// The run was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Real targets need Linux.
+    #[error("real devices need Linux: {target} cannot be loaded here")]
+    System {
+        /// The target, as it was named.
+        target: String,
+    },
+}
+
+impl BenchError {
+    /// What to do about it: one sentence without a full stop.
+    pub fn help(&self) -> String {
+        let text = match self {
+            BenchError::Open { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check the path",
+                io::ErrorKind::PermissionDenied => {
+                    "run as root, or as a member of the group that owns the device (`disk`)"
+                }
+                io::ErrorKind::ResourceBusy => "something holds it: unmount it, stop it, or wait",
+                _ => "the system's message says why",
+            },
+            BenchError::Busy { .. } => {
+                "wait until it has ended: two runs at once would measure each other"
+            }
+            BenchError::Kind { .. } => "name a block device such as /dev/nvme0n1, or a file",
+            BenchError::Geometry { .. } => "the device may be gone or have no medium",
+            BenchError::TooSmall { .. } => "use a larger file or device",
+            BenchError::ReadOnly { .. } => {
+                "allow writing explicitly, after a look at what is on the target, or use a \
+                 workload that only reads"
+            }
+            BenchError::Permit { .. } => "check the target and start again",
+            BenchError::Workload(error) => {
+                return error.help.clone().unwrap_or_else(|| "correct the workload".to_owned());
+            }
+            BenchError::Option { .. } => "leave the option out",
+            BenchError::Uring { .. } => {
+                "use the engine `threads`, or allow io_uring (sysctl kernel.io_uring_disabled=0; \
+                 containers forbid it by a seccomp profile)"
+            }
+            BenchError::Engine { source, .. } if source.raw_os_error() == Some(12) => {
+                "there is too little memory that may be locked: raise `ulimit -l`, or lower the \
+                 depth or the block size"
+            }
+            BenchError::Engine { .. } => "try the other engine (`io_uring` or `threads`)",
+            BenchError::Gone { .. } => {
+                "look at the kernel's log (`dmesg`); the figures are those of the requests until \
+                 then"
+            }
+            BenchError::Hang { .. } => {
+                "look at the kernel's log (`dmesg`); a longer timeout waits longer; the figures \
+                 are those of the requests until then"
+            }
+            BenchError::Lost { .. } => "please report this with the command that did it",
+            BenchError::Interrupted => "the figures are those of the requests until then",
+            BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
+        };
+        text.to_owned()
+    }
+}

@@ -1,0 +1,370 @@
+//! The loop of one job: ask the workload, submit, wait, reap, record.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ssdyno_block::{Op, Request, Status, Time};
+use ssdyno_result::Tape;
+use ssdyno_workload::{Step, Workload};
+
+use crate::clock::{Clock, SPIN};
+use crate::delays::Delays;
+use crate::engine::{Engine, Outcome};
+use crate::faults::Faults;
+use crate::ramp::Ramp;
+
+/// How long a job waits for completions before it looks up: whether it was told to stop.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How far a job is: written by it, read by the one who watches.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    pub(crate) issued: AtomicU64,
+    pub(crate) completed: AtomicU64,
+    /// Sum over completed requests.
+    pub(crate) latency_ns: AtomicU64,
+}
+
+/// What a job shares with the others and with the one who watches.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    /// Nothing more is issued.
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) ramp: Arc<Ramp>,
+    pub(crate) pulse: Arc<Pulse>,
+    /// What was recorded. Whoever watches takes it away from a job that hangs; the job then
+    /// waits for its requests without recording.
+    pub(crate) tape: Arc<Mutex<Option<Tape>>>,
+}
+
+/// When a job reaps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reaping {
+    /// As soon as something can be reaped: nobody waits in vain.
+    AtOnce,
+    /// When so many can: fewer system calls and switches.
+    Batches(u32),
+}
+
+/// One job.
+pub(crate) struct Job {
+    pub(crate) workload: Box<dyn Workload + Send>,
+    /// Most requests outstanding.
+    pub(crate) slots: u32,
+    pub(crate) reaping: Reaping,
+    /// Requests to issue at most.
+    pub(crate) requests_max: u64,
+    /// Nothing is issued at this time or later.
+    pub(crate) end_ns: u64,
+    /// Whether the target may be written to.
+    pub(crate) writable: bool,
+    pub(crate) clock: Clock,
+    pub(crate) shared: Shared,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// When the last request completed, or when it was known that there is none.
+    pub(crate) end_ns: u64,
+    pub(crate) issued: u64,
+    pub(crate) faults: Faults,
+    pub(crate) delays: Delays,
+    pub(crate) failure: Option<JobFailure>,
+}
+
+/// What ended a job early.
+#[derive(Debug)]
+pub(crate) enum JobFailure {
+    /// The target went away.
+    Gone { request: Request, count: u64, source: io::Error },
+    /// The workload wants to write, which is not permitted.
+    ReadOnly(Op),
+    /// The engine failed.
+    Engine(io::Error),
+}
+
+/// A request on its way.
+#[derive(Clone, Copy)]
+struct Slot {
+    request: Request,
+    intended_ns: u64,
+    accepted_ns: u64,
+}
+
+/// Runs until the workload is done, a limit is reached or somebody says stop, and everything
+/// issued has completed.
+pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
+    let mut state = State::new(job);
+    let tape = Arc::clone(&job.shared.tape);
+    loop {
+        {
+            let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
+            state.reap(job, engine, tape);
+            state.issue(job, engine, tape);
+            // Whoever watches sees what is outstanding before we wait for it.
+            job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
+        }
+        if state.outstanding == 0 && state.done {
+            return state.end();
+        }
+        if let Err(error) = state.wait(job, engine) {
+            state.fail(JobFailure::Engine(error));
+            return state.end();
+        }
+        state.now_ns = job.clock.now_ns();
+    }
+}
+
+struct State {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    now_ns: u64,
+    outstanding: u32,
+    issued: u64,
+    completed: u64,
+    /// When the workload wants to be asked again; `u64::MAX` after a completion only.
+    wake_ns: u64,
+    /// The last answer of the workload was that it waits for a completion, or there was no slot.
+    full: bool,
+    ramping_up: bool,
+    failing: bool,
+    done: bool,
+    faults: Faults,
+    delays: Delays,
+    failure: Option<JobFailure>,
+}
+
+impl State {
+    fn new(job: &Job) -> State {
+        let empty = Slot { request: Request::flush(), intended_ns: 0, accepted_ns: 0 };
+        State {
+            slots: vec![empty; job.slots as usize],
+            free: (0..job.slots).rev().collect(),
+            now_ns: job.clock.now_ns(),
+            outstanding: 0,
+            issued: 0,
+            completed: 0,
+            wake_ns: u64::MAX,
+            full: false,
+            ramping_up: job.shared.ramp.start_ns() != Some(0),
+            failing: false,
+            done: false,
+            faults: Faults::default(),
+            delays: Delays::default(),
+            failure: None,
+        }
+    }
+
+    fn end(self) -> Ended {
+        Ended {
+            end_ns: self.now_ns,
+            issued: self.issued,
+            faults: self.faults,
+            delays: self.delays,
+            failure: self.failure,
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: JobFailure) {
+        self.done = true;
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Nobody waits for us any more. Our memory must stay until the last request is answered.
+    #[cold]
+    fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
+        while self.outstanding > 0 && engine.turn(1, TICK).is_ok() {
+            engine.reap(|_, _| self.outstanding -= 1);
+        }
+        self.end()
+    }
+
+    /// Issues all that the workload wants now.
+    #[inline]
+    fn issue<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
+        let was_full = std::mem::replace(&mut self.full, false);
+        self.wake_ns = u64::MAX;
+        let now = Time::from_ns(self.now_ns);
+        let over = self.now_ns >= job.end_ns || job.shared.stop.load(Ordering::Relaxed);
+        self.done |= over;
+        let mut punctual = 0;
+        while !self.done {
+            let Some(&slot) = self.free.last() else {
+                self.full = true;
+                break;
+            };
+            match job.workload.next(now) {
+                Step::Issue { request, intended } => {
+                    if request.op != Op::Read && !self.may_change(job, request.op) {
+                        break;
+                    }
+                    self.free.pop();
+                    let mut intended_ns = self.now_ns;
+                    if intended == now {
+                        punctual += 1;
+                    } else {
+                        intended_ns = intended.as_ns();
+                        tape.issued_late(intended_ns);
+                    }
+                    self.delays.add(self.now_ns - intended_ns, was_full);
+                    let accepted_ns = self.now_ns;
+                    self.slots[slot as usize] = Slot { request, intended_ns, accepted_ns };
+                    engine.push(slot, &request);
+                    self.outstanding += 1;
+                    self.issued += 1;
+                    self.done = self.issued >= job.requests_max;
+                }
+                Step::NotBefore(at) => {
+                    // A moment within a nanosecond has come when the next one has.
+                    self.wake_ns = at.as_ps().div_ceil(1_000).min(job.end_ns);
+                    break;
+                }
+                Step::Wait => {
+                    self.full = true;
+                    break;
+                }
+                Step::Done => self.done = true,
+            }
+        }
+        tape.issued(self.now_ns, punctual);
+    }
+
+    fn may_change(&mut self, job: &Job, op: Op) -> bool {
+        let may = job.writable || op == Op::Flush;
+        if !may {
+            self.fail(JobFailure::ReadOnly(op));
+        }
+        may
+    }
+
+    /// Waits for completions, or until the workload wants to be asked again.
+    #[inline]
+    fn wait<E: Engine>(&mut self, job: &Job, engine: &mut E) -> io::Result<()> {
+        if self.wake_ns != u64::MAX {
+            return self.wait_for_time(job, engine);
+        }
+        let want = match job.reaping {
+            Reaping::AtOnce => 1,
+            Reaping::Batches(batch) => batch,
+        };
+        engine.turn(want.min(self.outstanding), TICK)
+    }
+
+    /// Sleeps for most of the time and spins for the rest.
+    fn wait_for_time<E: Engine>(&mut self, job: &Job, engine: &mut E) -> io::Result<()> {
+        let left = self.wake_ns.saturating_sub(job.clock.now_ns());
+        let sleep = Duration::from_nanos(left).saturating_sub(SPIN).min(TICK);
+        if self.outstanding > 0 {
+            engine.turn(u32::from(!sleep.is_zero()), sleep)?;
+        } else if !sleep.is_zero() {
+            std::thread::sleep(sleep);
+        }
+        if sleep == TICK {
+            return Ok(());
+        }
+        while job.clock.now_ns() < self.wake_ns {
+            if self.outstanding > 0 && engine.ready()? {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// Records what has completed.
+    #[inline]
+    fn reap<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
+        if self.outstanding == 0 {
+            return;
+        }
+        if self.ramping_up {
+            return self.reap_ramping_up(job, engine, tape);
+        }
+        let mut reaped = tape.reaped(self.now_ns);
+        let now = Time::from_ns(self.now_ns);
+        let before = self.completed;
+        engine.reap(|slot, outcome| {
+            let Slot { request, intended_ns, accepted_ns } = self.complete(slot);
+            let status = self.status(&request, outcome);
+            reaped.add(&request, intended_ns, accepted_ns, status);
+            job.workload.completed(now);
+        });
+        drop(reaped);
+        if self.completed != before {
+            self.report(job, tape);
+        }
+    }
+
+    /// As [`reap`](State::reap), where the first ones may be ramp-up.
+    #[cold]
+    fn reap_ramping_up<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
+        let mut outcomes: Vec<(u32, Outcome)> = Vec::new();
+        engine.reap(|slot, outcome| outcomes.push((slot, outcome)));
+        if outcomes.is_empty() {
+            return;
+        }
+        let (skip, start_ns) = job.shared.ramp.claim(outcomes.len() as u64, &job.clock);
+        let (skipped, recorded) = outcomes.split_at(skip as usize);
+        let now = Time::from_ns(self.now_ns);
+        let mut reaped = tape.reaped(self.now_ns);
+        for (slot, outcome) in skipped {
+            let Slot { request, .. } = self.complete(*slot);
+            self.status(&request, *outcome);
+            reaped.skip();
+            job.workload.completed(now);
+        }
+        drop(reaped);
+        if let Some(start_ns) = start_ns {
+            self.ramping_up = false;
+            tape.start_at(start_ns);
+            self.delays = Delays::default();
+        }
+        let mut reaped = tape.reaped(self.now_ns);
+        for (slot, outcome) in recorded {
+            let Slot { request, intended_ns, accepted_ns } = self.complete(*slot);
+            let status = self.status(&request, *outcome);
+            reaped.add(&request, intended_ns, accepted_ns, status);
+            job.workload.completed(now);
+        }
+        drop(reaped);
+        self.report(job, tape);
+    }
+
+    /// Takes a request back from its slot.
+    #[inline]
+    fn complete(&mut self, slot: u32) -> Slot {
+        let taken = self.slots[slot as usize];
+        self.free.push(slot);
+        self.outstanding -= 1;
+        self.completed += 1;
+        taken
+    }
+
+    #[inline]
+    fn status(&mut self, request: &Request, outcome: Outcome) -> Status {
+        if Faults::is_ok(request, outcome) {
+            if self.failing {
+                self.failing = false;
+                self.faults.end_row();
+            }
+            return Status::Ok;
+        }
+        self.failing = true;
+        if let Some((count, source)) = self.faults.add(request, outcome) {
+            self.fail(JobFailure::Gone { request: *request, count, source });
+        }
+        Status::Error
+    }
+
+    #[inline]
+    fn report(&self, job: &Job, tape: &Tape) {
+        let pulse = &job.shared.pulse;
+        pulse.completed.store(self.completed, Ordering::Relaxed);
+        pulse.latency_ns.store(tape.latency_ns_sum(), Ordering::Relaxed);
+    }
+}

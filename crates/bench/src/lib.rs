@@ -1,0 +1,77 @@
+//! The runner in wall time: loads a block device, a file or nothing, and measures it.
+//!
+//! Key types: [`Run`] (a target, a workload and a seed) whose [`execute`](Run::execute) gives
+//! [`Measured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
+//! gives; [`Options`] (engine, jobs, cores, batches); [`Access`] and [`WritePermit`] (nothing is
+//! written without one).
+//!
+//! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
+//! to its engine, waits for completions, reads the clock once for all that it reaps, and lets a
+//! [`Tape`](ssdyno_result::Tape) record them. Latency counts from the *intended* start: in an
+//! open loop or a trace the wait for a place in the queue, or for us, is part of it.
+//!
+//! Beside the measuring loop: [`safety`] (who may write where), [`verify`] (is what was written what
+//! is read) and [`probe`] (what the machine does meanwhile).
+//!
+//! Engines: io_uring (registered buffers and files, batched submission and reaping), threads with
+//! pread(2) and pwrite(2), and nothing. The tool measures and states what it costs itself
+//! (S4-21, S4-45).
+//!
+//! Errors: [`BenchError`] says what is wrong and where, its [`help`](BenchError::help) what to
+//! do. A run that ends early keeps what was measured and is marked partial.
+//!
+//! Not modelled: nothing is; this measures. Not here: other hosts.
+//! Completions are stamped when they are reaped: a batch of them shares one moment.
+//!
+//! Linux only; elsewhere every run ends with [`BenchError::System`].
+
+#[cfg(target_os = "linux")]
+mod batching;
+#[cfg(target_os = "linux")]
+mod buffers;
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(target_os = "linux")]
+mod cost;
+#[cfg(target_os = "linux")]
+mod crew;
+#[cfg(target_os = "linux")]
+mod delays;
+#[cfg(target_os = "linux")]
+mod engine;
+mod error;
+#[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
+mod job;
+mod options;
+mod permit;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+pub mod probe;
+#[cfg(target_os = "linux")]
+mod ramp;
+#[cfg(target_os = "linux")]
+mod report;
+mod run;
+#[cfg(target_os = "linux")]
+pub mod safety;
+#[cfg(target_os = "linux")]
+mod share;
+#[cfg(target_os = "linux")]
+mod target;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+#[cfg(target_os = "linux")]
+pub mod verify;
+#[cfg(target_os = "linux")]
+mod worker;
+
+pub use error::BenchError;
+pub use options::{EngineKind, Options};
+pub use permit::{Access, WritePermit};
+pub use run::{Measured, Run};
+#[cfg(target_os = "linux")]
+pub use target::{NULL, Target};

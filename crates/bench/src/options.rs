@@ -1,0 +1,63 @@
+//! How a target is loaded, as far as it is not the workload's affair.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What carries requests out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EngineKind {
+    /// io_uring where it works without workers of the kernel, threads elsewhere.
+    #[default]
+    Auto,
+    /// io_uring.
+    Uring,
+    /// One thread for each request outstanding, with pread(2) and pwrite(2).
+    Threads,
+}
+
+impl FromStr for EngineKind {
+    type Err = String;
+    fn from_str(text: &str) -> Result<EngineKind, String> {
+        match text {
+            "auto" => Ok(EngineKind::Auto),
+            "io_uring" => Ok(EngineKind::Uring),
+            "threads" => Ok(EngineKind::Threads),
+            _ => Err(format!("`{text}` is not one of `auto`, `io_uring` and `threads`")),
+        }
+    }
+}
+
+/// How the tool goes about it. The defaults suit every target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// What carries requests out.
+    pub engine: EngineKind,
+    /// io_uring: poll the device for completions instead of waiting for interrupts. The device
+    /// must have queues for it.
+    pub iopoll: bool,
+    /// io_uring: a thread of the kernel takes submissions, at the price of a core.
+    pub sqpoll: bool,
+    /// Threads that carry the load, each on its own; they share the workload.
+    pub jobs: u32,
+    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them.
+    pub cores: Vec<usize>,
+    /// Completions that a closed loop waits for at a time; `None`: what a short trial before the
+    /// run finds to be fastest. 1 has the truest latencies of single requests, more cost less.
+    pub batch: Option<u32>,
+    /// Without a completion for so long the target is taken to hang, and the run ends.
+    pub timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            engine: EngineKind::Auto,
+            iopoll: false,
+            sqpoll: false,
+            jobs: 1,
+            cores: Vec::new(),
+            batch: None,
+            timeout: Duration::from_secs(30),
+        }
+    }
+}

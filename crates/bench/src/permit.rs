@@ -1,0 +1,44 @@
+//! The permission to write.
+
+/// What a target may be used for.
+#[derive(Debug, Default)]
+pub enum Access {
+    /// Reads only; the target is opened read-only, so that the system refuses writes too.
+    #[default]
+    ReadOnly,
+    /// Reads, writes and trims.
+    Write(WritePermit),
+}
+
+/// The permission to write to one file or device.
+///
+/// Only the safety checks of this crate give one out, after they have looked at what is on the
+/// target; it names the very file that they looked at, so that a path that has come to mean
+/// another one since is refused.
+#[derive(Debug)]
+pub struct WritePermit {
+    /// For a block device its number, otherwise the file system's.
+    device: u64,
+    /// The file; 0 for a block device, whose node may be made anew.
+    inode: u64,
+}
+
+impl WritePermit {
+    /// A permit for a block device by its number.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn for_device(number: u64) -> WritePermit {
+        WritePermit { device: number, inode: 0 }
+    }
+
+    /// A permit for a regular file.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn for_file(file_system: u64, inode: u64) -> WritePermit {
+        WritePermit { device: file_system, inode }
+    }
+
+    /// Whether it is for this one; the arguments are as in the constructors.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn covers(&self, device: u64, inode: u64) -> bool {
+        (self.device, self.inode) == (device, inode)
+    }
+}

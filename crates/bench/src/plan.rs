@@ -1,0 +1,244 @@
+//! From what is asked to jobs that can start; everything that can be refused is refused here.
+
+use std::time::Duration;
+
+use ssdyno_block::Op;
+use ssdyno_rig::Source;
+use ssdyno_workload::{Config, DeviceFacts, Timing, TraceOptions, Workload, open_trace};
+
+use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
+use crate::error::BenchError;
+use crate::options::{EngineKind, Options};
+use crate::run::Run;
+use crate::share;
+use crate::target::{Kind, Target};
+
+/// Places of an open loop or a trace without a bound of its own; who finds none waits, and its
+/// latency counts.
+const OPEN_SLOTS: u32 = 1_024;
+
+/// Most threads of the synchronous engine.
+const THREADS_MAX: u64 = 256;
+
+/// Place for a request whose length is not known beforehand; longer ones find one too.
+const UNKNOWN_BLOCK_BYTES: u32 = 128 << 10;
+
+/// Which engine, with what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Means {
+    Null,
+    Uring(Setup),
+    Threads,
+}
+
+/// A job that can start.
+pub(crate) struct JobPlan {
+    pub(crate) workload: Box<dyn Workload + Send>,
+    pub(crate) slots: u32,
+    pub(crate) requests_max: u64,
+    pub(crate) seed: u64,
+    pub(crate) core: Option<usize>,
+}
+
+/// All jobs of a run.
+pub(crate) struct Plan {
+    pub(crate) means: Means,
+    pub(crate) jobs: Vec<JobPlan>,
+    /// Requests start whenever others complete.
+    pub(crate) closed: bool,
+    pub(crate) ramp_up: u64,
+    /// The longest request, as far as it is known.
+    pub(crate) block_bytes: u32,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Plan {
+    /// Plans `run` on `target`.
+    pub(crate) fn new(run: &Run, target: &Target) -> Result<Plan, BenchError> {
+        check(&run.options)?;
+        let (means, mut notes) = means(target, &run.options)?;
+        notes.splice(0..0, target.notes.iter().cloned());
+        let facts = target.facts();
+        match &run.source {
+            Source::Generator(config) => {
+                refuse_changes(config, target)?;
+                generator(run, config, &facts, means, notes)
+            }
+            Source::Trace { path, options } => {
+                if run.options.jobs > 1 {
+                    let why = "a trace is one stream, which one job must carry".to_owned();
+                    return Err(BenchError::Option { option: "jobs", why });
+                }
+                let workload = open_trace(path, options, &facts)?;
+                Ok(trace(run, options, workload, means, notes))
+            }
+        }
+    }
+}
+
+fn check(options: &Options) -> Result<(), BenchError> {
+    let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
+    if options.jobs == 0 {
+        return refuse("jobs", "nobody would carry the load");
+    }
+    if options.batch == Some(0) {
+        return refuse("batch", "a batch of nothing never completes");
+    }
+    if options.timeout < Duration::from_millis(100) {
+        return refuse("timeout", "less than 100 ms is no sign of a device that hangs");
+    }
+    if options.engine == EngineKind::Threads && (options.iopoll || options.sqpoll) {
+        let option = if options.iopoll { "iopoll" } else { "sqpoll" };
+        return refuse(option, "only the engine io_uring has it");
+    }
+    let cores = rustix::thread::sched_getaffinity(None).map_err(|source| BenchError::Engine {
+        what: "asking for the cores that may be used",
+        source: source.into(),
+    })?;
+    let most = rustix::thread::CpuSet::MAX_CPU;
+    match options.cores.iter().find(|core| **core >= most || !cores.is_set(**core)) {
+        Some(core) => Err(BenchError::Option {
+            option: "cores",
+            why: format!("core {core} does not exist or is not for this process"),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The engine, and why if it is not the one to expect.
+fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), BenchError> {
+    if matches!(target.kind, Kind::Null) {
+        return Ok((Means::Null, Vec::new()));
+    }
+    let uring = Means::Uring(Setup { iopoll: options.iopoll, sqpoll: options.sqpoll });
+    let asked = options.engine == EngineKind::Uring || options.iopoll || options.sqpoll;
+    if options.engine == EngineKind::Threads {
+        return Ok((Means::Threads, Vec::new()));
+    }
+    let punted = target.in_memory || !target.direct;
+    if punted && !asked {
+        let note = "engine: threads, because io_uring would hand every request for this file \
+                    system to workers of the kernel";
+        return Ok((Means::Threads, vec![note.to_owned()]));
+    }
+    match Uring::available() {
+        Ok(()) => Ok((uring, Vec::new())),
+        Err(source) if asked => Err(BenchError::Uring { source }),
+        Err(source) => {
+            let note = format!(
+                "engine: threads, because io_uring cannot be used ({source}); it would cost less \
+                 for each request"
+            );
+            Ok((Means::Threads, vec![note]))
+        }
+    }
+}
+
+fn refuse_changes(config: &Config, target: &Target) -> Result<(), BenchError> {
+    let [_, write, trim] = config.op_weights();
+    let op = match (write > 0.0, trim > 0.0) {
+        _ if target.writable => return Ok(()),
+        (true, _) => Op::Write,
+        (_, true) => Op::Trim,
+        _ => return Ok(()),
+    };
+    Err(BenchError::ReadOnly { target: target.name.clone(), op })
+}
+
+fn generator(
+    run: &Run,
+    config: &Config,
+    facts: &DeviceFacts,
+    means: Means,
+    mut notes: Vec<String>,
+) -> Result<Plan, BenchError> {
+    let closed = share::is_closed(config);
+    let jobs = match means {
+        Means::Threads => threads_wanted(run, config, closed, &mut notes)?,
+        _ => run.options.jobs,
+    };
+    let block_bytes = match &config.disksim {
+        Some(_) => UNKNOWN_BLOCK_BYTES,
+        None => config.sizes().iter().map(|size| size.size.0).max().unwrap_or(0) as u32,
+    };
+    let shares = share::shares(config, jobs, facts)?;
+    let mut plans = Vec::with_capacity(shares.len());
+    for (index, share) in shares.iter().enumerate() {
+        let seed = share::seed(run.seed, index as u32);
+        let depth = share::outstanding(share).unwrap_or(u64::from(OPEN_SLOTS));
+        if closed && depth > u64::from(SLOTS_MAX) {
+            return Err(BenchError::Option {
+                option: "jobs",
+                why: format!("{depth} requests outstanding are more than one job can have"),
+            });
+        }
+        let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };
+        let requests = run.limits.requests;
+        plans.push(JobPlan {
+            workload: share.build(facts, seed)?,
+            slots: slots as u32,
+            requests_max: requests.map_or(u64::MAX, |r| share::part(r, index as u32, jobs)),
+            seed,
+            core: core(&run.options, index),
+        });
+    }
+    let ramp_up = config.ramp_up;
+    Ok(Plan { means, jobs: plans, closed, ramp_up, block_bytes, notes })
+}
+
+/// How many threads the synchronous engine needs to have as many outstanding as asked for.
+fn threads_wanted(
+    run: &Run,
+    config: &Config,
+    closed: bool,
+    notes: &mut Vec<String>,
+) -> Result<u32, BenchError> {
+    if !closed {
+        notes.push(ONE_AT_A_TIME.to_owned());
+        return Ok(run.options.jobs);
+    }
+    let wanted = share::outstanding(config).unwrap_or(1).max(u64::from(run.options.jobs));
+    if wanted > THREADS_MAX {
+        return Err(BenchError::Option {
+            option: "engine",
+            why: format!(
+                "{wanted} requests outstanding need as many threads; {THREADS_MAX} are the most"
+            ),
+        });
+    }
+    Ok(wanted as u32)
+}
+
+const ONE_AT_A_TIME: &str = "each thread carries one request at a time: requests that arrive \
+    meanwhile wait, and their latency counts from their arrival";
+
+fn trace(
+    run: &Run,
+    options: &TraceOptions,
+    workload: Box<dyn Workload + Send>,
+    means: Means,
+    mut notes: Vec<String>,
+) -> Plan {
+    let (closed, depth) = match options.timing {
+        Timing::AsFastAsPossible { depth } => (true, Some(depth)),
+        _ => (false, options.depth_limit),
+    };
+    let mut slots = depth.unwrap_or(OPEN_SLOTS).clamp(1, SLOTS_MAX);
+    if means == Means::Threads && slots > 1 {
+        notes.push(ONE_AT_A_TIME.to_owned());
+        slots = 1;
+    }
+    let job = JobPlan {
+        workload,
+        slots,
+        requests_max: run.limits.requests.unwrap_or(u64::MAX),
+        seed: run.seed,
+        core: core(&run.options, 0),
+    };
+    Plan { means, jobs: vec![job], closed, ramp_up: 0, block_bytes: UNKNOWN_BLOCK_BYTES, notes }
+}
+
+fn core(options: &Options, job: usize) -> Option<usize> {
+    let cores = &options.cores;
+    (!cores.is_empty()).then(|| cores[job % cores.len()])
+}

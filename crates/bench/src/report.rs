@@ -1,0 +1,241 @@
+//! From what happened to a result.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ssdyno_result::{
+    Configuration, IssueDelay, Keep, OwnCost, Recording, RunResult, Tape, nanoseconds,
+};
+use ssdyno_rig::Source;
+use ssdyno_workload::{Config, DeviceFacts};
+
+use crate::clock::Clock;
+use crate::cost::Usage;
+use crate::delays::Delays;
+use crate::engine::null::Null;
+use crate::engine::uring::Setup;
+use crate::error::BenchError;
+use crate::faults::Faults;
+use crate::job::{Job, Pulse, Reaping, Shared, drive};
+use crate::plan::Means;
+use crate::ramp::Ramp;
+use crate::run::Run;
+use crate::share;
+use crate::worker::JobReport;
+
+/// Requests from which the floor is found: a few milliseconds.
+const FLOOR_REQUESTS: u64 = 200_000;
+
+/// Jobs that are on the CPU for this share of the time can hardly do more.
+const BUSY: f64 = 0.9;
+
+/// What one request costs where the target costs nothing: CPU time in ns of a short run of the
+/// same load against `null:` (S4-45).
+pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
+    let depth = match source {
+        Source::Generator(config) if share::is_closed(config) => share::outstanding(config),
+        _ => Some(32),
+    };
+    let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;
+    // The mix costs next to nothing; depth decides, because the clock is read once a batch.
+    let config = Config { depth: Some(depth), requests: Some(FLOOR_REQUESTS), ..Config::default() };
+    let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let mut job = Job {
+        workload: config.build(&facts, 1)?,
+        slots: depth,
+        reaping: Reaping::AtOnce,
+        requests_max: FLOOR_REQUESTS,
+        end_ns: u64::MAX,
+        writable: false,
+        clock: Clock::start(),
+        shared: Shared {
+            stop: Arc::new(AtomicBool::new(false)),
+            ramp: Arc::new(Ramp::new(0)),
+            pulse: Arc::new(Pulse::default()),
+            tape: Arc::new(Mutex::new(Some(Tape::new(keep, None, false)))),
+        },
+    };
+    let before = Usage::of_thread();
+    let ended = drive(&mut job, &mut Null::default());
+    let usage = Usage::of_thread() - before;
+    Ok(usage.cpu_ns() as f64 / ended.issued.max(1) as f64)
+}
+
+/// Everything a result is made from.
+pub(crate) struct Parts<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) means: Means,
+    pub(crate) closed: bool,
+    pub(crate) notes: Vec<String>,
+    pub(crate) reports: &'a [JobReport],
+    /// Of the process, while the jobs ran.
+    pub(crate) usage: Usage,
+    pub(crate) wall: Duration,
+    /// CPU time in ns of a request that costs nothing.
+    pub(crate) floor: f64,
+    /// Threads that the kernel made for our requests.
+    pub(crate) workers: usize,
+    pub(crate) failure: Option<&'a BenchError>,
+}
+
+impl Parts<'_> {
+    /// All figures.
+    pub(crate) fn result(self, recording: &mut Recording) -> RunResult {
+        let mut result = RunResult {
+            target: self.run.target.clone(),
+            workload: self.run.workload.clone(),
+            seed: matches!(self.run.source, Source::Generator(_)).then_some(self.run.seed),
+            partial: self.failure.is_some(),
+            wall_seconds: self.wall.as_secs_f64(),
+            configuration: Some(self.configuration()),
+            notes: self.notes.clone(),
+            ..RunResult::default()
+        };
+        recording.fill(&mut result);
+        self.fill_cost(&mut result);
+        self.fill_delays(&mut result);
+        self.describe(&mut result);
+        self.warn(&mut result);
+        if let Some(failure) = self.failure {
+            result.notes.push(format!("The run ended early: {failure}"));
+        }
+        result
+    }
+
+    fn configuration(&self) -> Configuration {
+        let workload_toml = match &self.run.source {
+            Source::Generator(config) => {
+                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
+            }
+            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
+        };
+        Configuration { workload_toml, ..Configuration::default() }
+    }
+
+    fn fill_cost(&self, result: &mut RunResult) {
+        let issued: u64 = self.reports.iter().map(|report| report.ended.issued).sum();
+        if issued == 0 {
+            return;
+        }
+        let per_request = |amount: u64| amount as f64 / issued as f64;
+        let calls: u64 = self.reports.iter().map(|report| report.system_calls).sum();
+        result.own_cost = Some(OwnCost {
+            cpu_ns_per_request: per_request(self.usage.cpu_ns()),
+            syscalls_per_request: Some(per_request(calls)),
+            context_switches_per_request: Some(per_request(self.usage.switches)),
+            user_cpu_ns_per_request: Some(per_request(self.usage.user_ns)),
+            system_cpu_ns_per_request: Some(per_request(self.usage.system_ns)),
+            floor_cpu_ns_per_request: Some(self.floor),
+        });
+    }
+
+    fn fill_delays(&self, result: &mut RunResult) {
+        let mut delays = Delays::default();
+        self.reports.iter().for_each(|report| delays.merge(&report.ended.delays));
+        result.notes.extend(delays.note());
+        result.issue_delay_ns = (!self.closed).then(|| IssueDelay {
+            p50: delays.ours_ns_at(0.5),
+            p99: delays.ours_ns_at(0.99),
+            p99_9: delays.ours_ns_at(0.999),
+            max: delays.ours_ns_max(),
+            queued: delays.queued(),
+        });
+    }
+
+    /// Says how the load was carried.
+    fn describe(&self, result: &mut RunResult) {
+        let mut noted: Vec<&String> = Vec::new();
+        for note in self.reports.iter().flat_map(|report| &report.notes) {
+            if !noted.contains(&note) {
+                noted.push(note);
+            }
+        }
+        result.notes.extend(noted.into_iter().cloned());
+        let jobs = match self.reports.len() {
+            1 => "1 job".to_owned(),
+            n => format!("{n} jobs"),
+        };
+        let batches = self.reports.iter().filter_map(|report| report.batch);
+        let engine = match self.means {
+            Means::Null => return,
+            Means::Threads => format!("engine threads: pread and pwrite, {jobs}"),
+            Means::Uring(setup) => {
+                let Setup { iopoll, sqpoll } = setup;
+                let unregistered = self.reports.iter().any(|r| r.registered == Some(false));
+                format!(
+                    "engine io_uring: {}registered files{}{}, {jobs}",
+                    if unregistered { "" } else { "registered buffers and " },
+                    if iopoll { ", polled completions" } else { "" },
+                    if sqpoll { ", polled submissions" } else { "" },
+                )
+            }
+        };
+        let batch = match (batches.clone().min(), batches.max()) {
+            (Some(least), Some(most)) if least != most => {
+                format!(", batches of {least} to {most} completions")
+            }
+            (Some(batch), _) => format!(", batches of {batch} completions"),
+            _ => String::new(),
+        };
+        let why = match (&self.run.options.batch, batch.is_empty()) {
+            (None, false) => " (the fastest in a trial before the run)",
+            _ => "",
+        };
+        result.notes.push(format!("{engine}{batch}{why}"));
+    }
+
+    fn warn(&self, result: &mut RunResult) {
+        let mut faults = Faults::default();
+        self.reports.iter().for_each(|report| faults.merge(report.ended.faults.clone()));
+        result.notes.extend(faults.notes());
+        if self.reports.iter().any(|report| report.registered == Some(false)) {
+            result.notes.push(
+                "buffers could not be registered: too little memory may be locked (`ulimit -l`); \
+                 each request costs more"
+                    .to_owned(),
+            );
+        }
+        if self.workers > 0 {
+            result.notes.push(format!(
+                "io_uring handed requests to {} workers of the kernel, which costs time and \
+                 switches: the file system or the operation blocks; compare with the engine \
+                 `threads`",
+                self.workers
+            ));
+        }
+        self.warn_of_limit(result);
+    }
+
+    /// Whether the tool and not the target was the limit.
+    fn warn_of_limit(&self, result: &mut RunResult) {
+        let polled = matches!(self.means, Means::Uring(Setup { iopoll: true, .. }));
+        let cpu: u64 = self.reports.iter().map(|report| report.usage.cpu_ns()).sum();
+        let wall: u128 = self.reports.iter().map(|report| report.wall.as_nanos()).sum();
+        let busy = cpu as f64 / (wall as f64).max(1.0);
+        // An open loop spins for exact starts; a poller polls.
+        if !self.closed || polled || self.means == Means::Null || busy < BUSY {
+            return;
+        }
+        let each = result.own_cost.map_or(0.0, |cost| cost.cpu_ns_per_request);
+        result.notes.push(format!(
+            "the jobs were on the CPU for {:.0} % of the time ({} a request, of which {} are the \
+             tool's own): this side is the limit, not the target; more jobs may reach more",
+            100.0 * busy,
+            nanoseconds(each),
+            nanoseconds(self.floor),
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_is_found() {
+        let source = Source::Generator(Config::default());
+        let floor = floor_ns(&source, Keep::All).unwrap();
+        assert!(floor > 1.0 && floor < 100_000.0, "{floor} ns");
+    }
+}

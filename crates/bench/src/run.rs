@@ -1,0 +1,65 @@
+//! One run, from a name to figures.
+
+use ssdyno_block::Time;
+use ssdyno_result::{Keep, Recording, RunResult};
+use ssdyno_rig::{Flow, Limits, Progress, Source};
+
+use crate::error::BenchError;
+use crate::options::Options;
+use crate::permit::Access;
+
+/// A run in wall time.
+#[derive(Debug)]
+pub struct Run {
+    /// `null:`, or the path of a block device or a file.
+    pub target: String,
+    /// Whether it may be written to.
+    pub access: Access,
+    /// Name of the workload in results.
+    pub workload: String,
+    /// The workload.
+    pub source: Source,
+    /// Decides about everything random.
+    pub seed: u64,
+    /// Where to stop before the workload does.
+    pub limits: Limits,
+    /// What is kept of each request.
+    pub keep: Keep,
+    /// Length of the points of the series; `None`: by the length of the run.
+    pub interval: Option<Time>,
+    /// How to go about it.
+    pub options: Options,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Measured {
+    /// All figures.
+    pub result: RunResult,
+    /// Rows and distributions.
+    pub recording: Recording,
+    /// Why the run ended early, if it did: the result is partial then.
+    pub failure: Option<BenchError>,
+}
+
+impl Run {
+    /// Opens the target, loads it and works out the figures. An error before the first request is
+    /// returned; a later one is in [`Measured::failure`], with what was measured.
+    ///
+    /// `progress` is called some 20 times a second and may stop the run.
+    ///
+    /// # Errors
+    /// Everything that can be found out beforehand: see [`BenchError`].
+    pub fn execute(
+        &self,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Measured, BenchError> {
+        #[cfg(target_os = "linux")]
+        return crate::crew::execute(self, progress);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = progress;
+            Err(BenchError::System { target: self.target.clone() })
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What the system knows of a block device: `/sys`, `/proc/self/mountinfo`, `/proc/swaps`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Where the system tells of itself. Tests build their own.
+#[derive(Clone, Debug)]
+pub(super) struct System {
+    pub(super) sys: PathBuf,
+    pub(super) proc: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> System {
+        System { sys: "/sys".into(), proc: "/proc".into() }
+    }
+}
+
+/// Major and minor number.
+pub(super) type Number = (u32, u32);
+
+/// A partition of the device, or the device itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    /// Name in the kernel: `nvme0n1p2`.
+    pub(super) name: String,
+    pub(super) number: Number,
+    pub(super) size_bytes: u64,
+}
+
+/// A block device as the kernel describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Device {
+    pub(super) itself: Part,
+    /// The disk it is a partition of.
+    pub(super) disk: Option<String>,
+    pub(super) partitions: Vec<Part>,
+    /// Names of devices on top, at any distance: `dm-0`, `md127`.
+    pub(super) holders: BTreeSet<String>,
+    pub(super) model: Option<String>,
+    pub(super) serial: Option<String>,
+    pub(super) read_only: bool,
+    /// The file behind a loop device.
+    pub(super) backing_file: Option<String>,
+}
+
+/// A text file of one value; `None` where it is not there or empty.
+fn value(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn number(text: &str) -> Option<Number> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Names in a directory of `/sys`, sorted.
+fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+impl System {
+    /// The block device with `number`.
+    ///
+    /// # Errors
+    /// The kernel does not know it.
+    pub(super) fn device(&self, number: Number) -> io::Result<Device> {
+        let link = self.sys.join(format!("dev/block/{}:{}", number.0, number.1));
+        let path = fs::canonicalize(link)?;
+        let itself = part(&path).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "/sys does not describe it")
+        })?;
+        let is_partition = path.join("partition").exists();
+        let disk_path = if is_partition { path.parent().unwrap_or(&path) } else { &path };
+        let partitions: Vec<Part> = if is_partition {
+            Vec::new()
+        } else {
+            let inside = names(&path).into_iter().map(|name| path.join(name));
+            inside.filter(|path| path.join("partition").exists()).filter_map(|p| part(&p)).collect()
+        };
+        let mut holders = BTreeSet::new();
+        let mut look = vec![path.clone(), disk_path.to_owned()];
+        look.extend(partitions.iter().map(|partition| path.join(&partition.name)));
+        while let Some(path) = look.pop() {
+            for name in names(&path.join("holders")) {
+                if holders.insert(name.clone()) {
+                    look.push(self.sys.join("class/block").join(name));
+                }
+            }
+        }
+        Ok(Device {
+            disk: is_partition.then(|| name_of(disk_path)),
+            partitions,
+            holders,
+            model: model(disk_path),
+            serial: serial(disk_path),
+            read_only: value(path.join("ro")).is_some_and(|text| text == "1"),
+            backing_file: value(path.join("loop/backing_file")),
+            itself,
+        })
+    }
+
+    /// Where `device`, its partitions or anything on top of it is mounted, or used as swap: one line
+    /// each.
+    pub(super) fn users(&self, device: &Device) -> Vec<String> {
+        let mut parts: Vec<Part> = vec![device.itself.clone()];
+        parts.extend(device.partitions.iter().cloned());
+        let holder = |name: &String| part(&self.sys.join("class/block").join(name));
+        parts.extend(device.holders.iter().filter_map(holder));
+        let named = |number: Number| parts.iter().find(|part| part.number == number);
+        let mut users = Vec::new();
+        for line in self.lines("self/mountinfo") {
+            let Some(mount) = Mount::parse(&line) else { continue };
+            // A file system of several devices shows a number of its own: its source tells more.
+            let source = block_number(Path::new(&mount.source));
+            if let Some(part) = named(mount.number).or_else(|| source.and_then(named)) {
+                users.push(format!("{} is mounted at {}", part.name, mount.place));
+            }
+        }
+        for line in self.lines("swaps").into_iter().skip(1) {
+            let path = unescape(line.split_whitespace().next().unwrap_or_default());
+            if let Some(part) = block_number(Path::new(&path)).and_then(named) {
+                users.push(format!("{} is swap space in use", part.name));
+            }
+        }
+        for part in &parts {
+            users.extend(self.file_system_of_several(&part.name));
+        }
+        users.sort();
+        users.dedup();
+        users
+    }
+
+    /// Btrfs names the devices of its mounted file systems.
+    fn file_system_of_several(&self, name: &str) -> Option<String> {
+        let all = self.sys.join("fs/btrfs");
+        let of =
+            names(&all).into_iter().find(|id| all.join(id).join("devices").join(name).exists());
+        of.map(|id| format!("{name} belongs to the mounted Btrfs file system {id}"))
+    }
+
+    /// How the regular file `path` is used by the system: swap, or behind a loop device.
+    pub(super) fn users_of_file(&self, path: &Path) -> Vec<String> {
+        let mut users = Vec::new();
+        let same = |other: &str| Path::new(other) == path;
+        for line in self.lines("swaps").into_iter().skip(1) {
+            if same(&unescape(line.split_whitespace().next().unwrap_or_default())) {
+                users.push("it is swap space in use".to_owned());
+            }
+        }
+        let blocks = self.sys.join("block");
+        for name in names(&blocks) {
+            let backing = value(blocks.join(&name).join("loop/backing_file"));
+            if backing.is_some_and(|file| same(&file)) {
+                users.push(format!("it is behind the loop device {name}"));
+            }
+        }
+        users
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read(self.proc.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    }
+}
+
+/// A device node's number.
+fn block_number(path: &Path) -> Option<Number> {
+    let status = fs::metadata(path).ok()?;
+    let raw = status.file_type().is_block_device().then_some(status.rdev())?;
+    Some((rustix::fs::major(raw), rustix::fs::minor(raw)))
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn part(path: &Path) -> Option<Part> {
+    let path = fs::canonicalize(path).ok()?;
+    // Always in units of 512 bytes, whatever the device's sector (Documentation/block/stat.rst).
+    let sectors: u64 = value(path.join("size"))?.parse().ok()?;
+    let number = number(&value(path.join("dev"))?)?;
+    Some(Part { name: name_of(&path), number, size_bytes: sectors.saturating_mul(512) })
+}
+
+fn model(disk: &Path) -> Option<String> {
+    let model = value(disk.join("device/model"))?;
+    let vendor = value(disk.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
+    Some(vendor.map_or(model.clone(), |vendor| format!("{vendor} {model}")))
+}
+
+/// NVMe and MMC say it plainly, virtio one level higher, SCSI in its vital product data page 80h,
+/// after a header of four bytes.
+fn serial(disk: &Path) -> Option<String> {
+    let page = || {
+        let page = fs::read(disk.join("device/vpd_pg80")).ok()?;
+        let text = String::from_utf8_lossy(page.get(4..)?).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    value(disk.join("device/serial")).or_else(|| value(disk.join("serial"))).or_else(page)
+}
+
+/// A line of mountinfo (proc_pid_mountinfo(5)).
+struct Mount {
+    number: Number,
+    place: String,
+    source: String,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Mount> {
+        let mut fields = line.split(' ');
+        let number = number(fields.nth(2)?)?;
+        let place = unescape(fields.nth(1)?);
+        let source = unescape(fields.skip_while(|field| *field != "-").nth(2)?);
+        Some(Mount { number, place, source })
+    }
+}
+
+/// Spaces and the like are written as `\040`.
+fn unescape(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match (first, code) {
+            (b'\\', Some(byte)) => {
+                out.push(byte);
+                rest = &after[3..];
+            }
+            _ => {
+                out.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A machine with a disk of two partitions; a volume lies on the second.
+    fn machine(mounts: &str) -> (tempfile::TempDir, System) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        let put = |path: &str, text: &str| {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        };
+        let disk = "sys/devices/pci/nvme0n1";
+        for (path, dev, size) in [
+            (disk.to_owned(), "259:0", "1000"),
+            (format!("{disk}/nvme0n1p1"), "259:1", "100"),
+            (format!("{disk}/nvme0n1p2"), "259:2", "800"),
+            ("sys/devices/virtual/dm-0".to_owned(), "253:0", "700"),
+        ] {
+            put(&format!("{path}/dev"), dev);
+            put(&format!("{path}/size"), size);
+            put(&format!("{path}/ro"), "0\n");
+            let name = path.rsplit('/').next().unwrap().to_owned();
+            for (folder, link) in [("sys/dev/block", dev), ("sys/class/block", name.as_str())] {
+                fs::create_dir_all(at(folder)).unwrap();
+                symlink(at(&path), at(folder).join(link)).unwrap();
+            }
+        }
+        put(&format!("{disk}/nvme0n1p1/partition"), "1");
+        put(&format!("{disk}/nvme0n1p2/partition"), "2");
+        put(&format!("{disk}/nvme0n1p2/holders/dm-0"), "");
+        put(&format!("{disk}/device/model"), "Fast Disk      \n");
+        put(&format!("{disk}/device/serial"), "S123 \n");
+        put("proc/self/mountinfo", mounts);
+        put("proc/swaps", "Filename Type Size Used Priority\n");
+        let system = System { sys: at("sys"), proc: at("proc") };
+        (dir, system)
+    }
+
+    #[test]
+    fn a_disk_is_described_with_all_that_lies_on_it() {
+        let (_dir, system) = machine("");
+        let disk = system.device((259, 0)).unwrap();
+        assert_eq!(disk.model.as_deref(), Some("Fast Disk"));
+        assert_eq!(disk.serial.as_deref(), Some("S123"));
+        assert_eq!(disk.itself.size_bytes, 512_000);
+        let names: Vec<&str> = disk.partitions.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(names, ["nvme0n1p1", "nvme0n1p2"]);
+        assert_eq!(disk.holders.iter().collect::<Vec<_>>(), ["dm-0"]);
+        assert_eq!(system.users(&disk), Vec::<String>::new());
+        let first = system.device((259, 1)).unwrap();
+        assert_eq!(first.disk.as_deref(), Some("nvme0n1"));
+        assert!(first.holders.is_empty() && first.partitions.is_empty());
+        assert_eq!(first.serial.as_deref(), Some("S123"));
+        assert!(system.device((8, 0)).is_err());
+    }
+
+    #[test]
+    fn a_mount_is_seen_from_the_disk_below_and_not_from_its_neighbour() {
+        let line = "36 35 253:0 / /srv/my\\040data rw - ext4 /dev/mapper/v rw\n";
+        let (_dir, system) = machine(line);
+        let users = |number| system.users(&system.device(number).unwrap());
+        assert_eq!(users((259, 0)), ["dm-0 is mounted at /srv/my data"]);
+        assert_eq!(users((259, 2)), ["dm-0 is mounted at /srv/my data"]);
+        assert_eq!(users((259, 1)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn escapes_of_the_kernel_are_read() {
+        assert_eq!(unescape(r"a\040b\134c\"), r"a b\c\");
+        assert_eq!(unescape(r"\0x"), r"\0x");
+    }
+}

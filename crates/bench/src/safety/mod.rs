@@ -1,0 +1,415 @@
+//! Other people's data: who may write where.
+//!
+//! [`inspect`] finds out what a target is and what lies on it, and [`Inspection::permit`] gives the
+//! permit to write, or says why not. What is in use is refused whatever was typed: mounted, held
+//! by another device, swap, a member of an array or a volume group, or below one of those. An idle
+//! device needs its serial number, typed by somebody who has seen what is on it. A file needs
+//! `--overwrite`, unless it was made by us.
+//!
+//! The last word is the kernel's: a device is opened exclusively (`O_EXCL`), which fails while
+//! anybody has claimed it, in whatever name space.
+
+mod device;
+mod signature;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+
+use crate::permit::WritePermit;
+use device::{Device, System};
+pub use signature::{Signature, signatures};
+
+/// Marks files that we made: an extended attribute.
+const OURS: &str = "user.ssdyno.created";
+
+/// Why a target may not be written to, or could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum SafetyError {
+    /// It cannot be looked at.
+    #[error("cannot inspect {target}: {source}")]
+    Inspect {
+        /// The target, as it was named.
+        target: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is in use.
+    #[error("{target} is in use: {}", .reasons.join("; "))]
+    InUse {
+        /// The target, as it was named.
+        target: String,
+        /// By whom.
+        reasons: Vec<String>,
+    },
+    /// It is part of something larger.
+    #[error("{target} holds a {what}: writing to it destroys data elsewhere")]
+    Member {
+        /// The target, as it was named.
+        target: String,
+        /// What was found on it.
+        what: &'static str,
+    },
+    /// The kernel has it as read-only.
+    #[error("{target} is read-only")]
+    ReadOnly {
+        /// The target, as it was named.
+        target: String,
+    },
+    /// What was typed is not what was asked for.
+    #[error("`{typed}` is not the serial number of {target}")]
+    Serial {
+        /// The target, as it was named.
+        target: String,
+        /// What was typed.
+        typed: String,
+        /// What would have been right.
+        wanted: String,
+    },
+    /// A file that holds somebody's data.
+    #[error("{target} exists and was not made by ssdyno")]
+    Foreign {
+        /// The target, as it was named.
+        target: String,
+    },
+    /// The file cannot be made.
+    #[error("cannot make {target}: {source}")]
+    Create {
+        /// The target, as it was named.
+        target: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl SafetyError {
+    /// What to do about it: one sentence without a full stop.
+    pub fn help(&self) -> String {
+        match self {
+            SafetyError::Inspect { .. } => {
+                "check the path; looking at a device needs root or the group `disk`".to_owned()
+            }
+            SafetyError::InUse { .. } => {
+                "unmount it, stop what uses it, or name another device; this cannot be overridden"
+                    .to_owned()
+            }
+            SafetyError::Member { .. } => {
+                "if nobody needs it any more, take it out of its group and wipe it (`wipefs -a`)"
+                    .to_owned()
+            }
+            SafetyError::ReadOnly { .. } => {
+                "measure reads, or make it writable (`blockdev --setrw`)".to_owned()
+            }
+            SafetyError::Serial { wanted, .. } => format!(
+                "everything on the device is lost: if that is meant, write --destroy={wanted}"
+            ),
+            SafetyError::Foreign { .. } => {
+                "its contents are lost: if that is meant, add --overwrite".to_owned()
+            }
+            SafetyError::Create { .. } => "choose a directory that you may write to".to_owned(),
+        }
+    }
+}
+
+/// What a target is and what lies on it.
+#[derive(Debug)]
+pub struct Inspection {
+    target: String,
+    size_bytes: u64,
+    what: What,
+    signatures: Vec<Signature>,
+    /// Why nobody may write to it.
+    users: Vec<String>,
+}
+
+#[derive(Debug)]
+enum What {
+    Device { device: Box<Device>, raw_number: u64 },
+    File { ours: bool, file_system: u64, inode: u64 },
+}
+
+/// Looks at the block device or regular file `target`, reading only.
+///
+/// # Errors
+/// [`SafetyError::Inspect`].
+pub fn inspect(target: &str) -> Result<Inspection, SafetyError> {
+    inspect_on(&System::default(), target)
+        .map_err(|source| SafetyError::Inspect { target: target.to_owned(), source })
+}
+
+fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
+    let path: PathBuf = std::fs::canonicalize(target)?;
+    let status = std::fs::metadata(&path)?;
+    let kind = status.file_type();
+    if !kind.is_block_device() && !kind.is_file() {
+        let other = "it is neither a block device nor a regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, other));
+    }
+    let file = File::open(&path)?;
+    if kind.is_file() {
+        let ours = fgetxattr(&file, OURS, &mut [0u8; 8]).is_ok();
+        return Ok(Inspection {
+            target: target.to_owned(),
+            size_bytes: status.len(),
+            what: What::File { ours, file_system: status.dev(), inode: status.ino() },
+            signatures: signatures(&file, status.len())?,
+            users: system.users_of_file(&path),
+        });
+    }
+    let raw_number = status.rdev();
+    let number = (rustix::fs::major(raw_number), rustix::fs::minor(raw_number));
+    let device = Box::new(system.device(number)?);
+    let mut users = system.users(&device);
+    if !device.holders.is_empty() {
+        let holders: Vec<&str> = device.holders.iter().map(String::as_str).collect();
+        users.push(format!("{} is held by {}", device.itself.name, holders.join(", ")));
+    }
+    let size_bytes = device.itself.size_bytes;
+    let mut signatures = signatures(&file, size_bytes)?;
+    // A member of an array may be a partition of the disk that is to be written.
+    for part in &device.partitions {
+        let Ok(file) = File::open(Path::new("/dev").join(&part.name)) else { continue };
+        signatures.extend(signature::signatures(&file, part.size_bytes)?);
+    }
+    let what = What::Device { device, raw_number };
+    Ok(Inspection { target: target.to_owned(), size_bytes, what, signatures, users })
+}
+
+impl Inspection {
+    /// What must be typed before a device is written to: its serial number, or its name in the
+    /// kernel where it has none. `None` for a file.
+    pub fn confirmation(&self) -> Option<&str> {
+        match &self.what {
+            What::Device { device, .. } => {
+                Some(device.serial.as_ref().unwrap_or(&device.itself.name))
+            }
+            What::File { .. } => None,
+        }
+    }
+
+    /// The permit to write, where nothing forbids it and `consent` is right.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn permit(&self, consent: Consent<'_>) -> Result<WritePermit, SafetyError> {
+        let target = || self.target.clone();
+        if !self.users.is_empty() {
+            return Err(SafetyError::InUse { target: target(), reasons: self.users.clone() });
+        }
+        match &self.what {
+            What::Device { device, raw_number } => {
+                if device.read_only {
+                    return Err(SafetyError::ReadOnly { target: target() });
+                }
+                if let Some(member) = self.signatures.iter().find(|found| found.member) {
+                    return Err(SafetyError::Member { target: target(), what: member.name });
+                }
+                let wanted = self.confirmation().unwrap_or_default();
+                if consent.typed.map(str::trim) != Some(wanted) {
+                    return Err(SafetyError::Serial {
+                        target: target(),
+                        typed: consent.typed.unwrap_or_default().to_owned(),
+                        wanted: wanted.to_owned(),
+                    });
+                }
+                Ok(WritePermit::for_device(*raw_number))
+            }
+            What::File { ours, file_system, inode } => {
+                if !ours && !consent.overwrite {
+                    return Err(SafetyError::Foreign { target: target() });
+                }
+                Ok(WritePermit::for_file(*file_system, *inode))
+            }
+        }
+    }
+
+    /// What somebody must see before typing the serial number.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let size = ssdyno_block::units::Bytes(self.size_bytes);
+        match &self.what {
+            What::File { ours, .. } => {
+                let whose = if *ours { "made by ssdyno" } else { "not made by ssdyno" };
+                let _ = writeln!(out, "{}  regular file, {size}, {whose}", self.target);
+            }
+            What::Device { device, .. } => {
+                let kind = match (&device.disk, &device.backing_file) {
+                    (_, Some(file)) => format!("loop device over {file}"),
+                    (Some(disk), _) => format!("partition of {disk}"),
+                    (None, None) => "disk".to_owned(),
+                };
+                let _ = writeln!(out, "{}  {kind}, {size}", self.target);
+                let or_unknown = |text: &Option<String>| text.clone().unwrap_or("unknown".into());
+                let _ = writeln!(out, "  model       {}", or_unknown(&device.model));
+                let _ = writeln!(out, "  serial      {}", or_unknown(&device.serial));
+                for part in &device.partitions {
+                    let size = ssdyno_block::units::Bytes(part.size_bytes);
+                    let _ = writeln!(out, "  partition   {}, {size}", part.name);
+                }
+                for holder in &device.holders {
+                    let _ = writeln!(out, "  held by     {holder}");
+                }
+            }
+        }
+        for found in &self.signatures {
+            let _ = writeln!(out, "  holds       {}", found.name);
+        }
+        if self.signatures.is_empty() {
+            out.push_str("  holds       nothing that is recognised\n");
+        }
+        for user in &self.users {
+            let _ = writeln!(out, "  in use      {user}");
+        }
+        out
+    }
+}
+
+/// What somebody who wants to write has said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Consent<'a> {
+    /// The serial number of a device, as typed.
+    pub typed: Option<&'a str>,
+    /// Whether a file that we did not make may be overwritten.
+    pub overwrite: bool,
+}
+
+/// Makes the file `target` of `size_bytes`, all written, so that reads find data; marks it as ours.
+/// An existing file is never touched.
+///
+/// # Errors
+/// [`SafetyError::Create`]; nothing is left behind then.
+pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError> {
+    let failed = |source| SafetyError::Create { target: target.to_owned(), source };
+    let mut options = File::options();
+    let file = options.write(true).create_new(true).open(target).map_err(failed)?;
+    let filled = fill(&file, size_bytes).and_then(|()| file.metadata());
+    match filled {
+        Ok(status) => Ok(WritePermit::for_file(status.dev(), status.ino())),
+        Err(source) => {
+            // It is ours and useless; the first error is the one to tell.
+            let _ = std::fs::remove_file(target);
+            Err(failed(source))
+        }
+    }
+}
+
+/// Data, not zeroes: some devices and file systems do not store those.
+fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
+    use std::io::Write;
+    let mut block = vec![0u8; 1 << 20];
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for word in block.chunks_exact_mut(8) {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        word.copy_from_slice(&(state ^ state >> 29).to_le_bytes());
+    }
+    let mut left = size_bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64);
+        file.write_all(&block[..length as usize])?;
+        left -= length;
+    }
+    file.sync_all()?;
+    // A file system without extended attributes cannot remember; the next run asks then.
+    let _ = fsetxattr(file, OURS, b"1", XattrFlags::empty());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn consent(typed: &str) -> Consent<'_> {
+        Consent { typed: Some(typed), overwrite: false }
+    }
+
+    fn path(dir: &tempfile::TempDir, name: &str) -> String {
+        dir.path().join(name).display().to_string()
+    }
+
+    #[test]
+    fn files_of_others_need_consent_and_ours_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = path(&dir, "theirs");
+        std::fs::write(&theirs, "precious").unwrap();
+        let found = inspect(&theirs).unwrap();
+        assert_eq!(found.confirmation(), None);
+        let refused = found.permit(Consent::default()).unwrap_err();
+        assert!(matches!(refused, SafetyError::Foreign { .. }));
+        assert!(refused.help().contains("--overwrite"));
+        assert!(found.permit(Consent { overwrite: true, typed: None }).is_ok());
+
+        let ours = path(&dir, "ours");
+        create(&ours, 3 << 20).unwrap();
+        assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);
+        let found = inspect(&ours).unwrap();
+        let attributes = fgetxattr(File::open(&ours).unwrap(), OURS, &mut [0u8; 8]).is_ok();
+        assert_eq!(found.permit(Consent::default()).is_ok(), attributes);
+        assert!(matches!(create(&ours, 1), Err(SafetyError::Create { .. })), "never touched");
+        assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_not_left_behind() {
+        let message = create("/proc/ssdyno", 1).unwrap_err();
+        assert!(message.to_string().contains("/proc/ssdyno"));
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused_without_being_opened() {
+        for wrong in ["/dev/null", "/", "/no/such/file"] {
+            assert!(matches!(inspect(wrong), Err(SafetyError::Inspect { .. })), "{wrong}");
+        }
+    }
+
+    /// The very disk this test runs from, where there is one.
+    #[test]
+    fn the_disk_of_the_system_is_refused() {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let source = mounts.lines().filter_map(|line| line.split(" - ").nth(1)?.split(' ').nth(1));
+        let Some(disk) = source
+            .filter(|source| source.starts_with("/dev/"))
+            .find_map(|source| inspect(source).ok())
+        else {
+            eprintln!("skipped: no mounted disk that may be read");
+            return;
+        };
+        let typed = disk.confirmation().unwrap_or_default().to_owned();
+        let refused = disk.permit(consent(&typed)).unwrap_err();
+        assert!(matches!(refused, SafetyError::InUse { .. }), "{refused}");
+        assert!(disk.text().contains("is mounted at"), "{}", disk.text());
+    }
+
+    /// A loop device: nothing on it, then a RAID member, then typed wrong.
+    #[test]
+    fn a_device_needs_its_serial_and_a_member_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = path(&dir, "image");
+        create(&image, 8 << 20).unwrap();
+        let losetup = |arguments: &[&str]| {
+            std::process::Command::new("losetup").args(arguments).output().ok()
+        };
+        let Some(made) = losetup(&["--find", "--show", &image]).filter(|o| o.status.success())
+        else {
+            eprintln!("skipped: no loop devices here");
+            return;
+        };
+        let device = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        let name = device.rsplit('/').next().unwrap_or_default().to_owned();
+        let found = inspect(&device);
+        let detached = losetup(&["--detach", &device]);
+        assert!(detached.is_some());
+        let mut found = found.unwrap();
+        assert_eq!(found.confirmation(), Some(name.as_str()));
+        assert!(found.text().contains(&format!("loop device over {image}")), "{}", found.text());
+        assert!(found.permit(consent(&name)).is_ok());
+        let wrong = found.permit(consent("loop")).unwrap_err();
+        assert!(wrong.help().contains(&format!("--destroy={name}")));
+        assert!(found.permit(Consent::default()).is_err());
+        found.signatures.push(Signature { name: "LVM physical volume", member: true });
+        assert!(matches!(found.permit(consent(&name)), Err(SafetyError::Member { .. })));
+    }
+}

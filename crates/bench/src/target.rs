@@ -1,0 +1,271 @@
+//! What is loaded: a block device, a file, or nothing.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
+use ssdyno_block::SECTOR_BYTES;
+use ssdyno_workload::DeviceFacts;
+
+use crate::error::BenchError;
+use crate::permit::Access;
+
+/// The name of the target that completes at once.
+pub const NULL: &str = "null:";
+
+/// Size of `null:`; nothing is stored, so it may be anything.
+const NULL_BYTES: u64 = 1 << 40;
+
+/// How often, and how far apart, a busy device is tried again.
+const BUSY_TRIES: u32 = 10;
+const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Size of a page, to which everybody can be aligned.
+const PAGE_BYTES: u32 = 4096;
+
+/// linux/magic.h: TMPFS_MAGIC and RAMFS_MAGIC.
+const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// What a target is.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Completes everything at once.
+    Null,
+    /// A block device.
+    Device(OwnedFd),
+    /// A regular file.
+    File(OwnedFd),
+}
+
+/// An open target.
+#[derive(Debug)]
+pub struct Target {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) capacity_bytes: u64,
+    /// Unit of offsets and lengths.
+    pub(crate) sector_bytes: u32,
+    /// Opened with O_DIRECT: nothing is cached between us and it.
+    pub(crate) direct: bool,
+    /// In a file system that keeps files in memory.
+    pub(crate) in_memory: bool,
+    /// Whether it may be written to.
+    pub(crate) writable: bool,
+    /// What a reader of the figures must know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Target {
+    /// Opens what `name` names (`null:`, or the path of a block device or a regular file) with
+    /// O_DIRECT, read-only unless `access` permits more.
+    ///
+    /// # Errors
+    /// It is not there or not allowed, of another kind, or smaller than one of its blocks.
+    pub fn open(name: &str, access: &Access) -> Result<Target, BenchError> {
+        if name == NULL {
+            return Ok(Target::null());
+        }
+        let (file, direct) = open(name, access)?;
+        lock(name, &file)?;
+        let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
+        let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
+        let file_type = FileType::from_raw_mode(status.st_mode);
+        let is_device = file_type == FileType::BlockDevice;
+        if let Access::Write(permit) = access {
+            let (device, inode) =
+                if is_device { (status.st_rdev, 0) } else { (status.st_dev, status.st_ino) };
+            if !permit.covers(device, inode) {
+                return Err(BenchError::Permit { target: name.to_owned() });
+            }
+        }
+        let mut target = Target {
+            name: name.to_owned(),
+            kind: Kind::Null,
+            capacity_bytes: 0,
+            sector_bytes: SECTOR_BYTES,
+            direct,
+            in_memory: false,
+            writable: matches!(access, Access::Write(_)),
+            notes: Vec::new(),
+        };
+        if is_device {
+            // Where a device ends is where seeking to its end leads.
+            target.capacity_bytes =
+                rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(failed("size"))?;
+            target.sector_bytes =
+                rustix::fs::ioctl_blksszget(&file).map_err(failed("sector size"))?;
+            target.kind = Kind::Device(file);
+        } else {
+            target.capacity_bytes = status.st_size as u64;
+            let file_system = rustix::fs::fstatfs(&file).map_err(failed("file system"))?;
+            target.in_memory = MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64));
+            if direct && !target.in_memory {
+                target.sector_bytes = file_alignment(&file);
+            }
+            target.kind = Kind::File(file);
+        }
+        target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
+        target.describe();
+        if target.capacity_bytes < u64::from(target.sector_bytes) {
+            return Err(BenchError::TooSmall {
+                target: target.name.clone(),
+                size_bytes: target.capacity_bytes,
+                block_bytes: target.sector_bytes,
+            });
+        }
+        Ok(target)
+    }
+
+    fn null() -> Target {
+        Target {
+            name: NULL.to_owned(),
+            kind: Kind::Null,
+            capacity_bytes: NULL_BYTES,
+            sector_bytes: SECTOR_BYTES,
+            direct: true,
+            in_memory: true,
+            writable: true,
+            notes: vec![
+                "null: completes every request at once; these figures are the floor of the tool \
+                 itself"
+                    .to_owned(),
+            ],
+        }
+    }
+
+    fn describe(&mut self) {
+        if self.in_memory {
+            self.notes.push(
+                "the file lies in memory (tmpfs): this measures the page cache and memory, no \
+                 device"
+                    .to_owned(),
+            );
+        } else if !self.direct {
+            self.notes.push(
+                "the file system refuses O_DIRECT: requests go through the page cache".to_owned(),
+            );
+        }
+    }
+
+    /// Size, and unit of address and length.
+    pub fn facts(&self) -> DeviceFacts {
+        let sector = u64::from(self.sector_bytes);
+        DeviceFacts {
+            capacity_bytes: self.capacity_bytes / sector * sector,
+            sector_bytes: self.sector_bytes,
+        }
+    }
+
+    /// The open file once more, for who reads and writes it otherwise while the target lives; `None`
+    /// for `null:`.
+    ///
+    /// # Errors
+    /// Too many files are open.
+    pub fn to_file(&self) -> io::Result<Option<std::fs::File>> {
+        let file = self.file().map(|file| file.try_clone_to_owned()).transpose()?;
+        Ok(file.map(std::fs::File::from))
+    }
+
+    /// The open file; `None` for `null:`.
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &self.kind {
+            Kind::Null => None,
+            Kind::Device(file) | Kind::File(file) => Some(file.as_fd()),
+        }
+    }
+}
+
+/// Keeps other runs away: two at once would measure each other. The lock goes with the file
+/// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
+fn lock(name: &str, file: &OwnedFd) -> Result<(), BenchError> {
+    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(BenchError::Busy { target: name.to_owned() }),
+        // A file system without locks cannot keep anybody away.
+        _ => Ok(()),
+    }
+}
+
+impl Drop for Target {
+    /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
+    fn drop(&mut self) {
+        if let Some(file) = self.file() {
+            // It goes with the file in any case.
+            let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
+        }
+    }
+}
+
+/// Gives the lock of a target back when dropped. Closing the file is not enough: the kernel keeps
+/// it open until it has taken down the ring it was registered with, some time after.
+#[derive(Debug)]
+pub(crate) struct Unlock(pub(crate) Arc<Target>);
+
+impl Drop for Unlock {
+    fn drop(&mut self) {
+        if let Some(file) = self.0.file() {
+            // Without it the lock goes a little later.
+            let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
+        }
+    }
+}
+
+fn geometry(name: &str, what: &'static str, source: io::Error) -> BenchError {
+    BenchError::Geometry { target: name.to_owned(), what, source }
+}
+
+/// Opens with O_DIRECT, or without where the file system does not know it. The second value says
+/// which.
+fn open(name: &str, access: &Access) -> Result<(OwnedFd, bool), BenchError> {
+    let failed =
+        |e: rustix::io::Errno| BenchError::Open { target: name.to_owned(), source: e.into() };
+    // What it is comes first: opening a pipe would wait, opening a tape rewinds it.
+    let kind = rustix::fs::stat(name).map_err(failed)?;
+    let is_device = FileType::from_raw_mode(kind.st_mode) == FileType::BlockDevice;
+    let kind = match FileType::from_raw_mode(kind.st_mode) {
+        FileType::BlockDevice | FileType::RegularFile => None,
+        FileType::Directory => Some("a directory"),
+        FileType::CharacterDevice => Some("a character device"),
+        FileType::Fifo => Some("a pipe"),
+        FileType::Socket => Some("a socket"),
+        _ => Some("of an unknown kind"),
+    };
+    if let Some(kind) = kind {
+        return Err(BenchError::Kind { target: name.to_owned(), kind });
+    }
+    let mode = match access {
+        Access::ReadOnly => OFlags::RDONLY,
+        Access::Write(_) => OFlags::RDWR,
+    };
+    let mut flags = mode | OFlags::CLOEXEC | OFlags::NOCTTY;
+    if is_device && mode == OFlags::RDWR {
+        // Fails while anybody has claimed the device: a mount, an array, another name space.
+        flags |= OFlags::EXCL;
+    }
+    let mut opened = rustix::fs::open(name, flags | OFlags::DIRECT, Mode::empty());
+    for _ in 0..BUSY_TRIES {
+        if !matches!(opened, Err(rustix::io::Errno::BUSY)) {
+            break;
+        }
+        // Who closed it a moment ago may still hold it: a ring goes down in the background.
+        std::thread::sleep(BUSY_WAIT);
+        opened = rustix::fs::open(name, flags | OFlags::DIRECT, Mode::empty());
+    }
+    match opened {
+        Ok(file) => Ok((file, true)),
+        Err(rustix::io::Errno::INVAL) => {
+            Ok((rustix::fs::open(name, flags, Mode::empty()).map_err(failed)?, false))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The unit of direct requests to a file: what the file system says (statx(2), STATX_DIOALIGN,
+/// since Linux 6.1), otherwise a page, which every file system takes.
+fn file_alignment(file: &OwnedFd) -> u32 {
+    let stated = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match stated {
+        Ok(Statx { stx_dio_offset_align: 0, .. }) | Err(_) => PAGE_BYTES,
+        Ok(stated) => stated.stx_dio_offset_align.max(stated.stx_dio_mem_align.min(PAGE_BYTES)),
+    }
+}

@@ -1,0 +1,401 @@
+//! Whole runs on targets that every Linux machine has, and on a loop device where root may.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use ssdyno_block::{Op, Time};
+use ssdyno_result::Keep;
+use ssdyno_rig::{Flow, Limits, Source};
+use ssdyno_workload::{Config, Timing, TraceOptions};
+
+use crate::permit::{Access, WritePermit};
+use crate::{BenchError, EngineKind, Measured, Options, Run};
+
+/// Where tmpfs is mounted on nearly every Linux.
+const MEMORY: &str = "/dev/shm";
+
+fn run(target: &str, workload: &str) -> Run {
+    Run {
+        target: target.to_owned(),
+        access: Access::ReadOnly,
+        workload: "test".to_owned(),
+        source: Source::Generator(Config::from_toml(workload).unwrap()),
+        seed: 1,
+        limits: Limits::default(),
+        keep: Keep::All,
+        interval: None,
+        options: Options::default(),
+    }
+}
+
+fn measure(run: &Run) -> Measured {
+    let measured = run.execute(&mut |_| Flow::Continue).unwrap_or_else(|e| panic!("{e}"));
+    let broken: Vec<_> = measured.result.invariants.iter().filter(|i| !i.holds).collect();
+    assert!(broken.is_empty(), "{broken:?}");
+    measured
+}
+
+fn refusal(run: &Run) -> BenchError {
+    match run.execute(&mut |_| Flow::Continue) {
+        Ok(measured) => panic!("was not refused: {:?}", measured.result.notes),
+        Err(error) => {
+            assert!(!error.to_string().is_empty() && !error.help().is_empty());
+            error
+        }
+    }
+}
+
+/// A file of `bytes` in `directory`, and its name.
+fn file(directory: &Path, bytes: usize) -> String {
+    let path = directory.join("target");
+    let mut file = File::create(&path).unwrap();
+    file.write_all(&vec![0xA5; bytes]).unwrap();
+    file.sync_all().unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// As the safety checks would give it.
+fn permit(name: &str) -> Access {
+    let metadata = std::fs::metadata(name).unwrap();
+    Access::Write(WritePermit::for_file(metadata.st_dev(), metadata.st_ino()))
+}
+
+#[test]
+fn null_records_every_request_at_any_depth_and_number_of_jobs() {
+    for (depth, jobs) in [(1, 1), (32, 1), (32, 3), (7, 7)] {
+        let mut run = run("null:", &format!("depth = {depth}\nrequests = 20000\nramp_up = 1001\n"));
+        run.options.jobs = jobs;
+        let Measured { result, recording, failure } = measure(&run);
+        assert!(failure.is_none() && !result.partial);
+        assert_eq!(result.requests, 20_000, "depth {depth}, {jobs} jobs");
+        assert_eq!(recording.rows().unwrap().len(), 20_000);
+        let counted: u64 = result.series.iter().map(|p| p.reads).sum();
+        assert_eq!(counted, 20_000);
+        let cost = result.own_cost.unwrap();
+        assert_eq!(cost.syscalls_per_request, Some(0.0));
+        assert!(cost.floor_cpu_ns_per_request.unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn one_job_draws_the_requests_of_a_simulated_run() {
+    let workload = "depth = 4\nrequests = 1000\nread_percent = 50\n";
+    let measured = measure(&run("null:", workload));
+    let rows: Vec<_> = measured.recording.rows().unwrap().iter().map(|r| r.request).collect();
+    let facts = ssdyno_workload::DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let mut same = Config::from_toml(workload).unwrap().build(&facts, 1).unwrap();
+    for request in rows {
+        let step = same.next(Time::ZERO);
+        assert!(matches!(step, ssdyno_workload::Step::Issue { request: r, .. } if r == request));
+        same.completed(Time::ZERO);
+    }
+}
+
+#[test]
+fn files_are_read_and_written_with_both_engines() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 20);
+    let workload = "depth = 8\nrequests = 500\nread_percent = 60\ntrim_percent = 5\n\
+                    block_sizes = [{ size = \"4KiB\", weight = 3 }, { size = \"16KiB\", weight = 1 }]\n";
+    for engine in [EngineKind::Uring, EngineKind::Threads] {
+        let mut run = run(&name, workload);
+        run.access = permit(&name);
+        run.options.engine = engine;
+        let Measured { result, failure, .. } = match run.execute(&mut |_| Flow::Continue) {
+            Err(BenchError::Uring { source }) => {
+                eprintln!("skipped: no io_uring here ({source})");
+                continue;
+            }
+            other => other.unwrap(),
+        };
+        assert!(failure.is_none(), "{failure:?} {:?}", result.notes);
+        assert_eq!((result.requests, result.errors), (500, 0), "{:?}", result.notes);
+        let by_op = &result.requests_by_op;
+        assert!(by_op.read > 200 && by_op.write > 100 && by_op.trim > 5, "{by_op:?}");
+        assert!(result.own_cost.unwrap().syscalls_per_request.unwrap() > 0.0);
+    }
+    let content = std::fs::read(&name).unwrap();
+    assert_eq!(content.len(), 1 << 20, "the file keeps its size");
+    assert!(content.iter().any(|b| *b != 0xA5), "nothing was written");
+}
+
+#[test]
+fn a_file_in_memory_is_told_and_read_by_threads() {
+    if !Path::new(MEMORY).is_dir() {
+        eprintln!("skipped: there is no {MEMORY}");
+        return;
+    }
+    let directory = tempfile::tempdir_in(MEMORY).unwrap();
+    let name = file(directory.path(), 1 << 20);
+    let result = measure(&run(&name, "depth = 4\nrequests = 1000\n")).result;
+    assert_eq!((result.requests, result.errors), (1_000, 0));
+    let notes = result.notes.join("\n");
+    assert!(notes.contains("tmpfs") && notes.contains("engine threads: pread and pwrite, 4 jobs"));
+}
+
+#[test]
+fn latency_in_an_open_loop_counts_from_the_intended_start() {
+    // All arrive at once and one is outstanding at a time: they wait for one another.
+    let workload = "requests = 64\ndepth = 1\n\
+                    arrivals = { kind = \"bursts\", length = 64, interval = \"1s\" }\n";
+    let result = measure(&run("null:", workload)).result;
+    let (all, inside) = (result.latency_ns.unwrap().all, result.device_latency_ns.unwrap());
+    assert!(all.max > 10.0 * inside.mean && all.mean > inside.mean, "{all:?} {inside:?}");
+    assert!(result.issue_delay_ns.unwrap().queued >= 60);
+}
+
+#[test]
+fn a_steady_rate_is_kept() {
+    let workload = "requests = 200\narrivals = { kind = \"fixed\", rate = 2000.0 }\n";
+    let result = measure(&run("null:", workload)).result;
+    // 200 gaps of 0.5 ms. Late by up to a second where the machine has other things to do.
+    assert!((0.1..1.1).contains(&result.simulated_seconds), "{}", result.simulated_seconds);
+    assert_eq!(result.issue_delay_ns.unwrap().queued, 0);
+}
+
+#[test]
+fn a_trace_keeps_its_times_and_says_how_late_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("some.csv");
+    let mut text = String::from("time_ns,op,offset_bytes,length_bytes\n");
+    for i in 0..100u64 {
+        text.push_str(&format!("{},read,{},4096\n", i * 200_000, i * 4096));
+    }
+    std::fs::write(&path, text).unwrap();
+    let mut run = run("null:", "");
+    run.source = Source::Trace { path: path.clone(), options: TraceOptions::default() };
+    let result = measure(&run).result;
+    assert_eq!(result.requests, 100);
+    assert!(result.simulated_seconds >= 99.0 * 200e-6 && result.issue_delay_ns.is_some());
+    let fast =
+        TraceOptions { timing: Timing::AsFastAsPossible { depth: 8 }, ..TraceOptions::default() };
+    run.source = Source::Trace { path, options: fast };
+    let result = measure(&run).result;
+    assert!(result.requests == 100 && result.issue_delay_ns.is_none());
+}
+
+#[test]
+fn nothing_is_written_without_a_permit_for_this_very_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 16);
+    let mut writes = run(&name, "read_percent = 50\nrequests = 10\n");
+    assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Write, .. }));
+    writes.source = Source::Generator(Config::from_toml("trim_percent = 1\n").unwrap());
+    assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Trim, .. }));
+    writes.access = permit("/proc/self/exe");
+    assert!(matches!(refusal(&writes), BenchError::Permit { .. }));
+    let trace = directory.path().join("w.csv");
+    std::fs::write(&trace, "time_ns,op,offset_bytes,length_bytes\n0,read,0,4096\n1,write,0,4096\n")
+        .unwrap();
+    let mut traced = run(&name, "");
+    traced.source = Source::Trace { path: trace, options: TraceOptions::default() };
+    let measured = traced.execute(&mut |_| Flow::Continue).unwrap();
+    assert!(matches!(measured.failure, Some(BenchError::ReadOnly { .. })));
+    assert!(measured.result.partial && measured.result.requests == 1);
+    assert!(std::fs::read(&name).unwrap().iter().all(|b| *b == 0xA5), "something was written");
+}
+
+#[test]
+fn what_cannot_be_loaded_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(matches!(refusal(&run("/no/such/thing", "")), BenchError::Open { .. }));
+    let folder = directory.path().to_str().unwrap();
+    assert!(matches!(refusal(&run(folder, "")), BenchError::Kind { kind: "a directory", .. }));
+    assert!(matches!(refusal(&run("/dev/null", "")), BenchError::Kind { .. }));
+    let small = file(directory.path(), 100);
+    assert!(matches!(refusal(&run(&small, "")), BenchError::TooSmall { size_bytes: 100, .. }));
+    let odd = file(directory.path(), 10_000);
+    assert!(matches!(refusal(&run(&odd, "block_size = \"1000B\"")), BenchError::Workload(_)));
+    assert!(matches!(refusal(&run(&odd, "block_size = \"16KiB\"")), BenchError::Workload(_)));
+}
+
+#[test]
+fn two_runs_on_one_target_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 16);
+    let first = crate::Target::open(&name, &Access::ReadOnly).unwrap();
+    assert!(matches!(refusal(&run(&name, "requests = 1")), BenchError::Busy { .. }));
+    drop(first);
+    assert_eq!(measure(&run(&name, "requests = 1")).result.requests, 1);
+}
+
+#[test]
+fn options_that_cannot_be_carried_out_are_named() {
+    let option = |change: fn(&mut Options)| {
+        let mut run = run("null:", "depth = 2\n");
+        change(&mut run.options);
+        match refusal(&run) {
+            BenchError::Option { option, .. } => option,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(option(|o| o.jobs = 0), "jobs");
+    assert_eq!(option(|o| o.jobs = 3), "jobs");
+    assert_eq!(option(|o| o.batch = Some(0)), "batch");
+    assert_eq!(option(|o| o.timeout = Duration::ZERO), "timeout");
+    assert_eq!(option(|o| o.cores = vec![100_000]), "cores");
+    assert_eq!(
+        option(|o| {
+            o.engine = EngineKind::Threads;
+            o.iopoll = true;
+        }),
+        "iopoll"
+    );
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_what_it_has() {
+    let run = run("null:", "depth = 4\nduration = \"60s\"\n");
+    let mut told = 0;
+    let mut stop = |progress: &ssdyno_rig::Progress| {
+        told += 1;
+        assert!(progress.completed <= progress.issued);
+        Flow::Stop
+    };
+    let measured = Run { keep: Keep::Summary, ..run }.execute(&mut stop).unwrap();
+    assert_eq!(told, 1);
+    assert!(matches!(measured.failure, Some(BenchError::Interrupted)));
+    assert!(measured.result.partial && measured.result.requests > 0);
+    assert!(measured.result.invariants.iter().all(|i| i.holds), "{:?}", measured.result.invariants);
+}
+
+#[test]
+fn cores_are_pinned() {
+    let mut run = run("null:", "depth = 2\nrequests = 1000\n");
+    (run.options.jobs, run.options.cores) = (2, vec![0]);
+    assert_eq!(measure(&run).result.requests, 1_000);
+}
+
+/// A loop device over a file, taken away when dropped.
+struct Loop {
+    name: String,
+}
+
+impl Loop {
+    /// `None`, with a word why, where it cannot be made.
+    fn over(path: &str) -> Option<Loop> {
+        let made = std::process::Command::new("losetup").args(["--find", "--show", path]).output();
+        match made {
+            Ok(output) if output.status.success() => {
+                Some(Loop { name: String::from_utf8(output.stdout).ok()?.trim().to_owned() })
+            }
+            other => {
+                eprintln!("skipped: no loop device ({other:?})");
+                None
+            }
+        }
+    }
+
+    fn detach(&self) {
+        let _ = std::process::Command::new("losetup").args(["--detach", &self.name]).status();
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+#[test]
+fn a_block_device_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 4 << 20);
+    let Some(device) = Loop::over(&name) else { return };
+    let mut run = run(&device.name, "depth = 32\nrequests = 5000\n");
+    run.options.batch = Some(29);
+    let result = measure(&run).result;
+    assert_eq!((result.requests, result.errors), (5_000, 0), "{:?}", result.notes);
+    if result.notes.iter().any(|note| note.starts_with("engine io_uring")) {
+        let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
+        assert!(calls <= 0.035 + 0.01, "{calls} system calls for each request");
+    }
+}
+
+#[test]
+fn a_device_that_fails_everything_ends_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 4 << 20);
+    let Some(device) = Loop::over(&name) else { return };
+    // The device is as long as it was, and what is behind it is gone.
+    File::options().write(true).open(&name).unwrap().set_len(0).unwrap();
+    let run = run(&device.name, "depth = 8\nduration = \"60s\"\n");
+    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    assert!(matches!(measured.failure, Some(BenchError::Gone { .. })), "{:?}", measured.failure);
+    assert!(measured.result.partial && measured.result.errors >= 1_000);
+    let notes = measured.result.notes.join("\n");
+    assert!(notes.contains("requests failed with Input/output error"), "{notes}");
+}
+
+/// A file system of its own, unmounted when dropped.
+struct Mounted {
+    device: Loop,
+    place: tempfile::TempDir,
+}
+
+impl Mounted {
+    fn new(directory: &Path) -> Option<Mounted> {
+        let image = directory.join("image");
+        File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let device = Loop::over(image.to_str().unwrap())?;
+        let place = tempfile::tempdir().unwrap();
+        let did = |program: &str, arguments: &[&str]| {
+            let status = std::process::Command::new(program).args(arguments).status();
+            status.is_ok_and(|status| status.success())
+        };
+        let mounted = did("mkfs.ext4", &["-q", &device.name])
+            && did("mount", &[&device.name, place.path().to_str().unwrap()]);
+        if !mounted {
+            eprintln!("skipped: no file system can be made and mounted here");
+        }
+        mounted.then_some(Mounted { device, place })
+    }
+
+    fn freeze(&self, option: &str) {
+        let place = self.place.path();
+        let status = std::process::Command::new("fsfreeze").arg(option).arg(place).status();
+        assert!(status.unwrap().success(), "fsfreeze {option}");
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.place.path()).status();
+        self.device.detach();
+    }
+}
+
+/// 1000 writes a second for 10 s, nothing answered for some 1 s of it: a tenth of the requests
+/// waits for the rest of that time, evenly spread. So p95 is what the first of them waited less
+/// 500 ms, and p99 less 100 ms. Within 5 %: one at a time, they also wait for one another.
+#[test]
+#[ignore = "half a minute, as root, on a machine with nothing else to do"]
+fn a_stall_is_seen_by_everybody_who_arrived_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::new(directory.path()) else { return };
+    let name = file(mounted.place.path(), 16 << 20);
+    for depth in [1, 32] {
+        let workload = format!(
+            "duration = \"10s\"\nread_percent = 0\ndepth = {depth}\n\
+             arrivals = {{ kind = \"fixed\", rate = 1000.0 }}\n"
+        );
+        let mut run = run(&name, &workload);
+        run.access = permit(&name);
+        let measured = std::thread::scope(|scope| {
+            let running = scope.spawn(|| measure(&run));
+            std::thread::sleep(Duration::from_secs(4));
+            mounted.freeze("--freeze");
+            std::thread::sleep(Duration::from_secs(1));
+            mounted.freeze("--unfreeze");
+            running.join().unwrap()
+        });
+        let latency = measured.result.latency_ns.unwrap().all;
+        let near = |got: f64, want: f64| (got / want - 1.0).abs() <= 0.05;
+        assert!((0.95e9..1.2e9).contains(&latency.max), "depth {depth}: {latency:?}");
+        assert!(near(latency.p95, latency.max - 500e6), "depth {depth}: {latency:?}");
+        assert!(near(latency.p99, latency.max - 100e6), "depth {depth}: {latency:?}");
+    }
+}

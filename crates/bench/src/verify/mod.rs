@@ -1,0 +1,177 @@
+//! Is what was written what is read? Lost, torn, stale and misplaced writes, also after a crash.
+//!
+//! [`verify`] writes stamped blocks (address, generation, seed, CRC32C in every sector) all over a
+//! range, reads them back among the writes, and in the end reads all. It knows for every block which
+//! generation was answered last, so an older one is a fault even if it is intact. A journal remembers
+//! it beyond the run: after a crash, [`resume`] checks what a flush had promised.
+//!
+//! Each thread has blocks of its own, so that no two writes to a block are under way together and
+//! there is one right answer at any time; `threads` is the depth.
+//!
+//! Not checked: timing, ordering between blocks that were not flushed, contents that others wrote.
+
+mod journal;
+mod medium;
+mod run;
+mod stamp;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use journal::JournalError;
+pub use medium::Medium;
+pub use run::{resume, verify};
+
+/// What is verified, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Decides about everything random.
+    pub seed: u64,
+    /// Bytes of a write: a multiple of `sector_bytes`.
+    pub block_bytes: u32,
+    /// Bytes that are stamped by themselves: the least that the target writes as one.
+    pub sector_bytes: u32,
+    /// Size of the target.
+    pub capacity_bytes: u64,
+    /// Bytes from its start that are verified.
+    pub range_bytes: u64,
+    /// Writes under way together.
+    pub threads: u32,
+    /// Blocks to write, together.
+    pub writes: u64,
+    /// Reads among them, as a share of all, 0 to below 100.
+    pub read_percent: u8,
+    /// Writes of a thread between two flushes.
+    pub flush_every: u64,
+    /// Where the journal is kept; none: no resumption.
+    pub journal: Option<PathBuf>,
+}
+
+/// What was wrong with a block.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// An older generation than was answered or flushed, again when read a second time.
+    Lost,
+    /// An older generation first, the right one when read again.
+    Stale,
+    /// Sectors of several generations, or some not ours.
+    Torn,
+    /// A block that belongs elsewhere.
+    Misplaced,
+    /// A wrong sum.
+    Damaged,
+    /// Not ours: zeroes, or what was there before.
+    Unwritten,
+    /// A generation or seed that was never written.
+    Invented,
+}
+
+/// One fault.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// What it is.
+    pub fault: Fault,
+    /// Where.
+    pub offset_bytes: u64,
+    /// The generation that should be there.
+    pub expected_generation: u64,
+    /// What was there, where it could be read.
+    pub found_generation: Option<u64>,
+    /// Where it belongs, where that is elsewhere.
+    pub belongs_to_bytes: Option<u64>,
+}
+
+/// Findings that are kept; the rest is counted.
+pub const FINDINGS_MAX: usize = 1000;
+
+/// What came out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Blocks written and answered.
+    pub writes: u64,
+    /// Blocks read and compared.
+    pub reads: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Faults found.
+    pub faults: u64,
+    /// The first of them, in order of address.
+    pub findings: Vec<Finding>,
+    /// True if it was stopped before its end.
+    pub partial: bool,
+    /// What it took.
+    pub wall_seconds: f64,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Blocks done in this phase.
+    pub done: u64,
+    /// Of so many.
+    pub of: u64,
+    /// Faults so far.
+    pub faults: u64,
+}
+
+/// Time between two reports of progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Why a verification could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// Sizes that do not fit together.
+    #[error("{key}: {problem}")]
+    Plan {
+        /// Field of [`Plan`].
+        key: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The target failed a request: no data is wrong, but none came either.
+    #[error("the target failed to {what} at byte {offset_bytes}: {source}")]
+    Target {
+        /// `read`, `write`, `flush`.
+        what: &'static str,
+        /// Where.
+        offset_bytes: u64,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal is of another target.
+    #[error("the journal is of a target of {journal_bytes} B, this one has {capacity_bytes} B")]
+    OtherTarget {
+        /// Size by the journal.
+        journal_bytes: u64,
+        /// Size found.
+        capacity_bytes: u64,
+    },
+}
+
+impl VerifyError {
+    /// What to do about it: one sentence without a full stop.
+    pub fn help(&self) -> &'static str {
+        match self {
+            VerifyError::Plan { .. } => "correct the option",
+            VerifyError::Target { .. } => {
+                "look at the kernel's log (`dmesg`); the journal is kept: check it with --resume"
+            }
+            VerifyError::Journal(_) => {
+                "name a new file on another device than the target, or the journal of the run"
+            }
+            VerifyError::OtherTarget { .. } => "name the target that the journal was written for",
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Which generation each block should have, and what to make of what it has.
+
+use super::stamp::{Found, Stamp};
+use super::{Fault, Finding};
+
+/// The right answers for one block: from the least generation that must be there to the greatest
+/// that may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Right {
+    pub(super) least: u64,
+    pub(super) most: u64,
+}
+
+/// What the sectors of `block` at `offset_bytes` say, against what is `right`; `None` if all is well.
+/// A block that need not be there (`least` 0) may hold anything that is not wrong in itself.
+pub(super) fn judge(
+    block: &[u8],
+    sector_bytes: u32,
+    offset_bytes: u64,
+    seed: u64,
+    right: Right,
+) -> Option<Finding> {
+    let mut first: Option<Found> = None;
+    let mut worst: Option<Fault> = None;
+    let mut generation = None;
+    let mut belongs_to_bytes = None;
+    for (sector, index) in block.chunks(sector_bytes as usize).zip(0u64..) {
+        let address = offset_bytes + index * u64::from(sector_bytes);
+        let found = Stamp::read(sector);
+        let fault = match found {
+            Found::Foreign => (right.least > 0).then_some(Fault::Unwritten),
+            Found::Damaged => Some(Fault::Damaged),
+            // What an earlier run left is as good as nothing.
+            Found::Stamped(stamp) if stamp.seed != seed => {
+                (right.least > 0).then_some(Fault::Unwritten)
+            }
+            Found::Stamped(stamp) if stamp.address != address => {
+                generation.get_or_insert(stamp.generation);
+                belongs_to_bytes.get_or_insert(stamp.address);
+                Some(Fault::Misplaced)
+            }
+            Found::Stamped(stamp) => {
+                generation.get_or_insert(stamp.generation);
+                match stamp.generation {
+                    older if older < right.least => Some(Fault::Lost),
+                    newer if newer > right.most => Some(Fault::Invented),
+                    _ => None,
+                }
+            }
+        };
+        // Sectors that disagree about whose they are or about the write they belong to.
+        let torn = first.is_some_and(|first| identity(first, seed) != identity(found, seed));
+        first.get_or_insert(found);
+        worst = match (worst, fault) {
+            (Some(Fault::Damaged), _) | (_, Some(Fault::Damaged)) => Some(Fault::Damaged),
+            (Some(Fault::Misplaced), _) | (_, Some(Fault::Misplaced)) => Some(Fault::Misplaced),
+            _ if torn => Some(Fault::Torn),
+            (Some(fault), _) => Some(fault),
+            (None, fault) => fault,
+        };
+    }
+    worst.map(|fault| Finding {
+        fault,
+        offset_bytes,
+        expected_generation: right.least,
+        found_generation: generation,
+        belongs_to_bytes,
+    })
+}
+
+/// What all sectors of a block must have in common: the generation, or that they are not ours.
+fn identity(found: Found, seed: u64) -> Option<u64> {
+    match found {
+        Found::Stamped(stamp) if stamp.seed == seed => Some(stamp.generation),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECTOR: u32 = 512;
+
+    fn block(address: u64, generations: [u64; 4], seed: u64) -> Vec<u8> {
+        let mut block = vec![0; 4 * SECTOR as usize];
+        for (sector, index) in block.chunks_mut(SECTOR as usize).zip(0u64..) {
+            let generation = generations[index as usize];
+            let address = address + index * u64::from(SECTOR);
+            Stamp { address, generation, seed }.write(sector);
+        }
+        block
+    }
+
+    fn fault(block: &[u8], least: u64, most: u64) -> Option<Fault> {
+        judge(block, SECTOR, 4096, 1, Right { least, most }).map(|finding| finding.fault)
+    }
+
+    #[test]
+    fn each_fault_is_told_from_the_others() {
+        assert_eq!(fault(&block(4096, [5; 4], 1), 5, 5), None);
+        assert_eq!(fault(&block(4096, [5; 4], 1), 4, 6), None, "may be newer than it must be");
+        assert_eq!(fault(&block(4096, [3; 4], 1), 5, 5), Some(Fault::Lost));
+        assert_eq!(fault(&block(4096, [5, 5, 3, 3], 1), 5, 5), Some(Fault::Torn));
+        assert_eq!(
+            fault(&block(4096, [5, 5, 6, 6], 1), 5, 6),
+            Some(Fault::Torn),
+            "both right alone"
+        );
+        assert_eq!(fault(&block(8192, [5; 4], 1), 5, 5), Some(Fault::Misplaced));
+        assert_eq!(fault(&block(4096, [9; 4], 1), 5, 6), Some(Fault::Invented));
+        assert_eq!(fault(&[0; 2048], 5, 5), Some(Fault::Unwritten));
+        assert_eq!(fault(&block(4096, [5; 4], 2), 5, 5), Some(Fault::Unwritten), "another run's");
+        let mut damaged = block(4096, [5; 4], 1);
+        damaged[1000] ^= 1;
+        assert_eq!(fault(&damaged, 5, 5), Some(Fault::Damaged));
+        let mut half = block(4096, [5; 4], 1);
+        half[1024..].fill(0);
+        assert_eq!(fault(&half, 5, 5), Some(Fault::Torn));
+    }
+
+    #[test]
+    fn a_block_that_need_not_be_there_may_hold_anything_whole() {
+        assert_eq!(fault(&[7; 2048], 0, 0), None);
+        assert_eq!(fault(&block(4096, [5; 4], 2), 0, 0), None);
+        assert_eq!(fault(&block(4096, [5; 4], 1), 0, 5), None, "unflushed and there");
+        let mut half = block(4096, [5; 4], 1);
+        half[1024..].fill(0);
+        assert_eq!(fault(&half, 0, 5), Some(Fault::Torn), "unflushed, half there");
+    }
+}

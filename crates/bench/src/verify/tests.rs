@@ -1,0 +1,184 @@
+//! Against memory that misbehaves, and real files.
+
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use ssdyno_rig::Flow;
+
+use super::*;
+
+/// What goes wrong with the n-th write.
+#[derive(Clone, Copy)]
+enum Trouble {
+    None,
+    /// Answered, never stored.
+    Lose(u64),
+    /// Only its first half is stored.
+    Tear(u64),
+    /// Stored one block further on.
+    Misplace(u64),
+    /// One bit differs.
+    Flip(u64),
+    /// An error instead of an answer.
+    Fail(u64),
+}
+
+struct Memory {
+    bytes: Mutex<Vec<u8>>,
+    writes: AtomicU64,
+    trouble: Trouble,
+}
+
+impl Memory {
+    fn new(size: usize, trouble: Trouble) -> Memory {
+        Memory { bytes: Mutex::new(vec![0; size]), writes: AtomicU64::new(0), trouble }
+    }
+}
+
+impl Medium for Memory {
+    fn read(&self, offset_bytes: u64, out: &mut [u8]) -> io::Result<()> {
+        let at = offset_bytes as usize;
+        out.copy_from_slice(&self.bytes.lock().unwrap()[at..at + out.len()]);
+        Ok(())
+    }
+    fn write(&self, offset_bytes: u64, data: &[u8]) -> io::Result<()> {
+        let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut bytes = self.bytes.lock().unwrap();
+        let mut data = data.to_vec();
+        let mut at = offset_bytes as usize;
+        match self.trouble {
+            Trouble::Lose(n) if n == number => return Ok(()),
+            Trouble::Tear(n) if n == number => data.truncate(data.len() / 2),
+            Trouble::Misplace(n) if n == number => at = (at + data.len()) % bytes.len(),
+            Trouble::Flip(n) if n == number => data[77] ^= 4,
+            Trouble::Fail(n) if n == number => return Err(io::ErrorKind::StorageFull.into()),
+            _ => {}
+        }
+        bytes[at..at + data.len()].copy_from_slice(&data);
+        Ok(())
+    }
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn plan(threads: u32) -> Plan {
+    Plan {
+        seed: 11,
+        block_bytes: 4096,
+        sector_bytes: 512,
+        capacity_bytes: 64 * 4096,
+        range_bytes: 64 * 4096,
+        threads,
+        writes: 2000,
+        read_percent: 30,
+        flush_every: 50,
+        journal: None,
+    }
+}
+
+fn outcome(plan: &Plan, trouble: Trouble) -> Result<Report, VerifyError> {
+    let memory = Memory::new(plan.capacity_bytes as usize, trouble);
+    verify(plan, &memory, &mut |_| Flow::Continue)
+}
+
+fn faults(trouble: Trouble) -> Vec<Fault> {
+    // One thread: which write is the n-th is certain then. It is the last one, so that no later
+    // write mends it.
+    let report = outcome(&plan(1), trouble).unwrap();
+    assert_eq!(report.faults, report.findings.len() as u64);
+    report.findings.into_iter().map(|finding| finding.fault).collect()
+}
+
+#[test]
+fn a_sound_medium_has_no_faults_at_any_depth() {
+    for threads in [1, 3, 16, 200] {
+        let report = outcome(&plan(threads), Trouble::None).unwrap();
+        assert_eq!(report.findings, []);
+        assert!(report.writes >= 2000 && report.reads > 500, "{report:?}");
+        assert!(!report.partial);
+    }
+}
+
+#[test]
+fn each_trouble_is_called_by_its_name() {
+    assert_eq!(faults(Trouble::Lose(2000)), [Fault::Lost]);
+    assert_eq!(faults(Trouble::Tear(2000)), [Fault::Torn]);
+    assert_eq!(faults(Trouble::Flip(2000)), [Fault::Damaged]);
+    let misplaced = faults(Trouble::Misplace(2000));
+    assert!(
+        misplaced.contains(&Fault::Misplaced) && misplaced.contains(&Fault::Lost),
+        "{misplaced:?}"
+    );
+}
+
+#[test]
+fn a_target_that_fails_ends_the_run_with_its_place() {
+    for threads in [1, 7] {
+        let error = outcome(&plan(threads), Trouble::Fail(500)).unwrap_err();
+        assert!(matches!(error, VerifyError::Target { what: "write", .. }), "{error}");
+    }
+}
+
+#[test]
+fn it_can_be_stopped_and_says_so() {
+    let memory = Memory::new(64 * 4096, Trouble::None);
+    let endless = Plan { writes: u64::MAX / 2, ..plan(4) };
+    let report = verify(&endless, &memory, &mut |_| Flow::Stop).unwrap();
+    assert!(report.partial && report.faults == 0);
+}
+
+#[test]
+fn impossible_plans_are_refused_by_key() {
+    let keys: Vec<&str> = [
+        Plan { block_bytes: 1000, ..plan(1) },
+        Plan { range_bytes: 1 << 40, ..plan(1) },
+        Plan { range_bytes: 100, ..plan(1) },
+        Plan { threads: 0, ..plan(1) },
+    ]
+    .iter()
+    .map(|wrong| match outcome(wrong, Trouble::None) {
+        Err(VerifyError::Plan { key, .. }) => key,
+        other => panic!("{other:?}"),
+    })
+    .collect();
+    assert_eq!(keys, ["block_bytes", "range_bytes", "range_bytes", "threads"]);
+}
+
+/// After a crash: everything flushed is there, or it is found missing.
+#[test]
+fn the_journal_finds_what_a_crash_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let path = dir.path().join("disk");
+    let mut options = std::fs::File::options();
+    let file = options.read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let plan = Plan { journal: Some(journal.clone()), ..plan(4) };
+    file.set_len(plan.capacity_bytes).unwrap();
+    assert_eq!(verify(&plan, &file, &mut |_| Flow::Continue).unwrap().faults, 0);
+
+    let check = |file: &std::fs::File| {
+        resume(&journal, plan.capacity_bytes, 512, 4, file, &mut |_| Flow::Continue).unwrap()
+    };
+    assert_eq!(check(&file).faults, 0);
+    // Read past the page cache as well, where the file system can.
+    let direct = std::fs::File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
+    if let Ok(direct) = direct {
+        assert_eq!(check(&direct).faults, 0);
+    }
+    Medium::write(&file, 5 * 4096, &[0; 4096]).unwrap();
+    let report = check(&file);
+    assert_eq!(report.findings.len(), 1);
+    assert_eq!(
+        (report.findings[0].fault, report.findings[0].offset_bytes),
+        (Fault::Unwritten, 5 * 4096)
+    );
+
+    let other = resume(&journal, 1 << 30, 512, 1, &file, &mut |_| Flow::Continue).unwrap_err();
+    assert!(matches!(other, VerifyError::OtherTarget { .. }));
+    let again = verify(&plan, &file, &mut |_| Flow::Continue).unwrap_err();
+    assert!(matches!(again, VerifyError::Journal(_)), "a journal is never overwritten");
+}

@@ -1,0 +1,186 @@
+//! The thread of a job: set up, try, wait for the start, run, report.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use ssdyno_block::Request;
+use ssdyno_workload::WorkloadError;
+
+use crate::batching::{self, Trial};
+use crate::clock::{Clock, exact_timers};
+use crate::cost::Usage;
+use crate::engine::Engine;
+use crate::engine::null::Null;
+use crate::engine::threads::Threads;
+use crate::engine::uring::{Setup, Uring};
+use crate::error::BenchError;
+use crate::job::{Ended, Job, Reaping, Shared, drive};
+use crate::plan::{JobPlan, Means};
+use crate::target::Target;
+
+/// What a thread needs.
+pub(crate) struct Worker {
+    pub(crate) index: usize,
+    pub(crate) plan: JobPlan,
+    pub(crate) means: Means,
+    pub(crate) target: Arc<Target>,
+    pub(crate) closed: bool,
+    pub(crate) block_bytes: u32,
+    pub(crate) batch: Option<u32>,
+    pub(crate) end_ns: u64,
+    pub(crate) shared: Shared,
+}
+
+/// What a thread tells the one who watches.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Ready to start, or not able to.
+    Ready(Result<(), BenchError>),
+    /// All done.
+    Ended(usize, Box<JobReport>),
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) struct JobReport {
+    pub(crate) ended: Ended,
+    pub(crate) notes: Vec<String>,
+    pub(crate) trace_error: Option<WorkloadError>,
+    /// Of the thread, over the run.
+    pub(crate) usage: Usage,
+    pub(crate) wall: Duration,
+    pub(crate) system_calls: u64,
+    /// Completions waited for at a time; `None` where each is taken at once.
+    pub(crate) batch: Option<u32>,
+    /// Buffers are registered with the kernel; `None` where there is nothing to register with.
+    pub(crate) registered: Option<bool>,
+}
+
+impl Worker {
+    /// Runs the job; `go` gives the clock that all jobs start with. Nobody may be listening any
+    /// more: then it ends quietly.
+    pub(crate) fn run(self, messages: &Sender<Message>, go: &Receiver<Clock>) {
+        let failed = |error| {
+            let _ = messages.send(Message::Ready(Err(error)));
+        };
+        if let Err(error) = self.settle() {
+            return failed(error);
+        }
+        let (target, length) = (Arc::clone(&self.target), self.block_bytes);
+        match self.means {
+            Means::Null => self.load(Null::default(), None, messages, go),
+            Means::Threads => self.load(Threads::new(target, length), None, messages, go),
+            Means::Uring(setup) => match Uring::new(target, self.plan.slots, length, setup) {
+                Ok(uring) => {
+                    let registered = Some(uring.registered());
+                    self.load(uring, registered, messages, go);
+                }
+                Err(source) => failed(BenchError::Uring { source }),
+            },
+        }
+    }
+
+    /// Binds the thread to its core.
+    fn settle(&self) -> Result<(), BenchError> {
+        exact_timers();
+        let Some(core) = self.plan.core else { return Ok(()) };
+        let mut cores = rustix::thread::CpuSet::new();
+        cores.set(core);
+        rustix::thread::sched_setaffinity(None, &cores).map_err(|source| BenchError::Engine {
+            what: "binding a job to its core",
+            source: source.into(),
+        })
+    }
+
+    fn load<E: Engine>(
+        self,
+        mut engine: E,
+        registered: Option<bool>,
+        messages: &Sender<Message>,
+        go: &Receiver<Clock>,
+    ) {
+        let reaping = self.check_polling(&mut engine).and_then(|()| self.reaping(&mut engine));
+        let reaping = match reaping {
+            Ok(reaping) => reaping,
+            Err(error) => {
+                let _ = messages.send(Message::Ready(Err(error)));
+                return;
+            }
+        };
+        let calls_before = engine.system_calls();
+        if messages.send(Message::Ready(Ok(()))).is_err() {
+            return;
+        }
+        let Ok(clock) = go.recv() else { return };
+        let mut job = Job {
+            workload: self.plan.workload,
+            slots: self.plan.slots,
+            reaping,
+            requests_max: self.plan.requests_max,
+            end_ns: self.end_ns,
+            writable: self.target.writable,
+            clock,
+            shared: self.shared,
+        };
+        let (before, began) = (Usage::of_thread(), std::time::Instant::now());
+        let ended = drive(&mut job, &mut engine);
+        let report = JobReport {
+            usage: Usage::of_thread() - before,
+            wall: began.elapsed(),
+            notes: job.workload.notes(),
+            trace_error: job.workload.error(),
+            system_calls: engine.system_calls() - calls_before,
+            batch: match reaping {
+                Reaping::Batches(batch) if self.plan.slots > 1 => Some(batch),
+                _ => None,
+            },
+            registered,
+            ended,
+        };
+        let _ = messages.send(Message::Ended(self.index, Box::new(report)));
+    }
+
+    /// Whether the device can be polled, if it is to be: found out with one read.
+    fn check_polling<E: Engine>(&self, engine: &mut E) -> Result<(), BenchError> {
+        if !matches!(self.means, Means::Uring(Setup { iopoll: true, .. })) {
+            return Ok(());
+        }
+        engine.push(0, &Request::read(0, self.target.sector_bytes));
+        let mut answer = None;
+        while answer.is_none() {
+            engine
+                .turn(1, Duration::from_secs(1))
+                .map_err(|source| BenchError::Engine { what: "polling for completions", source })?;
+            engine.reap(|_, outcome| answer = Some(outcome));
+        }
+        match answer {
+            Some(outcome) if [-libc::EOPNOTSUPP, -libc::EINVAL].contains(&outcome) => {
+                let why = "the device has no queues for polled completions".to_owned();
+                Err(BenchError::Option { option: "iopoll", why })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How a closed loop waits: as asked, or as a trial tells.
+    fn reaping<E: Engine>(&self, engine: &mut E) -> Result<Reaping, BenchError> {
+        let several = self.plan.slots > 1 && matches!(self.means, Means::Uring(_));
+        let batch = match self.batch {
+            _ if !self.closed => return Ok(Reaping::AtOnce),
+            Some(batch) => batch.min(self.plan.slots),
+            None if several => {
+                let trial = Trial {
+                    facts: self.target.facts(),
+                    depth: self.plan.slots,
+                    block_bytes: self.block_bytes,
+                    // Not the blocks that the run begins with: they would be cached.
+                    seed: !self.plan.seed,
+                };
+                batching::best(engine, &trial)?
+            }
+            None => 1,
+        };
+        Ok(Reaping::Batches(batch))
+    }
+}

@@ -1,0 +1,402 @@
+//! The shape of `ssdyno pci --json`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_pci::capability::{Capability, CapabilityKind, Link};
+use ssdyno_pci::interrupts::InterruptAbilities;
+use ssdyno_pci::routing::quirks;
+use ssdyno_pci::{Address, DeviceClass, Function, InterruptMode, MpTable, Pin, Route};
+use ssdyno_spec::pci::{capability_name, extended_capability_name, subclass_name};
+
+use super::source::MachineFacts;
+
+/// The functions of a machine.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PciOutput {
+    /// What was looked at.
+    pub(super) target: String,
+    /// The functions, by address.
+    pub(super) functions: Vec<FunctionOutput>,
+    /// The MP table; `null` if there is none.
+    pub(super) mp_table: Option<MpTableOutput>,
+    /// What is odd, and what the reader should know.
+    pub(super) notes: Vec<String>,
+}
+
+/// A function.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FunctionOutput {
+    /// Segment, bus, device and function, as in 0000:01:03.0.
+    pub(super) address: String,
+    /// storage, network, bridge (one that leads to a bus), or unknown.
+    pub(super) class: &'static str,
+    /// Base class, subclass and programming interface, as in 0x010802.
+    pub(super) class_code: String,
+    /// The name of that.
+    pub(super) class_name: &'static str,
+    /// Vendor identifier, as in 0x8086.
+    pub(super) vendor: String,
+    /// Device identifier.
+    pub(super) device: String,
+    /// Maker and name, where the source tells them.
+    pub(super) name: Option<String>,
+    /// Address of the bridge that it is behind; `null` on a root bus.
+    pub(super) parent: Option<String>,
+    /// Bus numbers, if it is a bridge.
+    pub(super) buses: Option<BusesOutput>,
+    /// INTA to INTD; `null` if it has none.
+    pub(super) pin: Option<String>,
+    /// Where the pin arrives; `null` if there is none.
+    pub(super) routed: Option<RoutedOutput>,
+    /// With --vortex-quirks: where the pin arrives by the specification, and by the thesis' other
+    /// rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) beside: Option<BesideOutput>,
+    /// The interrupts that a driver gets: the best kind; `null` for bridges, which are passive, and
+    /// functions without.
+    pub(super) interrupts: Option<InterruptsOutput>,
+    /// In the order of the list.
+    pub(super) capabilities: Vec<CapabilityOutput>,
+    /// Whether firmware set it up; `null` where that cannot be told.
+    pub(super) recognised_by_firmware: Option<bool>,
+    /// Whether firmware can start an operating system from it: storage that it recognised. `null`
+    /// for other classes.
+    pub(super) bootable: Option<bool>,
+    /// Who drives it now, where the source tells it.
+    pub(super) driver: Option<String>,
+}
+
+/// Bus numbers of a bridge.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub(super) struct BusesOutput {
+    /// The bus towards the root.
+    pub(super) primary: u8,
+    /// The bus behind it.
+    pub(super) secondary: u8,
+    /// The last bus behind it.
+    pub(super) subordinate: u8,
+}
+
+/// Where a pin arrives.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct RoutedOutput {
+    /// Who says it: mp-table (an entry for the function), swizzle (an entry for a bridge above),
+    /// operating-system, interrupt-line (the register that firmware left), vortex-quirks, or none.
+    pub(super) via: &'static str,
+    /// The pin that it is on the root bus, swizzled through the bridges above; `null` if the thesis'
+    /// code makes none of it.
+    pub(super) pin_at_root: Option<String>,
+    /// The interrupt: the input of the I/O APIC, or the number that firmware or the operating system
+    /// gave; `null` if nobody knows.
+    pub(super) irq: Option<u32>,
+    /// The I/O APIC of an MP entry.
+    pub(super) io_apic: Option<u8>,
+    /// The bridges above, the nearest first, with the pin each makes of it.
+    pub(super) path: Vec<StepOutput>,
+    /// Everyone who says something, the best first.
+    pub(super) sources: Vec<SourceOutput>,
+    /// True if they say different things.
+    pub(super) disagree: bool,
+    /// Why it is as it is.
+    pub(super) explanation: String,
+}
+
+/// A bridge on the way of an interrupt.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct StepOutput {
+    /// The bridge.
+    pub(super) bridge: String,
+    /// Its pin.
+    pub(super) pin: String,
+}
+
+/// Someone who says where an interrupt arrives.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct SourceOutput {
+    /// As in `via`.
+    pub(super) via: &'static str,
+    /// The number.
+    pub(super) irq: u32,
+}
+
+/// The specification beside the thesis.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BesideOutput {
+    /// Where the pin arrives by the specification.
+    pub(super) specification: RoutedOutput,
+    /// The pin on the root bus by equation 2, which takes bus numbers (S1-17).
+    pub(super) pin_at_root_by_equation_2: String,
+    /// The pin on the root bus by table 3.1, which subtracts (S1-18).
+    pub(super) pin_at_root_by_table_3_1: String,
+}
+
+/// A kind of interrupts.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub(super) struct InterruptsOutput {
+    /// msi-x, msi or pin.
+    pub(super) mode: &'static str,
+    /// How many.
+    pub(super) vectors: u16,
+}
+
+/// A capability.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CapabilityOutput {
+    /// Its offset in configuration space.
+    pub(super) offset: u16,
+    /// Its identifier: that of the list it is in.
+    pub(super) id: u16,
+    /// True above 0x100.
+    pub(super) extended: bool,
+    /// What it says.
+    #[serde(flatten)]
+    pub(super) says: Says,
+}
+
+/// What a capability says.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "name", rename_all = "kebab-case")]
+pub(super) enum Says {
+    /// Power states.
+    PowerManagement { version: u8, d1: bool, d2: bool, state: u8 },
+    /// Message signalled interrupts.
+    Msi { vectors: u16, wide: bool, maskable: bool, enabled: bool },
+    /// Message signalled interrupts with a table in a BAR.
+    MsiX {
+        vectors: u16,
+        table_bar: u8,
+        table_offset: u32,
+        pending_bar: u8,
+        pending_offset: u32,
+        enabled: bool,
+        masked: bool,
+    },
+    /// PCI Express: kind of port, link as it is, and as it could be.
+    PciExpress {
+        port: &'static str,
+        slot: bool,
+        payload_bytes_max: u32,
+        link: Option<LinkOutput>,
+        link_max: Option<LinkOutput>,
+    },
+    /// Who made the board of a bridge.
+    BridgeSubsystem { vendor: String, device: String },
+    /// Serial number of the device.
+    SerialNumber { serial: String },
+    /// Anything else.
+    Other { title: &'static str },
+}
+
+/// A link.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+pub(super) struct LinkOutput {
+    /// 1 is 2.5 GT/s, 2 is 5, 3 is 8, 4 is 16, 5 is 32, 6 is 64.
+    pub(super) generation: u8,
+    /// 1 to 32.
+    pub(super) lanes: u8,
+}
+
+/// What an MP table has.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MpTableOutput {
+    /// Who made the machine.
+    pub(super) oem: String,
+    /// What the maker calls it.
+    pub(super) product: String,
+    /// How many processors.
+    pub(super) processors: usize,
+    /// How many buses.
+    pub(super) buses: usize,
+    /// How many I/O APICs.
+    pub(super) io_apics: usize,
+    /// Entries of interrupts of buses.
+    pub(super) io_interrupts: usize,
+    /// Entries of interrupts at local APICs.
+    pub(super) local_interrupts: usize,
+}
+
+pub(super) fn describe(target: &str, machine: &MachineFacts, quirks: bool) -> PciOutput {
+    let tree = &machine.tree;
+    let functions = (0..tree.functions.len()).map(|index| function(machine, index, quirks));
+    let mut notes: Vec<String> = machine.remarks.clone();
+    notes.extend(tree.notes.iter().map(ToString::to_string));
+    notes.extend(machine.no_room.iter().map(ToString::to_string));
+    PciOutput {
+        target: target.to_owned(),
+        functions: functions.collect(),
+        mp_table: machine.mp.as_ref().map(|table| MpTableOutput {
+            oem: table.oem.clone(),
+            product: table.product.clone(),
+            processors: table.processors.len(),
+            buses: table.buses.len(),
+            io_apics: table.io_apics.len(),
+            io_interrupts: table.io_interrupts.len(),
+            local_interrupts: table.local_interrupts.len(),
+        }),
+        notes,
+    }
+}
+
+fn function(machine: &MachineFacts, index: usize, quirks: bool) -> FunctionOutput {
+    let tree = &machine.tree;
+    let function = &tree.functions[index];
+    let Function { address, header, .. } = function;
+    let class = header.device_class();
+    let is_known = function.firmware_knew_it().map(|_| !machine.unrecognised.contains(address));
+    let operating_system = machine.interrupts.get(address).copied();
+    let route = Route::find(tree, index, machine.mp.as_ref(), operating_system);
+    let routed = route.as_ref().map(routed);
+    let (routed, beside) = match (routed, route, &machine.mp) {
+        (Some(right), Some(route), Some(mp)) if quirks => {
+            let (wrong, beside) = as_printed(machine, index, &route, mp, right);
+            (wrong, Some(beside))
+        }
+        (routed, ..) => (routed, None),
+    };
+    let best = InterruptAbilities::of(header, &function.capabilities).best();
+    let best = best.filter(|_| class != DeviceClass::Bridge);
+    FunctionOutput {
+        address: address.to_string(),
+        class: class.name(),
+        class_code: format!("{:#08x}", header.class),
+        class_name: subclass_name(header.class),
+        vendor: format!("{:#06x}", header.vendor),
+        device: format!("{:#06x}", header.device),
+        name: machine.names.get(address).filter(|name| !name.is_empty()).cloned(),
+        parent: function.parent.map(|parent| tree.functions[parent].address.to_string()),
+        buses: header.bridge().map(|numbers| BusesOutput {
+            primary: numbers.primary,
+            secondary: numbers.secondary,
+            subordinate: numbers.subordinate,
+        }),
+        pin: header.pin().filter(|_| !header.is_gone()).map(|pin| pin.to_string()),
+        routed,
+        beside,
+        interrupts: best.map(|(mode, vectors)| InterruptsOutput { mode: mode_name(mode), vectors }),
+        capabilities: function.capabilities.all.iter().map(capability).collect(),
+        recognised_by_firmware: is_known,
+        bootable: is_known.filter(|_| class == DeviceClass::Storage),
+        driver: machine.drivers.get(address).cloned(),
+    }
+}
+
+fn mode_name(mode: InterruptMode) -> &'static str {
+    match mode {
+        InterruptMode::MsiX => "msi-x",
+        InterruptMode::Msi => "msi",
+        InterruptMode::Pin => "pin",
+    }
+}
+
+fn routed(route: &Route) -> RoutedOutput {
+    let chosen = route.chosen();
+    let entry = route.mp.and_then(Result::ok);
+    let step = |step: &ssdyno_pci::routing::Step| StepOutput {
+        bridge: step.bridge.to_string(),
+        pin: step.pin.to_string(),
+    };
+    let sources = route.sources().into_iter();
+    RoutedOutput {
+        via: chosen.map_or("none", |(via, _)| via.name()),
+        pin_at_root: Some(route.pin_at_root().to_string()),
+        irq: chosen.map(|(_, irq)| irq),
+        io_apic: entry.map(|entry| entry.io_apic),
+        path: route.steps.iter().map(step).collect(),
+        sources: sources.map(|(via, irq)| SourceOutput { via: via.name(), irq }).collect(),
+        disagree: route.disagrees(),
+        explanation: route.explanation(),
+    }
+}
+
+/// What the thesis' code makes of it, and the right way beside.
+fn as_printed(
+    machine: &MachineFacts,
+    index: usize,
+    route: &Route,
+    mp: &MpTable,
+    right: RoutedOutput,
+) -> (Option<RoutedOutput>, BesideOutput) {
+    let tree = &machine.tree;
+    let found = quirks::snippet_3_5(tree, index, mp);
+    let by = |rule: &dyn Fn(Pin, Address) -> Pin| {
+        quirks::pin_at_root(tree, index, route.pin, rule).to_string()
+    };
+    let routed = found.map(|found| {
+        // 1-based until the first bridge.
+        let zero_based = found.pin - i32::from(found.bridges == 0);
+        let pin = u8::try_from(zero_based).ok().filter(|pin| *pin < 4).map(Pin::from_zero_based);
+        let sources =
+            found.input.map(|input| SourceOutput { via: "vortex-quirks", irq: u32::from(input) });
+        let explanation = match (found.input, found.exact) {
+            (Some(input), true) => format!("snippet 3.5 finds an entry: input {input}"),
+            (Some(input), false) => format!(
+                "snippet 3.5 finds no entry for the pin, keeps that of another pin of a device on \
+                 the way, input {input}, and reports success"
+            ),
+            (None, _) => "snippet 3.5 finds nothing, and reports success".to_owned(),
+        };
+        RoutedOutput {
+            via: if found.input.is_some() { "vortex-quirks" } else { "none" },
+            pin_at_root: pin.map(|pin| pin.to_string()),
+            irq: found.input.map(u32::from),
+            io_apic: None,
+            path: Vec::new(),
+            sources: sources.into_iter().collect(),
+            disagree: false,
+            explanation,
+        }
+    });
+    let beside = BesideOutput {
+        specification: right,
+        pin_at_root_by_equation_2: by(&|pin, at| quirks::equation_2(pin, at.bus)),
+        pin_at_root_by_table_3_1: by(&|pin, at| quirks::table_3_1(pin, at.device())),
+    };
+    (routed, beside)
+}
+
+fn capability(capability: &Capability) -> CapabilityOutput {
+    let link = |link: Link| LinkOutput { generation: link.generation, lanes: link.lanes };
+    let (id, says) = match capability.kind {
+        CapabilityKind::PowerManagement { version, d1, d2, state } => {
+            (0x01, Says::PowerManagement { version, d1, d2, state })
+        }
+        CapabilityKind::Msi { vectors, wide, maskable, enabled } => {
+            (0x05, Says::Msi { vectors, wide, maskable, enabled })
+        }
+        CapabilityKind::MsiX { vectors, table, pending, enabled, masked } => {
+            let ((table_bar, table_offset), (pending_bar, pending_offset)) = (table, pending);
+            let says = Says::MsiX {
+                vectors,
+                table_bar,
+                table_offset,
+                pending_bar,
+                pending_offset,
+                enabled,
+                masked,
+            };
+            (0x11, says)
+        }
+        CapabilityKind::Pcie(pcie) => {
+            let says = Says::PciExpress {
+                port: pcie.port.name(),
+                slot: pcie.slot,
+                payload_bytes_max: pcie.payload_bytes_max,
+                link: pcie.link.map(link),
+                link_max: pcie.link_max.map(link),
+            };
+            (0x10, says)
+        }
+        CapabilityKind::BridgeSubsystem { vendor, device } => {
+            let hex = |id: u16| format!("{id:#06x}");
+            (0x0d, Says::BridgeSubsystem { vendor: hex(vendor), device: hex(device) })
+        }
+        CapabilityKind::SerialNumber(serial) => {
+            (0x0003, Says::SerialNumber { serial: format!("{serial:#018x}") })
+        }
+        CapabilityKind::Other(id) => (u16::from(id), Says::Other { title: capability_name(id) }),
+        CapabilityKind::OtherExtended(id) => {
+            (id, Says::Other { title: extended_capability_name(id) })
+        }
+    };
+    CapabilityOutput { offset: capability.offset, id, extended: capability.offset >= 0x100, says }
+}

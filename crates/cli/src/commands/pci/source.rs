@@ -1,0 +1,242 @@
+//! Where the functions come from.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+
+use ssdyno_device::{Config, LinkConfig, ring::RingCard};
+use ssdyno_pci::assign::NoRoom;
+use ssdyno_pci::capability::Link;
+use ssdyno_pci::dump::DumpError;
+use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
+use ssdyno_pci::{
+    Address, Identity, MpError, MpTable, PciDevice, RootBus, Tree, assign, dump, scan,
+};
+
+use crate::diagnose::{Failure, Place};
+use crate::host::DeviceFile;
+use crate::load;
+
+use super::{FirmwareArg, MachineArg, PciArgs};
+
+/// More than any table, and as much as firmware of PCs can see.
+const MP_BYTES_MAX: u64 = 1 << 20;
+
+/// A machine, and what is known of it beside configuration space.
+pub(super) struct MachineFacts {
+    pub(super) tree: Tree,
+    pub(super) mp: Option<MpTable>,
+    /// Makers and names, where the source tells them.
+    pub(super) names: BTreeMap<Address, String>,
+    /// Who drives a function now.
+    pub(super) drivers: BTreeMap<Address, String>,
+    /// What the operating system says of pins.
+    pub(super) interrupts: BTreeMap<Address, u32>,
+    /// Functions that firmware did not set up, as far as that could still be seen.
+    pub(super) unrecognised: Vec<Address>,
+    /// What was left without addresses.
+    pub(super) no_room: Vec<NoRoom>,
+    /// What else to tell.
+    pub(super) remarks: Vec<String>,
+}
+
+pub(super) fn read(args: &PciArgs) -> Result<MachineFacts, Failure> {
+    let simulated = args.target.starts_with("sim:");
+    if !simulated && (args.machine.is_some() || args.firmware.is_some()) {
+        let message = "--machine and --firmware belong to simulated machines";
+        let help = "name a target such as sim:nvme-tlc, or leave them out";
+        return Err(Failure::usage(message).with_help(help));
+    }
+    let mut machine = if simulated {
+        simulate(args)?
+    } else if args.target == "sys" {
+        this_machine(args.mp_table.is_some())?
+    } else {
+        saved(&args.target)?
+    };
+    if let Some(path) = &args.mp_table {
+        machine.mp = Some(mp_table(path)?);
+    }
+    Ok(machine)
+}
+
+impl MachineFacts {
+    fn new(tree: Tree) -> MachineFacts {
+        let known = |f: &&ssdyno_pci::Function| f.firmware_knew_it() == Some(false);
+        let unrecognised = tree.functions.iter().filter(known).map(|f| f.address).collect();
+        MachineFacts {
+            tree,
+            mp: None,
+            names: BTreeMap::new(),
+            drivers: BTreeMap::new(),
+            interrupts: BTreeMap::new(),
+            unrecognised,
+            no_room: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+}
+
+/// A simulated machine: firmware first, then what it left to do.
+fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
+    let loaded = load::device(&args.target, &[])?;
+    let (identity, link) = identity(&loaded.config).map_err(|e| loaded.document.impossible(&e))?;
+    let machine = match args.machine.unwrap_or(MachineArg::RootPort) {
+        MachineArg::RootPort => Machine::RootPort,
+        MachineArg::Bridge => Machine::Bridge,
+        MachineArg::TwoBridges => Machine::TwoBridges,
+        MachineArg::Switch => Machine::Switch,
+    };
+    let (mut topology, device) = machine.with(&identity, link);
+    let mp = boot(
+        &mut topology,
+        match args.firmware.unwrap_or(FirmwareArg::Full) {
+            FirmwareArg::Full => Firmware::Full,
+            FirmwareArg::OverlooksDevice => Firmware::Overlooks(device),
+            FirmwareArg::None => Firmware::None,
+        },
+    );
+    let tree = scan(&mut topology, &[RootBus::FIRST]);
+    let mut facts = MachineFacts { mp, ..MachineFacts::new(tree) };
+    facts.no_room = assign(&mut topology, &mut facts.tree, 0, &APERTURES).failures;
+    let about = "the machine around the device is assumed: chipset and bridges as in QEMU's pc";
+    facts.remarks.push(about.to_owned());
+    if let Some(address) = topology.address(device) {
+        facts.names.insert(address, format!("simulated {}", loaded.name));
+    }
+    Ok(facts)
+}
+
+/// What the device says of itself on the bus, and its link.
+fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_flash::ConfigError> {
+    match device {
+        DeviceFile::Card(config) => {
+            let link =
+                Link { generation: config.link.generation as u8, lanes: config.link.lanes as u8 };
+            Ok((RingCard::new(config, 0)?.identity(), link))
+        }
+        DeviceFile::Ssd(config) => Ok((nvme(config), link(&config.host_link))),
+    }
+}
+
+/// A link that is not PCI Express is not on this bus; the least one stands for it.
+fn link(config: &LinkConfig) -> Link {
+    match *config {
+        LinkConfig::Pcie { generation, lanes, .. } => {
+            Link { generation: generation as u8, lanes: lanes as u8 }
+        }
+        _ => Link { generation: 1, lanes: 1 },
+    }
+}
+
+/// As the NVMe controller of the device crate identifies itself, without building the flash behind
+/// it. A device without a table `[nvme]` has the usual controller.
+fn nvme(config: &Config) -> Identity {
+    let nvme = config.nvme.clone().unwrap_or_default();
+    let doorbells = 2 * (u64::from(nvme.io_queues) + 1) * nvme.doorbell_stride.0;
+    Identity {
+        vendor: nvme.pci_vendor,
+        device: nvme.pci_device,
+        class: 0x01_0802,
+        revision: 0,
+        bar_bytes: [(0x1000 + doorbells).next_power_of_two().max(1 << 14), 0, 0],
+        msix_vectors: nvme.vectors(),
+        msi_vectors: nvme.msi_vectors,
+        interrupt_pin: 1,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
+    use ssdyno_pci::sysfs;
+
+    let mut system = sysfs::read(sysfs::DEVICES.as_ref()).map_err(|error| {
+        let help =
+            "a machine without PCI, or a container that hides it; a saved lspci -xxxx will do";
+        Failure::usage(error.to_string()).with_help(help)
+    })?;
+    let tree = scan(&mut system.snapshot, &[]);
+    let mut facts = MachineFacts {
+        drivers: system.drivers,
+        interrupts: system.interrupts,
+        ..MachineFacts::new(tree)
+    };
+    if facts.tree.notes.iter().any(|note| note.to_string().contains("only 64 bytes")) {
+        facts.tree.notes.retain(|note| !note.to_string().contains("only 64 bytes"));
+        let privilege = "capabilities are readable by root only: run this as root to see them";
+        facts.remarks.push(privilege.to_owned());
+    }
+    match sysfs::mp_table(sysfs::MEMORY.as_ref()) {
+        Ok(table) => facts.mp = Some(table),
+        Err(error) if !has_table => facts.remarks.push(format!("no MP table is used: {error}")),
+        Err(_) => {}
+    }
+    Ok(facts)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn this_machine(_has_table: bool) -> Result<MachineFacts, Failure> {
+    let help = "save its functions with lspci -xxxx, and name that file";
+    Err(Failure::usage("this machine can be read under Linux only").with_help(help))
+}
+
+/// A dump of lspci.
+fn saved(path: &str) -> Result<MachineFacts, Failure> {
+    if !std::path::Path::new(path).exists() {
+        let help =
+            "write sys, sim:NAME (see `ssdyno list devices`), or a file saved by lspci -xxxx";
+        return Err(Failure::usage(format!("there is no target `{path}`")).with_help(help));
+    }
+    let text = load::read_text(path)?;
+    let mut dump = dump::parse(&text).map_err(|error| garbled(path, &text, error))?;
+    let tree = scan(&mut dump.snapshot, &[]);
+    Ok(MachineFacts { names: dump.names, ..MachineFacts::new(tree) })
+}
+
+fn garbled(path: &str, text: &str, error: DumpError) -> Failure {
+    let before: usize = text.split_inclusive('\n').take(error.line - 1).map(str::len).sum();
+    let line = text[before..].lines().next().unwrap_or_default();
+    let place = Place {
+        name: path.to_owned(),
+        text: text.to_owned(),
+        span: before..before + line.len(),
+        first_line: 1,
+        label: "this line".to_owned(),
+        is_file: true,
+    };
+    Failure::usage(format!("{path}:{}: {error}", error.line))
+        .with_help("save the functions with `lspci -xxxx > FILE`, as root")
+        .at(Some(place))
+}
+
+/// A table from a file: by its floating pointer, or from its first byte on.
+fn mp_table(path: &str) -> Result<MpTable, Failure> {
+    let cannot = |why: String| {
+        let help =
+            "give the table itself, or an image of memory: the first MiB, or 0xf0000-0xfffff";
+        Failure::usage(format!("cannot use {path} as an MP table: {why}")).with_help(help)
+    };
+    let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
+    let mut memory = Vec::new();
+    file.take(MP_BYTES_MAX).read_to_end(&mut memory).map_err(|error| cannot(error.to_string()))?;
+    if memory.starts_with(b"PCMP") {
+        return MpTable::parse(&memory).map_err(|error| cannot(error.to_string()));
+    }
+    // An image may end at the first MiB, or begin at address 0; else the table follows its pointer.
+    let below_1_mib = MP_BYTES_MAX - memory.len() as u64;
+    let mut result = MpTable::find(&memory, 0);
+    for base in [below_1_mib, following(&memory)] {
+        if matches!(result, Err(MpError::Elsewhere { .. } | MpError::Signature(_))) {
+            result = MpTable::find(&memory, base);
+        }
+    }
+    result.map_err(|error| cannot(error.to_string()))
+}
+
+/// The base that an image has if the first `PCMP` in it is what its floating pointer means.
+fn following(memory: &[u8]) -> u64 {
+    let table = memory.windows(4).position(|window| window == b"PCMP");
+    let address = MpTable::address(memory);
+    let base = address.zip(table).and_then(|(address, at)| address.checked_sub(at as u64));
+    base.unwrap_or_default()
+}

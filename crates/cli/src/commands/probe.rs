@@ -1,0 +1,76 @@
+//! `ssdyno probe`.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_bench::probe::{Probe, Sample};
+use ssdyno_result::{bytes_per_second, rate};
+
+use crate::args::ProbeArgs;
+use crate::diagnose::Failure;
+use crate::output::Output;
+use crate::progress::interrupted;
+
+/// What `probe --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Probe")]
+pub(crate) struct ProbeOutput {
+    /// One for each interval.
+    samples: Vec<Sample>,
+}
+
+/// How often the interrupt is looked at.
+const STEP: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
+    let interval = Duration::from_secs_f64(args.interval.0.as_s_f64());
+    let zero = Instant::now();
+    let disk =
+        args.device.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    let mut probe = Probe::new(zero, disk);
+    let mut samples = Vec::new();
+    if !output.json {
+        output.text(HEAD)?;
+    }
+    for number in 1..=args.samples {
+        let next = zero + interval * number;
+        while Instant::now() < next && !interrupted() {
+            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(STEP));
+        }
+        if interrupted() {
+            break;
+        }
+        let sample = probe.sample();
+        if output.json {
+            samples.push(sample);
+        } else {
+            output.text(&line(&sample))?;
+        }
+    }
+    if output.json { output.object(&ProbeOutput { samples }) } else { Ok(()) }
+}
+
+const HEAD: &str = "   time s  user %   sys %  iowait %    irq/s    ctxt/s  free memory     disk read/s    disk write/s  power\n";
+
+/// One sample as a line; `-` where the machine does not tell.
+fn line(sample: &Sample) -> String {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let share = |share: Option<f64>| or_dash(share.map(|share| format!("{:.1}", share * 100.0)));
+    let cpu = sample.cpu;
+    let power: f64 = sample.power.iter().flatten().map(|sensor| sensor.watts).sum();
+    let power = sample.power.as_ref().map(|_| ssdyno_result::watts(power));
+    format!(
+        "{:>9.1}  {:>6}  {:>6}  {:>8}  {:>7}  {:>8}  {:>11}  {:>14}  {:>14}  {}\n",
+        sample.start_seconds + sample.length_seconds,
+        share(cpu.map(|cpu| cpu.user)),
+        share(cpu.map(|cpu| cpu.system + cpu.irq + cpu.softirq)),
+        share(cpu.map(|cpu| cpu.iowait)),
+        or_dash(sample.interrupts_per_second.map(rate)),
+        or_dash(sample.context_switches_per_second.map(rate)),
+        or_dash(sample.memory.map(|memory| format!("{} MiB", memory.free_bytes >> 20))),
+        or_dash(sample.disk.map(|disk| bytes_per_second(disk.read_bytes_per_second))),
+        or_dash(sample.disk.map(|disk| bytes_per_second(disk.write_bytes_per_second))),
+        power.unwrap_or_else(|| "not available".to_owned()),
+    )
+}

@@ -1,0 +1,172 @@
+//! `ssdyno verify`.
+
+use std::fs::File;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_bench::verify::{self, Medium, Plan, Progress, Report, VerifyError};
+use ssdyno_bench::{Access, Target};
+
+use crate::args::VerifyArgs;
+use crate::diagnose::{ErrorBody, Exit, Failure};
+use crate::output::Output;
+use crate::progress::{CountMeter, interrupted};
+
+/// What `verify --json` prints.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Verify")]
+pub(crate) struct VerifyOutput<'a> {
+    /// What was verified.
+    target: &'a str,
+    /// The seed: the same again with `--seed`.
+    seed: u64,
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Why the whole is no success, if it is none.
+    error: Option<ErrorBody>,
+}
+
+pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
+    let mut meter = CountMeter::new();
+    let report = match &args.resume {
+        Some(journal) => {
+            let target = open(&args.target, &Access::ReadOnly)?;
+            let mut update = |p: &Progress| meter.update(p.done, p.of, faults(p.faults));
+            let (size, sector) = (target.size_bytes, target.sector_bytes);
+            verify::resume(journal, size, sector, args.threads, &target.file, &mut update)
+        }
+        None => {
+            let access = args.write.access(&args.target)?;
+            if matches!(access, Access::ReadOnly) {
+                return Err(Failure::usage("verifying writes to the target").with_help(
+                    "add --write; to check after a crash without writing: --resume JOURNAL",
+                ));
+            }
+            let target = open(&args.target, &access)?;
+            let mut update = |p: &Progress| meter.update(p.done, p.of, faults(p.faults));
+            verify::verify(&plan(args, &target), &target.file as &dyn Medium, &mut update)
+        }
+    };
+    meter.finish();
+    let report = report.map_err(|error| explain(&error))?;
+    let failure = judge(&report);
+    let told = output.either(
+        || text(args, &report),
+        || VerifyOutput {
+            target: &args.target,
+            seed: args.seed,
+            report: &report,
+            error: failure.as_ref().map(Failure::body),
+        },
+    );
+    match failure {
+        Some(mut failure) => {
+            failure.told = told.is_ok();
+            Err(failure)
+        }
+        None => told,
+    }
+}
+
+fn plan(args: &VerifyArgs, target: &Opened) -> Plan {
+    let block_bytes = args.block_size.map_or(target.sector_bytes.max(4096), |size| size.0 as u32);
+    let range_bytes = args.range.map_or(target.size_bytes, |range| range.0);
+    let blocks = range_bytes / u64::from(block_bytes.max(1));
+    Plan {
+        seed: args.seed,
+        block_bytes,
+        sector_bytes: target.sector_bytes,
+        capacity_bytes: target.size_bytes,
+        range_bytes,
+        threads: args.threads,
+        // By default as many writes as there are blocks: most are written, many again.
+        writes: args.writes.unwrap_or(blocks),
+        read_percent: args.read_percent,
+        flush_every: args.flush_every,
+        journal: args.journal.clone(),
+    }
+}
+
+struct Opened {
+    file: File,
+    size_bytes: u64,
+    sector_bytes: u32,
+    /// Keeps the lock.
+    _target: Target,
+}
+
+/// The same checks as for a run.
+fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
+    let target = Target::open(name, access)
+        .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+    let facts = target.facts();
+    let file = target.to_file().map_err(|error| {
+        Failure::usage(format!("cannot open {name}: {error}")).with_help("close some files")
+    })?;
+    let Some(file) = file else {
+        return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
+            .with_help("name a block device or a file"));
+    };
+    Ok(Opened {
+        file,
+        size_bytes: facts.capacity_bytes,
+        sector_bytes: facts.sector_bytes,
+        _target: target,
+    })
+}
+
+fn faults(count: u64) -> String {
+    format!("{count} faults")
+}
+
+fn judge(report: &Report) -> Option<Failure> {
+    if report.faults > 0 {
+        let message = format!("{} blocks are not what was written", report.faults);
+        return Some(
+            Failure::new(Exit::Failed, message)
+                .with_help("do not trust this target with data; the findings say where and what"),
+        );
+    }
+    (report.partial && interrupted()).then(|| {
+        Failure::new(Exit::Interrupted, "interrupted").with_help(
+            "what was written is in the journal, if one was asked for: --resume checks it",
+        )
+    })
+}
+
+fn explain(error: &VerifyError) -> Failure {
+    let exit = match error {
+        VerifyError::Target { .. } => Exit::Failed,
+        _ => Exit::Usage,
+    };
+    Failure::new(exit, error.to_string()).with_help(error.help())
+}
+
+fn text(args: &VerifyArgs, report: &Report) -> String {
+    let verdict = if report.faults == 0 { "every block is what was written" } else { "FAULTS" };
+    let mut text = format!(
+        "{}: {verdict}\n  written {}, read {}, flushes {}, faults {}, {:.1} s\n",
+        args.target,
+        report.writes,
+        report.reads,
+        report.flushes,
+        report.faults,
+        report.wall_seconds,
+    );
+    for finding in report.findings.iter().take(20) {
+        let name = format!("{:?}", finding.fault).to_lowercase();
+        text.push_str(&format!("  {name:<10} at byte {}", finding.offset_bytes));
+        if let Some(from) = finding.belongs_to_bytes {
+            text.push_str(&format!(", belongs to byte {from}"));
+        }
+        let found = finding.found_generation.map_or("none".to_owned(), |g| g.to_string());
+        text.push_str(&format!(
+            ", write {} expected, {found} found\n",
+            finding.expected_generation
+        ));
+    }
+    if report.findings.len() > 20 {
+        text.push_str("  (more with --json)\n");
+    }
+    text
+}

@@ -1,0 +1,254 @@
+//! From the host options to what lies between workload and device.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use ssdyno_device::ring::RingConfig;
+use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
+use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
+use ssdyno_driver_ring::Options as RingOptions;
+use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, Source};
+
+use crate::diagnose::Failure;
+use crate::load;
+
+/// What lies between the workload and the device.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Host")]
+pub(crate) struct HostArgs {
+    /// The driver: direct attaches the workload to the device alone [default: nvme for a device
+    /// with a table [nvme], ring for a ring card, direct for others].
+    #[arg(long, value_name = "DRIVER")]
+    pub(crate) driver: Option<DriverArg>,
+    /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.
+    #[arg(long, value_name = "HOST", default_value = DEFAULT_HOST)]
+    pub(crate) host: String,
+    /// Cores of it that take part [default: all].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) cores: Option<u16>,
+    /// How NVMe commands are spread over queues [default: per-core].
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) queues: Option<QueuesArg>,
+    /// What lies between a process and the driver [default: block].
+    #[arg(long, value_name = "STACK", value_parser = PossibleValuesParser::new(["block", "scsi"]))]
+    pub(crate) stack: Option<String>,
+    /// How threads issue: sync (each outstanding request has its own thread), async, or batch
+    /// (issue all, then wait for all) [default: as the host file says].
+    #[arg(long, value_name = "MODE")]
+    pub(crate) threads: Option<ThreadsArg>,
+    /// How threads learn of completions [default: interrupt].
+    #[arg(long, value_name = "HOW")]
+    pub(crate) completion: Option<CompletionArg>,
+    /// Doorbells for each command and completion, or once for all that come together [default:
+    /// each command, and once for all completions].
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) doorbell: Option<DoorbellArg>,
+    /// Priority classes of the threads in turn, 0 (served first) to 3, such as 1,3; for the queues
+    /// weighted and more-queues.
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',',
+          value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub(crate) classes: Vec<u8>,
+}
+
+/// The first of the presets.
+const DEFAULT_HOST: &str = "server";
+
+macro_rules! names {
+    ($type:ty) => {
+        impl $type {
+            /// As it is typed.
+            pub(crate) fn name(self) -> String {
+                let value = self.to_possible_value();
+                value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+            }
+        }
+    };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DriverArg {
+    Direct,
+    Nvme,
+    Ring,
+}
+
+/// See [`QueuePolicy`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum QueuesArg {
+    /// All queues in turn by every core, each under its lock.
+    RoundRobin,
+    /// The same with the mistakes of the printed code.
+    RoundRobinAsPrinted,
+    /// One for each core.
+    PerCore,
+    /// Several for each core, in turn.
+    PerCorePool,
+    /// One with a lock, and 128 commands at most (MFI).
+    Single,
+    /// Two for each priority class, served 32:16:8 after the urgent one.
+    Weighted,
+    /// 8, 4, 2 and 1 for the priority classes.
+    MoreQueues,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ThreadsArg {
+    Sync,
+    Async,
+    Batch,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum CompletionArg {
+    Interrupt,
+    Poll,
+    /// Sleep for half of the usual time, then poll.
+    Hybrid,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DoorbellArg {
+    /// For each command and each completion.
+    Each,
+    /// Once for all.
+    Batch,
+}
+
+names!(DriverArg);
+names!(QueuesArg);
+names!(ThreadsArg);
+names!(CompletionArg);
+names!(DoorbellArg);
+
+impl QueuesArg {
+    fn policy(self) -> QueuePolicy {
+        match self {
+            QueuesArg::RoundRobin => QueuePolicy::RoundRobin { as_printed: false },
+            QueuesArg::RoundRobinAsPrinted => QueuePolicy::RoundRobin { as_printed: true },
+            QueuesArg::PerCore => QueuePolicy::PerCore,
+            QueuesArg::PerCorePool => QueuePolicy::PerCorePool,
+            QueuesArg::Single => QueuePolicy::Single,
+            QueuesArg::Weighted => {
+                let weights = Weights { burst_shift: 3, high: 32, medium: 16, low: 8 };
+                QueuePolicy::Weighted { queues: [2; 4], weights }
+            }
+            QueuesArg::MoreQueues => QueuePolicy::MoreQueues { queues: [8, 4, 2, 1] },
+        }
+    }
+}
+
+/// What a target file describes.
+#[derive(Clone, Debug)]
+pub(crate) enum DeviceFile {
+    /// An SSD.
+    Ssd(Config),
+    /// A ring card.
+    Card(RingConfig),
+}
+
+impl DeviceFile {
+    /// The full resolved form.
+    pub(crate) fn to_toml(&self) -> String {
+        match self {
+            DeviceFile::Ssd(config) => config.to_toml(),
+            DeviceFile::Card(card) => card.to_toml(),
+        }
+    }
+}
+
+impl HostArgs {
+    /// The options that were given, as they are typed.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let mut given = Vec::new();
+        given.extend(self.driver.map(|driver| ("--driver", driver.name())));
+        if self.host != DEFAULT_HOST {
+            given.push(("--host", self.host.clone()));
+        }
+        given.extend(self.cores.map(|cores| ("--cores", cores.to_string())));
+        given.extend(self.queues.map(|queues| ("--queues", queues.name())));
+        given.extend(self.stack.clone().map(|stack| ("--stack", stack)));
+        given.extend(self.threads.map(|threads| ("--threads", threads.name())));
+        given.extend(self.completion.map(|completion| ("--completion", completion.name())));
+        given.extend(self.doorbell.map(|doorbell| ("--doorbell", doorbell.name())));
+        if !self.classes.is_empty() {
+            let classes: Vec<String> = self.classes.iter().map(u8::to_string).collect();
+            given.push(("--classes", classes.join(",")));
+        }
+        given
+    }
+
+    fn options(&self) -> HostOptions {
+        HostOptions {
+            cores: self.cores,
+            mode: self.threads.map(|threads| match threads {
+                ThreadsArg::Sync => ThreadMode::Sync,
+                ThreadsArg::Async => ThreadMode::Async,
+                ThreadsArg::Batch => ThreadMode::Batch,
+            }),
+            waiting: match self.completion {
+                None | Some(CompletionArg::Interrupt) => Waiting::Interrupt,
+                Some(CompletionArg::Poll) => Waiting::Poll,
+                Some(CompletionArg::Hybrid) => Waiting::Hybrid,
+            },
+            scsi: self.stack.as_deref() == Some("scsi"),
+            doorbell_per_batch: self.doorbell == Some(DoorbellArg::Batch),
+            classes: self.classes.clone(),
+        }
+    }
+
+    fn plan(&self, source: &Source) -> Result<HostPlan, Failure> {
+        let host = load::host(&self.host)?;
+        let load = match source {
+            Source::Generator(config) => Some(config),
+            Source::Trace { .. } => None,
+        };
+        Ok(HostPlan::new(&host.name, host.config, &self.options(), load))
+    }
+
+    /// Puts the host before the device.
+    pub(crate) fn attach(&self, device: DeviceFile, source: &Source) -> Result<Attach, Failure> {
+        let driver = self.driver.unwrap_or(match &device {
+            DeviceFile::Card(_) => DriverArg::Ring,
+            DeviceFile::Ssd(config) if config.nvme.is_some() => DriverArg::Nvme,
+            DeviceFile::Ssd(_) => DriverArg::Direct,
+        });
+        match (driver, device) {
+            (DriverArg::Direct, DeviceFile::Ssd(config)) => {
+                let useless = self.given().into_iter().find(|(name, _)| *name != "--driver");
+                match useless {
+                    None => Ok(config.into()),
+                    Some((name, _)) => Err(Failure::usage(format!("`{name}` needs a driver"))
+                        .with_help("add --driver nvme, or leave the option out")),
+                }
+            }
+            (DriverArg::Nvme, DeviceFile::Ssd(mut config)) => {
+                config.nvme.get_or_insert_with(ControllerConfig::default);
+                let driver = NvmeConfig {
+                    policy: self.queues.map_or(QueuePolicy::PerCore, QueuesArg::policy),
+                    entries: 4096,
+                    transfer_bytes_max: 1 << 20,
+                    head_doorbell: match self.doorbell {
+                        Some(DoorbellArg::Each) => HeadDoorbell::PerCompletion,
+                        _ => HeadDoorbell::PerBatch,
+                    },
+                    ..NvmeConfig::default()
+                };
+                let host = Box::new(self.plan(source)?);
+                Ok(Attach::Nvme { device: Box::new(config), driver: Box::new(driver), host })
+            }
+            (DriverArg::Ring, DeviceFile::Card(card)) => {
+                let host = Box::new(self.plan(source)?);
+                let driver = Box::new(RingOptions::default());
+                Ok(Attach::Ring { card: Box::new(card), driver, host })
+            }
+            (driver, device) => {
+                let what = match device {
+                    DeviceFile::Ssd(_) => "an SSD",
+                    DeviceFile::Card(_) => "a ring card",
+                };
+                let what = format!("the driver `{}` cannot drive {what}", driver.name());
+                Err(Failure::usage(what).with_help("leave --driver out to use the one that can"))
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Real targets: from arguments to a run in wall time, and from its errors back to the arguments.
+
+use std::path::Path;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use ssdyno_bench::{Access, BenchError, NULL, Options, Run};
+use ssdyno_block::units::Span;
+use ssdyno_rig::Limits;
+
+use crate::args::{RunArgs, positive_span};
+use crate::diagnose::{Exit, Failure};
+use crate::load::{self, Document};
+use crate::overlay;
+use crate::plan::{self, settings};
+
+/// How a real target is loaded.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Real targets")]
+pub(crate) struct RealArgs {
+    /// What carries requests out: io_uring, threads (pread and pwrite, a thread for each request
+    /// outstanding) or auto (io_uring where the kernel needs no workers for it) [default: auto].
+    #[arg(long, value_name = "ENGINE",
+          value_parser = PossibleValuesParser::new(["auto", "io_uring", "threads"]))]
+    pub(crate) engine: Option<String>,
+    /// Poll the device for completions instead of waiting for interrupts; the device needs queues
+    /// for it.
+    #[arg(long)]
+    pub(crate) iopoll: bool,
+    /// Let a thread of the kernel take submissions, at the price of a core.
+    #[arg(long)]
+    pub(crate) sqpoll: bool,
+    /// Threads that share the load [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) jobs: Option<u32>,
+    /// Cores that jobs are bound to, in turn, such as 0,2.
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    pub(crate) pin: Vec<usize>,
+    /// Completions that a closed loop waits for at a time: 1 tells single latencies best, more
+    /// cost less [default: the fastest in a short trial that reads].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) batch: Option<u32>,
+    /// Without an answer for so long the target is taken to hang [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    pub(crate) timeout: Option<Span>,
+}
+
+impl RealArgs {
+    /// The options that were given, as they are typed.
+    pub(crate) fn given(&self) -> Vec<(&'static str, Option<String>)> {
+        let mut given = Vec::new();
+        given.extend(self.engine.clone().map(|engine| ("--engine", Some(engine))));
+        given.extend(self.iopoll.then_some(("--iopoll", None)));
+        given.extend(self.sqpoll.then_some(("--sqpoll", None)));
+        given.extend(self.jobs.map(|jobs| ("--jobs", Some(jobs.to_string()))));
+        if !self.pin.is_empty() {
+            let cores: Vec<String> = self.pin.iter().map(usize::to_string).collect();
+            given.push(("--pin", Some(cores.join(","))));
+        }
+        given.extend(self.batch.map(|batch| ("--batch", Some(batch.to_string()))));
+        given.extend(self.timeout.map(|timeout| ("--timeout", Some(timeout.to_string()))));
+        given
+    }
+
+    fn options(&self) -> Options {
+        let usual = Options::default();
+        Options {
+            engine: self.engine.as_ref().and_then(|e| e.parse().ok()).unwrap_or(usual.engine),
+            iopoll: self.iopoll,
+            sqpoll: self.sqpoll,
+            jobs: self.jobs.unwrap_or(usual.jobs),
+            cores: self.pin.clone(),
+            batch: self.batch,
+            timeout: self.timeout.map_or(usual.timeout, |timeout| {
+                std::time::Duration::from_nanos(timeout.0.as_ns())
+            }),
+        }
+    }
+}
+
+/// How the target may be opened: what was consented to.
+#[cfg(target_os = "linux")]
+fn access(args: &RunArgs) -> Result<Access, Failure> {
+    args.write.access(&args.target)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn access(_: &RunArgs) -> Result<Access, Failure> {
+    Ok(Access::ReadOnly)
+}
+
+/// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
+pub(crate) fn is_real(target: &str) -> bool {
+    let is_path = target.contains('/') || Path::new(target).is_file();
+    target == NULL || (is_path && !target.starts_with("sim:") && !load::is_toml(target))
+}
+
+/// A run on a real target, and where its workload comes from.
+pub(crate) struct RealPlan {
+    /// The run.
+    pub(crate) run: Run,
+    workload: Option<Document>,
+}
+
+impl RealPlan {
+    /// Reads everything that the arguments name.
+    pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
+        let load = &args.load;
+        if let Some((option, _)) = load.host.given().first() {
+            return Err(Failure::usage(format!("`{option}` is for simulated targets"))
+                .with_help("leave it out: here this machine is the host"));
+        }
+        let settings = settings(&load.set)?;
+        if let Some(setting) = settings.iter().find(|s| !s.key.starts_with(overlay::WORKLOAD)) {
+            return Err(Failure::usage(format!("a real target has no key `{}`", setting.key))
+                .with_help("only keys of the workload can be set: workload.KEY=VALUE")
+                .with_key(&setting.key)
+                .at(Some(setting.place(true, "no effect on a real target"))));
+        }
+        let (workload, source) = plan::source(load, &settings)?;
+        let run = Run {
+            target: args.target.clone(),
+            access: access(args)?,
+            workload: load.workload.clone(),
+            source,
+            seed: load.seed,
+            limits: Limits::default(),
+            keep: args.keep(),
+            interval: args.interval.map(|interval| interval.0),
+            options: args.real.options(),
+        };
+        Ok(RealPlan { run, workload })
+    }
+
+    /// An error of the run, at its place. `exit` for what showed only under way.
+    pub(crate) fn explain(&self, error: &BenchError, exit: Exit) -> Failure {
+        let exit = match error {
+            BenchError::Workload(error) => {
+                return load::workload_failure(exit, error, self.workload.as_ref());
+            }
+            BenchError::Interrupted => Exit::Interrupted,
+            _ => exit,
+        };
+        Failure::new(exit, error.to_string()).with_help(error.help())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_real_and_presets_are_not() {
+        for real in ["null:", "/dev/nvme0n1", "./x", "images/a.img"] {
+            assert!(is_real(real), "{real}");
+        }
+        for simulated in ["sim:nvme-tlc", "nvme-tlc", "sim:./x.toml", "./x.toml", "X.TOML"] {
+            assert!(!is_real(simulated), "{simulated}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The commands inside the controller, in slots that are allocated once.
+
+use ssdyno_spec::nvme::Status;
+use zerocopy::little_endian::U64;
+
+/// No slot.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// Where a command is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// The slot is free.
+    Free,
+    /// Its PRP list is on the way from host memory.
+    List,
+    /// The device works on it.
+    Device,
+    /// A timer runs: an admin command in execution, or an injected delay.
+    Timer,
+    /// Its completion entry is on the way to host memory.
+    Posting,
+    /// Its completion queue is full.
+    Held,
+    /// An asynchronous event request that waits for an event.
+    Parked,
+    /// Lost by an injected fault: only an abort or a reset ends it.
+    Lost,
+    /// The device works on it, but a reset or a deleted queue has ended it: no answer.
+    Forgotten,
+}
+
+/// What the device does for a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Data to the host.
+    Read,
+    /// Data from the host.
+    Write,
+    /// Data of the host and of the medium are compared.
+    Compare,
+    /// A read whose data stays inside.
+    Verify,
+    /// What is in the volatile cache goes to flash.
+    Flush,
+    /// Ranges lose their data, one after another.
+    Deallocate,
+    /// Nothing: an admin command, or one that needs no medium.
+    Nothing,
+}
+
+/// A command inside the controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command {
+    /// First physical region page entry.
+    pub(super) prp1: u64,
+    /// The second, where there is no list.
+    pub(super) prp2: u64,
+    /// First byte on the device.
+    pub(super) offset_bytes: u64,
+    /// Data to move, or what is left of a range to deallocate.
+    pub(super) bytes: u64,
+    /// Result for the completion.
+    pub(super) dword0: u32,
+    /// The next of a chain of held completions.
+    pub(super) next: u32,
+    /// Its namespace.
+    pub(super) namespace: u32,
+    pub(super) queue: u16,
+    pub(super) id: u16,
+    pub(super) status: Status,
+    pub(super) state: State,
+    pub(super) kind: Kind,
+    pub(super) opcode: u8,
+    /// A flush follows before the completion.
+    pub(super) durable: bool,
+    /// Its pages are in the list of its slot.
+    pub(super) listed: bool,
+    /// The queue knows its identifier as taken by this command.
+    pub(super) owns_id: bool,
+}
+
+impl Command {
+    pub(super) fn new(queue: u16, id: u16, opcode: u8) -> Command {
+        Command {
+            prp1: 0,
+            prp2: 0,
+            offset_bytes: 0,
+            bytes: 0,
+            dword0: 0,
+            next: NIL,
+            namespace: 0,
+            queue,
+            id,
+            status: Status::SUCCESS,
+            state: State::Timer,
+            kind: Kind::Nothing,
+            opcode,
+            durable: false,
+            listed: false,
+            owns_id: false,
+        }
+    }
+}
+
+/// All slots. I/O commands and admin commands have each their own number of places, so that neither
+/// keeps the other out.
+#[derive(Debug)]
+pub(super) struct Commands {
+    slots: Vec<Command>,
+    free: Vec<u32>,
+    /// Page lists: `list_entries` for each slot.
+    lists: Vec<U64>,
+    list_entries: usize,
+    /// Places not taken and not promised to a fetch.
+    room_io: u32,
+    room_admin: u32,
+    depth: u32,
+}
+
+/// Admin commands at a time.
+pub(super) const ADMIN_COMMANDS: u32 = 16;
+
+impl Commands {
+    /// `depth` I/O commands, each with up to `list_entries` pages in a list.
+    pub(super) fn new(depth: u32, list_entries: usize) -> Commands {
+        let slots = depth + ADMIN_COMMANDS;
+        let mut empty = Command::new(0, 0, 0);
+        empty.state = State::Free;
+        Commands {
+            slots: vec![empty; slots as usize],
+            free: (0..slots).rev().collect(),
+            lists: vec![U64::ZERO; slots as usize * list_entries],
+            list_entries,
+            room_io: depth,
+            room_admin: ADMIN_COMMANDS,
+            depth,
+        }
+    }
+
+    /// No I/O command is inside or on the way.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.room_io == self.depth
+    }
+
+    /// How many commands of this kind of queue may come.
+    #[inline]
+    pub(super) fn room(&self, admin: bool) -> u32 {
+        if admin { self.room_admin } else { self.room_io }
+    }
+    /// Keeps `count` places for a fetch that was begun.
+    #[inline]
+    pub(super) fn promise(&mut self, admin: bool, count: u32) {
+        *self.room_mut(admin) -= count;
+    }
+    /// A promised place is not needed.
+    #[inline]
+    pub(super) fn give_back(&mut self, admin: bool, count: u32) {
+        *self.room_mut(admin) += count;
+    }
+    #[inline]
+    fn room_mut(&mut self, admin: bool) -> &mut u32 {
+        if admin { &mut self.room_admin } else { &mut self.room_io }
+    }
+
+    /// Puts a command into a promised place.
+    #[inline]
+    pub(super) fn insert(&mut self, command: Command) -> u32 {
+        // There are as many slots as places, so a promised place always has one.
+        let slot = self.free.pop().unwrap_or_else(|| unreachable!("a promised place has a slot"));
+        self.slots[slot as usize] = command;
+        slot
+    }
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) {
+        let command = &mut self.slots[slot as usize];
+        debug_assert!(command.state != State::Free);
+        command.state = State::Free;
+        let admin = command.queue == 0;
+        self.free.push(slot);
+        self.give_back(admin, 1);
+    }
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> &Command {
+        &self.slots[slot as usize]
+    }
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Command {
+        &mut self.slots[slot as usize]
+    }
+    /// The slot's page list.
+    #[inline]
+    pub(super) fn list(&self, slot: u32) -> &[U64] {
+        let first = slot as usize * self.list_entries;
+        &self.lists[first..first + self.list_entries]
+    }
+    /// The slot's page list.
+    #[inline]
+    pub(super) fn list_mut(&mut self, slot: u32) -> &mut [U64] {
+        let first = slot as usize * self.list_entries;
+        &mut self.lists[first..first + self.list_entries]
+    }
+    /// The slot of command `id` of `queue`, if it is inside.
+    pub(super) fn find(&self, queue: u16, id: u16) -> Option<u32> {
+        let is_it = |c: &Command| {
+            c.queue == queue
+                && c.id == id
+                && c.owns_id
+                && !matches!(c.state, State::Free | State::Forgotten)
+        };
+        self.slots.iter().position(is_it).map(|slot| slot as u32)
+    }
+    /// Every slot with a command whose host still waits for it.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        let waits = |c: &Command| !matches!(c.state, State::Free | State::Forgotten);
+        (0..self.slots.len() as u32).filter(move |slot| waits(&self.slots[*slot as usize]))
+    }
+    /// Every slot.
+    pub(super) fn all(&self) -> std::ops::Range<u32> {
+        0..self.slots.len() as u32
+    }
+}

@@ -1,0 +1,177 @@
+//! The data itself, where somebody looks at it, and ranges of bytes.
+
+use std::collections::BTreeMap;
+
+/// Bytes of a page of the store.
+const PAGE: u64 = 4096;
+
+/// What was written, page by page; everything else reads as zero.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+/// Cuts `offset..offset + length` at page borders and calls `each` with page number, offset in it,
+/// offset in the whole, and length.
+fn cut(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize)) {
+    let mut done = 0;
+    while done < length {
+        let at = offset + done;
+        let inside = at % PAGE;
+        let here = (PAGE - inside).min(length - done);
+        each(at / PAGE, inside as usize, done as usize, here as usize);
+        done += here;
+    }
+}
+
+impl Contents {
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
+        cut(offset, out.len() as u64, |page, inside, done, here| {
+            let out = &mut out[done..done + here];
+            match self.pages.get(&page) {
+                Some(data) => out.copy_from_slice(&data[inside..inside + here]),
+                None => out.fill(0),
+            }
+        });
+    }
+
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        cut(offset, bytes.len() as u64, |page, inside, done, here| {
+            let empty = || vec![0; PAGE as usize].into_boxed_slice();
+            let data = self.pages.entry(page).or_insert_with(empty);
+            data[inside..inside + here].copy_from_slice(&bytes[done..done + here]);
+        });
+    }
+
+    /// True if `bytes` are what the store has from `offset` on.
+    pub(super) fn equals(&self, offset: u64, bytes: &[u8]) -> bool {
+        let mut equal = true;
+        cut(offset, bytes.len() as u64, |page, inside, done, here| {
+            let bytes = &bytes[done..done + here];
+            equal &= match self.pages.get(&page) {
+                Some(data) => data[inside..inside + here] == *bytes,
+                None => bytes.iter().all(|byte| *byte == 0),
+            };
+        });
+        equal
+    }
+
+    /// The range reads as zero again.
+    pub(super) fn clear(&mut self, offset: u64, length: u64) {
+        let end = offset + length;
+        let whole = offset.div_ceil(PAGE)..end / PAGE;
+        if whole.start < whole.end {
+            let inside: Vec<u64> = self.pages.range(whole.clone()).map(|(page, _)| *page).collect();
+            for page in inside {
+                self.pages.remove(&page);
+            }
+        }
+        let edges = if whole.start < whole.end {
+            [(offset, whole.start * PAGE), (whole.end * PAGE, end)]
+        } else {
+            [(offset, end), (end, end)]
+        };
+        for (from, to) in edges {
+            cut(from, to - from, |page, inside, _, here| {
+                if let Some(data) = self.pages.get_mut(&page) {
+                    data[inside..inside + here].fill(0);
+                }
+            });
+        }
+    }
+}
+
+/// A set of bytes as ranges that do not touch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    /// Start to end.
+    ranges: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The first byte of `from..to` that is in the set.
+    pub(super) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
+        let before = self.ranges.range(..=from).next_back();
+        if before.is_some_and(|(_, end)| *end > from) {
+            return Some(from);
+        }
+        self.ranges.range(from..to).next().map(|(start, _)| *start)
+    }
+
+    pub(super) fn remove(&mut self, from: u64, to: u64) {
+        while let Some(at) = self.first_in(from, to) {
+            let Some((&start, &end)) = self.ranges.range(..=at).next_back() else { return };
+            self.ranges.remove(&start);
+            if start < from {
+                self.ranges.insert(start, from);
+            }
+            if end > to {
+                self.ranges.insert(to, end);
+            }
+        }
+    }
+
+    pub(super) fn insert(&mut self, from: u64, to: u64) {
+        self.remove(from, to);
+        self.ranges.insert(from, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn contents_are_those_of_an_array(
+            steps in prop::collection::vec((0u8..3, 0u64..16_000, 1u64..9_000), 1..40)
+        ) {
+            let mut array = vec![0u8; 32_768];
+            let mut contents = Contents::default();
+            for (number, (kind, offset, length)) in (1u8..).zip(steps) {
+                let range = offset as usize..(offset + length) as usize;
+                match kind {
+                    0 => {
+                        array[range.clone()].fill(number);
+                        contents.write(offset, &array[range]);
+                    }
+                    1 => {
+                        array[range].fill(0);
+                        contents.clear(offset, length);
+                    }
+                    _ => {
+                        let mut got = vec![9; length as usize];
+                        contents.read(offset, &mut got);
+                        prop_assert_eq!(&got[..], &array[range]);
+                    }
+                }
+            }
+            let mut got = vec![9; array.len()];
+            contents.read(0, &mut got);
+            prop_assert!(got == array);
+        }
+
+        #[test]
+        fn ranges_are_a_set(
+            steps in prop::collection::vec((any::<bool>(), 0u64..60, 1u64..30), 1..40)
+        ) {
+            let mut set = [false; 100];
+            let mut ranges = Ranges::default();
+            for (insert, from, length) in steps {
+                set[from as usize..(from + length) as usize].fill(insert);
+                if insert { ranges.insert(from, from + length) } else { ranges.remove(from, from + length) }
+                for at in 0..99 {
+                    let first = (at..99).find(|byte| set[*byte as usize]);
+                    prop_assert_eq!(ranges.first_in(at, 99), first);
+                }
+            }
+            prop_assert_eq!(ranges.is_empty(), !set.contains(&true));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Faults on order: what a test or an experiment wants to go wrong.
+
+use std::ops::Range;
+
+use ssdyno_block::Time;
+use ssdyno_spec::nvme::Status;
+
+/// What happens to a command that a fault hits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It ends with this status, and the medium is not touched.
+    Fail(Status),
+    /// It begins so much later.
+    Delay(Time),
+    /// It is taken and never answered; Abort, or a reset, ends it.
+    Lose,
+}
+
+/// A fault for I/O commands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// The opcode, as in [`ssdyno_spec::nvme::nvm`]; none = every command with one range of blocks.
+    /// Flush and Dataset Management are hit only where they are named, whatever the blocks.
+    pub opcode: Option<u8>,
+    /// The namespace.
+    pub namespace: u32,
+    /// Commands that touch these logical blocks.
+    pub blocks: Range<u64>,
+    /// How many commands it hits before it is gone.
+    pub times: u32,
+    /// What happens to them.
+    pub effect: Effect,
+}
+
+/// How a controller hangs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stuck {
+    /// Nothing moves until CC.EN is cleared.
+    UntilReset,
+    /// CSTS.RDY does not move either.
+    ForGood,
+}
+
+/// The faults that are left.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Faults {
+    list: Vec<Fault>,
+    pub(super) stuck: Option<Stuck>,
+    pub(super) interrupts_to_lose: u32,
+}
+
+impl Faults {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+    pub(super) fn add(&mut self, fault: Fault) {
+        if fault.times > 0 {
+            self.list.push(fault);
+        }
+    }
+    pub(super) fn clear(&mut self) {
+        *self = Faults::default();
+    }
+    /// What a command on `blocks` of `namespace` meets: the first fault that fits. No blocks: it has
+    /// no range, or many.
+    pub(super) fn hit(&mut self, opcode: u8, namespace: u32, blocks: Range<u64>) -> Option<Effect> {
+        let fits = |fault: &Fault| {
+            let named = fault.opcode == Some(opcode);
+            let meets = fault.blocks.start < blocks.end && blocks.start < fault.blocks.end;
+            let hit = if blocks.is_empty() { named } else { meets };
+            hit && (named || fault.opcode.is_none()) && fault.namespace == namespace
+        };
+        let at = self.list.iter().position(fits)?;
+        let fault = &mut self.list[at];
+        fault.times -= 1;
+        let effect = fault.effect;
+        if fault.times == 0 {
+            self.list.remove(at);
+        }
+        Some(effect)
+    }
+    /// True if this interrupt is lost.
+    pub(super) fn loses_interrupt(&mut self) -> bool {
+        let lost = self.interrupts_to_lose > 0;
+        self.interrupts_to_lose -= u32::from(lost);
+        lost
+    }
+}

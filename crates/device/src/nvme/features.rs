@@ -1,0 +1,373 @@
+//! Set Features and Get Features (base 2.0c, clauses 5.15 and 5.27; S1-41, S1-45).
+
+use ssdyno_block::Time;
+use ssdyno_pci::BusMaster;
+use ssdyno_spec::nvme::{AutonomousTransition, Status, SubmissionEntry, feature, select};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::NvmeController;
+use super::arbiter::Arbiter;
+use super::config::NvmeConfig;
+use super::namespaces::RANGE_TYPES_BYTES;
+use super::timers::Timer;
+use crate::{Device, PowerState};
+
+/// In command dword 10 of Set Features: keep the value over a reset.
+const SAVE: u32 = 1 << 31;
+/// Power states in the autonomous transition table.
+const STATES: usize = 32;
+
+type Transitions = [AutonomousTransition; STATES];
+
+/// Values of the features of the controller.
+#[derive(Clone, Debug)]
+pub(super) struct Features {
+    arbitration: u32,
+    power_state: u8,
+    /// The host has put the device into a non-operational state; the next I/O command wakes it.
+    forced: Option<u8>,
+    over_temperature: u32,
+    under_temperature: u32,
+    write_cache: bool,
+    /// I/O queues less one: submission and completion.
+    queues: u32,
+    coalescing: u32,
+    write_atomicity: u32,
+    events: u32,
+    autonomous: bool,
+    /// The host's table; none = the device file's times.
+    transitions: Option<Transitions>,
+    operational: u8,
+    states: u8,
+}
+
+impl Features {
+    /// The values after a reset.
+    pub(super) fn new(config: &NvmeConfig, low_power: &[PowerState]) -> Features {
+        let operational = config.operational_states.len() as u8;
+        let queues = u32::from(config.io_queues - 1);
+        Features {
+            arbitration: Arbiter::feature(config.arbitration_burst),
+            power_state: 0,
+            forced: None,
+            over_temperature: 343,
+            under_temperature: 0,
+            write_cache: true,
+            queues: queues << 16 | queues,
+            coalescing: 0,
+            write_atomicity: 0,
+            events: 0,
+            autonomous: !low_power.is_empty(),
+            transitions: None,
+            operational,
+            states: operational + low_power.len() as u8,
+        }
+    }
+    pub(super) fn reset(&mut self, config: &NvmeConfig, low_power: &[PowerState]) {
+        *self = Features::new(config, low_power);
+    }
+    #[inline]
+    pub(super) fn write_cache(&self) -> bool {
+        self.write_cache
+    }
+    #[inline]
+    pub(super) fn is_forced_to_sleep(&self) -> bool {
+        self.forced.is_some()
+    }
+    /// Namespace attribute notices are wanted.
+    pub(super) fn wants_namespace_notices(&self) -> bool {
+        self.events >> 8 & 1 == 1
+    }
+    /// Health events of this bit of the critical warning are wanted.
+    pub(super) fn wants_health(&self, warning: u8) -> bool {
+        self.events as u8 & warning != 0
+    }
+
+    /// The table in force: the host's, or what the device file says, rounded up to milliseconds.
+    fn table(&self, low_power: &[PowerState]) -> Transitions {
+        if let Some(table) = self.transitions {
+            return table;
+        }
+        let mut table = [AutonomousTransition::default(); STATES];
+        let mut before = Time::ZERO;
+        for (number, state) in low_power.iter().enumerate() {
+            let wait = (state.idle_after.0 - before).as_ps().div_ceil(Time::from_ms(1).as_ps());
+            let entry = AutonomousTransition::new(
+                self.operational + number as u8,
+                wait.clamp(1, (1 << 24) - 1) as u32,
+            );
+            match number {
+                0 => table[..usize::from(self.operational)].fill(entry),
+                _ => table[usize::from(self.operational) + number - 1] = entry,
+            }
+            before = state.idle_after.0;
+        }
+        table
+    }
+
+    /// When the device enters which of its low-power states, as [`Device::set_sleep`] wants it.
+    fn sleep_policy(&self, low_power: &[PowerState]) -> Vec<(u8, Time)> {
+        let own = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
+        if let Some(state) = self.forced {
+            return vec![(state - self.operational, Time::ZERO)];
+        }
+        if !self.autonomous {
+            return Vec::new();
+        }
+        let Some(table) = self.transitions else {
+            return low_power.iter().enumerate().map(own).collect();
+        };
+        let mut policy = Vec::new();
+        let (mut state, mut idle) = (self.power_state, Time::ZERO);
+        loop {
+            let entry = table[usize::from(state)];
+            // Only deeper: a table that goes round has an end all the same.
+            if entry.idle_ms() == 0 || entry.target() <= state || entry.target() >= self.states {
+                return policy;
+            }
+            idle += Time::from_ms(u64::from(entry.idle_ms()));
+            state = entry.target();
+            if let Some(number) = state.checked_sub(self.operational) {
+                policy.push((number, idle));
+            }
+        }
+    }
+}
+
+/// What Get Features gives of a feature: dword 0, whether it can be changed, whether it belongs to
+/// a namespace.
+struct Description {
+    current: u32,
+    default: u32,
+    of_namespace: bool,
+}
+
+impl<D: Device> NvmeController<D> {
+    /// Puts the features that other parts act on into force.
+    pub(super) fn apply_features(&mut self, now: Time) {
+        self.arbiter.set_feature(self.features.arbitration);
+        self.interrupts.set_coalescing(self.features.coalescing);
+        self.apply_sleep(now);
+    }
+    fn apply_sleep(&mut self, now: Time) {
+        let policy = self.features.sleep_policy(&self.low_power_states);
+        self.device.set_sleep(now, &policy);
+    }
+    /// An I/O command has ended the sleep that the host had ordered.
+    #[cold]
+    pub(super) fn wake(&mut self, now: Time) {
+        self.features.forced = None;
+        self.apply_sleep(now);
+    }
+
+    /// Set Features (base 2.0c, clause 5.27); gives dword 0.
+    pub(super) fn set_features(
+        &mut self,
+        at: Time,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<u32, Status> {
+        let id = entry.dword10.get() as u8;
+        let value = entry.dword11.get();
+        let namespace = entry.namespace_id.get();
+        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        if entry.dword10.get() & SAVE != 0 {
+            return Err(Status::FEATURE_NOT_SAVEABLE.with_do_not_retry());
+        }
+        let of_namespace = [feature::LBA_RANGE_TYPE, feature::ERROR_RECOVERY].contains(&id);
+        if !of_namespace && namespace != 0 && namespace != u32::MAX {
+            return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
+        }
+        match id {
+            feature::ARBITRATION => {
+                self.features.arbitration = value & 0xffff_ff07;
+                self.arbiter.set_feature(self.features.arbitration);
+            }
+            feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
+            feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
+            feature::TEMPERATURE_THRESHOLD => {
+                // Only the composite temperature has thresholds; 15: all sensors.
+                match (value >> 16 & 0xf, value >> 20 & 3) {
+                    (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
+                    (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
+                    _ => return Err(invalid_field),
+                }
+            }
+            feature::ERROR_RECOVERY => {
+                let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
+                let ns = self.namespaces.get_mut(namespace).filter(|ns| ns.attached);
+                ns.ok_or(invalid)?.error_recovery = value & 0xffff;
+            }
+            feature::VOLATILE_WRITE_CACHE if self.has_cache => {
+                self.features.write_cache = value & 1 == 1;
+            }
+            feature::NUMBER_OF_QUEUES => return self.set_number_of_queues(value),
+            feature::INTERRUPT_COALESCING => {
+                self.features.coalescing = value & 0xffff;
+                self.interrupts.set_coalescing(value);
+            }
+            feature::INTERRUPT_VECTOR => {
+                let vector = value & 0xffff;
+                if !self.interrupts.exists(vector) {
+                    return Err(invalid_field);
+                }
+                let at_once = value >> 16 & 1 == 1;
+                self.interrupts.set_at_once(vector as u16, at_once);
+                if at_once {
+                    self.timers.cancel(Timer::Coalesced(vector as u16));
+                    self.interrupts.time_is_up(vector as u16);
+                }
+            }
+            feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
+            feature::ASYNCHRONOUS_EVENTS => self.features.events = value & 0x1ff,
+            feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
+                let mut table = [AutonomousTransition::new_zeroed(); STATES];
+                self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
+                self.features.autonomous = value & 1 == 1;
+                self.features.transitions = Some(table);
+                self.apply_sleep(at);
+            }
+            _ => return Err(invalid_field),
+        }
+        Ok(0)
+    }
+
+    fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), Status> {
+        let state = (value & 31) as u8;
+        if state >= self.features.states {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        if state < self.features.operational {
+            self.features.power_state = state;
+            self.features.forced = None;
+        } else {
+            self.features.forced = Some(state);
+        }
+        self.apply_sleep(at);
+        Ok(())
+    }
+
+    /// How many queues there will be; only before the first is created (base 2.0c, 5.27.1.5).
+    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, Status> {
+        let (submission, completion) = (value & 0xffff, value >> 16);
+        if submission == 0xffff || completion == 0xffff {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        if self.queues.has_io() {
+            return Err(Status::SEQUENCE_ERROR.with_do_not_retry());
+        }
+        let most = u32::from(self.config.io_queues - 1);
+        self.features.queues = completion.min(most) << 16 | submission.min(most);
+        Ok(self.features.queues)
+    }
+    /// I/O submission and completion queues that the host may create.
+    pub(super) fn queues_granted(&self) -> (u32, u32) {
+        ((self.features.queues & 0xffff) + 1, (self.features.queues >> 16) + 1)
+    }
+
+    fn set_range_types(
+        &mut self,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<(), Status> {
+        let id = entry.namespace_id.get();
+        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
+        self.namespaces.active(id).ok_or(invalid)?;
+        let last = entry.dword11.get() & 0x3f;
+        let mut ranges = vec![0; RANGE_TYPES_BYTES].into_boxed_slice();
+        self.copy_from_host(entry, &mut ranges[..(last as usize + 1) * 64], bus)?;
+        let namespace = self.namespaces.get_mut(id).ok_or(invalid)?;
+        namespace.range_types = Some((last, ranges));
+        Ok(())
+    }
+
+    /// Get Features (base 2.0c, clause 5.15); gives dword 0.
+    pub(super) fn get_features(
+        &mut self,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<u32, Status> {
+        let dword10 = entry.dword10.get();
+        let id = dword10 as u8;
+        let what = (dword10 >> 8 & 7) as u8;
+        let Description { current, default, of_namespace } = self.describe_feature(entry)?;
+        if what == select::CAPABILITIES {
+            // Nothing can be saved, everything can be changed.
+            return Ok(u32::from(of_namespace) << 1 | 1 << 2);
+        }
+        if what > select::CAPABILITIES {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        match id {
+            feature::AUTONOMOUS_POWER => {
+                let fresh = Features::new(&self.config, &self.low_power_states);
+                let source = if what == select::CURRENT { &self.features } else { &fresh };
+                let table = source.table(&self.low_power_states);
+                self.copy_to_host(entry, table.as_bytes(), bus)?;
+            }
+            feature::LBA_RANGE_TYPE => {
+                let ns = self.namespaces.active(entry.namespace_id.get());
+                let stored = ns.and_then(|ns| ns.range_types.as_ref());
+                let stored = stored.filter(|_| what == select::CURRENT);
+                let ranges = stored.map_or_else(|| vec![0; RANGE_TYPES_BYTES], |(_, r)| r.to_vec());
+                self.copy_to_host(entry, &ranges, bus)?;
+            }
+            _ => {}
+        }
+        Ok(if what == select::CURRENT { current } else { default })
+    }
+
+    fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, Status> {
+        let features = &self.features;
+        let fresh = Features::new(&self.config, &self.low_power_states);
+        let plain = |of: fn(&Features) -> u32| Description {
+            current: of(features),
+            default: of(&fresh),
+            of_namespace: false,
+        };
+        let namespace = || {
+            let found = self.namespaces.active(entry.namespace_id.get());
+            found.ok_or(Status::INVALID_NAMESPACE.with_do_not_retry())
+        };
+        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        let dword11 = entry.dword11.get();
+        Ok(match entry.dword10.get() as u8 {
+            feature::ARBITRATION => plain(|f| f.arbitration),
+            feature::POWER_MANAGEMENT => plain(|f| u32::from(f.forced.unwrap_or(f.power_state))),
+            feature::LBA_RANGE_TYPE => Description {
+                current: namespace()?.range_types.as_ref().map_or(0, |(last, _)| *last),
+                default: 0,
+                of_namespace: true,
+            },
+            feature::TEMPERATURE_THRESHOLD => match (dword11 >> 16 & 0xf, dword11 >> 20 & 3) {
+                (0, 0) => plain(|f| f.over_temperature),
+                (0, 1) => plain(|f| f.under_temperature),
+                _ => return Err(invalid_field),
+            },
+            feature::ERROR_RECOVERY => {
+                Description { current: namespace()?.error_recovery, default: 0, of_namespace: true }
+            }
+            feature::VOLATILE_WRITE_CACHE if self.has_cache => plain(|f| u32::from(f.write_cache)),
+            feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
+            feature::INTERRUPT_COALESCING => plain(|f| f.coalescing),
+            feature::INTERRUPT_VECTOR => {
+                let vector = dword11 & 0xffff;
+                if !self.interrupts.exists(vector) {
+                    return Err(invalid_field);
+                }
+                let at_once = u32::from(self.interrupts.is_at_once(vector as u16));
+                Description {
+                    current: at_once << 16 | vector,
+                    default: vector,
+                    of_namespace: false,
+                }
+            }
+            feature::WRITE_ATOMICITY => plain(|f| f.write_atomicity),
+            feature::ASYNCHRONOUS_EVENTS => plain(|f| f.events),
+            feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
+                plain(|f| u32::from(f.autonomous))
+            }
+            _ => return Err(invalid_field),
+        })
+    }
+}

@@ -1,0 +1,455 @@
+//! Commands of the NVM command set (NVM 1.0c, clause 3.2).
+
+use ssdyno_block::{Completion, Op, Request, Status as DeviceStatus, Time, Token};
+use ssdyno_pci::{BusMaster, DmaDirection, DmaFault};
+use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset, nvm};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::NvmeController;
+use super::commands::{Command, Kind, State};
+use super::faults::Effect;
+use super::prp::{self, Rest};
+use super::timers::Timer;
+use crate::Device;
+
+/// All namespaces, where a command allows it.
+const ALL_NAMESPACES: u32 = u32::MAX;
+/// Longest range that the device deallocates in one piece.
+const DEALLOCATE_BYTES_MAX: u64 = 1 << 30;
+/// In command dword 12: force unit access.
+const FORCE_UNIT_ACCESS: u32 = 1 << 30;
+/// In command dword 12: protection information (PRINFO, STC) and directives (DTYPE): not offered.
+const UNSUPPORTED_DWORD12: u32 = 0xf << 26 | 1 << 24 | 0xf << 20;
+/// No dataset.
+const NO_DATASET: u64 = u64::MAX;
+/// Ranges of a dataset command at most.
+const DATASET_RANGES_MAX: usize = 256;
+
+/// Ranges of bytes that deallocating commands still have before them.
+#[derive(Debug, Default)]
+pub(super) struct Datasets {
+    all: Vec<Vec<(u64, u64)>>,
+    free: Vec<usize>,
+}
+
+impl Datasets {
+    /// An empty list.
+    fn take(&mut self) -> u64 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Vec::with_capacity(DATASET_RANGES_MAX));
+            self.all.len() - 1
+        });
+        at as u64
+    }
+    fn give_back(&mut self, at: u64) {
+        if at != NO_DATASET {
+            self.all[at as usize].clear();
+            self.free.push(at as usize);
+        }
+    }
+    fn pop(&mut self, at: u64) -> Option<(u64, u64)> {
+        self.all.get_mut(at as usize)?.pop()
+    }
+}
+
+/// What a decoded command needs next.
+enum Next {
+    /// To go to the device.
+    Begin,
+    /// So many entries of a PRP list first.
+    List(u32),
+    /// Nothing: it is done.
+    Done,
+}
+
+impl<D: Device> NvmeController<D> {
+    /// An I/O command is in the controller.
+    #[inline]
+    pub(super) fn decode(
+        &mut self,
+        at: Time,
+        slot: u32,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) {
+        match self.prepare(slot, entry, bus) {
+            Ok(Next::Begin) => self.begin(at, slot, bus),
+            Ok(Next::Done) => self.finish(at, slot, Status::SUCCESS),
+            Ok(Next::List(entries)) => self.fetch_list(at, slot, entries, bus),
+            Err(status) => self.finish(at, slot, status),
+        }
+    }
+
+    #[inline]
+    fn prepare(
+        &mut self,
+        slot: u32,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<Next, Status> {
+        // Fused commands and SGLs are not offered (base 2.0c, figure 86).
+        if entry.flags != 0 {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        match entry.opcode {
+            nvm::READ => self.prepare_transfer(slot, entry, Kind::Read),
+            nvm::WRITE => self.prepare_transfer(slot, entry, Kind::Write),
+            nvm::COMPARE if self.contents.is_some() => {
+                self.prepare_transfer(slot, entry, Kind::Compare)
+            }
+            nvm::FLUSH => self.prepare_flush(slot, entry),
+            nvm::VERIFY => {
+                self.set_range(slot, entry)?;
+                self.commands.get_mut(slot).kind = Kind::Verify;
+                Ok(Next::Begin)
+            }
+            nvm::WRITE_ZEROES => self.prepare_write_zeroes(slot, entry),
+            nvm::WRITE_UNCORRECTABLE => {
+                self.set_range(slot, entry)?;
+                let Command { offset_bytes, bytes, .. } = *self.commands.get(slot);
+                self.uncorrectable.insert(offset_bytes, offset_bytes + bytes);
+                Ok(Next::Done)
+            }
+            nvm::DATASET_MANAGEMENT => self.prepare_dataset(slot, entry, bus),
+            _ => Err(Status::INVALID_OPCODE.with_do_not_retry()),
+        }
+    }
+
+    /// Namespace and range of blocks, from dwords 10 to 12.
+    #[inline]
+    fn set_range(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<(), Status> {
+        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
+        let namespace = self.namespaces.active(entry.namespace_id.get()).ok_or(invalid)?;
+        let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
+        let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
+        if first.checked_add(blocks).is_none_or(|end| end > namespace.blocks) {
+            return Err(Status::LBA_OUT_OF_RANGE.with_do_not_retry());
+        }
+        let command = self.commands.get_mut(slot);
+        command.offset_bytes = namespace.start_bytes + (first << namespace.shift);
+        command.bytes = blocks << namespace.shift;
+        if entry.dword12.get() & UNSUPPORTED_DWORD12 != 0 {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn prepare_transfer(
+        &mut self,
+        slot: u32,
+        entry: &SubmissionEntry,
+        kind: Kind,
+    ) -> Result<Next, Status> {
+        self.set_range(slot, entry)?;
+        let durable = self.has_cache
+            && kind == Kind::Write
+            && (entry.dword12.get() & FORCE_UNIT_ACCESS != 0 || !self.features.write_cache());
+        let command = self.commands.get_mut(slot);
+        command.kind = kind;
+        command.durable = durable;
+        command.prp1 = entry.prp1.get();
+        command.prp2 = entry.prp2.get();
+        if command.bytes > self.config.max_transfer.0 {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
+        let page_bytes = self.registers.page_bytes();
+        match prp::classify(page_bytes, command.prp1, command.prp2, command.bytes)? {
+            Rest::Nothing | Rest::Second => Ok(Next::Begin),
+            Rest::List(entries) => {
+                command.listed = true;
+                Ok(Next::List(entries))
+            }
+        }
+    }
+
+    fn prepare_flush(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
+        let id = entry.namespace_id.get();
+        if id != ALL_NAMESPACES && self.namespaces.active(id).is_none() {
+            return Err(Status::INVALID_NAMESPACE.with_do_not_retry());
+        }
+        self.commands.get_mut(slot).kind = Kind::Flush;
+        Ok(Next::Begin)
+    }
+
+    fn prepare_write_zeroes(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
+        self.set_range(slot, entry)?;
+        let command = self.commands.get_mut(slot);
+        command.kind = Kind::Deallocate;
+        command.prp2 = NO_DATASET;
+        let Command { offset_bytes, bytes, .. } = *command;
+        self.forget_data(offset_bytes, bytes);
+        Ok(Next::Begin)
+    }
+
+    fn prepare_dataset(
+        &mut self,
+        slot: u32,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<Next, Status> {
+        let id = entry.namespace_id.get();
+        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
+        let namespace = self.namespaces.active(id).ok_or(invalid)?;
+        let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);
+        let mut ranges = [DatasetRange::new_zeroed(); DATASET_RANGES_MAX];
+        let ranges = &mut ranges[..(entry.dword10.get() & 0xff) as usize + 1];
+        self.copy_from_host(entry, ranges.as_mut_bytes(), bus)?;
+        let end =
+            |range: &DatasetRange| range.first.get().checked_add(u64::from(range.blocks.get()));
+        if ranges.iter().any(|range| end(range).is_none_or(|end| end > blocks)) {
+            return Err(Status::LBA_OUT_OF_RANGE.with_do_not_retry());
+        }
+        self.namespaces.keep_hints(id, ranges);
+        if entry.dword11.get() & dataset::DEALLOCATE == 0 {
+            return Ok(Next::Done);
+        }
+        let list = self.datasets.take();
+        for range in ranges.iter().rev().filter(|range| range.blocks.get() > 0) {
+            let offset = start + (range.first.get() << shift);
+            let bytes = u64::from(range.blocks.get()) << shift;
+            self.datasets.all[list as usize].push((offset, bytes));
+            self.forget_data(offset, bytes);
+        }
+        let command = self.commands.get_mut(slot);
+        command.kind = Kind::Deallocate;
+        command.bytes = 0;
+        command.prp2 = list;
+        Ok(Next::Begin)
+    }
+
+    /// The range reads as zero from now on (DLFEAT = 1).
+    pub(super) fn forget_data(&mut self, offset: u64, bytes: u64) {
+        if let Some(contents) = &mut self.contents {
+            contents.clear(offset, bytes);
+        }
+        if !self.uncorrectable.is_empty() {
+            self.uncorrectable.remove(offset, offset + bytes);
+        }
+    }
+
+    /// Reads the PRP list of the command; it begins when the list is there.
+    fn fetch_list(&mut self, at: Time, slot: u32, entries: u32, bus: &mut dyn BusMaster) {
+        let page_bytes = self.registers.page_bytes();
+        let pointer = self.commands.get(slot).prp2;
+        let list = &mut self.commands.list_mut(slot)[..entries as usize];
+        match prp::read_list(bus, page_bytes, pointer, list) {
+            Ok(reads) => {
+                self.counters.list_reads += u64::from(reads);
+                let command = self.commands.get_mut(slot);
+                command.state = State::List;
+                // As long on the wire as so many entries of a queue.
+                let wire = self.wire_times.list_time(entries);
+                let (_, read) = self.wire_in.reserve(at, wire);
+                let latency = self.config.fetch_latency.0 * u64::from(reads);
+                // Lists come in the order in which they were asked for.
+                let after = self.lists.back().map_or(Time::ZERO, |(due, _)| *due);
+                self.lists.push_back(((read + latency).max(after), slot));
+            }
+            Err(status) => self.finish(at, slot, status),
+        }
+    }
+
+    /// Everything about the command is known; perhaps a fault hits it.
+    #[inline]
+    pub(super) fn begin(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        if self.faults.is_empty() {
+            return self.begin_on_device(at, slot, bus);
+        }
+        let command = *self.commands.get(slot);
+        let Some(namespace) = self.namespaces.active(command.namespace) else {
+            return self.begin_on_device(at, slot, bus);
+        };
+        let first = command.offset_bytes.saturating_sub(namespace.start_bytes) >> namespace.shift;
+        let end = first + (command.bytes >> namespace.shift);
+        match self.faults.hit(command.opcode, command.namespace, first..end) {
+            None => self.begin_on_device(at, slot, bus),
+            Some(Effect::Fail(status)) => self.finish(at, slot, status),
+            Some(Effect::Lose) => self.commands.get_mut(slot).state = State::Lost,
+            Some(Effect::Delay(time)) => {
+                self.commands.get_mut(slot).state = State::Timer;
+                self.timers.set(at + time, Timer::Begin(slot));
+            }
+        }
+    }
+
+    pub(super) fn begin_on_device(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        let command = *self.commands.get(slot);
+        let end = command.offset_bytes + command.bytes;
+        let op = match command.kind {
+            Kind::Read | Kind::Compare | Kind::Verify => {
+                if !self.uncorrectable.is_empty()
+                    && self.uncorrectable.first_in(command.offset_bytes, end).is_some()
+                {
+                    return self.finish(at, slot, Status::UNRECOVERED_READ.with_do_not_retry());
+                }
+                Op::Read
+            }
+            Kind::Write => {
+                if self.move_data(slot, DmaDirection::FromHost, bus).is_err() {
+                    return self.finish(at, slot, Status::DATA_TRANSFER_ERROR);
+                }
+                if !self.uncorrectable.is_empty() {
+                    self.uncorrectable.remove(command.offset_bytes, end);
+                }
+                Op::Write
+            }
+            Kind::Flush => return self.submit(at, slot, Request::flush()),
+            Kind::Deallocate => return self.deallocate_next(at, slot),
+            Kind::Nothing => return self.finish(at, slot, command.status),
+        };
+        let request =
+            Request { op, offset_bytes: command.offset_bytes, length_bytes: command.bytes as u32 };
+        self.submit(at, slot, request);
+    }
+
+    #[inline]
+    fn submit(&mut self, at: Time, slot: u32, request: Request) {
+        self.commands.get_mut(slot).state = State::Device;
+        if self.device.submit(at, request, Token(slot)).is_err() {
+            return self.finish(at, slot, Status::INTERNAL_ERROR);
+        }
+        if self.features.is_forced_to_sleep() {
+            self.wake(at);
+        }
+    }
+
+    /// The next piece of what the command deallocates, or its end.
+    pub(super) fn deallocate_next(&mut self, at: Time, slot: u32) {
+        let dataset = self.commands.get(slot).prp2;
+        if self.commands.get(slot).bytes == 0 {
+            let Some((offset, bytes)) = self.datasets.pop(dataset) else {
+                return self.finish(at, slot, Status::SUCCESS);
+            };
+            let command = self.commands.get_mut(slot);
+            (command.offset_bytes, command.bytes) = (offset, bytes);
+        }
+        let command = self.commands.get_mut(slot);
+        let offset = command.offset_bytes;
+        let bytes = command.bytes.min(DEALLOCATE_BYTES_MAX);
+        command.offset_bytes += bytes;
+        command.bytes -= bytes;
+        self.submit(at, slot, Request::trim(offset, bytes as u32));
+    }
+
+    /// Makes an admin command deallocate a range before it completes.
+    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, offset: u64, bytes: u64) {
+        self.forget_data(offset, bytes);
+        let command = self.commands.get_mut(slot);
+        command.kind = Kind::Deallocate;
+        (command.offset_bytes, command.bytes, command.prp2) = (offset, bytes, NO_DATASET);
+        self.deallocate_next(at, slot);
+    }
+
+    /// The device has done what it was asked for.
+    #[inline]
+    pub(super) fn device_done(
+        &mut self,
+        at: Time,
+        completion: Completion,
+        bus: &mut dyn BusMaster,
+    ) {
+        let slot = completion.token.0;
+        if self.shutdown_flushed(slot) {
+            return;
+        }
+        let command = *self.commands.get(slot);
+        if command.state == State::Forgotten {
+            return self.drop_command(slot);
+        }
+        if completion.status != DeviceStatus::Ok {
+            if completion.status == DeviceStatus::ReadOnly {
+                self.worn_out(at);
+            }
+            return self.finish(at, slot, failure(completion.status, command.kind));
+        }
+        let status = match command.kind {
+            Kind::Read | Kind::Compare => {
+                let way = if command.kind == Kind::Read {
+                    DmaDirection::ToHost
+                } else {
+                    DmaDirection::FromHost
+                };
+                match self.move_data(slot, way, bus) {
+                    Ok(true) => Status::SUCCESS,
+                    Ok(false) => Status::COMPARE_FAILURE,
+                    Err(_) => Status::DATA_TRANSFER_ERROR,
+                }
+            }
+            Kind::Write if command.durable => {
+                self.commands.get_mut(slot).durable = false;
+                return self.submit(at, slot, Request::flush());
+            }
+            Kind::Deallocate => return self.deallocate_next(at, slot),
+            _ => Status::SUCCESS,
+        };
+        if status.is_success() {
+            self.logs.count(command.kind, command.bytes);
+        }
+        self.finish(at, slot, status);
+    }
+
+    /// Moves the data of a command, or checks that it could be moved where no contents are kept;
+    /// false if a comparison failed.
+    #[inline]
+    fn move_data(
+        &mut self,
+        slot: u32,
+        way: DmaDirection,
+        bus: &mut dyn BusMaster,
+    ) -> Result<bool, DmaFault> {
+        let command = self.commands.get(slot);
+        let page_bytes = self.registers.page_bytes();
+        let second = [command.prp2.into()];
+        let rest = if command.listed { self.commands.list(slot) } else { &second[..] };
+        let Some(contents) = &mut self.contents else {
+            let touch = |address, bytes| bus.touch(address, bytes, way);
+            return prp::pieces(page_bytes, command.prp1, rest, command.bytes, touch)
+                .map(|()| true);
+        };
+        let mut offset = command.offset_bytes;
+        let mut equal = true;
+        let scratch = &mut self.scratch;
+        prp::pieces(page_bytes, command.prp1, rest, command.bytes, |address, bytes| {
+            scratch.resize(bytes as usize, 0);
+            match command.kind {
+                Kind::Read => {
+                    contents.read(offset, scratch);
+                    bus.write(address, scratch)?;
+                }
+                Kind::Compare => {
+                    bus.read(address, scratch)?;
+                    equal &= contents.equals(offset, scratch);
+                }
+                _ => {
+                    bus.read(address, scratch)?;
+                    contents.write(offset, scratch);
+                }
+            }
+            offset += bytes;
+            Ok(())
+        })?;
+        Ok(equal)
+    }
+
+    /// The command ends without an answer.
+    pub(super) fn drop_command(&mut self, slot: u32) {
+        let command = self.commands.get(slot);
+        if command.kind == Kind::Deallocate {
+            self.datasets.give_back(command.prp2);
+        }
+        self.commands.remove(slot);
+    }
+}
+
+/// What the host hears of a failure of the device.
+fn failure(status: DeviceStatus, kind: Kind) -> Status {
+    match (status, kind) {
+        (DeviceStatus::ReadOnly, _) => Status::WRITE_PROTECTED.with_do_not_retry(),
+        (DeviceStatus::Error, Kind::Read | Kind::Compare | Kind::Verify) => {
+            Status::UNRECOVERED_READ
+        }
+        (DeviceStatus::Error, _) => Status::WRITE_FAULT,
+        _ => Status::INTERNAL_ERROR,
+    }
+}

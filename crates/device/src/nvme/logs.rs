@@ -1,0 +1,166 @@
+//! Log pages (base 2.0c, clause 5.16).
+
+use std::collections::VecDeque;
+
+use ssdyno_block::Time;
+use ssdyno_ftl::Health;
+use ssdyno_spec::nvme::{ErrorLogEntry, FirmwareSlotLog, SmartLog, Status, page};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::commands::{Command, Kind};
+use super::namespaces::Namespaces;
+
+/// Entries of the error log (ELPE + 1).
+pub(super) const ERROR_ENTRIES: usize = 64;
+/// Temperature of a model that has none, in kelvin: 40 °C.
+const TEMPERATURE_KELVIN: u16 = 313;
+/// Namespaces that the changed namespace list names.
+const CHANGED_MAX: usize = 1024;
+
+/// What logs tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Logs {
+    errors: VecDeque<ErrorLogEntry>,
+    error_count: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    reads: u64,
+    writes: u64,
+    media_errors: u64,
+    busy: Time,
+    busy_since: Time,
+    changed: Vec<u32>,
+}
+
+/// What the health log says beyond counters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wear {
+    pub(super) health: Health,
+    pub(super) percentage_used: u8,
+    pub(super) now: Time,
+}
+
+impl Logs {
+    /// A command was successful.
+    #[inline]
+    pub(super) fn count(&mut self, kind: Kind, bytes: u64) {
+        match kind {
+            Kind::Read | Kind::Compare | Kind::Verify => {
+                self.reads += 1;
+                self.read_bytes += bytes;
+            }
+            Kind::Write => {
+                self.writes += 1;
+                self.written_bytes += bytes;
+            }
+            _ => {}
+        }
+    }
+    /// The first I/O command is on its way.
+    pub(super) fn busy(&mut self, at: Time) {
+        self.busy_since = at;
+    }
+    /// The last I/O command is answered.
+    pub(super) fn idle(&mut self, at: Time) {
+        self.busy += at - self.busy_since;
+    }
+
+    /// A command failed.
+    #[cold]
+    pub(super) fn command_error(&mut self, command: &Command, namespaces: &Namespaces) {
+        if [Status::UNRECOVERED_READ, Status::WRITE_FAULT].contains(&command.status.kind()) {
+            self.media_errors += 1;
+        }
+        let namespace = namespaces.active(command.namespace);
+        let lba = namespace.map_or(0, |namespace| {
+            command.offset_bytes.saturating_sub(namespace.start_bytes) >> namespace.shift
+        });
+        let mut entry = ErrorLogEntry::new_zeroed();
+        entry.queue = command.queue.into();
+        entry.command = command.id.into();
+        entry.status = (command.status.bits() << 1).into();
+        entry.location = 0xffff.into();
+        entry.lba = lba.into();
+        entry.namespace = command.namespace.into();
+        self.push_error(entry);
+    }
+    /// A doorbell write was refused: no command is to blame.
+    pub(super) fn doorbell_error(&mut self, status: Status) {
+        let mut entry = ErrorLogEntry::new_zeroed();
+        entry.queue = 0xffff.into();
+        entry.command = 0xffff.into();
+        entry.status = (status.bits() << 1).into();
+        entry.location = 0xffff.into();
+        self.push_error(entry);
+    }
+    fn push_error(&mut self, mut entry: ErrorLogEntry) {
+        self.error_count += 1;
+        entry.count = self.error_count.into();
+        self.errors.truncate(ERROR_ENTRIES - 1);
+        self.errors.push_front(entry);
+    }
+
+    /// Namespace `id` was created, deleted, attached, detached or formatted.
+    pub(super) fn namespace_changed(&mut self, id: u32) {
+        if !self.changed.contains(&id) && self.changed.len() < CHANGED_MAX {
+            self.changed.push(id);
+            self.changed.sort_unstable();
+        }
+    }
+    /// The host has read the changed namespace list.
+    pub(super) fn forget_changes(&mut self) {
+        self.changed.clear();
+    }
+
+    /// The contents of log page `id`; `None` where there is no such page.
+    pub(super) fn page(&self, id: u8, firmware: &str, wear: Wear) -> Option<Vec<u8>> {
+        Some(match id {
+            page::ERROR => {
+                let mut all = [ErrorLogEntry::new_zeroed(); ERROR_ENTRIES];
+                for (place, entry) in all.iter_mut().zip(&self.errors) {
+                    *place = *entry;
+                }
+                all.as_bytes().to_vec()
+            }
+            page::SMART => self.smart(wear).as_bytes().to_vec(),
+            page::FIRMWARE_SLOT => {
+                let mut log = FirmwareSlotLog::new_zeroed();
+                log.active = 1;
+                log.revision[0] = super::identify::padded(firmware);
+                log.as_bytes().to_vec()
+            }
+            page::CHANGED_NAMESPACES => {
+                let mut ids = vec![0; 4096];
+                for (place, id) in ids.chunks_exact_mut(4).zip(&self.changed) {
+                    place.copy_from_slice(&id.to_le_bytes());
+                }
+                ids
+            }
+            _ => return None,
+        })
+    }
+
+    fn smart(&self, wear: Wear) -> SmartLog {
+        // Thousands of units of 512 bytes, rounded up.
+        let units = |bytes: u64| u128::from(bytes.div_ceil(512 * 1000)).into();
+        let whole = |time: Time, unit: Time| u128::from(time / unit).into();
+        let mut log = SmartLog::new_zeroed();
+        if wear.health.read_only {
+            log.critical_warning = SmartLog::READ_ONLY;
+        }
+        log.temperature = TEMPERATURE_KELVIN.to_le_bytes();
+        log.available_spare = 100;
+        log.spare_threshold = 10;
+        log.percentage_used = wear.percentage_used;
+        log.data_units_read = units(self.read_bytes);
+        log.data_units_written = units(self.written_bytes);
+        log.host_reads = u128::from(self.reads).into();
+        log.host_writes = u128::from(self.writes).into();
+        log.busy_minutes = whole(self.busy, Time::from_s(60));
+        log.power_cycles = 1.into();
+        log.power_on_hours = whole(wear.now, Time::from_s(3600));
+        log.media_errors = u128::from(self.media_errors).into();
+        log.error_log_entries = u128::from(self.error_count).into();
+        log
+    }
+}

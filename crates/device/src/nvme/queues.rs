@@ -1,0 +1,207 @@
+//! Submission and completion queues in host memory (base 2.0c, clause 3.3).
+
+/// A submission queue as the controller sees it.
+#[derive(Clone, Debug)]
+pub(super) struct SubmissionQueue {
+    pub(super) base: u64,
+    pub(super) entries: u32,
+    /// Behind the last entry, as the doorbell said.
+    pub(super) tail: u32,
+    /// Behind the last entry that a fetch was begun for.
+    pub(super) claimed: u32,
+    /// Behind the last entry that arrived: what completions report.
+    pub(super) head: u32,
+    pub(super) completion: u16,
+    /// Identifiers in use, a bit each.
+    identifiers: Vec<u64>,
+}
+
+/// A completion queue as the controller sees it.
+#[derive(Clone, Debug)]
+pub(super) struct CompletionQueue {
+    pub(super) base: u64,
+    pub(super) entries: u32,
+    /// Where the next entry goes.
+    pub(super) tail: u32,
+    /// Behind the last entry that the host has taken, as the doorbell said.
+    pub(super) head: u32,
+    pub(super) phase: bool,
+    pub(super) vector: u16,
+    pub(super) interrupts: bool,
+    /// Submission queues that report here.
+    pub(super) submissions: u16,
+    /// Completions that wait for room: first and last slot of a chain.
+    pub(super) held: Option<(u32, u32)>,
+}
+
+/// What is wrong with a doorbell write (base 2.0c, clause 5.2.1, figure 147).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BadDoorbell {
+    /// There is no such queue.
+    Register,
+    /// The queue cannot have that value.
+    Value,
+}
+
+/// Entries from `from` up to `to` in a ring.
+#[inline]
+fn distance(from: u32, to: u32, entries: u32) -> u32 {
+    if to >= from { to - from } else { to + entries - from }
+}
+
+impl SubmissionQueue {
+    pub(super) fn new(base: u64, entries: u32, completion: u16) -> SubmissionQueue {
+        let identifiers = vec![0; 1 << 10];
+        SubmissionQueue { base, entries, tail: 0, claimed: 0, head: 0, completion, identifiers }
+    }
+    /// Entries that no fetch was begun for.
+    #[inline]
+    pub(super) fn unclaimed(&self) -> u32 {
+        distance(self.claimed, self.tail, self.entries)
+    }
+    #[inline]
+    pub(super) fn claim(&mut self, count: u32) {
+        self.claimed = (self.claimed + count) % self.entries;
+    }
+    /// The host says that entries up to `tail` are there.
+    pub(super) fn ring(&mut self, tail: u32) -> Result<(), BadDoorbell> {
+        if tail >= self.entries || tail == self.tail {
+            return Err(BadDoorbell::Value);
+        }
+        let inside = distance(self.head, self.tail, self.entries);
+        if inside + distance(self.tail, tail, self.entries) >= self.entries {
+            return Err(BadDoorbell::Value);
+        }
+        self.tail = tail;
+        Ok(())
+    }
+    /// Takes identifier `id`; false if it is in use.
+    #[inline]
+    pub(super) fn take_id(&mut self, id: u16) -> bool {
+        let word = &mut self.identifiers[usize::from(id >> 6)];
+        let bit = 1 << (id & 63);
+        let free = *word & bit == 0;
+        *word |= bit;
+        free
+    }
+    #[inline]
+    pub(super) fn free_id(&mut self, id: u16) {
+        self.identifiers[usize::from(id >> 6)] &= !(1 << (id & 63));
+    }
+}
+
+impl CompletionQueue {
+    pub(super) fn new(base: u64, entries: u32, vector: Option<u16>) -> CompletionQueue {
+        CompletionQueue {
+            base,
+            entries,
+            tail: 0,
+            head: 0,
+            phase: true,
+            vector: vector.unwrap_or(0),
+            interrupts: vector.is_some(),
+            submissions: 0,
+            held: None,
+        }
+    }
+    /// Entries that the host has not taken.
+    #[inline]
+    pub(super) fn waiting(&self) -> u32 {
+        distance(self.head, self.tail, self.entries)
+    }
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting() + 1 == self.entries
+    }
+    /// The host says that it has taken entries up to `head`.
+    pub(super) fn ring(&mut self, head: u32) -> Result<u32, BadDoorbell> {
+        if head >= self.entries {
+            return Err(BadDoorbell::Value);
+        }
+        let taken = distance(self.head, head, self.entries);
+        if taken == 0 || taken > self.waiting() {
+            return Err(BadDoorbell::Value);
+        }
+        self.head = head;
+        Ok(taken)
+    }
+    /// The place and phase of the next entry, which is then the host's.
+    #[inline]
+    pub(super) fn push(&mut self) -> (u64, bool) {
+        let place = (self.base + u64::from(self.tail) * 16, self.phase);
+        self.tail += 1;
+        if self.tail == self.entries {
+            self.tail = 0;
+            self.phase = !self.phase;
+        }
+        place
+    }
+}
+
+/// All queues by identifier; 0 is the admin queue.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    pub(super) submission: Vec<Option<SubmissionQueue>>,
+    pub(super) completion: Vec<Option<CompletionQueue>>,
+}
+
+impl Queues {
+    pub(super) fn new(io_queues: u16) -> Queues {
+        let count = usize::from(io_queues) + 1;
+        Queues { submission: vec![None; count], completion: vec![None; count] }
+    }
+    pub(super) fn clear(&mut self) {
+        self.submission.fill(None);
+        self.completion.fill(None);
+    }
+    #[inline]
+    pub(super) fn submission(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
+        self.submission.get_mut(usize::from(id))?.as_mut()
+    }
+    #[inline]
+    pub(super) fn completion(&mut self, id: u16) -> Option<&mut CompletionQueue> {
+        self.completion.get_mut(usize::from(id))?.as_mut()
+    }
+    /// The completion queue that commands of submission queue `id` report to.
+    #[inline]
+    pub(super) fn completion_of(&mut self, id: u16) -> Option<&mut CompletionQueue> {
+        let completion = self.submission(id)?.completion;
+        self.completion(completion)
+    }
+    /// True once a queue beside the admin queue exists.
+    pub(super) fn has_io(&self) -> bool {
+        self.submission[1..].iter().any(Option::is_some)
+            || self.completion[1..].iter().any(Option::is_some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_submission_queue_holds_one_entry_less_than_it_has() {
+        let mut queue = SubmissionQueue::new(0, 4, 0);
+        assert_eq!(queue.ring(3), Ok(()));
+        assert_eq!(queue.unclaimed(), 3);
+        // S1-27: full when the tail is one behind the head.
+        assert_eq!(queue.ring(0), Err(BadDoorbell::Value));
+        queue.claim(2);
+        queue.head = 2;
+        assert_eq!(queue.ring(1), Ok(()));
+        assert_eq!(queue.unclaimed(), 3);
+        assert_eq!(queue.ring(2), Err(BadDoorbell::Value));
+    }
+
+    #[test]
+    fn the_phase_turns_with_each_wrap() {
+        let mut queue = CompletionQueue::new(0x1000, 3, Some(1));
+        assert_eq!([queue.push(), queue.push()], [(0x1000, true), (0x1010, true)]);
+        assert!(queue.is_full());
+        assert_eq!(queue.ring(1), Ok(1));
+        assert_eq!(queue.push(), (0x1020, true));
+        assert_eq!(queue.ring(0), Ok(2));
+        assert_eq!(queue.push(), (0x1000, false));
+        assert_eq!(queue.ring(2), Err(BadDoorbell::Value), "more than there is");
+    }
+}

@@ -1,0 +1,67 @@
+//! What the controller does at a later time, other than in the steady flow of commands.
+
+use ssdyno_block::Time;
+
+/// Something that is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timer {
+    /// CSTS.RDY is set.
+    Ready,
+    /// The command in this slot ends, as its status says.
+    Finish(u32),
+    /// The command in this slot begins.
+    Begin(u32),
+    /// Completions of this vector have waited long enough for company.
+    Coalesced(u16),
+    /// The shutdown is complete.
+    ShutDown,
+}
+
+/// A few timers, the next one last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Timers {
+    pending: Vec<(Time, Timer)>,
+}
+
+impl Timers {
+    /// Timers of one time go off in the order in which they were set.
+    pub(super) fn set(&mut self, at: Time, timer: Timer) {
+        let place = self.pending.partition_point(|(due, _)| *due > at);
+        self.pending.insert(place, (at, timer));
+    }
+    #[inline]
+    pub(super) fn next_time(&self) -> Time {
+        self.pending.last().map_or(Time::MAX, |(due, _)| *due)
+    }
+    #[inline]
+    pub(super) fn pop_due(&mut self, now: Time) -> Option<Timer> {
+        if self.next_time() > now {
+            return None;
+        }
+        self.pending.pop().map(|(_, timer)| timer)
+    }
+    pub(super) fn cancel(&mut self, timer: Timer) {
+        self.pending.retain(|(_, pending)| *pending != timer);
+    }
+    pub(super) fn clear(&mut self) {
+        self.pending.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_off_in_order() {
+        let mut timers = Timers::default();
+        let ns = Time::from_ns;
+        for (at, slot) in [(5, 1), (3, 2), (5, 3), (4, 4)] {
+            timers.set(ns(at), Timer::Finish(slot));
+        }
+        timers.cancel(Timer::Finish(4));
+        assert_eq!(timers.pop_due(ns(2)), None);
+        let order = [(); 4].map(|()| timers.pop_due(ns(9)));
+        assert_eq!(order, [Some(2), Some(1), Some(3), None].map(|slot| slot.map(Timer::Finish)));
+    }
+}

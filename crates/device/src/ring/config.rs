@@ -1,0 +1,197 @@
+//! What the file of a ring card says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_flash::ConfigError;
+use ssdyno_ftl::Precondition;
+use ssdyno_ftl::buffer::BufferConfig;
+
+use super::tlp::TlpConfig;
+use crate::LoadError;
+
+/// The `[card]` table: the microprocessor and what it takes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CardConfig {
+    /// Most descriptors in a block: 1 to 1024.
+    pub max_block: u32,
+    /// Descriptors of the next block that can be held (S0-26); 0: the card has no prefetch.
+    #[serde(default)]
+    pub prefetch: u32,
+    /// Microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
+    #[serde(default = "one")]
+    pub processors: u32,
+    /// Microprocessor time of a command, read or write (S0-22).
+    pub command_time: Span,
+    /// Microprocessor time from the doorbell until the fetch of the block is set up.
+    pub doorbell_time: Span,
+    /// Microprocessor time to set up a return of descriptors and its interrupt.
+    pub return_time: Span,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Which engine moves descriptors (S0-19).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DescriptorEngine {
+    /// The data's engines.
+    #[default]
+    Shared,
+    /// One of its own.
+    Separate,
+}
+
+/// The `[dma]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DmaConfig {
+    /// Engines for data: 1 to 64; each moves one page at a time.
+    pub engines: u32,
+    /// Which engine moves descriptors.
+    #[serde(default)]
+    pub descriptors: DescriptorEngine,
+    /// From the start of a transfer to its first packet, and what its end takes, together.
+    pub setup_time: Span,
+}
+
+/// The `[media]` table: what stores the data (S0-44).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum MediaConfig {
+    /// DRAM: its controller's bandwidth is the only limit.
+    Dram {
+        /// Size; a multiple of 4 KiB.
+        capacity: Bytes,
+        /// Of the memory controller, reads and writes together.
+        bandwidth: Bandwidth,
+    },
+    /// Phase-change memory: no erasing, pages are written in place.
+    Pcm {
+        /// Size; a multiple of 4 KiB.
+        capacity: Bytes,
+        /// Channels; pages are dealt to them in turn, then to their banks.
+        channels: u32,
+        /// Banks of a channel; each works on one page at a time.
+        banks_per_channel: u32,
+        /// Time to read a page of 4 KiB.
+        read_time: Span,
+        /// Time to write a page of 4 KiB.
+        write_time: Span,
+    },
+    /// NAND flash behind a translation layer: the tables `[flash]` and `[ftl]` are needed, as in the
+    /// file of an SSD; `[buffer]` and `[precondition]` may stand there.
+    Flash,
+}
+
+/// The file of a ring card.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RingConfig {
+    /// One line about the card, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// Microprocessor and blocks.
+    pub card: CardConfig,
+    /// DMA engines.
+    pub dma: DmaConfig,
+    /// PCI Express.
+    pub link: TlpConfig,
+    /// What stores the data.
+    pub media: MediaConfig,
+    /// Geometry, times and rules of the flash; with flash media only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<ssdyno_flash::Config>,
+    /// Mapping and cleaning; with flash media only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ftl: Option<ssdyno_ftl::Config>,
+    /// Write buffer and read cache before the flash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferConfig>,
+    /// What lies in the flash before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition: Option<Precondition>,
+    /// Currents and powers.
+    pub energy: ssdyno_energy::Config,
+}
+
+impl RingConfig {
+    /// Reads the file of a ring card.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema does not have.
+    pub fn parse(text: &str) -> Result<RingConfig, LoadError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// The full resolved form.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks what no part checks by itself.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let CardConfig { max_block, prefetch, processors, .. } = self.card;
+        within("card.max_block", max_block, 1, 1024, "descriptors, such as 32")?;
+        within("card.prefetch", prefetch, 0, max_block.min(255), "descriptors, or 0 for none")?;
+        within("card.processors", processors, 1, 64, "microprocessors, such as 1")?;
+        within("dma.engines", self.dma.engines, 1, 64, "engines, such as 1")?;
+        let card = &self.card;
+        let times = [card.command_time, card.doorbell_time, card.return_time, self.dma.setup_time];
+        if times.iter().any(|time| time.0 > Time::from_ms(100)) {
+            return Err(ConfigError::new(
+                "card.command_time",
+                "a time of the card is longer than 100ms",
+                "firmware and DMA take microseconds",
+            ));
+        }
+        let flash = matches!(self.media, MediaConfig::Flash);
+        if flash != self.flash.is_some() || flash != self.ftl.is_some() {
+            return Err(ConfigError::new(
+                "media.kind",
+                "flash media, and only they, need the tables [flash] and [ftl]",
+                "write kind = \"flash\" and both tables, or neither",
+            ));
+        }
+        match &self.media {
+            MediaConfig::Dram { capacity, bandwidth } => {
+                if bandwidth.0 < 1e6 {
+                    let help = "write a bandwidth such as \"6.4GB/s\"";
+                    return Err(ConfigError::new("media.bandwidth", "below 1MB/s", help));
+                }
+                whole_pages(*capacity)
+            }
+            MediaConfig::Pcm { capacity, channels, banks_per_channel, read_time, write_time } => {
+                within("media.channels", *channels, 1, 1024, "channels, such as 8")?;
+                within("media.banks_per_channel", *banks_per_channel, 1, 1024, "banks")?;
+                if read_time.0.max(write_time.0) > Time::from_s(1) {
+                    let help = "phase-change memory takes below a millisecond";
+                    return Err(ConfigError::new("media.write_time", "longer than 1s", help));
+                }
+                whole_pages(*capacity)
+            }
+            MediaConfig::Flash => Ok(()),
+        }
+    }
+}
+
+fn within(key: &str, value: u32, least: u32, most: u32, what: &str) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let problem = format!("{value} is outside {least} to {most}");
+    Err(ConfigError::new(key, problem, format!("write a number of {what}")))
+}
+
+fn whole_pages(capacity: Bytes) -> Result<(), ConfigError> {
+    if capacity.0 > 0 && capacity.0.is_multiple_of(4096) && capacity.0 <= 1 << 50 {
+        return Ok(());
+    }
+    let help = "write a multiple of 4KiB, such as \"1GiB\"";
+    Err(ConfigError::new("media.capacity", format!("{capacity} is no size of a card"), help))
+}

@@ -1,0 +1,407 @@
+//! The descriptor-ring card of S0 (S0-8 … S0-26): what is behind the connector.
+//!
+//! The way of a block: the doorbell is seen by the microprocessor, which sets up the fetch of the
+//! block's descriptors; it works on one command after another, starting the next while the transfer
+//! of the last one runs (S0-21); what is done goes back as the response mode says, then an interrupt.
+//!
+//! Here is the card's life; `registers` is what the host sees, `block` has commands and responses,
+//! `dma` the engines, `tlp` the link, `media` what stores the data.
+
+mod block;
+mod config;
+mod dma;
+mod interrupt;
+mod media;
+mod registers;
+mod tlp;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use ssdyno_block::{Completion, Time};
+use ssdyno_engine::EventQueue;
+use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_flash::ConfigError;
+use ssdyno_ftl::Health;
+use ssdyno_pci::BusMaster;
+use ssdyno_spec::ring as layout;
+use ssdyno_spec::ring::{Fault, ResponseMode};
+
+use crate::DeviceFacts;
+use block::Local;
+pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
+use dma::{Engine, Transfer};
+use interrupt::Interrupts;
+use media::Media;
+use registers::Registers;
+pub use tlp::{Direction as TlpDirection, TlpConfig, TlpLink, Traffic};
+
+/// What can happen inside the card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Event {
+    /// [`layout::CONTROL`] was written.
+    Control(bool),
+    /// [`layout::NEXT_SIZE`] was written; the values wait in a queue.
+    Doorbell,
+    /// [`layout::INTERRUPT_MASK`] was written.
+    Mask(bool),
+    /// [`layout::INTERRUPT_ACKNOWLEDGE`] was written.
+    Acknowledge,
+    /// A microprocessor has done its job.
+    Processor(u32),
+    /// An engine is set up: its first packet may go.
+    Start(u32),
+    /// The first completion of an engine's read is there.
+    Arrive(u32),
+    /// An engine has done its transfer.
+    Sent(u32),
+    /// Descriptors are in host memory: first slot, how many.
+    Landed(u32, u32),
+    /// The medium has done its part of the command in a slot.
+    Medium(u32),
+    /// Returned descriptors have waited long enough for their interrupt.
+    Timeout(u32),
+}
+
+/// Bits of a slot, and of a number of descriptors.
+const SLOT_BITS: u32 = 13;
+
+/// Four bits for the kind, 28 for the rest.
+impl ssdyno_engine::Event for Event {
+    fn pack(self) -> u32 {
+        let (kind, rest) = match self {
+            Event::Control(on) => (0, u32::from(on)),
+            Event::Doorbell => (1, 0),
+            Event::Mask(on) => (2, u32::from(on)),
+            Event::Acknowledge => (3, 0),
+            Event::Processor(at) => (4, at),
+            Event::Start(at) => (5, at),
+            Event::Arrive(at) => (6, at),
+            Event::Sent(at) => (7, at),
+            Event::Landed(slot, count) => (8, slot | count << SLOT_BITS),
+            Event::Medium(slot) => (9, slot),
+            Event::Timeout(number) => (10, number & REST),
+        };
+        kind << 28 | rest
+    }
+    fn unpack(code: u32) -> Event {
+        let rest = code & REST;
+        match code >> 28 {
+            0 => Event::Control(rest != 0),
+            1 => Event::Doorbell,
+            2 => Event::Mask(rest != 0),
+            3 => Event::Acknowledge,
+            4 => Event::Processor(rest),
+            5 => Event::Start(rest),
+            6 => Event::Arrive(rest),
+            7 => Event::Sent(rest),
+            8 => Event::Landed(rest & ((1 << SLOT_BITS) - 1), rest >> SLOT_BITS),
+            9 => Event::Medium(rest),
+            _ => Event::Timeout(rest),
+        }
+    }
+}
+
+const REST: u32 = (1 << 28) - 1;
+
+/// What was set up when the card was switched on.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    ring: u64,
+    size: u32,
+    mode: ResponseMode,
+    subset: u32,
+    prefetch: u32,
+}
+
+/// What a microprocessor does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Job {
+    /// Sees a doorbell and sets up the fetch.
+    Fetch,
+    /// Sets up the return of descriptors: number of the first, how many.
+    Return(u32, u32),
+    /// A command, by number.
+    Command(u32),
+}
+
+/// What shall go wrong: hooks for tests, in the one model there is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RingFaults {
+    /// Commands whose medium fails, counted from 0 in the order of starting.
+    pub failing_commands: BTreeSet<u64>,
+    /// The card stops for good when it would start this command, until it is reset.
+    pub sticks_at_command: Option<u64>,
+    /// Interrupts that are never sent, counted from 0.
+    pub lost_interrupts: BTreeSet<u64>,
+}
+
+/// What crossed the link, by purpose (S0-24).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RingTraffic {
+    /// Pages of users' reads.
+    pub data_to_host: Traffic,
+    /// Pages of users' writes.
+    pub data_from_host: Traffic,
+    /// Descriptors fetched.
+    pub fetches: Traffic,
+    /// Descriptors returned.
+    pub returns: Traffic,
+    /// Commands done.
+    pub commands: u64,
+    /// Blocks returned in full.
+    pub blocks: u64,
+    /// Descriptors that were held when their block was given.
+    pub prefetched: u64,
+    /// Interrupts sent.
+    pub interrupts: u64,
+}
+
+impl RingTraffic {
+    /// Transactions on the link for all purposes.
+    pub fn transactions(&self) -> u64 {
+        let all = [&self.data_to_host, &self.data_from_host, &self.fetches, &self.returns];
+        all.iter().map(|traffic| traffic.transactions).sum()
+    }
+}
+
+/// The simulated ring card.
+#[derive(Debug)]
+pub struct RingCard {
+    config: RingConfig,
+    media: Media,
+    link: TlpLink,
+    queue: EventQueue<Event>,
+    log: EventLog,
+    registers: Registers,
+    setup: Option<Setup>,
+    fault: Option<Fault>,
+    doorbells: VecDeque<(u32, u32)>,
+
+    /// Descriptors in the card, by number modulo their count.
+    local: Vec<Local>,
+    /// Number of the first descriptor of the block, and one past its last.
+    first: u32,
+    end: u32,
+    /// A block is with the card.
+    outstanding: bool,
+    /// Nothing was given since the card was switched on: the first descriptor says its number.
+    fresh: bool,
+    /// One past the last number that is in the card; behind `end` they are held.
+    fetched: u32,
+    /// The next command to start.
+    next_command: u32,
+    /// Everything before it was handed to a return, in the modes that return in order.
+    answered: u32,
+    /// Descriptors of the block that are back with the host.
+    returned: u32,
+    /// Pieces of the block's fetch, and of the prefetch, that are still to come.
+    fetch_pieces: u32,
+    prefetch_pieces: u32,
+    /// A doorbell that came before the prefetch was through.
+    early_doorbell: Option<(u32, u32)>,
+    fetch_due: bool,
+    returns: VecDeque<(u32, u32)>,
+
+    processors: Vec<Option<(Job, Time)>>,
+    engines: Vec<Engine>,
+    data: VecDeque<Transfer>,
+    descriptors: VecDeque<Transfer>,
+
+    interrupts: Interrupts,
+    /// How often the card was reset: part of the media's tokens. 19 bits of it count.
+    epoch: u32,
+    faults: RingFaults,
+    /// Commands started so far.
+    started: u64,
+    traffic: RingTraffic,
+    busy_since: Option<Time>,
+    answers: Vec<Completion>,
+}
+
+impl RingCard {
+    /// Builds the card; `seed` decides about everything random in its flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn new(config: &RingConfig, seed: u64) -> Result<RingCard, ConfigError> {
+        config.check()?;
+        let local = (config.card.max_block * 2 + config.card.prefetch).next_power_of_two();
+        debug_assert!(local < 1 << SLOT_BITS);
+        let own = config.dma.descriptors == DescriptorEngine::Separate;
+        let mut engines = vec![Engine::default(); config.dma.engines as usize];
+        engines.iter_mut().for_each(|engine| engine.moves_descriptors = !own);
+        if own {
+            engines.push(Engine { moves_descriptors: true, ..Engine::default() });
+        }
+        let engine_count = engines.len();
+        engines.iter_mut().take(config.dma.engines as usize).for_each(|e| e.moves_data = true);
+        Ok(RingCard {
+            media: Media::new(config, seed)?,
+            link: TlpLink::new(&config.link)?,
+            queue: EventQueue::new(),
+            log: EventLog::default(),
+            registers: Registers::default(),
+            setup: None,
+            fault: None,
+            doorbells: VecDeque::with_capacity(4),
+            local: vec![Local::default(); local as usize],
+            first: 0,
+            end: 0,
+            outstanding: false,
+            fresh: true,
+            fetched: 0,
+            next_command: 0,
+            answered: 0,
+            returned: 0,
+            fetch_pieces: 0,
+            prefetch_pieces: 0,
+            early_doorbell: None,
+            fetch_due: false,
+            returns: VecDeque::with_capacity(local as usize),
+            processors: vec![None; config.card.processors as usize],
+            engines,
+            data: VecDeque::with_capacity(local as usize + engine_count),
+            descriptors: VecDeque::with_capacity(local as usize),
+            interrupts: Interrupts::default(),
+            epoch: 0,
+            faults: RingFaults::default(),
+            started: 0,
+            traffic: RingTraffic::default(),
+            busy_since: None,
+            answers: Vec::with_capacity(64),
+            config: config.clone(),
+        })
+    }
+
+    /// The hooks through which tests let it fail.
+    pub fn faults_mut(&mut self) -> &mut RingFaults {
+        &mut self.faults
+    }
+
+    /// How the host broke the protocol since the card was last reset, if it did.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// What crossed the link so far.
+    pub fn traffic(&self) -> &RingTraffic {
+        &self.traffic
+    }
+
+    /// The link, for closed forms.
+    pub fn link(&self) -> &TlpLink {
+        &self.link
+    }
+
+    /// Device events since they were last taken.
+    pub fn events(&mut self) -> &mut EventLog {
+        &mut self.log
+    }
+
+    /// Numbers for reports. Banks of phase-change memory count as dies.
+    pub fn facts(&self) -> DeviceFacts {
+        let own = DeviceFacts {
+            channels: 0,
+            dies: self.media.dies(),
+            dies_per_package: 1,
+            cores: self.config.card.processors,
+            link_ways: 2,
+            page_bytes: layout::PAGE_BYTES,
+            pages_per_block: 1,
+            effective_utilisation: None,
+            map_ram_bytes: 0,
+            queue_depth: self.config.card.max_block,
+        };
+        match self.media.ssd().map(crate::Device::facts) {
+            None => own,
+            Some(flash) => DeviceFacts {
+                cores: own.cores,
+                link_ways: own.link_ways,
+                queue_depth: own.queue_depth,
+                ..flash
+            },
+        }
+    }
+
+    /// How worn the flash is; nothing wears out in the other media.
+    pub fn health(&self) -> Health {
+        self.media.health()
+    }
+
+    /// Switched on or off; off drops everything.
+    fn control(&mut self, now: Time, on: bool) {
+        if on && self.setup.is_none() {
+            self.setup = self.latch();
+            if self.setup.is_none() {
+                self.fail(Fault::BadSetup);
+            }
+            return;
+        }
+        if !on {
+            // Events of what was dropped must not come. The media go on: they forget nothing.
+            self.queue = EventQueue::new();
+            self.setup = None;
+            self.fault = None;
+            self.outstanding = false;
+            self.fresh = true;
+            (self.first, self.end, self.fetched, self.next_command) = (0, 0, 0, 0);
+            (self.answered, self.returned, self.fetch_pieces, self.prefetch_pieces) = (0, 0, 0, 0);
+            self.early_doorbell = None;
+            self.fetch_due = false;
+            self.doorbells.clear();
+            self.returns.clear();
+            self.data.clear();
+            self.descriptors.clear();
+            self.engines.iter_mut().for_each(|engine| engine.transfer = None);
+            self.processors.fill(None);
+            self.interrupts = Interrupts::default();
+            self.epoch = (self.epoch + 1) & (u32::MAX >> SLOT_BITS);
+            if self.faults.sticks_at_command == Some(self.started) {
+                self.faults.sticks_at_command = None;
+            }
+            self.idle(now);
+        }
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.fault = self.fault.or(Some(fault));
+    }
+
+    /// Something is in the card from `now` on.
+    fn busy(&mut self, now: Time) {
+        self.busy_since.get_or_insert(now);
+    }
+
+    /// Nothing is in the card any more.
+    fn idle(&mut self, now: Time) {
+        if let Some(since) = self.busy_since.take() {
+            self.report(PartKind::Controller, 0, Activity::InService, (since, now));
+        }
+    }
+
+    fn report(&mut self, kind: PartKind, index: u16, activity: Activity, (from, to): (Time, Time)) {
+        let part = Part { kind, index };
+        self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
+    }
+
+    fn handle(&mut self, now: Time, event: Event, bus: &mut dyn BusMaster) {
+        match event {
+            Event::Control(on) => self.control(now, on),
+            Event::Doorbell => {
+                if let Some((offset, size)) = self.doorbells.pop_front() {
+                    self.doorbell(now, offset, size);
+                }
+            }
+            Event::Mask(on) => self.mask(now, on, bus),
+            Event::Acknowledge => bus.deassert(now),
+            Event::Processor(at) => self.job_done(now, at as usize, bus),
+            Event::Start(at) => self.start_transfer(now, at as usize),
+            Event::Arrive(at) => self.receive(now, at as usize),
+            Event::Sent(at) => self.transfer_done(now, at as usize, bus),
+            Event::Landed(slot, count) => self.landed(now, slot, count, bus),
+            Event::Medium(slot) => self.medium_done(slot, bus),
+            Event::Timeout(number) => self.timeout(now, number, bus),
+        }
+        self.work(now);
+    }
+}

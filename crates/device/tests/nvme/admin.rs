@@ -1,0 +1,329 @@
+//! Admin commands but for queues and namespaces (base 2.0c, clause 5).
+
+use ssdyno_block::{Status as DeviceStatus, Time};
+use ssdyno_device::nvme::NvmeController;
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, AutonomousTransition, ErrorLogEntry, FirmwareSlotLog, IdentifyController,
+    IdentifyNamespace, SmartLog, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
+    page,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::support::{
+    DATA, FixedTime, Host, LATENCY, config, entry, get_feature, host, host_with, identify, read,
+    set_feature, transfer, write,
+};
+
+fn structure<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
+    host: &mut Host<FixedTime>,
+    command: SubmissionEntry,
+) -> T {
+    host.data(DATA, 4096).fill(0xee);
+    let completion = host.admin(command);
+    assert!(completion.status().is_success(), "{completion:?}");
+    T::read_from_bytes(host.data(DATA, size_of::<T>())).unwrap()
+}
+fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
+    host.admin(command).status().kind()
+}
+fn log(id: u8, bytes: u32) -> SubmissionEntry {
+    entry(admin::GET_LOG_PAGE, u32::MAX, [u32::from(id) | (bytes / 4 - 1) << 16, 0, 0])
+}
+
+/// Power states of a drive in the file of power states: two operational, two that are not.
+const STATES: &str = "[[nvme.operational_states]]\npower = \"8.49W\"\n\
+    [[nvme.operational_states]]\npower = \"4.48W\"\nexit_latency = \"200us\"\n\
+    [[power.states]]\npower = \"40mW\"\nidle_after = \"100ms\"\nentry_latency = \"2ms\"\nexit_latency = \"1.2ms\"\n\
+    [[power.states]]\npower = \"5mW\"\nidle_after = \"2s\"\nentry_latency = \"500us\"\nexit_latency = \"9.5ms\"\n";
+
+/// Base 2.0c, figure 275; S1-28.
+#[test]
+fn identify_controller_says_what_the_device_file_says() {
+    let keys = "model = \"A model\"\nserial = \"S1\"\nfirmware = \"F\"\nmax_transfer = \"128KiB\"\n\
+                arbitration_burst = 1\npci_vendor = 0x8086\nversion = \"1.3\"\nnamespaces_max = 7\n";
+    let mut host = host(&format!("{keys}{STATES}"));
+    let id: IdentifyController = structure(&mut host, identify(cns::CONTROLLER, 0));
+    assert_eq!(id.vendor.get(), 0x8086);
+    assert!(id.model.starts_with(b"A model  ") && id.serial.ends_with(b" "));
+    assert_eq!(&id.firmware, b"F       ");
+    assert_eq!((id.max_transfer, id.arbitration_burst), (5, 0), "128 KiB is 2^5 pages");
+    assert_eq!((id.version.get(), id.namespaces.get()), (0x1_0300, 7));
+    assert_eq!(id.admin_commands.get(), oacs::FORMAT_NVM | oacs::NAMESPACE_MANAGEMENT);
+    assert_eq!(id.nvm_commands.get() & oncs::COMPARE, 0, "nothing to compare with");
+    assert_eq!((id.submission_entry_size, id.completion_entry_size), (0x66, 0x44));
+    assert_eq!((id.total_capacity.get(), id.unallocated_capacity.get()), (64 << 20, 0));
+    assert_eq!((id.abort_limit, id.event_request_limit, id.power_states), (3, 3, 3));
+    assert_eq!((id.scatter_gather.get(), id.fused_operations.get()), (0, 0));
+    assert_eq!(id.volatile_write_cache & 1, 0);
+    assert!(id.subsystem_name.starts_with(b"nqn.2014-08.org.nvmexpress:uuid:"));
+    let watts: Vec<f64> = id.power_state[..4].iter().map(|s| s.max_power_watts()).collect();
+    assert_eq!(watts, [8.49, 4.48, 0.04, 0.005]);
+    let exits: Vec<u32> = id.power_state[..4].iter().map(|s| s.exit_latency_us.get()).collect();
+    assert_eq!(exits, [0, 200, 1200, 9500]);
+    assert_eq!(id.power_state.map(|s| s.flags >> 1 & 1)[..5], [0, 0, 1, 1, 0]);
+    assert_eq!(id.autonomous_power, 1);
+}
+
+/// Base 2.0c, clause 5.17.2 and NVM 1.0c, figure 97.
+#[test]
+fn identify_namespaces() {
+    let mut host = host("namespaces = [{ size = \"8MiB\" }, { block_size = \"4KiB\" }]");
+    let one: IdentifyNamespace = structure(&mut host, identify(cns::NAMESPACE, 1));
+    assert_eq!((one.size.get(), one.block_bytes(), one.format_index()), (16384, Some(512), 0));
+    let two: IdentifyNamespace = structure(&mut host, identify(cns::NAMESPACE, 2));
+    assert_eq!((two.size.get(), two.block_bytes()), (56 * 256, Some(4096)));
+    assert_ne!(one.guid, two.guid);
+    assert_ne!(one.eui64, [0; 8]);
+    assert_eq!((two.deallocate & 7, two.formats, two.protection_capabilities), (1, 1, 0));
+    let common: IdentifyNamespace = structure(&mut host, identify(cns::NAMESPACE, u32::MAX));
+    assert_eq!((common.size.get(), common.lba_format[1].data_shift), (0, 12));
+    let absent: IdentifyNamespace = structure(&mut host, identify(cns::NAMESPACE, 9));
+    assert!(absent.as_bytes().iter().all(|byte| *byte == 0));
+    let list: [u32; 1024] = structure(&mut host, identify(cns::ACTIVE_NAMESPACES, 0));
+    assert_eq!(list[..3], [1, 2, 0]);
+    let list: [u32; 1024] = structure(&mut host, identify(cns::ACTIVE_NAMESPACES, 1));
+    assert_eq!(list[..2], [2, 0]);
+    let list: [u8; 64] = structure(&mut host, identify(cns::NAMESPACE_DESCRIPTORS, 1));
+    assert_eq!((list[0], list[1], &list[4..12]), (1, 8, &one.eui64[..]));
+    assert_eq!((list[12], list[13], list[32], list[33], list[36]), (2, 16, 4, 1, 0));
+    let controllers: [u16; 3] = structure(&mut host, identify(cns::CONTROLLERS, 0));
+    assert_eq!(controllers, [1, 1, 0]);
+    let attached: [u16; 3] = structure(&mut host, identify(cns::ATTACHED_CONTROLLERS, 2));
+    assert_eq!(attached, [1, 1, 0]);
+    for (what, namespace, expected) in [
+        (cns::NAMESPACE, 0, Status::INVALID_NAMESPACE),
+        (cns::NAMESPACE, 33, Status::INVALID_NAMESPACE),
+        (cns::ACTIVE_NAMESPACES, 0xffff_fffe, Status::INVALID_NAMESPACE),
+        (cns::NAMESPACE_DESCRIPTORS, 3, Status::INVALID_NAMESPACE),
+        (0x77, 0, Status::INVALID_FIELD),
+        (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
+    ] {
+        assert_eq!(status(&mut host, identify(what, namespace)), expected, "CNS {what:#x}");
+    }
+    // The structure may start anywhere in a page, on a whole dword.
+    let apart = SubmissionEntry {
+        prp1: (DATA + 4000).into(),
+        prp2: (DATA + 0x4000).into(),
+        ..identify(cns::NAMESPACE, 1)
+    };
+    assert_eq!(status(&mut host, apart), Status::SUCCESS);
+    // 96 bytes fit into the first page; NGUID is at 104.
+    assert_eq!(host.data(DATA + 0x4008, 16), &one.guid);
+}
+
+/// Base 2.0c, clauses 5.15 and 5.27.
+#[test]
+fn features_are_set_and_got() {
+    let mut host = host(STATES);
+    for (id, value, shown) in [
+        (feature::ARBITRATION, 0x0302_0104, 0x0302_0104),
+        (feature::TEMPERATURE_THRESHOLD, 350, 350),
+        (feature::INTERRUPT_COALESCING, 0x0507, 0x0507),
+        (feature::WRITE_ATOMICITY, 1, 1),
+        (feature::ASYNCHRONOUS_EVENTS, 0x101, 0x101),
+        (feature::POWER_MANAGEMENT, 1, 1),
+        (feature::POWER_MANAGEMENT, 3, 3),
+    ] {
+        assert_eq!(status(&mut host, set_feature(id, value)), Status::SUCCESS, "{id:#x}");
+        assert_eq!(host.admin(get_feature(id)).dword0.get(), shown, "{id:#x}");
+        let default =
+            SubmissionEntry { dword10: (u32::from(id) | 1 << 8).into(), ..get_feature(id) };
+        assert_ne!(host.admin(default).dword0.get(), shown, "{id:#x}");
+    }
+    // Capabilities: changeable, not saveable; of a namespace or not.
+    let capabilities = |id: u8| entry(admin::GET_FEATURES, 1, [u32::from(id) | 3 << 8, 0, 0]);
+    assert_eq!(host.admin(capabilities(feature::ARBITRATION)).dword0.get(), 4);
+    assert_eq!(host.admin(capabilities(feature::ERROR_RECOVERY)).dword0.get(), 6);
+    let of_one = |id, value| SubmissionEntry { namespace_id: 1.into(), ..set_feature(id, value) };
+    let saved = |id: u8| entry(admin::SET_FEATURES, 0, [u32::from(id) | 1 << 31, 0, 0]);
+    for (command, expected) in [
+        (set_feature(feature::POWER_MANAGEMENT, 4), Status::INVALID_FIELD),
+        (set_feature(0x55, 0), Status::INVALID_FIELD),
+        (get_feature(0x55), Status::INVALID_FIELD),
+        (get_feature(feature::VOLATILE_WRITE_CACHE), Status::INVALID_FIELD),
+        (saved(feature::ARBITRATION), Status::FEATURE_NOT_SAVEABLE),
+        (of_one(feature::ARBITRATION, 0), Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
+        (set_feature(feature::ERROR_RECOVERY, 5), Status::INVALID_NAMESPACE),
+        (of_one(feature::ERROR_RECOVERY, 5), Status::SUCCESS),
+        (set_feature(feature::TEMPERATURE_THRESHOLD, 3 << 16), Status::INVALID_FIELD),
+    ] {
+        assert_eq!(status(&mut host, command), expected, "{command:?}");
+    }
+    let recovery = entry(admin::GET_FEATURES, 1, [u32::from(feature::ERROR_RECOVERY), 0, 0]);
+    assert_eq!(host.admin(recovery).dword0.get(), 5);
+    // Ranges of blocks: 64 bytes each.
+    host.data(DATA, 128).fill(7);
+    assert_eq!(status(&mut host, of_one(feature::LBA_RANGE_TYPE, 1)), Status::SUCCESS);
+    host.data(DATA, 4096).fill(1);
+    let ranges = entry(admin::GET_FEATURES, 1, [u32::from(feature::LBA_RANGE_TYPE), 0, 0]);
+    assert_eq!(host.admin(ranges).dword0.get(), 1);
+    assert_eq!(host.data(DATA, 130)[126..], [7, 7, 0, 0]);
+}
+
+/// Base 2.0c, clauses 5.27.1.2, 5.27.1.10 and 8.15; S1-45.
+#[test]
+fn power_states_reach_the_device() {
+    let mut host = host_with(&config(STATES, &[]));
+    let ms = Time::from_ms;
+    let policy = |host: &Host<FixedTime>| host.controller.device().sleep.clone();
+    // At first as the device file says, and the table tells the same.
+    assert_eq!(policy(&host), [(0, ms(100)), (1, ms(2000))]);
+    let table: [AutonomousTransition; 32] =
+        structure(&mut host, get_feature(feature::AUTONOMOUS_POWER));
+    let told = |state: usize| (table[state].target(), table[state].idle_ms());
+    assert_eq!([0, 1, 2, 3].map(told), [(2, 100), (2, 100), (3, 1900), (0, 0)]);
+    // The host's own table, then none.
+    let mut own = [AutonomousTransition::default(); 32];
+    own[0] = AutonomousTransition::new(3, 50);
+    host.data(DATA, 256).copy_from_slice(own.as_bytes());
+    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 1)), Status::SUCCESS);
+    assert_eq!(policy(&host), [(1, ms(50))]);
+    // A state on order lasts until the next I/O command.
+    host.create_pair(1, 8);
+    assert_eq!(status(&mut host, set_feature(feature::POWER_MANAGEMENT, 2)), Status::SUCCESS);
+    assert_eq!(policy(&host), [(0, Time::ZERO)]);
+    host.command(1, read(0));
+    assert_eq!(policy(&host), [(1, ms(50))]);
+    assert_eq!(host.admin(get_feature(feature::POWER_MANAGEMENT)).dword0.get(), 0);
+    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 0)), Status::SUCCESS);
+    assert_eq!(policy(&host), []);
+}
+
+/// Base 2.0c, clause 5.16.1: true counters, errors, slots.
+#[test]
+fn log_pages() {
+    let mut host = host("firmware = \"FW 1.5\"");
+    host.create_pair(1, 64);
+    for block in 0..5 {
+        host.command(1, read(block * 8));
+    }
+    assert_eq!(host.command(1, transfer(nvm::WRITE, 0, 256)).status(), Status::SUCCESS);
+    host.command(1, transfer(nvm::VERIFY, 0, 961));
+    let first = host.command(1, read(u64::MAX));
+    host.controller.device_mut().status = Some(DeviceStatus::Error);
+    let second = host.command(1, read(800));
+    let smart: SmartLog = structure(&mut host, log(page::SMART, 512));
+    assert_eq!((smart.host_reads.get(), smart.host_writes.get()), (6, 1));
+    // 5 x 8 + 961 = 1001 units of 512 bytes read, 256 written: thousands, rounded up.
+    assert_eq!((smart.data_units_read.get(), smart.data_units_written.get()), (2, 1));
+    assert_eq!((smart.media_errors.get(), smart.error_log_entries.get()), (1, 2));
+    assert_eq!(
+        (smart.available_spare, smart.critical_warning, smart.power_cycles.get()),
+        (100, 0, 1)
+    );
+    let errors: [ErrorLogEntry; 4] = structure(&mut host, log(page::ERROR, 256));
+    assert_eq!(errors.map(|e| e.count.get()), [2, 1, 0, 0], "the newest first");
+    assert_eq!(errors[0].command, second.command_id);
+    assert_eq!(
+        (errors[0].queue.get(), errors[0].lba.get(), errors[0].namespace.get()),
+        (1, 800, 1)
+    );
+    assert_eq!(errors[0].status.get() >> 1, second.status().bits());
+    assert_eq!(errors[1].status.get() >> 1, first.status().bits());
+    let slots: FirmwareSlotLog = structure(&mut host, log(page::FIRMWARE_SLOT, 512));
+    assert_eq!((slots.active, &slots.revision[0]), (1, b"FW 1.5  "));
+    // A part of a page, and behind its end.
+    let part = SubmissionEntry { dword12: 32.into(), ..log(page::SMART, 16) };
+    let units: u128 = structure(&mut host, part);
+    assert_eq!(units, 2);
+    let behind = SubmissionEntry { dword12: 516.into(), ..log(page::SMART, 16) };
+    assert_eq!(status(&mut host, behind), Status::INVALID_FIELD);
+    assert_eq!(status(&mut host, log(0x7f, 16)), Status::LOG_PAGE_INVALID);
+}
+
+/// Base 2.0c, clause 5.1; S1-33.
+#[test]
+fn abort_ends_what_has_not_begun() {
+    let mut host = host("");
+    host.create_pair(1, 16);
+    let abort = |queue: u32, id: u16| entry(admin::ABORT, 0, [u32::from(id) << 16 | queue, 0, 0]);
+    let id = host.push(1, read(0));
+    host.ring(1);
+    host.run_until(host.now + LATENCY / 2);
+    assert_eq!(host.admin(abort(1, id)).dword0.get(), 1, "the device is at it");
+    assert!(host.reap(1)[0].status().is_success());
+    assert_eq!(host.admin(abort(1, 999)).dword0.get(), 1, "no such command");
+    assert_eq!(host.admin(abort(9, 1)).dword0.get(), 1, "no such queue");
+    // An asynchronous event request can always be taken back.
+    let request = host.push(0, entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]));
+    host.push(0, abort(0, request));
+    host.ring(0);
+    host.settle();
+    let ends: Vec<_> = host.reap(0).iter().map(|c| (c.status(), c.dword0.get())).collect();
+    assert!(ends.contains(&(Status::ABORT_REQUESTED, 0)) && ends.contains(&(Status::SUCCESS, 0)));
+    // Four at a time.
+    for _ in 0..6 {
+        host.push(0, abort(1, 7));
+    }
+    host.ring(0);
+    host.settle();
+    let limited =
+        host.reap(0).iter().filter(|c| c.status() == Status::ABORT_LIMIT_EXCEEDED).count();
+    assert_eq!(limited, 2);
+}
+
+/// Base 2.0c, clause 5.2: one event a request, kinds masked until their page is read.
+#[test]
+fn asynchronous_events() {
+    let mut host = host("");
+    let request = entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]);
+    for _ in 0..5 {
+        host.push(0, request);
+    }
+    host.ring(0);
+    host.settle();
+    let limit = Status::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED;
+    let ends: Vec<Status> = host.reap(0).iter().map(|c| c.status().kind()).collect();
+    assert_eq!(ends, [limit], "four may wait");
+    assert_eq!(host.controller.commands_in_flight(), 0, "they are nobody's load");
+    for _ in 0..3 {
+        host.write(0x2000, 1);
+    }
+    host.settle();
+    let event =
+        |c: &ssdyno_spec::nvme::CompletionEntry| AsynchronousEvent::from_dword(c.dword0.get());
+    let events: Vec<_> = host.reap(0).iter().map(event).collect();
+    assert_eq!(events, [AsynchronousEvent::INVALID_DOORBELL], "masked after the first");
+    let retained = SubmissionEntry {
+        dword10: (u32::from(page::ERROR) | 1 << 15 | 15 << 16).into(),
+        ..log(page::ERROR, 64)
+    };
+    host.admin(retained);
+    assert_eq!(host.reap(0), [], "RAE keeps the mask");
+    host.push(0, log(page::ERROR, 64));
+    host.ring(0);
+    host.settle();
+    assert_eq!(host.reap(0).iter().map(event).filter(|e| e.page == 1).count(), 1, "the next one");
+}
+
+/// Base 2.0c, figure 207: a worn-out device says so, if it is asked to.
+#[test]
+fn a_read_only_medium_is_an_event() {
+    let mut host = host("");
+    host.create_pair(1, 8);
+    host.admin(set_feature(feature::ASYNCHRONOUS_EVENTS, u32::from(SmartLog::READ_ONLY)));
+    host.push(0, entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]));
+    host.ring(0);
+    host.controller.device_mut().status = Some(DeviceStatus::ReadOnly);
+    for _ in 0..2 {
+        assert_eq!(host.command(1, write(0)).status().kind(), Status::WRITE_PROTECTED);
+    }
+    let events: Vec<_> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
+    assert_eq!(events, [AsynchronousEvent::RELIABILITY.dword()]);
+}
+
+/// Base 2.0c, clause 3.4: opcodes that are not offered.
+#[test]
+fn unknown_admin_commands_are_refused() {
+    let mut host = host("");
+    for opcode in [0x10, 0x14, 0x18, 0x84, 0xc0] {
+        let status = host.admin(entry(opcode, 0, [0; 3])).status();
+        assert_eq!(status, Status::INVALID_OPCODE.with_do_not_retry());
+    }
+    let sgl = SubmissionEntry { flags: 0x40, ..identify(1, 0) };
+    assert_eq!(status(&mut host, sgl), Status::INVALID_FIELD);
+    let nowhere = SubmissionEntry { prp1: 0xdead_0000.into(), ..identify(1, 0) };
+    assert_eq!(status(&mut host, nowhere), Status::DATA_TRANSFER_ERROR);
+    assert!(NvmeController::new(&config("", &[]), FixedTime::default()).is_ok());
+}

@@ -1,0 +1,128 @@
+//! Namespaces: management, attachment, formats (base 2.0c, clauses 5.14, 5.22, 5.23; S1-43).
+
+use ssdyno_block::Op;
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, IdentifyNamespace, Status, SubmissionEntry, admin, cns, feature, nvm, page,
+};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::support::{DATA, FixedTime, Host, entry, host, identify, ops, set_feature, transfer};
+
+fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
+    host.admin(command).status().kind()
+}
+fn create(host: &mut Host<FixedTime>, blocks: u64, format: u8) -> (Status, u32) {
+    let mut wanted = IdentifyNamespace::new_zeroed();
+    (wanted.size, wanted.capacity, wanted.format) = (blocks.into(), blocks.into(), format);
+    host.data(DATA, 4096).copy_from_slice(wanted.as_bytes());
+    let completion = host.admin(entry(admin::NAMESPACE_MANAGEMENT, 0, [0; 3]));
+    (completion.status().kind(), completion.dword0.get())
+}
+fn attach(host: &mut Host<FixedTime>, id: u32, what: u32, controllers: &[u16]) -> Status {
+    host.data(DATA, 4096).fill(0);
+    let list: Vec<u8> = [&[controllers.len() as u16], controllers]
+        .concat()
+        .iter()
+        .flat_map(|c| c.to_le_bytes())
+        .collect();
+    host.data(DATA, list.len()).copy_from_slice(&list);
+    status(host, entry(admin::NAMESPACE_ATTACHMENT, id, [what, 0, 0]))
+}
+fn delete(host: &mut Host<FixedTime>, id: u32) -> Status {
+    status(host, entry(admin::NAMESPACE_MANAGEMENT, id, [1, 0, 0]))
+}
+fn size_of_blocks(host: &mut Host<FixedTime>, id: u32) -> Option<(u64, u32)> {
+    assert!(host.admin(identify(cns::NAMESPACE, id)).status().is_success());
+    let structure = IdentifyNamespace::read_from_bytes(host.data(DATA, 4096)).unwrap();
+    Some((structure.size.get(), structure.block_bytes()?)).filter(|(size, _)| *size > 0)
+}
+
+/// Base 2.0c, clauses 5.22 and 5.23.
+#[test]
+fn namespaces_come_and_go() {
+    let mut host = host("namespaces = [{ size = \"16MiB\" }]\nnamespaces_max = 3");
+    host.create_pair(1, 8);
+    host.admin(set_feature(feature::ASYNCHRONOUS_EVENTS, 1 << 8));
+    host.push(0, entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]));
+    host.ring(0);
+    assert_eq!(create(&mut host, 4096, 1), (Status::SUCCESS, 2));
+    assert_eq!(size_of_blocks(&mut host, 2), None, "not attached yet");
+    let second =
+        |first| SubmissionEntry { namespace_id: 2.into(), ..transfer(nvm::READ, first, 1) };
+    assert_eq!(host.command(1, second(0)).status().kind(), Status::INVALID_NAMESPACE);
+    assert_eq!(attach(&mut host, 2, 0, &[]), Status::CONTROLLER_LIST_INVALID);
+    assert_eq!(attach(&mut host, 2, 0, &[2]), Status::CONTROLLER_LIST_INVALID);
+    assert_eq!(attach(&mut host, 3, 0, &[1]), Status::INVALID_NAMESPACE);
+    // The attachment is an event; its page names the namespace, once.
+    host.data(DATA, 4).copy_from_slice(&[1, 0, 1, 0]);
+    host.push(0, entry(admin::NAMESPACE_ATTACHMENT, 2, [0; 3]));
+    host.ring(0);
+    host.settle();
+    let dwords: Vec<u32> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
+    assert!(dwords.contains(&AsynchronousEvent::NAMESPACE_CHANGED.dword()), "{dwords:?}");
+    let changed =
+        entry(admin::GET_LOG_PAGE, 0, [1 << 16 | u32::from(page::CHANGED_NAMESPACES), 0, 0]);
+    for expected in [2, 0] {
+        assert_eq!(status(&mut host, changed), Status::SUCCESS);
+        assert_eq!(host.data(DATA, 4), [expected, 0, 0, 0]);
+    }
+    assert_eq!(size_of_blocks(&mut host, 2), Some((4096, 4096)));
+    assert_eq!(attach(&mut host, 2, 0, &[1]), Status::NAMESPACE_ALREADY_ATTACHED);
+    // Its blocks lie behind those of the first, and end where it ends.
+    assert!(host.command(1, second(1)).status().is_success());
+    assert_eq!(host.command(1, second(4096)).status().kind(), Status::LBA_OUT_OF_RANGE);
+    let seen = host.controller.device().seen.last().unwrap();
+    assert_eq!((seen.offset_bytes, seen.length_bytes), ((16 << 20) + 4096, 4096));
+    assert_eq!(attach(&mut host, 2, 1, &[1]), Status::SUCCESS);
+    assert_eq!(attach(&mut host, 2, 1, &[1]), Status::NAMESPACE_NOT_ATTACHED);
+    // Deleting deallocates.
+    host.controller.device_mut().seen.clear();
+    assert_eq!(delete(&mut host, 2), Status::SUCCESS);
+    assert_eq!(ops(&host.controller.device().seen), [(Op::Trim, 16 << 20, 16 << 20)]);
+    assert_eq!(delete(&mut host, 2), Status::INVALID_NAMESPACE);
+    assert_eq!(delete(&mut host, u32::MAX), Status::INVALID_FIELD);
+}
+
+/// Base 2.0c, clause 5.23: what cannot be created.
+#[test]
+fn impossible_namespaces_are_refused() {
+    let mut host = host("namespaces = []\nnamespaces_max = 2");
+    assert_eq!(create(&mut host, 0, 0).0, Status::INVALID_FIELD);
+    assert_eq!(create(&mut host, 1 << 40, 0).0, Status::NAMESPACE_INSUFFICIENT_CAPACITY);
+    assert_eq!(create(&mut host, u64::MAX, 1).0, Status::NAMESPACE_INSUFFICIENT_CAPACITY);
+    assert_eq!(create(&mut host, 8, 2).0, Status::FORMAT_INVALID);
+    assert_eq!(create(&mut host, 8, 0x10).0, Status::FORMAT_INVALID, "metadata, S1-46");
+    assert_eq!(create(&mut host, 8, 0), (Status::SUCCESS, 1));
+    assert_eq!(create(&mut host, 8, 0), (Status::SUCCESS, 2));
+    assert_eq!(create(&mut host, 8, 0).0, Status::NAMESPACE_ID_UNAVAILABLE);
+    assert_eq!(
+        status(&mut host, entry(admin::NAMESPACE_MANAGEMENT, 0, [5, 0, 0])),
+        Status::INVALID_FIELD
+    );
+}
+
+/// Base 2.0c, clause 5.14.
+#[test]
+fn a_format_changes_the_block_size_and_drops_the_data() {
+    let mut host = host("namespaces = [{ size = \"16MiB\" }, {}]");
+    host.create_pair(1, 8);
+    let format = |id, dword10| entry(admin::FORMAT_NVM, id, [dword10, 0, 0]);
+    assert_eq!(status(&mut host, format(1, 1)), Status::SUCCESS);
+    assert_eq!(ops(&host.controller.device().seen), [(Op::Trim, 0, 16 << 20)]);
+    assert_eq!(size_of_blocks(&mut host, 1), Some((4096, 4096)));
+    assert!(host.command(1, transfer(nvm::WRITE, 4095, 1)).status().is_success());
+    let last = host.controller.device().seen.last().unwrap();
+    assert_eq!((last.offset_bytes, last.length_bytes), ((16 << 20) - 4096, 4096));
+    for (command, expected) in [
+        (format(1, 2), Status::FORMAT_INVALID),
+        (format(1, 1 << 5), Status::FORMAT_INVALID),
+        (format(1, 1 << 4), Status::FORMAT_INVALID),
+        (format(1, 2 << 9), Status::FORMAT_INVALID),
+        (format(9, 0), Status::INVALID_NAMESPACE),
+        (format(u32::MAX, 1 << 9), Status::SUCCESS),
+    ] {
+        assert_eq!(status(&mut host, command), expected, "{command:?}");
+    }
+    assert_eq!(size_of_blocks(&mut host, 1), Some((32768, 512)));
+    assert_eq!(ops(&host.controller.device().seen).last(), Some(&(Op::Trim, 0, 64 << 20)));
+}

@@ -1,0 +1,199 @@
+//! I/O commands as a caller puts them.
+
+use ssdyno_block::Token;
+use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, Status, dataset, nvm};
+
+use crate::Unusable;
+
+/// Where the data of a command is, by addresses of the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataBuffer<'a> {
+    /// No data.
+    None,
+    /// One stretch from this address, a multiple of 4.
+    Contiguous(u64),
+    /// Pages of 4096 bytes.
+    Pages {
+        /// Addresses of the pages, each a multiple of 4096.
+        pages: &'a [u64],
+        /// Where in the first page the data begins: a multiple of 4, less than 4096.
+        offset: u32,
+    },
+}
+
+/// What a command does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoOperation<'a> {
+    /// Data from the device.
+    Read,
+    /// Data to the device.
+    Write,
+    /// Data to the device, which says whether it has the same.
+    Compare,
+    /// The range reads as zeroes.
+    WriteZeroes,
+    /// The device checks that it could read the range.
+    Verify,
+    /// Everything completed before is durable when this completes.
+    Flush,
+    /// Attributes of ranges of blocks (S1-44).
+    Dataset {
+        /// The ranges, with their hints. One command of the device takes 256 at most; more are
+        /// spread over several.
+        ranges: &'a [DatasetRange],
+        /// Bits of [`dataset`].
+        attributes: u32,
+    },
+}
+
+impl IoOperation<'_> {
+    /// The opcode (NVM 1.0c, figure 18).
+    pub const fn opcode(&self) -> u8 {
+        match self {
+            IoOperation::Read => nvm::READ,
+            IoOperation::Write => nvm::WRITE,
+            IoOperation::Compare => nvm::COMPARE,
+            IoOperation::WriteZeroes => nvm::WRITE_ZEROES,
+            IoOperation::Verify => nvm::VERIFY,
+            IoOperation::Flush => nvm::FLUSH,
+            IoOperation::Dataset { .. } => nvm::DATASET_MANAGEMENT,
+        }
+    }
+
+    /// Moves data of the blocks.
+    pub(crate) const fn moves_blocks(&self) -> bool {
+        matches!(self, IoOperation::Read | IoOperation::Write | IoOperation::Compare)
+    }
+}
+
+/// An I/O command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoCommand<'a> {
+    /// What to do.
+    pub operation: IoOperation<'a>,
+    /// The namespace, from 1.
+    pub namespace: u32,
+    /// The first block, in blocks of the namespace.
+    pub block: u64,
+    /// How many blocks.
+    pub blocks: u32,
+    /// Where the data is.
+    pub data: DataBuffer<'a>,
+    /// Where the metadata is, in one stretch, for a namespace that has some apart from its data.
+    pub metadata: u64,
+    /// FUA: a write is on the medium when it completes, a read comes from there.
+    pub force_unit_access: bool,
+}
+
+impl<'a> IoCommand<'a> {
+    const fn plain(operation: IoOperation<'a>, namespace: u32, block: u64, blocks: u32) -> Self {
+        let data = DataBuffer::None;
+        let (metadata, force_unit_access) = (0, false);
+        IoCommand { operation, namespace, block, blocks, data, metadata, force_unit_access }
+    }
+    /// Reads `blocks` from `block` on into `data`.
+    pub const fn read(namespace: u32, block: u64, blocks: u32, data: DataBuffer<'a>) -> Self {
+        IoCommand { data, ..Self::plain(IoOperation::Read, namespace, block, blocks) }
+    }
+    /// Writes `blocks` from `block` on out of `data`.
+    pub const fn write(namespace: u32, block: u64, blocks: u32, data: DataBuffer<'a>) -> Self {
+        IoCommand { data, ..Self::plain(IoOperation::Write, namespace, block, blocks) }
+    }
+    /// Compares `blocks` from `block` on with `data`.
+    pub const fn compare(namespace: u32, block: u64, blocks: u32, data: DataBuffer<'a>) -> Self {
+        IoCommand { data, ..Self::plain(IoOperation::Compare, namespace, block, blocks) }
+    }
+    /// Makes `blocks` from `block` on read as zeroes.
+    pub const fn write_zeroes(namespace: u32, block: u64, blocks: u32) -> Self {
+        Self::plain(IoOperation::WriteZeroes, namespace, block, blocks)
+    }
+    /// Lets the device check `blocks` from `block` on.
+    pub const fn verify(namespace: u32, block: u64, blocks: u32) -> Self {
+        Self::plain(IoOperation::Verify, namespace, block, blocks)
+    }
+    /// Makes everything completed before durable.
+    pub const fn flush(namespace: u32) -> Self {
+        Self::plain(IoOperation::Flush, namespace, 0, 0)
+    }
+    /// Tells the device attributes of `ranges`.
+    pub const fn dataset(namespace: u32, ranges: &'a [DatasetRange], attributes: u32) -> Self {
+        Self::plain(IoOperation::Dataset { ranges, attributes }, namespace, 0, 0)
+    }
+    /// Tells the device that `ranges` hold no data any more.
+    pub const fn deallocate(namespace: u32, ranges: &'a [DatasetRange]) -> Self {
+        Self::dataset(namespace, ranges, dataset::DEALLOCATE)
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IoResult {
+    /// The controller answered. Of a request that took several commands: the first error, if any.
+    Answered(Status),
+    /// Given up in a reset or because the device is gone; it may or may not have been done.
+    Abandoned,
+}
+
+/// The end of one command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoCompletion {
+    /// What it was submitted with.
+    pub token: Token,
+    /// The queue it went through.
+    pub queue: u16,
+    /// How it ended.
+    pub result: IoResult,
+}
+
+impl IoCompletion {
+    /// Answered, and without an error.
+    pub const fn is_success(&self) -> bool {
+        matches!(self.result, IoResult::Answered(status) if status.is_success())
+    }
+}
+
+/// A namespace, as the driver uses it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Namespace {
+    /// Its identifier, from 1.
+    pub id: u32,
+    /// Size, in blocks.
+    pub blocks: u64,
+    /// Size of a block, in bytes.
+    pub block_bytes: u32,
+    /// Metadata of a block, apart from its data, in bytes.
+    pub metadata_bytes: u16,
+    /// May be attached to several controllers (NMIC bit 0).
+    pub shared: bool,
+    /// Why it cannot be used, if so (S1-46).
+    pub unusable: Option<Unusable>,
+}
+
+impl Namespace {
+    /// From what the controller says about namespace `id`.
+    pub fn new(id: u32, data: &IdentifyNamespace) -> Namespace {
+        let format = data.lba_format[usize::from(data.format_index())];
+        let metadata_bytes = format.metadata_bytes.get();
+        let block_bytes = data.block_bytes();
+        let unusable = if data.protection & 0b111 != 0 {
+            Some(Unusable::Protection)
+        } else if data.format & 1 << 4 != 0 && metadata_bytes != 0 {
+            Some(Unusable::InterleavedMetadata)
+        } else {
+            block_bytes.is_none_or(|b| b > 1 << 16).then_some(Unusable::BlockSize)
+        };
+        Namespace {
+            id,
+            blocks: data.size.get(),
+            block_bytes: block_bytes.unwrap_or(512),
+            metadata_bytes,
+            shared: data.sharing & 1 != 0,
+            unusable,
+        }
+    }
+
+    /// Size, in bytes.
+    pub const fn capacity_bytes(&self) -> u64 {
+        self.blocks.saturating_mul(self.block_bytes as u64)
+    }
+}

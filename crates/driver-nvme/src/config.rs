@@ -1,0 +1,91 @@
+//! What a driver is told before it starts.
+
+use alloc::vec::Vec;
+
+use ssdyno_block::Time;
+use ssdyno_pci::InterruptMode;
+
+use crate::{Feature, QueuePolicy};
+
+/// Which interrupts the driver uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum InterruptChoice {
+    /// The best that the function has: MSI-X, MSI, pin (S1-21).
+    Best,
+    /// This kind and no other.
+    Only(InterruptMode),
+    /// None: whoever uses the driver polls it.
+    Polling,
+}
+
+/// When the head of a completion queue is told to the controller (S1-31).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum HeadDoorbell {
+    /// Once for all completions that one call finds.
+    PerBatch,
+    /// For each completion, inside the loop, as the thesis does.
+    PerCompletion,
+}
+
+/// What a driver is told before it starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NvmeConfig {
+    /// Cores that submit.
+    pub cores: u16,
+    /// How commands are spread over the queues.
+    pub policy: QueuePolicy,
+    /// I/O queues to ask for, at most. The policy may use fewer, and the controller grant fewer.
+    pub queues_max: u16,
+    /// Entries of an I/O queue; fewer where the controller has fewer. One stays empty.
+    pub entries: u32,
+    /// Most data of a command, in bytes; less where the controller's MDTS says so. Rounded down to
+    /// whole pages. Each command has room for a list of so many pages from the start.
+    pub transfer_bytes_max: u32,
+    /// Which interrupts.
+    pub interrupts: InterruptChoice,
+    /// Start with the pin and go to the better kind when the controller answers, for machines whose
+    /// firmware set up the pin alone (S1-21).
+    pub pin_first: bool,
+    /// Start by polling this often, interrupts masked (S1-22). `None` waits for interrupts; registers
+    /// are polled every millisecond then.
+    pub start_poll: Option<Time>,
+    /// When completion heads are told.
+    pub head_doorbell: HeadDoorbell,
+    /// Features set at each start and after each reset.
+    pub features: Vec<Feature>,
+    /// Asynchronous event requests to keep outstanding, at most.
+    pub event_requests: u8,
+    /// After this a command is looked after: its queue is polled, then the command is aborted.
+    pub io_timeout: Time,
+    /// After this an admin command has failed and the controller is reset. Also the time that an abort
+    /// is given to take effect.
+    pub admin_timeout: Time,
+    /// Most time for a shutdown (base 2.0c, clause 3.6.1 leaves it to RTD3E and the host).
+    pub shutdown_timeout: Time,
+    /// Resets in a row without any completion between, before the driver gives up.
+    pub resets_max: u32,
+}
+
+impl Default for NvmeConfig {
+    /// One queue a core for one core, 1024 entries, 256 KiB a command, the best interrupts, the time
+    /// limits of common systems: 30 s for I/O, 60 s for admin commands.
+    fn default() -> NvmeConfig {
+        NvmeConfig {
+            cores: 1,
+            policy: QueuePolicy::PerCore,
+            queues_max: 64,
+            entries: 1024,
+            transfer_bytes_max: 256 * 1024,
+            interrupts: InterruptChoice::Best,
+            pin_first: false,
+            start_poll: Some(Time::from_us(100)),
+            head_doorbell: HeadDoorbell::PerBatch,
+            features: Vec::new(),
+            event_requests: 4,
+            io_timeout: Time::from_s(30),
+            admin_timeout: Time::from_s(60),
+            shutdown_timeout: Time::from_s(10),
+            resets_max: 3,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What can go wrong.
+
+use ssdyno_block::Time;
+use ssdyno_pci::FunctionError;
+use ssdyno_spec::nvme::Status;
+
+/// Why the driver could not start, stop or go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NvmeError {
+    /// The function could not give what was asked.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// BAR 0 is missing or has no room for the doorbells.
+    #[error("BAR 0 has {bytes} bytes, {needed} are needed: is this an NVMe controller?")]
+    RegistersMissing {
+        /// What it has.
+        bytes: u64,
+        /// What the registers and doorbells take.
+        needed: u64,
+    },
+    /// The controller cannot do the NVM command set.
+    #[error("the controller has no NVM command set (CAP.CSS)")]
+    NoNvmCommandSet,
+    /// The controller wants larger pages than this driver uses.
+    #[error("the least page of the controller is {bytes} bytes; this driver uses 4096")]
+    PageSize {
+        /// 2^(12 + CAP.MPSMIN).
+        bytes: u64,
+    },
+    /// The policy weighs queues, and the controller does not.
+    #[error(
+        "the controller has no weighted round robin (CAP.AMS): use another policy, for example more queues"
+    )]
+    NoWeightedArbitration,
+    /// CSTS.RDY did not become what it should.
+    #[error("the controller did not become {} within {limit}", if *.ready { "ready" } else { "idle" })]
+    ReadyTimeout {
+        /// What RDY should have become.
+        ready: bool,
+        /// What CAP.TO allows.
+        limit: Time,
+    },
+    /// CSTS.CFS is set.
+    #[error("the controller reports a fatal error (CSTS.CFS)")]
+    Fatal,
+    /// An admin command of the start or stop had no answer.
+    #[error("admin command {opcode:#04x} was not answered in time")]
+    AdminTimeout {
+        /// Its opcode.
+        opcode: u8,
+    },
+    /// An admin command of the start or stop failed.
+    #[error("admin command {opcode:#04x} ended with status {:#05x}", .status.bits())]
+    AdminFailed {
+        /// Its opcode.
+        opcode: u8,
+        /// How it ended.
+        status: Status,
+    },
+    /// After a reset the controller grants fewer queues than before.
+    #[error("after the reset the controller grants {granted} queues, it had {before}")]
+    FewerQueues {
+        /// Now.
+        granted: u16,
+        /// Before.
+        before: u16,
+    },
+    /// Resets do not help.
+    #[error("{resets} resets in a row did not bring the controller back")]
+    Unresponsive {
+        /// How many.
+        resets: u32,
+    },
+    /// Shutdown was not reported complete.
+    #[error("the controller did not finish its shutdown within {limit}")]
+    ShutdownTimeout {
+        /// What was allowed.
+        limit: Time,
+    },
+    /// The namespace that was asked for is not there, or cannot be used.
+    #[error("there is no namespace {namespace} that can be used")]
+    NoUsableNamespace {
+        /// What was asked for.
+        namespace: u32,
+    },
+    /// Called in a state where it cannot be.
+    #[error("the driver cannot do this while it is {state}")]
+    WrongState {
+        /// What it is doing.
+        state: &'static str,
+    },
+}
+
+/// Why a command was not taken. It left no trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum IoError {
+    /// The queue has no room; submit again after the next completion.
+    #[error("the queue is full")]
+    Full,
+    /// The driver starts, recovers or stops; submit again when it is ready.
+    #[error("the driver is not ready")]
+    NotReady,
+    /// The driver has failed, was stopped, or the device is gone.
+    #[error("the device cannot be used any more")]
+    Gone,
+    /// There is no such queue.
+    #[error("there is no I/O queue {queue}")]
+    NoSuchQueue {
+        /// What was asked for.
+        queue: u16,
+    },
+    /// There is no such namespace.
+    #[error("there is no namespace {namespace}")]
+    NoSuchNamespace {
+        /// What was asked for.
+        namespace: u32,
+    },
+    /// The namespace is formatted in a way that this driver does not do.
+    #[error("the namespace cannot be used: {0}")]
+    Format(#[from] Unusable),
+    /// The controller does not do this command.
+    #[error("the controller has no command {opcode:#04x} (ONCS)")]
+    Unsupported {
+        /// What was asked for.
+        opcode: u8,
+    },
+    /// The range is empty or ends behind the namespace.
+    #[error("the range is empty or ends behind the namespace's {blocks} blocks")]
+    OutOfRange {
+        /// Size of the namespace.
+        blocks: u64,
+    },
+    /// The buffer is too short, absent, or not on whole dwords and pages.
+    #[error("the buffer is too short, or not aligned to dwords (start) and pages (the rest)")]
+    BadBuffer,
+    /// The request takes more commands than the queue has.
+    #[error("the request takes {commands} commands, the queue holds {slots}: split it")]
+    TooLarge {
+        /// What it takes.
+        commands: u32,
+        /// What there is.
+        slots: u32,
+    },
+}
+
+/// Why a namespace cannot be used (S1-46).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+pub enum Unusable {
+    /// End-to-end protection is on.
+    #[error("end-to-end protection is on; format it without")]
+    Protection,
+    /// Metadata follows the data of each block.
+    #[error("metadata is interleaved with data; use a format with separate metadata")]
+    InterleavedMetadata,
+    /// The block size is none, or larger than a page list can start with.
+    #[error("the format has no valid block size")]
+    BlockSize,
+}
+
+/// Why an admin command was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AdminError {
+    /// All slots are in use; try again after the next completion.
+    #[error("the admin queue is full")]
+    Full,
+    /// The driver is not ready, or has failed.
+    #[error("the driver is not ready")]
+    NotReady,
+    /// More data than one page.
+    #[error("an admin command carries {bytes} bytes; 4096 are the most, use several")]
+    TooLong {
+        /// What was asked for.
+        bytes: u32,
+    },
+    /// The driver failed while a synchronous command waited.
+    #[error(transparent)]
+    Failed(#[from] NvmeError),
+    /// The controller answered with an error.
+    #[error("the command ended with status {:#05x}", .0.bits())]
+    Status(Status),
+    /// Given up in a reset.
+    #[error("the command was given up in a reset")]
+    Abandoned,
+}

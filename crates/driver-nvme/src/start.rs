@@ -1,0 +1,339 @@
+//! Start and stop, as a machine of states: each call does what can be done at once and says when to
+//! call again (base 2.0c, clauses 3.5.1 and 3.6.1; S1-25).
+
+use alloc::vec::Vec;
+
+use ssdyno_block::Time;
+use ssdyno_pci::{FunctionError, InterruptMode, PciFunction};
+use ssdyno_spec::nvme::registers::{self, Capabilities};
+use ssdyno_spec::pci;
+
+use crate::admin::{ADMIN_ENTRIES, AdminQueue};
+use crate::driver::{Phase, ResetCause};
+use crate::steps::Step;
+use crate::{InterruptChoice, IoCompletion, NvmeDriver, NvmeError, QueuePolicy};
+
+/// The unit of CAP.TO.
+const TIMEOUT_UNIT: Time = Time::from_ms(500);
+/// How often registers are looked at where the start does not poll.
+const LOOK: Time = Time::from_ms(1);
+
+impl NvmeDriver {
+    /// Begins to bring the controller up; [`poll`](NvmeDriver::poll) goes on until the state is
+    /// [`Ready`](crate::DriverState::Ready).
+    ///
+    /// # Errors
+    /// The function is no controller that this driver can use, or the driver is in use already.
+    pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+        if !matches!(self.phase, Phase::Stopped | Phase::Failed(_)) {
+            return Err(NvmeError::WrongState { state: "running" });
+        }
+        set_command(function, pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER, true);
+        (self.recovering, self.stopping) = (false, false);
+        if let Err(error) = self.check_controller(function) {
+            set_command(function, pci::COMMAND_BUS_MASTER, false);
+            return Err(error);
+        }
+        self.disable(function, now);
+        Ok(())
+    }
+
+    /// Reads the capabilities and refuses what this driver cannot use.
+    fn check_controller<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
+        let bytes = f.bar_bytes(0);
+        let least = u64::from(registers::DOORBELLS) + 8;
+        if bytes < least {
+            return Err(NvmeError::RegistersMissing { bytes, needed: least });
+        }
+        let capabilities = Capabilities(f.bar_read64(0, registers::CAP));
+        if capabilities.0 == u64::MAX {
+            return Err(FunctionError::Gone.into());
+        }
+        if !capabilities.nvm_command_set() {
+            return Err(NvmeError::NoNvmCommandSet);
+        }
+        if capabilities.page_shift_min() > 12 {
+            return Err(NvmeError::PageSize { bytes: 1 << capabilities.page_shift_min() });
+        }
+        if matches!(self.config.policy, QueuePolicy::Weighted { .. })
+            && !capabilities.weighted_round_robin()
+        {
+            return Err(NvmeError::NoWeightedArbitration);
+        }
+        self.capabilities = capabilities;
+        self.version = f.bar_read32(0, registers::VS);
+        Ok(())
+    }
+
+    /// How long a change of CSTS.RDY may take.
+    pub(crate) fn ready_limit(&self) -> Time {
+        TIMEOUT_UNIT * u64::from(self.capabilities.timeout_500ms()).max(1)
+    }
+
+    /// Clears CC.EN where it is set, and looks at once whether the controller is idle.
+    pub(crate) fn disable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        let cc = f.bar_read32(0, registers::CC);
+        if cc & registers::CC_ENABLE != 0 {
+            f.bar_write32(0, registers::CC, cc & !registers::CC_ENABLE);
+        }
+        self.step = None;
+        self.scanned = (Vec::new(), Vec::new());
+        self.phase = Phase::Disabling { until: now.saturating_add(self.ready_limit()) };
+        self.look_at = now;
+    }
+
+    /// Does what is due at `now`: start, stop, admin commands and watchdog. Completions that come
+    /// to light are appended to `out`. I/O queues are not polled unless something was lost: that is
+    /// [`poll_queue`](NvmeDriver::poll_queue)'s and [`on_interrupt`](NvmeDriver::on_interrupt)'s.
+    pub fn poll<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) {
+        self.poll_admin(function, now, out);
+        if now >= self.look_at {
+            self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+            self.look(function, now, out);
+        }
+        if now >= self.watch_at {
+            self.watch(function, now, out);
+        }
+    }
+
+    /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let at = match self.phase {
+            Phase::Stopped | Phase::Failed(_) => return None,
+            Phase::Ready => self.watch_at,
+            // Admin commands answer with an interrupt, unless the start polls.
+            Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => {
+                self.watch_at
+            }
+            _ => self.watch_at.min(self.look_at),
+        };
+        (at < Time::MAX).then_some(at)
+    }
+
+    /// Looks at what the phase waits for.
+    fn look<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+        let (until, wanted, mask) = match self.phase {
+            Phase::Disabling { until } | Phase::Stopping { until } => {
+                (until, 0, registers::CSTS_READY)
+            }
+            Phase::Enabling { until } => (until, registers::CSTS_READY, registers::CSTS_READY),
+            Phase::ShuttingDown { until } => {
+                (until, registers::CSTS_SHUTDOWN_COMPLETE, registers::CSTS_SHUTDOWN_COMPLETE)
+            }
+            Phase::Draining => return self.drain(f, now, out),
+            _ => return,
+        };
+        let status = f.bar_read32(0, registers::CSTS);
+        if status == !0 {
+            self.fail(f, FunctionError::Gone.into(), out);
+        } else if status & mask == wanted {
+            match self.phase {
+                Phase::Disabling { .. } => self.enable(f, now, out),
+                Phase::Enabling { .. } => self.begin(f, now, Step::Identify, out),
+                Phase::ShuttingDown { .. } => {
+                    f.bar_write32(0, registers::CC, 0);
+                    let until = now.saturating_add(self.ready_limit());
+                    self.phase = Phase::Stopping { until };
+                    self.look_at = now;
+                }
+                _ => self.end(f, out, Phase::Stopped),
+            }
+        } else if matches!(self.phase, Phase::Enabling { .. })
+            && status & registers::CSTS_FATAL != 0
+        {
+            self.not_up(f, now, NvmeError::Fatal, out);
+        } else if now >= until {
+            let limit = self.ready_limit();
+            match self.phase {
+                Phase::Enabling { .. } => {
+                    self.not_up(f, now, NvmeError::ReadyTimeout { ready: true, limit }, out);
+                }
+                Phase::ShuttingDown { .. } => {
+                    let limit = self.config.shutdown_timeout;
+                    self.fail(f, NvmeError::ShutdownTimeout { limit }, out);
+                }
+                _ => self.fail(f, NvmeError::ReadyTimeout { ready: false, limit }, out),
+            }
+        }
+    }
+
+    /// The controller did not come up: after a reset it gets another one.
+    fn not_up<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: Time,
+        error: NvmeError,
+        out: &mut Vec<IoCompletion>,
+    ) {
+        if self.recovering {
+            self.reset(f, now, ResetCause::NotReady, out);
+        } else {
+            self.fail(f, error, out);
+        }
+    }
+
+    /// The controller is idle: admin queue, interrupts, CC.EN.
+    fn enable<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+        // It touches no memory any more: what it was given can be answered.
+        self.abandon(out);
+        if self.stopping {
+            return self.end(f, out, Phase::Stopped);
+        }
+        if let Err(error) = self.prepare(f) {
+            return self.fail(f, error, out);
+        }
+        let weighted = matches!(self.config.policy, QueuePolicy::Weighted { .. });
+        let arbitration = if weighted { registers::CC_ARBITRATION_WEIGHTED } else { 0 };
+        let cc = registers::CC_ENABLE | registers::CC_ENTRY_SIZES | arbitration;
+        f.bar_write32(0, registers::CC, cc);
+        self.phase = Phase::Enabling { until: now.saturating_add(self.ready_limit()) };
+        self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+    }
+
+    fn prepare<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
+        let admin = match self.admin.take() {
+            Some(mut queue) => {
+                queue.clear(f);
+                queue
+            }
+            None => AdminQueue::new(f, self.capabilities.doorbell_stride())?,
+        };
+        let (submission, completion) = admin.addresses();
+        self.admin = Some(admin);
+        f.bar_write32(0, registers::AQA, (ADMIN_ENTRIES - 1) << 16 | (ADMIN_ENTRIES - 1));
+        f.bar_write64(0, registers::ASQ, submission);
+        f.bar_write64(0, registers::ACQ, completion);
+        if !self.recovering {
+            self.first_interrupts(f)?;
+        }
+        if self.masks() {
+            f.bar_write32(0, registers::INTMS, !0);
+        }
+        Ok(())
+    }
+
+    /// Interrupts before the controller answers: the pin alone, or the final ones (S1-21).
+    fn first_interrupts<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
+        (self.interrupts, self.vectors) = (None, 0);
+        if self.config.interrupts == InterruptChoice::Polling {
+            set_command(f, pci::COMMAND_INTERRUPT_DISABLE, true);
+            return Ok(());
+        }
+        set_command(f, pci::COMMAND_INTERRUPT_DISABLE, false);
+        if self.config.pin_first {
+            self.vectors = f.enable_interrupts(InterruptMode::Pin, 1)?;
+            self.interrupts = Some(InterruptMode::Pin);
+            return Ok(());
+        }
+        let queues = self.wanted_queues();
+        self.final_interrupts(f, queues + 1)
+    }
+
+    /// The best kind of interrupts that there is, or the one that the configuration names.
+    pub(crate) fn final_interrupts<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        vectors: u16,
+    ) -> Result<(), NvmeError> {
+        let choice = self.config.interrupts;
+        let choices = match &choice {
+            InterruptChoice::Polling => return Ok(()),
+            InterruptChoice::Only(mode) => core::slice::from_ref(mode),
+            InterruptChoice::Best => {
+                &[InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Pin][..]
+            }
+        };
+        let mut refused = FunctionError::NoInterrupt { mode: InterruptMode::Pin };
+        for &mode in choices {
+            match f.enable_interrupts(mode, vectors) {
+                Ok(granted) => {
+                    (self.interrupts, self.vectors) = (Some(mode), granted);
+                    return Ok(());
+                }
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused.into())
+    }
+
+    /// INTMS and INTMC may be touched: not with MSI-X (base 2.0c, clause 3.1.3.3).
+    pub(crate) fn masks(&self) -> bool {
+        let kind = matches!(self.interrupts, Some(InterruptMode::Pin | InterruptMode::Msi));
+        kind && self.config.start_poll.is_some()
+    }
+
+    /// Begins to stop: no command is taken any more, the outstanding ones are waited for, queues are
+    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back.
+    /// [`poll`](NvmeDriver::poll) goes on until the state is
+    /// [`Stopped`](crate::DriverState::Stopped).
+    ///
+    /// # Errors
+    /// The driver is not ready.
+    pub fn shutdown<F: PciFunction>(
+        &mut self,
+        _function: &mut F,
+        now: Time,
+    ) -> Result<(), NvmeError> {
+        if self.phase != Phase::Ready {
+            return Err(NvmeError::WrongState { state: "not ready" });
+        }
+        self.phase = Phase::Draining;
+        self.stopping = true;
+        self.look_at = now;
+        Ok(())
+    }
+
+    fn drain<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+        for queue in 1..=self.queues() {
+            self.ring_doorbell(f, queue);
+            self.poll_queue(f, queue, out);
+        }
+        let io = self.queues.iter().any(|queue| queue.outstanding() > 0);
+        let admin = self.admin.as_ref().is_some_and(AdminQueue::is_busy);
+        if !io && !admin {
+            self.phase = Phase::Deleting;
+            let all = self.queues();
+            self.begin(f, now, Step::DeleteSubmissionQueue(all), out);
+        }
+    }
+
+    pub(crate) fn notify_shutdown<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        let cc = f.bar_read32(0, registers::CC) | registers::CC_SHUTDOWN_NORMAL;
+        f.bar_write32(0, registers::CC, cc);
+        let until = now.saturating_add(self.config.shutdown_timeout);
+        self.phase = Phase::ShuttingDown { until };
+        self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+    }
+
+    /// Takes what the admin queue answered.
+    pub(crate) fn poll_admin<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) {
+        // A disabled controller has no doorbells; what it left in the queue counts for nothing.
+        if self.phase.is_disabled() {
+            return;
+        }
+        while let Some(answer) = self.admin.as_mut().and_then(|queue| queue.take(f)) {
+            let Ok(answer) = answer else {
+                self.counters.strays += 1;
+                continue;
+            };
+            self.admin_answered(f, now, answer, out);
+        }
+    }
+}
+
+/// Sets or clears bits of the command register.
+pub(crate) fn set_command<F: PciFunction>(f: &mut F, bits: u16, on: bool) {
+    // The upper half is the status register: writing 0 changes nothing there.
+    let old = f.config_read(pci::COMMAND) as u16;
+    f.config_write(pci::COMMAND, u32::from(if on { old | bits } else { old & !bits }));
+}

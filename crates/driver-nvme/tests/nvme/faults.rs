@@ -1,0 +1,240 @@
+//! What goes wrong, and that every request is answered once all the same (S1-33).
+
+use proptest::prelude::*;
+use ssdyno_block::Time;
+use ssdyno_driver_nvme::{
+    DriverEvent, DriverState, IoError, IoResult, NvmeConfig, NvmeError, ResetCause,
+};
+use ssdyno_pci::{FunctionError, InterruptFault, PciDevice, PciFault};
+use ssdyno_spec::nvme::Status;
+
+use crate::double::{Double, Mishap, Nature};
+use crate::rig::{Rig, config, double};
+
+fn ready() -> Rig<Double> {
+    Rig::ready(double(Nature::default()), config())
+}
+
+#[test]
+fn lost_interrupt_is_found_by_the_watchdog() {
+    let mut rig = ready();
+    let sent = rig.pci.counters().interrupts;
+    rig.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+    let begin = rig.now;
+    rig.read(1, 0, 8).unwrap();
+    rig.drain();
+    assert!(rig.done[0].is_success());
+    assert_eq!(rig.now, begin + Time::from_ms(20));
+    let counters = rig.driver.counters();
+    assert_eq!((counters.lost_interrupts, counters.aborts, counters.resets), (1, 0, 0));
+}
+
+#[test]
+fn forgotten_command_is_aborted() {
+    let mut rig = ready();
+    rig.device().mishaps.insert(0, Mishap::Forgotten);
+    rig.read(1, 0, 8).unwrap();
+    rig.read(1, 8, 8).unwrap();
+    rig.drain();
+    let results: Vec<_> = rig.done.iter().map(|done| done.result).collect();
+    assert_eq!(
+        results,
+        [IoResult::Answered(Status::SUCCESS), IoResult::Answered(Status::ABORT_REQUESTED)]
+    );
+    let counters = rig.driver.counters();
+    assert_eq!((counters.aborts, counters.resets), (1, 0));
+    rig.check_double();
+}
+
+#[test]
+fn reset_follows_where_aborts_do_not_help() {
+    let mut rig = ready();
+    rig.device().mishaps.insert(0, Mishap::LostForGood);
+    rig.read(1, 0, 8).unwrap();
+    rig.read(1, 0, 1000).unwrap();
+    rig.run_while(|rig| rig.driver.state() == DriverState::Ready);
+    assert_eq!(rig.driver.state(), DriverState::Recovering);
+    assert_eq!(rig.read(1, 0, 8), Err(IoError::NotReady));
+    rig.drain();
+    assert_eq!(rig.done[1].result, IoResult::Abandoned);
+    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+    let mut events = Vec::new();
+    rig.driver.take_events(&mut events);
+    assert_eq!(events, [DriverEvent::Reset(ResetCause::CommandTimeout)]);
+    // All 15 places are free again.
+    for i in 0..15 {
+        rig.read(1, i, 1).unwrap();
+    }
+    rig.drain();
+    assert!(rig.done[2..].iter().all(|done| done.is_success()));
+    rig.check_double();
+}
+
+#[test]
+fn resets_in_a_row_have_an_end() {
+    let mut rig = ready();
+    for n in 0..100 {
+        rig.device().mishaps.insert(n, Mishap::LostForGood);
+    }
+    while rig.driver.state() != DriverState::Failed(NvmeError::Unresponsive { resets: 3 }) {
+        match rig.read(1, 0, 8) {
+            Ok(_) | Err(IoError::NotReady | IoError::Full) => assert!(rig.step()),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(rig.outstanding(), 0);
+    assert_eq!(rig.read(1, 0, 8), Err(IoError::Gone));
+    assert_eq!(rig.driver.next_deadline(), None);
+    assert_eq!(rig.driver.counters().resets, 3);
+    rig.check();
+}
+
+#[test]
+fn pulled_device_ends_all() {
+    let mut rig = ready();
+    for i in 0..15 {
+        rig.read(1, i, 1).unwrap();
+    }
+    rig.pci.inject(PciFault::Removal(rig.now + Time::from_us(20)));
+    rig.drain();
+    let given_up = rig.done.iter().filter(|done| done.result == IoResult::Abandoned).count();
+    assert!(given_up > 0 && rig.done.len() == 15);
+    let gone = NvmeError::Function(FunctionError::Gone);
+    assert_eq!(rig.driver.state(), DriverState::Failed(gone));
+    rig.check();
+    // The slot tells: no waiting.
+    let mut rig = ready();
+    rig.read(1, 0, 1).unwrap();
+    rig.pci.inject(PciFault::Removal(rig.now));
+    rig.driver.removed(&mut rig.pci, &mut rig.done);
+    rig.settle(0);
+    assert_eq!((rig.done.len(), rig.outstanding()), (1, 0));
+}
+
+#[test]
+fn short_standstill_is_survived() {
+    let mut rig = ready();
+    let now = rig.now;
+    rig.pci.inject(PciFault::Stuck(now, now + Time::from_ms(25)));
+    rig.read(1, 0, 8).unwrap();
+    rig.drain();
+    // The abort came too late or found it done; the read was answered by the controller.
+    assert!(rig.done[0].is_success(), "{:?}", rig.done);
+    assert_eq!(rig.driver.counters().resets, 0);
+    rig.check_double();
+}
+
+#[test]
+fn shutdown_with_a_lost_command_ends_in_a_reset() {
+    let mut rig = ready();
+    rig.device().mishaps.insert(0, Mishap::LostForGood);
+    rig.read(1, 0, 8).unwrap();
+    rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
+    rig.run_while(|rig| rig.driver.state() != DriverState::Stopped);
+    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    assert_eq!((rig.outstanding(), rig.done[0].result), (0, IoResult::Abandoned));
+    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+    rig.check();
+}
+
+/// One move of a user, or of fate.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Read { queue: u16, block: u64, blocks: u32 },
+    Steps(u8),
+    LoseInterrupt(u8),
+    DelayInterrupt(u8, u16),
+    Standstill(u16),
+    Remove,
+    Shutdown,
+    Rescan,
+}
+
+pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let read = (1..4_u16, 0..10_000_u64, 1..1200_u32)
+        .prop_map(|(queue, block, blocks)| Move::Read { queue, block, blocks });
+    let one = prop_oneof![
+        30 => read,
+        10 => (1..20_u8).prop_map(Move::Steps),
+        2 => (0..10_u8).prop_map(Move::LoseInterrupt),
+        2 => (0..10_u8, 0..50_000_u16).prop_map(|(n, us)| Move::DelayInterrupt(n, us)),
+        1 => (1..60_000_u16).prop_map(Move::Standstill),
+        1 => Just(Move::Rescan),
+    ];
+    let last =
+        prop_oneof![4 => Just(Move::Steps(1)), 1 => Just(Move::Remove), 1 => Just(Move::Shutdown)];
+    (prop::collection::vec(one, 1..150), last, prop::collection::vec(Just(Move::Steps(3)), 0..3))
+        .prop_map(|(mut all, last, rest)| {
+            all.push(last);
+            all.extend(rest);
+            all
+        })
+}
+
+/// Makes the moves and waits for the end of every request. [`Rig`] fails on a second answer, on a
+/// missing one, and on an access to memory that is not the controller's.
+pub(crate) fn play<D: PciDevice>(rig: &mut Rig<D>, moves: &[Move]) {
+    for step in moves {
+        match *step {
+            Move::Read { queue, block, blocks } => {
+                let queues = rig.driver.queues().max(1);
+                let _ = rig.read(1 + queue % queues, block, blocks);
+            }
+            Move::Steps(n) => {
+                for _ in 0..n {
+                    rig.step();
+                }
+            }
+            Move::LoseInterrupt(n) => {
+                let number = rig.pci.counters().interrupts + u64::from(n);
+                rig.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+            }
+            Move::DelayInterrupt(n, us) => {
+                let number = rig.pci.counters().interrupts + u64::from(n);
+                let late = InterruptFault::Delayed(Time::from_us(u64::from(us)));
+                rig.pci.inject(PciFault::Interrupt(number, late));
+            }
+            Move::Standstill(us) => {
+                let until = rig.now + Time::from_us(u64::from(us));
+                rig.pci.inject(PciFault::Stuck(rig.now, until));
+            }
+            Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
+            Move::Shutdown => {
+                let _ = rig.driver.shutdown(&mut rig.pci, rig.now);
+            }
+            Move::Rescan => {
+                let _ = rig.driver.rescan(&mut rig.pci, rig.now);
+            }
+        }
+    }
+    rig.drain();
+    rig.check();
+}
+
+proptest! {
+    #[test]
+    fn every_request_is_answered_once(
+        seed in any::<u64>(),
+        moves in moves(),
+        mishaps in prop::collection::btree_map(
+            0..200_u64,
+            prop_oneof![Just(Mishap::Fails), Just(Mishap::Forgotten), Just(Mishap::LostForGood)],
+            0..6,
+        ),
+        entries in 2..20_u32,
+        interrupts in 0..3_u8,
+    ) {
+        use ssdyno_driver_nvme::InterruptChoice::{Best, Only};
+        use ssdyno_pci::InterruptMode::{Msi, Pin};
+        let interrupts = [Best, Only(Pin), Only(Msi)][usize::from(interrupts)];
+        let wanted = NvmeConfig { entries, cores: 3, interrupts, ..config() };
+        let mut rig = Rig::ready(double(Nature { seed, ..Nature::default() }), wanted);
+        rig.device().mishaps = mishaps;
+        play(&mut rig, &moves);
+        prop_assert_eq!(&rig.device().violations, &Vec::<String>::new());
+        let counters = rig.driver.counters();
+        // After a standstill the controller may answer both to the abort and to its command's
+        // identifier's next user; the double never answers twice.
+        prop_assert_eq!(counters.strays, 0);
+    }
+}

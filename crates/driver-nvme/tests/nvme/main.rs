@@ -1,0 +1,11 @@
+//! The driver against controllers behind a simulated connector.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod admin;
+mod double;
+mod faults;
+mod io;
+mod real;
+mod rig;
+mod start;

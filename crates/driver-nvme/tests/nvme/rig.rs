@@ -1,0 +1,156 @@
+//! Driver, connector and controller on one clock, with a check that every request is answered once.
+
+use std::collections::BTreeSet;
+
+use ssdyno_block::{Time, Token};
+use ssdyno_driver_nvme::{
+    DataBuffer, DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeDriver,
+};
+use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, PciTiming, SimulatedPci};
+
+use crate::double::{Double, Nature};
+
+pub(crate) const TIMING: PciTiming = PciTiming {
+    posted_write: Time::from_ns(200),
+    read_round_trip: Time::from_ns(800),
+    interrupt: Time::from_us(2),
+};
+
+pub(crate) struct Rig<D> {
+    pub(crate) pci: SimulatedPci<D>,
+    pub(crate) driver: NvmeDriver,
+    pub(crate) now: Time,
+    /// Memory for data, as large as it has to be.
+    pub(crate) buffer: DmaRegion,
+    /// Everything that was answered, in order.
+    pub(crate) done: Vec<IoCompletion>,
+    outstanding: BTreeSet<u32>,
+    next_token: u32,
+    vectors: Vec<u16>,
+}
+
+/// Time limits that tests can wait for.
+pub(crate) fn config() -> NvmeConfig {
+    NvmeConfig {
+        entries: 16,
+        io_timeout: Time::from_ms(20),
+        admin_timeout: Time::from_ms(10),
+        ..NvmeConfig::default()
+    }
+}
+
+pub(crate) fn double(nature: Nature) -> SimulatedPci<Double> {
+    SimulatedPci::new(Double::new(nature), TIMING)
+}
+
+impl<D: PciDevice> Rig<D> {
+    pub(crate) fn new(mut pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
+        let buffer = pci.dma_allocate(8 << 20).unwrap();
+        Rig {
+            pci,
+            driver: NvmeDriver::new(config),
+            now: Time::from_us(1),
+            buffer,
+            done: Vec::new(),
+            outstanding: BTreeSet::new(),
+            next_token: 0,
+            vectors: Vec::new(),
+        }
+    }
+
+    /// Started and ready.
+    pub(crate) fn ready(pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
+        let mut rig = Rig::new(pci, config);
+        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        assert_eq!(rig.driver.state(), DriverState::Ready);
+        // The requests for events arrive.
+        let arrived = rig.now + TIMING.posted_write * 50;
+        rig.run_while(|rig| rig.pci.next_event().is_some_and(|at| at < arrived));
+        rig
+    }
+
+    /// Goes to the next thing that happens; false where that is nothing.
+    pub(crate) fn step(&mut self) -> bool {
+        let deadline = self.driver.next_deadline();
+        let next = self.pci.next_event().into_iter().chain(deadline).min();
+        let Some(at) = next else { return false };
+        self.now = self.now.max(at);
+        self.pci.advance(self.now);
+        self.pci.set_now(self.now);
+        self.pci.take_interrupts(self.now, &mut self.vectors);
+        let before = self.done.len();
+        for vector in self.vectors.drain(..) {
+            self.driver.on_interrupt(&mut self.pci, self.now, vector, &mut self.done);
+        }
+        if deadline.is_some_and(|at| at <= self.now) {
+            self.driver.poll(&mut self.pci, self.now, &mut self.done);
+        }
+        self.pci.take_stall();
+        self.settle(before);
+        true
+    }
+
+    /// Strikes off what was answered since `before`.
+    pub(crate) fn settle(&mut self, before: usize) {
+        for done in &self.done[before..] {
+            assert!(self.outstanding.remove(&done.token.0), "{done:?} was answered twice");
+        }
+    }
+
+    pub(crate) fn run_while(&mut self, mut going: impl FnMut(&Rig<D>) -> bool) {
+        let mut still = 0;
+        while going(self) {
+            let before = self.now;
+            assert!(self.now < Time::from_s(1000), "still {:?}", self.driver.state());
+            if !self.step() {
+                break;
+            }
+            still = if self.now == before { still + 1 } else { 0 };
+            assert!(still < 10_000, "{:?} for ever, at {:?}", self.driver.state(), self.now);
+        }
+    }
+
+    /// Until all requests are answered.
+    pub(crate) fn drain(&mut self) {
+        self.run_while(|rig| !rig.outstanding.is_empty());
+        assert!(self.outstanding.is_empty(), "{} lost", self.outstanding.len());
+    }
+
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    pub(crate) fn submit(&mut self, queue: u16, command: &IoCommand<'_>) -> Result<Token, IoError> {
+        let token = Token(self.next_token);
+        self.pci.set_now(self.now);
+        self.driver.submit(&mut self.pci, self.now, queue, command, token)?;
+        self.next_token += 1;
+        self.outstanding.insert(token.0);
+        Ok(token)
+    }
+
+    /// A read of `blocks` blocks into the buffer.
+    pub(crate) fn read(&mut self, queue: u16, block: u64, blocks: u32) -> Result<Token, IoError> {
+        let data = DataBuffer::Contiguous(self.buffer.address);
+        self.submit(queue, &IoCommand::read(1, block, blocks, data))
+    }
+
+    /// Nobody touched what is not his.
+    pub(crate) fn check(&self) {
+        assert_eq!(self.pci.faults(), []);
+    }
+}
+
+impl Rig<Double> {
+    pub(crate) fn device(&mut self) -> &mut Double {
+        self.pci.device_mut()
+    }
+
+    /// The controller has nothing to complain of.
+    pub(crate) fn check_double(&mut self) {
+        self.check();
+        assert_eq!(self.device().violations, Vec::<String>::new());
+        assert_eq!(self.driver.counters().strays, 0);
+    }
+}

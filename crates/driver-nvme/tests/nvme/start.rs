@@ -1,0 +1,252 @@
+//! Start and stop (S1-21, S1-22, S1-25 to S1-28).
+
+use ssdyno_block::Time;
+use ssdyno_driver_nvme::{
+    DriverEvent, DriverState, Feature, InterruptChoice, NvmeConfig, NvmeError, QueuePolicy,
+    Unusable, Weights,
+};
+use ssdyno_pci::{InterruptMode, PciFault, PciFunction};
+use ssdyno_spec::nvme::{Status, feature, registers};
+
+use crate::double::{Nature, namespace};
+use crate::rig::{Rig, config, double};
+
+#[test]
+fn comes_up_and_goes_down_leaving_nothing() {
+    let nature = Nature { stride: 2, ..Nature::default() };
+    let wanted = NvmeConfig { cores: 3, ..config() };
+    let mut rig = Rig::ready(double(nature), wanted);
+    assert_eq!(rig.driver.queues(), 3);
+    assert_eq!(rig.driver.outstanding_limit(), 45);
+    assert_eq!(rig.driver.transfer_bytes_max(), 128 * 1024);
+    assert_eq!(rig.driver.interrupt_mode(), Some(InterruptMode::MsiX));
+    assert_eq!((1..=3).map(|q| rig.driver.vector(q).unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(rig.device().waiting_events.len(), 4);
+    for queue in [1, 2, 3, 3] {
+        rig.read(queue, 0, 8).unwrap();
+    }
+    // Stopping waits for the four.
+    rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
+    assert_eq!(rig.driver.state(), DriverState::Stopping);
+    assert!(rig.read(1, 0, 8).is_err());
+    rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
+    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    assert_eq!((rig.done.len(), rig.outstanding()), (4, 0));
+    assert!(rig.done.iter().all(|done| done.is_success()));
+    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes), "all memory is given back");
+    rig.check_double();
+    // And up again.
+    rig.driver.start(&mut rig.pci, rig.now).unwrap();
+    rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+    rig.read(1, 0, 8).unwrap();
+    rig.drain();
+    rig.check_double();
+}
+
+#[test]
+fn controller_left_running_is_reset_first() {
+    let mut pci = double(Nature::default());
+    pci.config_write(4, 0b110);
+    pci.bar_write32(0, registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
+    pci.advance(Time::from_ns(900));
+    let mut rig = Rig::ready(pci, config());
+    rig.read(1, 0, 1).unwrap();
+    rig.drain();
+    rig.check_double();
+}
+
+#[test]
+fn pin_first_then_msix() {
+    for start_poll in [Some(Time::from_us(50)), None] {
+        let wanted = NvmeConfig { pin_first: true, start_poll, cores: 2, ..config() };
+        let mut rig = Rig::new(double(Nature::default()), wanted);
+        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        let mut modes = Vec::new();
+        rig.run_while(|rig| {
+            modes.push(rig.driver.interrupt_mode());
+            rig.driver.state() == DriverState::Starting
+        });
+        modes.dedup();
+        let (pin, msix) = (Some(InterruptMode::Pin), Some(InterruptMode::MsiX));
+        assert_eq!(modes, [None, pin, msix]);
+        rig.read(2, 0, 8).unwrap();
+        rig.drain();
+        assert_eq!(rig.driver.counters().lost_interrupts, 0);
+        rig.check_double();
+    }
+}
+
+/// S1-22: nothing is lost or handled twice while the start polls, whatever the interrupts.
+#[test]
+fn every_kind_of_interrupt_works() {
+    let choices = [
+        InterruptChoice::Only(InterruptMode::Pin),
+        InterruptChoice::Only(InterruptMode::Msi),
+        InterruptChoice::Only(InterruptMode::MsiX),
+        InterruptChoice::Polling,
+    ];
+    for interrupts in choices {
+        for start_poll in [Some(Time::from_us(50)), None] {
+            let wanted = NvmeConfig { interrupts, start_poll, cores: 4, ..config() };
+            let mut rig = Rig::ready(double(Nature::default()), wanted);
+            for queue in 1..=4 {
+                rig.read(queue, 0, 8).unwrap();
+            }
+            if interrupts == InterruptChoice::Polling {
+                while rig.outstanding() > 0 {
+                    assert!(rig.step());
+                    for queue in 1..=4 {
+                        let before = rig.done.len();
+                        rig.driver.poll_queue(&mut rig.pci, queue, &mut rig.done);
+                        rig.settle(before);
+                    }
+                }
+                assert_eq!(rig.pci.counters().interrupts, 0);
+            }
+            rig.drain();
+            assert_eq!(rig.done.len(), 4);
+            assert_eq!(rig.driver.counters().lost_interrupts, 0, "{interrupts:?}");
+            rig.check_double();
+        }
+    }
+}
+
+#[test]
+fn few_vectors_are_shared() {
+    let nature = Nature { msix_vectors: 3, ..Nature::default() };
+    let mut rig = Rig::ready(double(nature), NvmeConfig { cores: 4, ..config() });
+    assert_eq!((1..=4).map(|q| rig.driver.vector(q).unwrap()).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    for queue in 1..=4 {
+        rig.read(queue, 0, 8).unwrap();
+    }
+    rig.drain();
+    assert_eq!(rig.driver.counters().lost_interrupts, 0);
+}
+
+#[test]
+fn old_controllers_have_no_lists_of_namespaces() {
+    let namespaces = vec![namespace(100, 9), namespace(0, 9), namespace(50, 12)];
+    let nature = Nature { version: 0x0001_0000, namespaces, ..Nature::default() };
+    let rig = Rig::ready(double(nature), config());
+    let ids: Vec<_> =
+        rig.driver.namespaces().iter().map(|n| (n.id, n.blocks, n.block_bytes)).collect();
+    assert_eq!(ids, [(1, 100, 512), (3, 50, 4096)], "one of size 0 is not active");
+}
+
+/// S1-46.
+#[test]
+fn what_the_driver_cannot_do_is_refused() {
+    let mut protected = namespace(100, 9);
+    protected.protection = 1;
+    let mut interleaved = namespace(100, 9);
+    interleaved.lba_format[0].metadata_bytes = 8.into();
+    interleaved.format = 1 << 4;
+    let mut apart = interleaved;
+    apart.format = 0;
+    let namespaces = vec![protected, interleaved, apart, namespace(100, 0)];
+    let rig = Rig::ready(double(Nature { namespaces, ..Nature::default() }), config());
+    let found: Vec<_> = rig.driver.namespaces().iter().map(|n| n.unusable).collect();
+    assert_eq!(
+        found,
+        [
+            Some(Unusable::Protection),
+            Some(Unusable::InterleavedMetadata),
+            None,
+            Some(Unusable::BlockSize)
+        ]
+    );
+}
+
+/// S1-41: the class is in the creation of the queue, the weights in the feature, CC says so.
+#[test]
+fn weighted_classes_reach_the_controller() {
+    let weights = Weights { burst_shift: 0, high: 16, medium: 8, low: 1 };
+    let policy = QueuePolicy::Weighted { queues: [1, 1, 1, 1], weights };
+    let wanted = NvmeConfig { policy, ..config() };
+    let mut rig = Rig::ready(double(Nature::default()), wanted.clone());
+    assert_eq!(
+        (1..=4).map(|q| rig.device().class_of(q).unwrap()).collect::<Vec<_>>(),
+        [0, 1, 2, 3]
+    );
+    assert_eq!(rig.device().features[&feature::ARBITRATION], 0x0f07_0000);
+    assert_eq!(rig.pci.bar_read32(0, registers::CC) >> 11 & 7, 1);
+    let mut without = Rig::new(double(Nature { weighted: false, ..Nature::default() }), wanted);
+    let refused = without.driver.start(&mut without.pci, without.now);
+    assert_eq!(refused, Err(NvmeError::NoWeightedArbitration));
+}
+
+#[test]
+fn refused_feature_is_an_event_and_no_failure() {
+    let features = vec![
+        Feature::PowerState(3),
+        Feature::InterruptCoalescing { entries: 8, time_100us: 2 },
+        Feature::VolatileWriteCache(true),
+    ];
+    let mut rig = Rig::ready(double(Nature::default()), NvmeConfig { features, ..config() });
+    let mut events = Vec::new();
+    rig.driver.take_events(&mut events);
+    let refused = DriverEvent::FeatureRefused {
+        identifier: feature::POWER_MANAGEMENT,
+        status: Status::INVALID_FIELD,
+    };
+    assert_eq!(events, [refused]);
+    assert_eq!(rig.device().features[&feature::INTERRUPT_COALESCING], 0x207);
+    assert_eq!(rig.device().features[&feature::VOLATILE_WRITE_CACHE], 1);
+}
+
+/// S1-38: 128 commands on one queue, even where the controller has room for more.
+#[test]
+fn limits_of_mfi() {
+    let nature = Nature { entries_max: 4096, ..Nature::default() };
+    let wanted = NvmeConfig { policy: QueuePolicy::Single, cores: 8, entries: 4096, ..config() };
+    let mut rig = Rig::ready(double(nature), wanted);
+    let taken = (0..1000).take_while(|_| rig.read(1, 0, 1).is_ok()).count();
+    assert_eq!((rig.driver.queues(), taken), (1, 128));
+    rig.drain();
+    rig.check_double();
+}
+
+#[test]
+fn controller_that_never_becomes_ready_is_given_up() {
+    let mut pci = double(Nature::default());
+    pci.inject(PciFault::Stuck(Time::from_us(2), Time::MAX));
+    let mut rig = Rig::new(pci, config());
+    rig.driver.start(&mut rig.pci, rig.now).unwrap();
+    rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+    let limit = Time::from_s(1);
+    let error = NvmeError::ReadyTimeout { ready: true, limit };
+    assert_eq!(rig.driver.state(), DriverState::Failed(error));
+    assert!(rig.now >= limit && rig.now < limit + Time::from_ms(5));
+    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+    rig.check();
+}
+
+#[test]
+fn no_memory_is_an_error_at_any_time() {
+    let mut failures = 0;
+    for limit in (0..40).map(|i| (8 << 20) + i * 8192) {
+        let mut pci = double(Nature::default());
+        pci.set_memory_limit(limit);
+        let mut rig = Rig::new(pci, NvmeConfig { cores: 4, ..config() });
+        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        match rig.driver.state() {
+            DriverState::Failed(NvmeError::Function(_)) => {
+                failures += 1;
+                assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+            }
+            state => assert_eq!(state, DriverState::Ready),
+        }
+        rig.check();
+    }
+    assert!(failures > 10 && failures < 40);
+}
+
+#[test]
+fn no_controller_at_all() {
+    let mut pci = double(Nature::default());
+    pci.inject(PciFault::Removal(Time::ZERO));
+    let mut rig = Rig::new(pci, config());
+    assert!(rig.driver.start(&mut rig.pci, rig.now).is_err());
+    assert_eq!(rig.driver.state(), DriverState::Stopped);
+}

@@ -1,0 +1,425 @@
+//! The driver's three functions, and what the host calls.
+
+use alloc::vec::Vec;
+
+use ssdyno_block::{Completion, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token};
+use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciFunction};
+use ssdyno_spec::pci;
+use ssdyno_spec::ring as layout;
+
+use crate::options::{BlockPolicy, CompletionPolicy, IdleDispatch};
+use crate::parameters::Setup;
+use crate::recover::Phase;
+use crate::requests::Requests;
+use crate::ring::Ring;
+use crate::{Counters, Options, Parameters, RingError};
+
+/// A request for the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Submission {
+    /// What to do; offset and length in multiples of 512 bytes.
+    pub request: Request,
+    /// What the caller knows it by.
+    pub token: Token,
+    /// Address of the data for the device: a page for each page that the request touches, in one
+    /// piece, the first byte of data at its offset in its page. `None`: the driver's own pages
+    /// ([`Options::own_pages`]).
+    pub address: Option<u64>,
+    /// Its last descriptor interrupts at once, whatever the card gathers.
+    pub urgent: bool,
+}
+
+/// What a poll did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Polled {
+    /// Bios answered.
+    pub bios: u32,
+    /// There may be more: poll again at once, before anything else waits for interrupts.
+    pub again: bool,
+}
+
+/// The driver of one ring card.
+///
+/// The caller owes: `now` never goes back; [`on_interrupt`](RingDriver::on_interrupt) for each
+/// interrupt, [`poll`](RingDriver::poll) where that asks for it and at
+/// [`next_deadline`](RingDriver::next_deadline); between polls time passes.
+#[derive(Debug)]
+pub struct RingDriver<F> {
+    pub(crate) function: F,
+    pub(crate) options: Options,
+    parameters: Parameters,
+    setup: Setup,
+    pub(crate) ring: Ring,
+    /// A page for each descriptor, if the driver has its own.
+    pages: Option<DmaRegion>,
+    pub(crate) requests: Requests,
+    pub(crate) phase: Phase,
+    interrupt_mode: InterruptMode,
+    /// Between the interrupt and the poll that found too little: interrupts are masked.
+    pub(crate) polling: bool,
+    /// Mean time of blocks, by the binary logarithm of their size, in ps; 0: not known.
+    block_time_mean: [u64; 16],
+    last_poll: Time,
+    last_submission: Time,
+    /// The interrupt that said so was taken, since the last block was given.
+    interrupted: bool,
+    pub(crate) counters: Counters,
+}
+
+impl<F: PciFunction> RingDriver<F> {
+    /// Reads the card's parameters, sets up the ring and switches the card on.
+    ///
+    /// # Errors
+    /// Not a ring card, options that it cannot have, no memory, no interrupt, or a card that does
+    /// not start.
+    pub fn new(mut function: F, options: Options) -> Result<RingDriver<F>, RingError> {
+        let command = function.config_read(pci::COMMAND) & 0xffff;
+        let on = u32::from(pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER);
+        function.config_write(pci::COMMAND, command | on);
+        let parameters = Parameters::read(&mut function)?;
+        let setup = options.check(&parameters)?;
+        // Whoever drove the card before may have left it on.
+        function.bar_write32(0, layout::CONTROL, 0);
+        let ring = function.dma_allocate(setup.ring_size * layout::DESCRIPTOR_BYTES)?;
+        let pages = match options.own_pages {
+            true => Some(function.dma_allocate(setup.ring_size * layout::PAGE_BYTES)?),
+            false => None,
+        };
+        let interrupt_mode = enable_interrupts(&mut function)?;
+        let mut driver = RingDriver {
+            function,
+            options,
+            parameters,
+            setup,
+            ring: Ring::new(ring, setup.ring_size, options.prefetch > 0),
+            pages,
+            requests: Requests::new(options.queue_depth),
+            phase: Phase::Up,
+            interrupt_mode,
+            polling: false,
+            block_time_mean: [0; 16],
+            last_poll: Time::ZERO,
+            last_submission: Time::ZERO,
+            interrupted: false,
+            counters: Counters::default(),
+        };
+        driver.switch_on();
+        let status = driver.function.bar_read32(0, layout::STATUS);
+        if status & (layout::STATUS_ENABLED | layout::STATUS_FAULT) != layout::STATUS_ENABLED
+            || status == u32::MAX
+        {
+            return Err(RingError::NotReady { status });
+        }
+        Ok(driver)
+    }
+
+    /// Sets the card up and switches it on.
+    pub(crate) fn switch_on(&mut self) {
+        let Options { response, subset, completion, prefetch, .. } = self.options;
+        let (batch, timeout_ns, mask) = match completion {
+            CompletionPolicy::PerBlock => (0, 0, 0),
+            CompletionPolicy::PerReturn | CompletionPolicy::Napi { .. } => (1, 0, 0),
+            CompletionPolicy::Calibrated { threshold, timeout } => {
+                (threshold, u32::try_from(timeout.as_ns()).unwrap_or(u32::MAX), 0)
+            }
+            CompletionPolicy::HybridPolling { .. } => (0, 0, 1),
+        };
+        let address = self.ring.region.address;
+        for (register, value) in [
+            (layout::RING_LOW, address as u32),
+            (layout::RING_HIGH, (address >> 32) as u32),
+            (layout::RING_SIZE, self.setup.ring_size),
+            (layout::RESPONSE, response as u32 | subset << 16),
+            (layout::PREFETCH, prefetch),
+            (layout::INTERRUPT_BATCH, batch),
+            (layout::INTERRUPT_TIMEOUT, timeout_ns),
+            (layout::INTERRUPT_MASK, mask),
+            (layout::CONTROL, layout::CONTROL_ENABLE),
+        ] {
+            self.function.bar_write32(0, register, value);
+        }
+        self.polling = false;
+    }
+
+    /// Size in bytes.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.parameters.capacity_pages * u64::from(layout::PAGE_BYTES)
+    }
+
+    /// What the card says about itself (S0-10).
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Descriptors in the ring (S0-9).
+    pub fn ring_size(&self) -> u32 {
+        self.ring.size()
+    }
+
+    /// What it did so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The function.
+    pub fn function(&self) -> &F {
+        &self.function
+    }
+
+    /// The function, for who runs it; the driver's registers and memory are the driver's.
+    pub fn function_mut(&mut self) -> &mut F {
+        &mut self.function
+    }
+
+    /// Requests in the driver.
+    pub fn in_flight(&self) -> u32 {
+        self.requests.len()
+    }
+
+    /// True if a block is with the card.
+    pub fn is_outstanding(&self) -> bool {
+        self.ring.block.is_some()
+    }
+
+    /// True if there are requests, and nothing will happen to them without further ones: a static
+    /// driver with fewer pending than a block (S0-36).
+    pub fn stalled(&self) -> bool {
+        self.phase == Phase::Up
+            && self.requests.len() > 0
+            && self.ring.block.is_none()
+            && self.ring.to_answer() == 0
+            && self.next_size() == 0
+    }
+
+    fn check(&self, request: &Request) -> Result<(), SubmitError> {
+        let sector_bytes = SECTOR_BYTES;
+        let Request { op, offset_bytes, length_bytes } = *request;
+        let aligned = offset_bytes.is_multiple_of(u64::from(sector_bytes))
+            && length_bytes.is_multiple_of(sector_bytes)
+            && ((length_bytes == 0) == (op == Op::Flush));
+        if !aligned {
+            return Err(SubmitError::Misaligned { sector_bytes });
+        }
+        let capacity_bytes = self.capacity_bytes();
+        let end_bytes = request.end_bytes().unwrap_or(u64::MAX);
+        if end_bytes > capacity_bytes {
+            return Err(SubmitError::OutOfRange { end_bytes, capacity_bytes });
+        }
+        Ok(())
+    }
+
+    /// I/O Requests Handler (S0-27): takes a request, makes descriptors of its bios as far as the
+    /// ring has room, and sends a block if the card is idle.
+    ///
+    /// # Errors
+    /// As [`SubmitError`] says; a refused request left no trace. [`SubmitError::Misaligned`] too
+    /// where no address is given and the driver has no pages of its own.
+    pub fn submit(&mut self, now: Time, submission: Submission) -> Result<(), SubmitError> {
+        let Submission { request, token, address, urgent } = submission;
+        self.check(&request)?;
+        let needs_page = matches!(request.op, Op::Read | Op::Write);
+        if needs_page && address.is_none() && self.pages.is_none() {
+            return Err(SubmitError::Misaligned { sector_bytes: SECTOR_BYTES });
+        }
+        if !self.requests.insert(now, request, token, address, urgent) {
+            return Err(SubmitError::Full);
+        }
+        self.last_submission = now;
+        if self.phase.is_gone() {
+            self.last_poll = now;
+        } else {
+            self.handle_requests(now);
+        }
+        Ok(())
+    }
+
+    /// Makes descriptors of waiting bios, and sends a block if the card is idle.
+    pub(crate) fn handle_requests(&mut self, now: Time) {
+        while !self.ring.is_full() {
+            let index = self.ring.next_index();
+            let Some((slot, bio, last)) = self.requests.next_bio() else { break };
+            let page = index * layout::PAGE_BYTES;
+            let own = self.pages.map_or(0, |pages| pages.address + u64::from(page));
+            let address = if bio.sectors == 0 { 0 } else { bio.address.unwrap_or(own) };
+            self.ring.push(&mut self.function, slot, &bio, address);
+            let whole = self.options.idle_dispatch == IdleDispatch::WholeRequest;
+            if last || !whole || self.ring.pending() >= self.setup.max_block {
+                self.send_if_idle(now);
+            }
+        }
+        // A request that is larger than the ring's free part goes in pieces.
+        self.send_if_idle(now);
+    }
+
+    fn send_if_idle(&mut self, now: Time) {
+        if self.ring.block.is_none() && self.phase == Phase::Up {
+            let size = self.next_size();
+            if size > 0 {
+                self.counters.idle_dispatches += 1;
+                self.send(now, size);
+            }
+        }
+    }
+
+    /// The size of the next block, by the policy; 0: none yet.
+    fn next_size(&self) -> u32 {
+        let pending = self.ring.pending();
+        match self.options.block {
+            BlockPolicy::Dynamic => pending.min(self.setup.max_block),
+            BlockPolicy::Static(size) if pending >= size => size,
+            BlockPolicy::Static(_) => 0,
+        }
+    }
+
+    fn send(&mut self, now: Time, size: u32) {
+        let (offset, requests) = self.ring.give(now, size);
+        requests.for_each(|slot| self.requests.sent(slot, now));
+        self.function.bar_write32(0, layout::NEXT_OFFSET, offset);
+        self.function.bar_write32(0, layout::NEXT_SIZE, size);
+        self.interrupted = false;
+        self.counters.blocks += 1;
+        self.counters.descriptors += u64::from(size);
+        self.counters.blocks_by_size[log2(size)] += 1;
+    }
+
+    /// Sends what is pending in blocks that are not full: for a static driver whose load has ended.
+    /// Does nothing while a block is with the card.
+    pub fn send_pending(&mut self, now: Time) {
+        let size = self.ring.pending().min(self.setup.max_block);
+        if self.ring.block.is_none() && self.phase == Phase::Up && size > 0 {
+            self.send(now, size);
+        }
+    }
+
+    /// New Descriptors Block Processor (S0-28): if the block is back, sends the next one, whose size
+    /// depends on what is pending; gives that size.
+    pub fn process_new_block(&mut self, now: Time) -> Option<u32> {
+        self.ring.look(&mut self.function);
+        if let Some(block) = self.ring.take_returned() {
+            let time = now.saturating_sub(block.since).as_ps();
+            let mean = &mut self.block_time_mean[log2(block.size)];
+            *mean = if *mean == 0 { time } else { *mean - *mean / 8 + time / 8 };
+        }
+        if self.ring.block.is_some() || self.phase != Phase::Up {
+            return None;
+        }
+        let size = self.next_size();
+        if size == 0 {
+            return None;
+        }
+        self.send(now, size);
+        Some(size)
+    }
+
+    /// I/O Responses Generator (S0-29): answers up to `budget` bios in their order (S0-6), resets their
+    /// descriptors, appends the requests that are complete with them; gives how many bios. Each
+    /// carries its error (S0-7).
+    pub fn generate_responses(&mut self, now: Time, budget: u32, out: &mut Vec<Completion>) -> u32 {
+        let mut bios = 0;
+        while bios < budget {
+            let Some((slot, status)) = self.ring.pop(&mut self.function) else { break };
+            bios += 1;
+            self.counters.errors += u64::from(status != Status::Ok);
+            out.extend(self.requests.answered(slot, status, now));
+        }
+        self.counters.bios += u64::from(bios);
+        bios
+    }
+
+    /// The interrupt handler: sends the next block; true if [`poll`](RingDriver::poll) has to be
+    /// called for the responses.
+    pub fn on_interrupt(&mut self, now: Time) -> bool {
+        self.counters.interrupts += 1;
+        self.interrupted = true;
+        if self.interrupt_mode == InterruptMode::Pin {
+            self.function.bar_write32(0, layout::INTERRUPT_ACKNOWLEDGE, 1);
+        }
+        if self.phase != Phase::Up {
+            return true;
+        }
+        self.process_new_block(now);
+        let found = self.ring.to_answer() > 0;
+        self.counters.interrupts_empty += u64::from(!found);
+        if matches!(self.options.completion, CompletionPolicy::Napi { .. }) && !self.polling {
+            self.polling = true;
+            self.function.bar_write32(0, layout::INTERRUPT_MASK, 1);
+            return true;
+        }
+        found
+    }
+
+    /// Answers what is back, and does what the completion policy has to do. Also called at
+    /// [`next_deadline`](RingDriver::next_deadline).
+    pub fn poll(&mut self, now: Time, out: &mut Vec<Completion>) -> Polled {
+        self.counters.polls += 1;
+        self.last_poll = now;
+        let lost = self.watch(now, out);
+        self.process_new_block(now);
+        if self.partial_deadline().is_some_and(|at| at <= now) {
+            self.send_pending(now);
+        }
+        let budget = match self.options.completion {
+            CompletionPolicy::Napi { budget } if !lost => budget,
+            _ => u32::MAX,
+        };
+        let bios = self.generate_responses(now, budget, out);
+        if self.requests.has_waiting() && !self.phase.is_gone() {
+            self.handle_requests(now);
+        }
+        let again = self.polling && bios == budget;
+        if self.polling && !again {
+            self.polling = false;
+            self.function.bar_write32(0, layout::INTERRUPT_MASK, 0);
+        }
+        Polled { bios, again }
+    }
+
+    /// When the host has to poll, whatever interrupts come: by the policy, or because something
+    /// takes too long. `None`: never.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if let Some(at) = self.phase_deadline() {
+            return Some(at);
+        }
+        let Some(block) = self.ring.block else { return self.partial_deadline() };
+        let late = block.since.saturating_add(self.options.timeout);
+        let CompletionPolicy::HybridPolling { interval } = self.options.completion else {
+            return Some(late);
+        };
+        let half = Time::from_ps(self.block_time_mean[log2(block.size)] / 2);
+        let next = block.since.saturating_add(half).max(self.last_poll.saturating_add(interval));
+        Some(next.min(late))
+    }
+
+    /// When a block that does not become full is sent all the same.
+    fn partial_deadline(&self) -> Option<Time> {
+        let after = self.options.partial_after?;
+        self.stalled().then(|| self.last_submission.saturating_add(after))
+    }
+
+    /// The last call in which the driver looked at the card.
+    pub(crate) fn last_poll(&self) -> Time {
+        self.last_poll
+    }
+
+    /// An interrupt came since the last block was given.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.interrupted
+    }
+}
+
+/// The binary logarithm, as an index.
+fn log2(size: u32) -> usize {
+    (size.max(1).ilog2() as usize).min(15)
+}
+
+/// MSI-X, else MSI, else the pin.
+fn enable_interrupts<F: PciFunction>(function: &mut F) -> Result<InterruptMode, FunctionError> {
+    let mut last = FunctionError::NoInterrupt { mode: InterruptMode::MsiX };
+    for mode in [InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Pin] {
+        match function.enable_interrupts(mode, 1) {
+            Ok(_) => return Ok(mode),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

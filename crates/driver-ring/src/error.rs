@@ -1,0 +1,45 @@
+//! Why a driver cannot start.
+
+use ssdyno_pci::FunctionError;
+
+/// Why a driver cannot start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RingError {
+    /// The function failed.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    /// The registers are not those of a ring card.
+    #[error("identifier {identifier:#x}, version {version}: not a ring card of version 1")]
+    NotARingCard {
+        /// What stands where the identifier should.
+        identifier: u32,
+        /// What stands where the version should.
+        version: u32,
+    },
+    /// A parameter of the card makes no sense.
+    #[error("the card says {value} for its {what}")]
+    BadParameter {
+        /// Which one.
+        what: &'static str,
+        /// What it says.
+        value: u64,
+    },
+    /// An option that this card, or no card, can have.
+    #[error("{what} is {value}, but must be {least} to {most}")]
+    BadOption {
+        /// Which one.
+        what: &'static str,
+        /// What was asked.
+        value: u32,
+        /// The least possible.
+        least: u32,
+        /// The most possible.
+        most: u32,
+    },
+    /// The card was switched on and does not say that it is.
+    #[error("the card does not start: its status is {status:#x}")]
+    NotReady {
+        /// The status register.
+        status: u32,
+    },
+}

@@ -1,0 +1,124 @@
+//! What the driver does when the card does not answer.
+//!
+//! A block that is late is looked for: its interrupt may be lost. If it is not back, the card is
+//! reset; what it had is answered as abandoned. A card that does not come out of the reset in as
+//! long a time, or whose registers read as ones, is gone: it may not touch memory any more, and every
+//! request is answered with an error.
+
+use alloc::vec::Vec;
+
+use ssdyno_block::{Completion, Status, Time};
+use ssdyno_pci::PciFunction;
+use ssdyno_spec::pci;
+use ssdyno_spec::ring as layout;
+
+use crate::RingDriver;
+use crate::options::CompletionPolicy;
+
+/// Where the card's life stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// It works.
+    Up,
+    /// It was told to stop, at that time.
+    Resetting(Time),
+    /// It is given up.
+    Gone,
+}
+
+impl Phase {
+    pub(crate) fn is_gone(self) -> bool {
+        self == Phase::Gone
+    }
+}
+
+/// A reset is looked after so often in the time it is given.
+const LOOKS: u64 = 16;
+
+impl<F: PciFunction> RingDriver<F> {
+    /// When something must be looked after because the card is not up.
+    pub(crate) fn phase_deadline(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Up => None,
+            Phase::Resetting(_) => {
+                let step = (self.options.timeout / LOOKS).max(Time::from_ns(1));
+                Some(self.last_poll().saturating_add(step))
+            }
+            Phase::Gone => (self.requests.len() > 0).then(|| self.last_poll()),
+        }
+    }
+
+    /// Looks after a late block, a reset, and the requests of a card that is gone; true if
+    /// everything that is back must be answered now.
+    pub(crate) fn watch(&mut self, now: Time, out: &mut Vec<Completion>) -> bool {
+        match self.phase {
+            Phase::Up => {
+                let late = |since: Time| now >= since.saturating_add(self.options.timeout);
+                match self.ring.block {
+                    Some(block) if late(block.since) => self.late(now),
+                    _ => return false,
+                }
+            }
+            Phase::Resetting(since) => self.after_reset(now, since),
+            Phase::Gone => {}
+        }
+        if self.phase.is_gone() {
+            self.answer_all(now, out);
+        }
+        true
+    }
+
+    /// The block is late.
+    fn late(&mut self, now: Time) {
+        self.ring.look(&mut self.function);
+        if self.ring.take_returned().is_some() {
+            let polls = matches!(self.options.completion, CompletionPolicy::HybridPolling { .. });
+            self.counters.lost_interrupts += u64::from(!polls && !self.was_interrupted());
+            return;
+        }
+        self.counters.resets += 1;
+        self.function.bar_write32(0, layout::CONTROL, 0);
+        self.phase = Phase::Resetting(now);
+        self.after_reset(now, now);
+    }
+
+    /// The card was told to stop at `since`.
+    fn after_reset(&mut self, now: Time, since: Time) {
+        let status = self.function.bar_read32(0, layout::STATUS);
+        if status == u32::MAX || now > since.saturating_add(self.options.timeout) {
+            return self.give_up();
+        }
+        if status & layout::STATUS_ENABLED != 0 {
+            return;
+        }
+        self.ring.abandon_block(&mut self.function);
+        self.switch_on();
+        let status = self.function.bar_read32(0, layout::STATUS);
+        if status == u32::MAX {
+            self.give_up();
+        } else if status & layout::STATUS_ENABLED != 0 {
+            self.phase = Phase::Up;
+        }
+    }
+
+    fn give_up(&mut self) {
+        // Whatever it still has in hand must not land in memory that belongs to somebody else.
+        let command = self.function.config_read(pci::COMMAND) & 0xffff;
+        let master = u32::from(pci::COMMAND_BUS_MASTER);
+        self.function.config_write(pci::COMMAND, command & !master);
+        self.phase = Phase::Gone;
+        self.ring.abandon_all(&mut self.function);
+    }
+
+    /// Every request of a card that is gone ends: what is in the ring first, then what waits.
+    fn answer_all(&mut self, now: Time, out: &mut Vec<Completion>) {
+        self.ring.abandon_all(&mut self.function);
+        self.generate_responses(now, u32::MAX, out);
+        while let Some((slot, bios)) = self.requests.drop_waiting() {
+            for _ in 0..bios {
+                self.counters.errors += 1;
+                out.extend(self.requests.answered(slot, Status::Error, now));
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Requests between submission and completion, and their bios.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
+use ssdyno_spec::ring::{Kind, PAGE_BYTES, SECTOR_BYTES};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// What one bio is: a page, or sectors of it (S0-1, S0-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Bio {
+    pub(crate) kind: Kind,
+    /// Offset of the page on the device, in bytes.
+    pub(crate) device_offset: u64,
+    /// Address of the page in host memory, if the request gave one.
+    pub(crate) address: Option<u64>,
+    pub(crate) first_sector: u8,
+    pub(crate) sectors: u8,
+    pub(crate) pages: u32,
+    pub(crate) urgent: bool,
+}
+
+/// A request in the driver.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    token: Token,
+    request: Request,
+    address: Option<u64>,
+    urgent: bool,
+    /// Bios made so far, and all of them.
+    made: u32,
+    bios: u32,
+    /// Bios that are not answered.
+    open: u32,
+    status: Status,
+    /// When its first bio went to the card.
+    accepted: Option<Time>,
+    submitted: Time,
+}
+
+/// All requests. Nothing is allocated after the start.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Requests with bios that are not yet in the ring: first come, first served (S0-2).
+    waiting: VecDeque<u32>,
+    depth: u32,
+}
+
+/// Bios of a request: one for each page it touches (S0-4); trims and flushes have one.
+fn bios_of(request: &Request) -> u32 {
+    match request.op {
+        Op::Read | Op::Write => {
+            let end = request.offset_bytes + u64::from(request.length_bytes);
+            (end.div_ceil(PAGE) - request.offset_bytes / PAGE) as u32
+        }
+        Op::Trim | Op::Flush => 1,
+    }
+}
+
+impl Requests {
+    pub(crate) fn new(depth: u32) -> Requests {
+        Requests {
+            entries: Vec::with_capacity(depth as usize),
+            free: Vec::with_capacity(depth as usize),
+            waiting: VecDeque::with_capacity(depth as usize),
+            depth,
+        }
+    }
+
+    /// Requests in the driver.
+    pub(crate) fn len(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    /// Takes a request; false if there is no room.
+    pub(crate) fn insert(
+        &mut self,
+        now: Time,
+        request: Request,
+        token: Token,
+        address: Option<u64>,
+        urgent: bool,
+    ) -> bool {
+        let bios = bios_of(&request);
+        let entry = Entry {
+            token,
+            request,
+            address,
+            urgent,
+            made: 0,
+            bios,
+            open: bios,
+            status: Status::Ok,
+            accepted: None,
+            submitted: now,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None if self.entries.len() < self.depth as usize => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+            None => return false,
+        };
+        self.waiting.push_back(slot);
+        true
+    }
+
+    /// The next bio in order of arrival, with the slot of its request, and whether it is the last
+    /// of it.
+    pub(crate) fn next_bio(&mut self) -> Option<(u32, Bio, bool)> {
+        let slot = *self.waiting.front()?;
+        let entry = &mut self.entries[slot as usize];
+        let bio = entry.bio(entry.made);
+        entry.made += 1;
+        let last = entry.made == entry.bios;
+        if last {
+            self.waiting.pop_front();
+        }
+        Some((slot, bio, last))
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// A bio of `slot` is with the card.
+    pub(crate) fn sent(&mut self, slot: u32, now: Time) {
+        self.entries[slot as usize].accepted.get_or_insert(now);
+    }
+
+    /// A bio of `slot` was answered; the completion of the request once all are.
+    pub(crate) fn answered(&mut self, slot: u32, status: Status, now: Time) -> Option<Completion> {
+        let entry = &mut self.entries[slot as usize];
+        entry.open -= 1;
+        if entry.status == Status::Ok {
+            entry.status = status;
+        }
+        if entry.open > 0 {
+            return None;
+        }
+        let Entry { token, status, submitted, accepted, .. } = *entry;
+        self.free.push(slot);
+        Some(Completion { token, status, accepted: accepted.unwrap_or(submitted), completed: now })
+    }
+
+    /// Takes the bios that are not yet in the ring away: for a card that is gone. Gives one request
+    /// and how many bios it loses.
+    pub(crate) fn drop_waiting(&mut self) -> Option<(u32, u32)> {
+        let slot = self.waiting.pop_front()?;
+        let entry = &mut self.entries[slot as usize];
+        let lost = entry.bios - entry.made;
+        entry.made = entry.bios;
+        Some((slot, lost))
+    }
+}
+
+impl Entry {
+    fn bio(&self, number: u32) -> Bio {
+        let Request { op, offset_bytes, length_bytes } = self.request;
+        let urgent = self.urgent && number + 1 == self.bios;
+        let end = offset_bytes + u64::from(length_bytes);
+        let (kind, device_offset, pages) = match op {
+            Op::Read => (Kind::Read, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1),
+            Op::Write => (Kind::Write, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1),
+            Op::Trim => {
+                // Only whole pages can be forgotten.
+                let first = offset_bytes.div_ceil(PAGE);
+                let pages = (end / PAGE).saturating_sub(first);
+                (Kind::Trim, if pages > 0 { first * PAGE } else { 0 }, pages as u32)
+            }
+            Op::Flush => (Kind::Flush, 0, 0),
+        };
+        let (mut first_sector, mut sectors) = (0, 0);
+        if matches!(kind, Kind::Read | Kind::Write) {
+            let sector = u64::from(SECTOR_BYTES);
+            let from = offset_bytes.max(device_offset) - device_offset;
+            let to = end.min(device_offset + PAGE) - device_offset;
+            first_sector = (from / sector) as u8;
+            sectors = (to.div_ceil(sector) - from / sector) as u8;
+        }
+        let address = self.address.map(|first| first + u64::from(number) * PAGE);
+        Bio { kind, device_offset, address, first_sector, sectors, pages, urgent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_bio_for_each_page_it_touches() {
+        let mut requests = Requests::new(4);
+        let request = Request::write(4096 - 512, 512 + 4096 + 1024);
+        assert!(requests.insert(Time::ZERO, request, Token(7), Some(0x1_0000), true));
+        let mut bios = alloc::vec::Vec::new();
+        while let Some((slot, bio, last)) = requests.next_bio() {
+            assert_eq!(slot, 0);
+            bios.push((bio.device_offset, bio.first_sector, bio.sectors, bio.address, last));
+            assert_eq!(bio.urgent, last);
+        }
+        let expected = [
+            (0, 7, 1, Some(0x1_0000), false),
+            (4096, 0, 8, Some(0x1_1000), false),
+            (8192, 0, 2, Some(0x1_2000), true),
+        ];
+        assert_eq!(bios, expected);
+        assert_eq!(requests.answered(0, Status::Ok, Time::ZERO), None);
+        assert_eq!(requests.answered(0, Status::Error, Time::ZERO), None);
+        let done = requests.answered(0, Status::Ok, Time::from_us(1)).unwrap();
+        assert_eq!((done.token, done.status), (Token(7), Status::Error));
+        assert_eq!(requests.len(), 0);
+    }
+
+    #[test]
+    fn a_trim_forgets_whole_pages_only() {
+        let mut requests = Requests::new(4);
+        assert!(requests.insert(Time::ZERO, Request::trim(512, 12288), Token(0), None, false));
+        assert!(requests.insert(Time::ZERO, Request::trim(512, 1024), Token(1), None, false));
+        let (_, bio, _) = requests.next_bio().unwrap();
+        assert_eq!((bio.device_offset, bio.pages), (4096, 2));
+        let (_, bio, _) = requests.next_bio().unwrap();
+        assert_eq!((bio.device_offset, bio.pages), (0, 0));
+    }
+}

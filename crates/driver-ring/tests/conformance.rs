@@ -1,0 +1,43 @@
+//! The target suite, over all kinds of blocks, responses and completions.
+
+mod common;
+
+use common::{RingTarget, card, driver};
+use ssdyno_block::Time;
+use ssdyno_block::conformance::check_target;
+use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, IdleDispatch, Options, ResponseMode};
+
+#[test]
+fn passes_the_target_suite() {
+    let small = card(&[("capacity = \"1GiB\"", "capacity = \"1MiB\"")]);
+    let base = Options::default();
+    let interval = Time::from_ns(500);
+    let all = [
+        base,
+        Options { block: BlockPolicy::Static(4), ..base },
+        Options { response: ResponseMode::Each, completion: CompletionPolicy::PerReturn, ..base },
+        Options {
+            response: ResponseMode::Subsets,
+            subset: 3,
+            completion: CompletionPolicy::Napi { budget: 4 },
+            idle_dispatch: IdleDispatch::WholeRequest,
+            ..base
+        },
+        Options {
+            response: ResponseMode::Each,
+            completion: CompletionPolicy::Calibrated { threshold: 5, timeout: Time::from_us(20) },
+            prefetch: 8,
+            ..base
+        },
+        Options {
+            completion: CompletionPolicy::HybridPolling { interval },
+            queue_depth: 5,
+            max_block: Some(2),
+            ring_size: Some(4),
+            ..base
+        },
+    ];
+    for options in all {
+        check_target(|| RingTarget::new(driver(&small, options)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Cleaning in small steps.
+//!
+//! A victim that is cleaned at once is a whole block of copies before the write that needed room:
+//! with 256 pages a block, a hundred milliseconds. Paced, each write of the host is preceded by as
+//! many copies as are needed so that the victim is empty when the open block is full: with v valid
+//! pages of b, v / (b - v) copies a write. Victims are chosen at the same moments and by the same
+//! policy, so write amplification is the same.
+
+use ssdyno_engine::events::Cause;
+use ssdyno_flash::FlashOp;
+
+use crate::CleaningPace;
+use crate::page_map::{NONE, PageMap, Stream};
+
+/// The block of a plane that is being cleaned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    /// [`NONE`] where none is.
+    pub(crate) victim: u32,
+    /// Its first page that was not looked at yet.
+    next: u32,
+    /// Pages of the host that may be written until it must be empty: what it gains.
+    writes: u32,
+}
+
+impl Begun {
+    pub(crate) const NOTHING: Begun = Begun { victim: NONE, next: 0, writes: 0 };
+
+    /// The same cleaning, of the block `to(victim)`.
+    pub(crate) fn moved(self, to: impl Fn(u32) -> u32) -> Begun {
+        Begun { victim: to(self.victim), ..self }
+    }
+}
+
+impl PageMap {
+    /// How many blocks of `plane` must be free when its victim is merely begun.
+    pub(crate) fn free_at_least(&self) -> u32 {
+        match self.config.cleaning_pace {
+            CleaningPace::Whole => self.limits.free_low,
+            CleaningPace::Paced => self.limits.free_low - 1,
+        }
+    }
+
+    /// Begins a victim in `plane`, if one is due and none is begun.
+    pub(crate) fn begin_cleaning(&mut self, plane: u32) {
+        if self.config.cleaning_pace == CleaningPace::Whole
+            || self.begun[plane as usize].victim != NONE
+            || self.blocks.free_count(plane) >= self.limits.free_low
+        {
+            return;
+        }
+        let Some(victim) = self.choose_victim(plane, false) else { return };
+        let writes = self.limits.data_pages - self.blocks.valid(victim);
+        if writes == 0 {
+            // Nothing to gain; the next open block asks again.
+            return self.blocks.put_back(victim);
+        }
+        self.blocks.take_out(victim);
+        self.begun[plane as usize] = Begun { victim, next: 0, writes };
+    }
+
+    /// Before a page of the host is written: the share of the cleaning that falls to it.
+    #[inline]
+    pub(crate) fn clean_a_little(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+        let begun = &mut self.begun[plane as usize];
+        if begun.victim == NONE {
+            return;
+        }
+        let writes = begun.writes.max(1);
+        begun.writes = writes - 1;
+        let left = self.blocks.valid(begun.victim);
+        self.clean_pages(plane, left.div_ceil(writes), out);
+    }
+
+    /// Ends the cleaning that was begun in `plane`.
+    pub(crate) fn finish_cleaning(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+        if self.begun[plane as usize].victim != NONE {
+            self.clean_pages(plane, self.limits.data_pages, out);
+        }
+    }
+
+    /// Moves `count` pages of the begun victim, if it has so many, and erases it when it is empty.
+    fn clean_pages(&mut self, plane: u32, count: u32, out: &mut Vec<FlashOp>) {
+        let Begun { victim, mut next, .. } = self.begun[plane as usize];
+        let first = self.geometry.first_page(victim);
+        let mut moved = 0;
+        let mut one = std::mem::take(&mut self.gather);
+        while moved < count && self.blocks.valid(victim) > 0 && next < self.limits.data_pages {
+            self.map.owners(first + next, 1, &mut one);
+            if !one.is_empty() {
+                if self.relocate(plane, Stream::Survivors, &one, out) == 0 {
+                    break;
+                }
+                // `relocate` leaves the place where a page was to its caller, who erases it.
+                self.blocks.invalidate(victim);
+                moved += 1;
+            }
+            next += 1;
+        }
+        self.gather = one;
+        self.begun[plane as usize].next = next;
+        if self.blocks.valid(victim) == 0 {
+            self.begun[plane as usize] = Begun::NOTHING;
+            self.blocks.erased(victim);
+            out.push(FlashOp::erase(plane, first, Cause::Cleaning));
+            self.level_wear(plane, out);
+            self.begin_cleaning(plane);
+        }
+    }
+}

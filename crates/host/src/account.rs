@@ -1,0 +1,173 @@
+//! What the host did, and what it cost.
+
+use ssdyno_block::Time;
+
+/// What a core spends its time on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// Into the kernel and out again.
+    SystemCall,
+    /// The block layer: by request, and by piece (bio) of it.
+    BlockLayer,
+    /// Request to SCSI command to driver, and the answer back (S1-51).
+    Scsi,
+    /// The driver: building and issuing a command.
+    Driver,
+    /// Taking locks: the uncontended cost, spinning, hand-over (S1-39).
+    Lock,
+    /// Register writes and reads.
+    Registers,
+    /// Data between the process and the buffers of the kernel.
+    Copy,
+    /// Interrupt entry, dispatch and exit.
+    Interrupt,
+    /// Handling of completed commands.
+    Completion,
+    /// Waking threads and switching to them.
+    Switch,
+    /// Looking for completions instead of being interrupted.
+    Poll,
+}
+
+/// Number of causes.
+pub const CAUSES: usize = 11;
+
+impl Cause {
+    /// Every cause, in the order of its discriminant.
+    pub const ALL: [Cause; CAUSES] = [
+        Cause::SystemCall,
+        Cause::BlockLayer,
+        Cause::Scsi,
+        Cause::Driver,
+        Cause::Lock,
+        Cause::Registers,
+        Cause::Copy,
+        Cause::Interrupt,
+        Cause::Completion,
+        Cause::Switch,
+        Cause::Poll,
+    ];
+
+    /// Name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::SystemCall => "system_call",
+            Cause::BlockLayer => "block_layer",
+            Cause::Scsi => "scsi",
+            Cause::Driver => "driver",
+            Cause::Lock => "lock",
+            Cause::Registers => "registers",
+            Cause::Copy => "copy",
+            Cause::Interrupt => "interrupt",
+            Cause::Completion => "completion",
+            Cause::Switch => "switch",
+            Cause::Poll => "poll",
+        }
+    }
+}
+
+/// CPU time by core and cause.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CpuTime(Vec<[Time; CAUSES]>);
+
+impl CpuTime {
+    pub(crate) fn new(cores: usize) -> CpuTime {
+        CpuTime(vec![[Time::ZERO; CAUSES]; cores])
+    }
+
+    #[inline]
+    pub(crate) fn charge(&mut self, core: u16, cause: Cause, time: Time) {
+        self.0[core as usize][cause as usize] += time;
+    }
+
+    /// What all cores spent on `cause`.
+    pub fn of(&self, cause: Cause) -> Time {
+        self.0.iter().map(|core| core[cause as usize]).sum()
+    }
+
+    /// How long `core` worked.
+    pub fn of_core(&self, core: usize) -> Time {
+        self.0.get(core).map_or(Time::ZERO, |causes| causes.iter().copied().sum())
+    }
+
+    /// How long all cores worked.
+    pub fn total(&self) -> Time {
+        (0..self.0.len()).map(|core| self.of_core(core)).sum()
+    }
+
+    /// Number of cores.
+    pub fn cores(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What the host did since the start. Counts are of the whole run, ramp-up included.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// CPU time.
+    pub cpu: CpuTime,
+    /// Requests that threads handed in.
+    pub requests: u64,
+    /// Requests whose thread was told that they are done, by core of the thread.
+    pub delivered_by_core: Vec<u64>,
+    /// Bytes of them that were read or written, by core of the thread.
+    pub bytes_by_core: Vec<u64>,
+    /// Commands that went to the driver: a request may be several.
+    pub commands: u64,
+    /// Commands that the device completed until the last delivery, and their requests' bytes:
+    /// where writes complete early this is less than what was delivered (S1-56).
+    pub device_bytes_at_last_delivery: u64,
+    /// Requests that had been delivered while the device still worked on them.
+    pub delivered_early: u64,
+    /// The last delivery.
+    pub last_delivery: Time,
+    /// Switches from one thread, or from idleness, to a thread.
+    pub context_switches: u64,
+    /// Messages of the device that were taken as interrupts.
+    pub interrupts: u64,
+    /// Messages that found the interrupt of their vector still pending, and so merged with it.
+    pub interrupts_merged: u64,
+    /// Interrupts whose handler found nothing: an earlier one had done the work.
+    pub interrupts_empty: u64,
+    /// Messages that arrived.
+    pub messages: u64,
+    /// Register writes.
+    pub register_writes: u64,
+    /// Register reads.
+    pub register_reads: u64,
+    /// Locks taken.
+    pub locks: u64,
+    /// Locks that were held by another core when they were wanted.
+    pub locks_contended: u64,
+    /// Time spent waiting for them.
+    pub lock_wait: Time,
+    /// Times a thread had to wait because a queue of the driver was full or no buffer was free.
+    pub queue_full: u64,
+}
+
+impl Account {
+    pub(crate) fn new(cores: usize) -> Account {
+        Account {
+            cpu: CpuTime::new(cores),
+            requests: 0,
+            delivered_by_core: vec![0; cores],
+            bytes_by_core: vec![0; cores],
+            commands: 0,
+            device_bytes_at_last_delivery: 0,
+            delivered_early: 0,
+            last_delivery: Time::ZERO,
+            context_switches: 0,
+            interrupts: 0,
+            interrupts_merged: 0,
+            interrupts_empty: 0,
+            messages: 0,
+            register_writes: 0,
+            register_reads: 0,
+            locks: 0,
+            locks_contended: 0,
+            lock_wait: Time::ZERO,
+            queue_full: 0,
+        }
+    }
+}

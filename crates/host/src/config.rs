@@ -1,0 +1,325 @@
+//! What a host file says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
+
+use crate::cost::{Cost, Frequency};
+
+/// A value that cannot be, and what to do about it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    /// The key, as a path through the host file.
+    pub key: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+/// A host file that cannot be used.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Not TOML, or a key or value that the schema does not have.
+    #[error("{}", .0.message())]
+    Syntax(#[from] toml::de::Error),
+    /// Well-formed, but impossible.
+    #[error(transparent)]
+    Value(#[from] ConfigError),
+}
+
+/// A host file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// One line about the machine, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// The processor.
+    pub cpu: CpuConfig,
+    /// What each thing costs the core that does it (S0-34).
+    pub costs: CostConfig,
+    /// How locks are handed over.
+    #[serde(default)]
+    pub lock: LockConfig,
+    /// What lies between a process and the driver.
+    #[serde(default)]
+    pub stack: StackConfig,
+    /// How threads issue where the command line does not say.
+    #[serde(default)]
+    pub threads: ThreadMode,
+}
+
+/// The `[cpu]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuConfig {
+    /// Cores, 1 to 1024.
+    pub cores: u16,
+    /// Their clock: what a cost in cycles is divided by.
+    pub clock: Frequency,
+    /// From idleness to the first instruction (leaving a C-state): a delay, not work.
+    #[serde(default)]
+    pub idle_exit: Span,
+    /// After so much work in one go a thread lets others have the core.
+    #[serde(default = "time_slice")]
+    pub time_slice: Span,
+    /// What one core draws while it works, for the estimate of energy.
+    pub active_power: Watts,
+    /// What one core draws while it idles.
+    pub idle_power: Watts,
+}
+
+fn time_slice() -> Span {
+    Span(Time::from_ms(4))
+}
+
+/// The `[costs]` table. All but `interrupt_delivery` are work of a core.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CostConfig {
+    /// Into the kernel and out again, once a request; with asynchronous threads and batches once
+    /// for all requests issued together.
+    pub system_call: Cost,
+    /// The block layer, once a request.
+    pub request: Cost,
+    /// The block layer, once a piece (bio) of a request that goes to the driver.
+    pub piece: Cost,
+    /// Translation to SCSI and back, once a command; only with the SCSI stack (S1-51).
+    pub scsi: Cost,
+    /// The driver: building and issuing one command.
+    pub command: Cost,
+    /// Taking and giving up a lock that is free.
+    pub lock: Cost,
+    /// From one core's release of a lock to the next one's start: cache lines move.
+    pub lock_handover: Cost,
+    /// A posted register write.
+    pub register_write: Cost,
+    /// A register read: the core stalls (S1-4).
+    pub register_read: Cost,
+    /// From a register write to its arrival at the device: a delay, not work. The port takes it.
+    pub register_delivery: Span,
+    /// From the message of the device to the handler's core: a delay, not work. The port takes it.
+    pub interrupt_delivery: Span,
+    /// Interrupt entry, dispatch to the handler, and exit.
+    pub interrupt: Cost,
+    /// Handling one completed command.
+    pub completion: Cost,
+    /// Waking a thread, on the core that does it.
+    pub wakeup: Cost,
+    /// Switching to another thread.
+    pub context_switch: Cost,
+    /// One look for completions.
+    pub poll: Cost,
+    /// Data between process and kernel buffers; needed with `stack.copy`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Bandwidth>,
+}
+
+/// In which order cores get a lock, or a place in a full queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockOrder {
+    /// In order of arrival: MCS and ticket locks.
+    #[default]
+    Fifo,
+    /// A draw that favours one core: test-and-set locks (S1-39, S1-59).
+    Random,
+}
+
+/// The `[lock]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LockConfig {
+    /// `fifo` or `random`.
+    pub order: LockOrder,
+    /// Chance of the favoured core against that of each other, 1 or more; for `random`.
+    pub favoured_weight: f64,
+}
+
+impl Default for LockConfig {
+    fn default() -> LockConfig {
+        LockConfig { order: LockOrder::Fifo, favoured_weight: 1.0 }
+    }
+}
+
+/// The `[stack]` table.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StackConfig {
+    /// Data is copied between the process and buffers of the kernel; without, the device reads
+    /// and writes the process' memory (direct I/O).
+    pub copy: bool,
+    /// Largest piece of a request that goes to the driver as one command (S1-52: 32 KiB; S0-1: one
+    /// page). None: as much as the driver takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Bytes>,
+    /// Buffers of the kernel: most commands between submission and completion. None: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<u32>,
+    /// A write is complete for its thread once its data is copied and all its commands are with
+    /// the driver (S1-56). Needs `copy`.
+    pub write_behind: bool,
+}
+
+/// How threads issue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThreadMode {
+    /// One request at a time: every outstanding request has a thread of its own (S0-5).
+    #[default]
+    Sync,
+    /// Each thread keeps its share of the requests outstanding, and issues again as they complete.
+    Async,
+    /// Each thread issues its share, then waits for all of it (S1-64).
+    Batch,
+}
+
+impl ThreadMode {
+    /// Name in results and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ThreadMode::Sync => "sync",
+            ThreadMode::Async => "async",
+            ThreadMode::Batch => "batch",
+        }
+    }
+}
+
+/// How a thread learns that its request is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// It sleeps; the device interrupts.
+    #[default]
+    Interrupt,
+    /// It looks until it is there, unless another thread wants the core.
+    Poll,
+    /// It sleeps for half of the mean time of the last requests, then looks.
+    Hybrid,
+}
+
+impl Waiting {
+    /// Name in results and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Waiting::Interrupt => "interrupt",
+            Waiting::Poll => "poll",
+            Waiting::Hybrid => "hybrid",
+        }
+    }
+}
+
+/// How a host is used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Cores that take part, 1 to those of the host; threads are spread over them in turn.
+    pub cores: u16,
+    /// How threads issue.
+    pub mode: ThreadMode,
+    /// Threads with [`ThreadMode::Async`] and [`ThreadMode::Batch`].
+    pub threads: u32,
+    /// How they learn of completions.
+    pub waiting: Waiting,
+    /// Requests go through the SCSI translation.
+    pub scsi: bool,
+    /// Doorbells once for all commands that a thread issues together, not for each.
+    pub doorbell_per_batch: bool,
+    /// Priority classes of the threads, 0 the first to be served to 3: the nth thread has the nth, and
+    /// so on in turn (S1-41, S1-42). Empty: all have class 2.
+    pub classes: Vec<u8>,
+}
+
+impl Config {
+    /// Reads a host file.
+    ///
+    /// # Errors
+    /// [`LoadError`] says what is wrong, and in which key.
+    pub fn parse(text: &str) -> Result<Config, LoadError> {
+        let config: Config = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The full resolved form.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks the values against each other.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let error = |key: &str, problem: &str, help: &str| {
+            Err(ConfigError { key: key.into(), problem: problem.into(), help: help.into() })
+        };
+        if self.cpu.cores == 0 || self.cpu.cores > 1024 {
+            return error("cpu.cores", "outside 1 to 1024", "write how many cores the machine has");
+        }
+        if !(1.0..=1e6).contains(&self.lock.favoured_weight) {
+            return error(
+                "lock.favoured_weight",
+                "outside 1 to 1000000",
+                "write 1 for a draw without bias, 3 for one core with three times the chances",
+            );
+        }
+        if self.stack.copy && !self.costs.copy.is_some_and(|rate| rate.0 >= 1e6) {
+            return error(
+                "costs.copy",
+                "missing or below 1MB/s, although stack.copy asks for copies",
+                "write the bandwidth of a copy, such as \"3GB/s\", or set stack.copy = false",
+            );
+        }
+        if self.stack.write_behind && !self.stack.copy {
+            return error(
+                "stack.write_behind",
+                "needs stack.copy: memory of the process cannot be given back before the device read it",
+                "set stack.copy = true, or stack.write_behind = false",
+            );
+        }
+        let whole = |bytes: Bytes| bytes.0 > 0 && bytes.0.is_multiple_of(512) && bytes.0 <= 1 << 30;
+        if !self.stack.buffer.is_none_or(whole) {
+            return error(
+                "stack.buffer",
+                "not a multiple of 512 bytes up to 1GiB",
+                "write a size such as \"32KiB\"",
+            );
+        }
+        if self.stack.buffers == Some(0) {
+            return error("stack.buffers", "no buffers at all", "write 1 or more, or leave it out");
+        }
+        let long =
+            self.costs.all().into_iter().any(|cost| cost.at(self.cpu.clock).as_s_f64() > 1.0)
+                || self.costs.interrupt_delivery.0.as_s_f64() > 1.0
+                || self.cpu.idle_exit.0.as_s_f64() > 1.0;
+        if long {
+            return error("costs", "one of them is longer than 1s", "they are below a millisecond");
+        }
+        Ok(())
+    }
+}
+
+impl CostConfig {
+    fn all(&self) -> [Cost; 14] {
+        [
+            self.system_call,
+            self.request,
+            self.piece,
+            self.scsi,
+            self.command,
+            self.lock,
+            self.lock_handover,
+            self.register_write,
+            self.register_read,
+            self.interrupt,
+            self.completion,
+            self.wakeup,
+            self.context_switch,
+            self.poll,
+        ]
+    }
+}

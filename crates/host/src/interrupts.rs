@@ -1,0 +1,190 @@
+//! What the device tells the host, and who hears of it.
+
+use ssdyno_block::{Completion, Op, Status, Time};
+
+use crate::Host;
+use crate::account::Cause;
+use crate::config::{ThreadMode, Waiting};
+use crate::core::Doing;
+use crate::host::Event;
+use crate::jobs::{Command, State, Step};
+use crate::port::Port;
+
+impl<P: Port> Host<P> {
+    /// The message of `vector` has arrived.
+    pub(crate) fn message(&mut self, at: Time, vector: u16) {
+        self.account.messages += 1;
+        if self.plan.waiting != Waiting::Interrupt {
+            // Interrupts are off; the message only says from when on a look finds something.
+            return self.found(at, vector);
+        }
+        if self.pending.len() <= usize::from(vector) {
+            self.pending.resize(usize::from(vector) + 1, false);
+        }
+        if std::mem::replace(&mut self.pending[vector as usize], true) {
+            self.account.interrupts_merged += 1;
+            return;
+        }
+        self.account.interrupts += 1;
+        let core = self.port.core_of(vector) % self.cores.len() as u16;
+        let end = self.interrupt(core, at);
+        self.cores[core as usize].raised.push_back(vector);
+        self.queue.schedule(end, Event::Handler(core));
+    }
+
+    /// Interrupt entry on `core`; gives when its handler begins.
+    fn interrupt(&mut self, core: u16, at: Time) -> Time {
+        let length = self.charge(core, Cause::Interrupt, self.costs.interrupt);
+        let place = &self.cores[core as usize];
+        let mut from = at;
+        if let Doing::Idle(since) = place.doing
+            && since.max(place.busy_until) < at
+        {
+            from += self.costs.idle_exit;
+        }
+        self.work(core, from, length)
+    }
+
+    /// Work of `length` at interrupt level that is ready at `at`; gives its end.
+    fn work(&mut self, core: u16, at: Time, length: Time) -> Time {
+        let place = &mut self.cores[core as usize];
+        let end = place.steal(at, length);
+        if let Doing::Idle(since) = &mut place.doing {
+            *since = end;
+        }
+        end
+    }
+
+    /// The handler: completed commands, one after another.
+    pub(crate) fn handler(&mut self, at: Time, core: u16) {
+        let Some(vector) = self.cores[core as usize].raised.pop_front() else { return };
+        self.pending[vector as usize] = false;
+        let mut done = std::mem::take(&mut self.done);
+        self.touched = true;
+        let registers = self.port.complete(at, vector, &mut done);
+        if done.is_empty() {
+            self.account.interrupts_empty += 1;
+        }
+        for completion in done.drain(..) {
+            let length = self.charge(core, Cause::Completion, self.costs.completion);
+            let known = self.work(core, at, length);
+            self.arrived(&completion, known, core);
+        }
+        self.done = done;
+        let length = self.registers(core, registers);
+        self.work(core, at, length);
+    }
+
+    /// Without interrupts: commands are done from `at` on, for those who look.
+    fn found(&mut self, at: Time, vector: u16) {
+        let mut done = std::mem::take(&mut self.done);
+        self.touched = true;
+        let mut registers = self.port.complete(at, vector, &mut done);
+        for completion in done.drain(..) {
+            let thread = self.commands.get(completion.token.0).thread;
+            let core = self.threads[thread as usize].core;
+            // The register writes are of whoever looks: the core of the first command.
+            let length = self.charge(core, Cause::Completion, self.costs.completion)
+                + self.registers(core, std::mem::take(&mut registers));
+            let known = self.work(core, at, length);
+            self.arrived(&completion, known, core);
+        }
+        self.done = done;
+    }
+
+    /// One command is done, known to the kernel from `at` on; `by` wakes who waits for it.
+    fn arrived(&mut self, completion: &Completion, at: Time, by: u16) {
+        let slot = completion.token.0;
+        let command = *self.commands.get(slot);
+        self.device_bytes += match command.op {
+            Op::Read | Op::Write => u64::from(command.bytes),
+            Op::Trim | Op::Flush => 0,
+        };
+        let took = completion.completed.saturating_sub(command.issued);
+        self.device_mean = if self.device_mean == Time::ZERO {
+            took
+        } else {
+            self.device_mean - self.device_mean / 8 + took / 8
+        };
+        if !command.detached && completion.status != Status::Ok {
+            self.jobs[command.token as usize].status = completion.status;
+        }
+        let must_copy = self.copies && command.op == Op::Read;
+        if command.detached {
+            self.late_errors += u64::from(completion.status != Status::Ok);
+            self.commands.remove(slot);
+            self.free_buffer(at);
+        } else {
+            self.threads[command.thread as usize].at_device -= 1;
+            if must_copy {
+                self.threads[command.thread as usize].inbox.push(slot);
+            } else {
+                self.commands.remove(slot);
+                self.free_buffer(at);
+                self.part_done(&command);
+            }
+            self.tell(&command, at, by);
+        }
+        self.room(command.thread, at, by);
+    }
+
+    /// Wakes the thread of `command` if that is what it waits for.
+    fn tell(&mut self, command: &Command, at: Time, by: u16) {
+        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        let entry = &self.threads[command.thread as usize];
+        // Its own data may be what fills the buffers.
+        let stuck = entry.state == State::NoBuffer && !entry.inbox.is_empty();
+        if !stuck && !entry.may_return(waits_for_all) {
+            return;
+        }
+        match entry.state {
+            State::Asleep => {}
+            State::NoRoom => {
+                let thread = command.thread;
+                let group = self.group(thread);
+                self.no_room[group].retain(|other| *other != thread);
+            }
+            State::NoBuffer => {
+                let thread = command.thread;
+                self.no_buffer.retain(|other| *other != thread);
+            }
+            State::Running(Step::Poll) => {
+                return self.stop_polling(command.thread, at);
+            }
+            State::Napping | State::Ready | State::Running(_) => return,
+        }
+        self.wake(command.thread, at, by);
+    }
+
+    fn wake(&mut self, thread: u32, at: Time, by: u16) {
+        let length = self.charge(by, Cause::Switch, self.costs.wakeup);
+        let end = self.work(by, at, length);
+        self.make_ready(thread, end);
+    }
+
+    /// There is room where `thread` had a command: one of those who wait may have it (S1-59: by
+    /// chance).
+    fn room(&mut self, thread: u32, at: Time, by: u16) {
+        let group = self.group(thread);
+        let waiting = &self.no_room[group];
+        if waiting.is_empty() {
+            return;
+        }
+        let cores = waiting.iter().map(|thread| self.threads[*thread as usize].core);
+        let winner = self.draw.winner(cores);
+        let thread = self.no_room[group].remove(winner);
+        self.threads[thread as usize].granted = true;
+        self.wake(thread, at, by);
+    }
+
+    /// The nap of `thread` is over.
+    pub(crate) fn timer(&mut self, at: Time, thread: u32) {
+        if self.threads[thread as usize].state != State::Napping {
+            return;
+        }
+        self.threads[thread as usize].napped = true;
+        let core = self.threads[thread as usize].core;
+        let end = self.interrupt(core, at);
+        self.make_ready(thread, end);
+    }
+}

@@ -1,0 +1,190 @@
+//! Requests on their way through the kernel, and the commands they become.
+
+use std::collections::VecDeque;
+
+use ssdyno_block::{Op, Request, Status, Time};
+
+/// A request of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) request: Request,
+    /// Bytes that commands were made for.
+    pub(crate) issued: u32,
+    /// Commands that it waits for.
+    pub(crate) open: u32,
+    /// All its commands were issued.
+    pub(crate) whole: bool,
+    /// When its first command went to the driver.
+    pub(crate) accepted: Time,
+    pub(crate) status: Status,
+}
+
+impl Job {
+    pub(crate) fn new(request: Request) -> Job {
+        let accepted = Time::MAX;
+        Job { request, issued: 0, open: 0, whole: false, accepted, status: Status::Ok }
+    }
+
+    /// The next piece of at most `most` bytes.
+    pub(crate) fn piece(&self, most: u32) -> Request {
+        let Request { op, offset_bytes, length_bytes } = self.request;
+        match op {
+            Op::Read | Op::Write => Request {
+                op,
+                offset_bytes: offset_bytes + u64::from(self.issued),
+                length_bytes: (length_bytes - self.issued).min(most),
+            },
+            Op::Trim | Op::Flush => self.request,
+        }
+    }
+
+    /// True once nothing is left to wait for.
+    pub(crate) fn is_done(&self) -> bool {
+        self.whole && self.open == 0
+    }
+}
+
+/// A command with the driver. It outlives its request where that completed early.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Command {
+    pub(crate) thread: u32,
+    pub(crate) token: u32,
+    pub(crate) op: Op,
+    /// Nobody waits for it.
+    pub(crate) detached: bool,
+    pub(crate) bytes: u32,
+    pub(crate) issued: Time,
+}
+
+/// All commands, by a number that is free again once the command is done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Commands {
+    all: Vec<Command>,
+    free: Vec<u32>,
+    pub(crate) in_use: u32,
+}
+
+impl Commands {
+    #[inline]
+    pub(crate) fn insert(&mut self, command: Command) -> u32 {
+        self.in_use += 1;
+        if let Some(slot) = self.free.pop() {
+            self.all[slot as usize] = command;
+            return slot;
+        }
+        self.all.push(command);
+        self.all.len() as u32 - 1
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, slot: u32) -> Command {
+        self.in_use -= 1;
+        self.free.push(slot);
+        self.all[slot as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &Command {
+        &self.all[slot as usize]
+    }
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// It waits, for completions or for its own time.
+    Asleep,
+    /// It waits for room in a queue.
+    NoRoom,
+    /// It waits for a buffer.
+    NoBuffer,
+    /// It sleeps until its timer, whatever completes.
+    Napping,
+    /// It waits for the core.
+    Ready,
+    /// It has the core, and does this.
+    Running(Step),
+}
+
+/// A step of work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Preparing the next command, up to the lock if there is one.
+    Prepare,
+    /// Issuing it to this queue, with this lock held.
+    Issue { queue: u16, lock: u16 },
+    /// Spinning for the lock that goes with this queue.
+    Spin { queue: u16 },
+    /// Taking what has arrived back to the process.
+    Return,
+    /// Looking for completions.
+    Poll,
+    /// In its own code.
+    User,
+    /// It was woken in vain.
+    Nothing,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) core: u16,
+    pub(crate) class: u8,
+    pub(crate) state: State,
+    /// When it became ready.
+    pub(crate) ready_at: Time,
+    /// Requests that are not wholly issued, by token.
+    pub(crate) to_submit: VecDeque<u32>,
+    /// Read commands whose data waits in a buffer of the kernel.
+    pub(crate) inbox: Vec<u32>,
+    /// Requests that are done and not yet reported, by token.
+    pub(crate) finished: Vec<u32>,
+    /// Requests that were handed in and not yet reported.
+    pub(crate) outstanding: u32,
+    /// Commands that are with the driver and awaited.
+    pub(crate) at_device: u32,
+    /// It is inside the kernel: the next request of the same call costs no system call.
+    pub(crate) entered: bool,
+    /// It has the buffer for its next command.
+    pub(crate) has_buffer: bool,
+    /// Room was found for it: it need not wait behind others.
+    pub(crate) granted: bool,
+    /// It has slept since its last report, and looks from now on.
+    pub(crate) napped: bool,
+    /// How many of `inbox` the step under way copies.
+    pub(crate) copying: usize,
+    /// Queues whose doorbells it still has to ring.
+    pub(crate) unrung: Vec<u16>,
+}
+
+impl Thread {
+    pub(crate) fn new(core: u16, class: u8) -> Thread {
+        Thread {
+            core,
+            class,
+            state: State::Asleep,
+            ready_at: Time::ZERO,
+            to_submit: VecDeque::new(),
+            inbox: Vec::new(),
+            finished: Vec::new(),
+            outstanding: 0,
+            at_device: 0,
+            entered: false,
+            has_buffer: false,
+            granted: false,
+            napped: false,
+            copying: 0,
+            unrung: Vec::new(),
+        }
+    }
+
+    /// True if it has something to take back, given whether it waits for all.
+    pub(crate) fn may_return(&self, waits_for_all: bool) -> bool {
+        let some = !self.inbox.is_empty() || !self.finished.is_empty();
+        if !waits_for_all {
+            return some;
+        }
+        let all = self.at_device == 0 && self.to_submit.is_empty();
+        some && all
+    }
+}

@@ -1,0 +1,40 @@
+//! The host machine on virtual time: cores, threads, locks, interrupts, copies, and what each
+//! costs.
+//!
+//! Key types: [`Config`] (a host file; named ones in [`presets`]), [`Plan`] (how it is used: cores,
+//! threads, completion), [`Host`] (the machine, event-driven, over one [`Port`]), [`Port`] (what it
+//! needs of a driver and the device behind it), [`Account`] (what it did: CPU time by core and
+//! [`Cause`], interrupts, switches, register accesses).
+//!
+//! A core is a server with a run queue; interrupts pre-empt its thread and push the end of the
+//! thread's work out by their own length. Work is a duration and its causes, so that every
+//! nanosecond of a core is accounted for.
+//!
+//! Errors: [`ConfigError`] names the key that is wrong and what to write instead.
+//!
+//! Not modelled: caches and memory bandwidth beyond a copy rate, migration of threads between
+//! cores, hyper-threading, frequency scaling (one clock), file systems, page faults, time slices
+//! shorter than a step of work.
+
+mod account;
+mod config;
+mod core;
+mod cost;
+mod host;
+mod interrupts;
+mod jobs;
+mod lock;
+mod port;
+pub mod presets;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use account::{Account, CAUSES, Cause, CpuTime};
+pub use config::{
+    Config, ConfigError, CostConfig, CpuConfig, LoadError, LockConfig, LockOrder, Plan,
+    StackConfig, ThreadMode, Waiting,
+};
+pub use cost::{Cost, Frequency};
+pub use host::Host;
+pub use port::{Choice, Port, Registers};

@@ -1,0 +1,69 @@
+//! What the host needs of a driver, and of the device behind it.
+
+use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+
+/// Register accesses that a call made; the host pays for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Registers {
+    /// Posted writes.
+    pub writes: u32,
+    /// Reads, which stall the core.
+    pub reads: u32,
+}
+
+/// Where a command goes, and what its core must hold meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The queue.
+    pub queue: u16,
+    /// The lock; `None` where no other core uses the queue.
+    pub lock: Option<u16>,
+}
+
+/// A driver with its function and device, as the host calls it.
+///
+/// The port owes: every command taken by [`submit`](Port::submit) is given back exactly once by
+/// [`complete`](Port::complete); the same calls give the same answers; it has no costs of its own -
+/// the host charges them.
+///
+/// The host owes: `now` never goes back; [`advance`](Port::advance) is called at every time that
+/// [`next_event`](Port::next_event) names; it holds the lock of a [`Choice`] while it submits.
+pub trait Port {
+    /// Size of the device, in bytes.
+    fn capacity_bytes(&self) -> u64;
+    /// Unit of address and length, in bytes.
+    fn sector_bytes(&self) -> u32;
+    /// Most bytes of one command; longer requests are cut by the host.
+    fn transfer_bytes_max(&self) -> u32;
+    /// Number of locks.
+    fn locks(&self) -> u16;
+    /// True if choices have locks; a policy either needs them or does not.
+    fn shared(&self) -> bool;
+    /// The queue for the next command of `core` for a thread of `class`: the policy (S1-34 to
+    /// S1-36).
+    fn choose(&mut self, core: u16, class: u8) -> Choice;
+    /// The core that takes the interrupts of `vector`.
+    fn core_of(&self, vector: u16) -> u16;
+    /// Takes a command for `queue`. With `more` another follows at once, and the doorbell may wait.
+    ///
+    /// # Errors
+    /// [`SubmitError::Full`] where the queue has no room: again after a completion.
+    fn submit(
+        &mut self,
+        now: Time,
+        queue: u16,
+        request: Request,
+        token: Token,
+        more: bool,
+    ) -> Result<Registers, SubmitError>;
+    /// Rings doorbells that still wait.
+    fn ring(&mut self, now: Time, queue: u16) -> Registers;
+    /// The next time at which [`advance`](Port::advance) may find something to do.
+    fn next_event(&self) -> Option<Time>;
+    /// Brings the device to `now` and appends the vectors of interrupts that have reached their
+    /// cores. Without interrupts (polling) it appends the vectors whose handlers would find something
+    /// new.
+    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>);
+    /// The interrupt handler of `vector`, or a poll: appends all commands that are done.
+    fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers;
+}

@@ -1,0 +1,437 @@
+//! What threads do, step by step.
+
+use ssdyno_block::{Completion, Op, SubmitError, Time, Token};
+
+use crate::Host;
+use crate::account::Cause;
+use crate::config::{ThreadMode, Waiting};
+use crate::core::Doing;
+use crate::host::Event;
+use crate::jobs::{Command, State, Step};
+use crate::lock::Waiter;
+use crate::port::Port;
+
+impl<P: Port> Host<P> {
+    /// `thread` wants its core from `at` on.
+    pub(crate) fn make_ready(&mut self, thread: u32, at: Time) {
+        let entry = &mut self.threads[thread as usize];
+        entry.state = State::Ready;
+        entry.ready_at = at;
+        let core = entry.core;
+        self.cores[core as usize].ready.push_back(thread);
+        match self.cores[core as usize].doing {
+            Doing::Idle(_) => self.dispatch(core, at),
+            // A thread that only looks gives way.
+            Doing::Spin { thread: other, .. }
+                if self.threads[other as usize].state == State::Running(Step::Poll) =>
+            {
+                self.end_spin(core, Cause::Poll, at);
+                self.threads[other as usize].state = State::Ready;
+                self.threads[other as usize].ready_at = at;
+                self.cores[core as usize].ready.push_back(other);
+                self.dispatch(core, at);
+            }
+            _ => {}
+        }
+    }
+
+    /// The core is free from `at` on: the next thread, or idleness.
+    pub(crate) fn dispatch(&mut self, core: u16, at: Time) {
+        let place = &mut self.cores[core as usize];
+        let Some(thread) = place.ready.pop_front() else {
+            if !matches!(place.doing, Doing::Idle(_)) {
+                place.doing = Doing::Idle(place.begin(at));
+            }
+            return;
+        };
+        let mut at = at.max(self.threads[thread as usize].ready_at);
+        if let Doing::Idle(since) = place.doing
+            && since.max(place.busy_until) < at
+        {
+            at += self.costs.idle_exit;
+        }
+        place.since = at;
+        self.account.context_switches += 1;
+        let switch = self.charge(core, Cause::Switch, self.costs.context_switch);
+        self.run_thread(core, thread, at, switch);
+    }
+
+    /// `thread` has the core from `at` on: what is next? `before` is work that was charged already.
+    pub(crate) fn run_thread(&mut self, core: u16, thread: u32, at: Time, before: Time) {
+        let place = &mut self.cores[core as usize];
+        if at > place.since + self.time_slice && !place.ready.is_empty() {
+            self.threads[thread as usize].state = State::Ready;
+            self.threads[thread as usize].ready_at = at + before;
+            place.ready.push_back(thread);
+            return self.leave_ready(core, at + before);
+        }
+        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        let entry = &self.threads[thread as usize];
+        if entry.may_return(waits_for_all) {
+            return self.go_back(core, thread, at, before);
+        }
+        if let Some(token) = entry.to_submit.front().copied() {
+            let Some(length) = self.prepare(core, thread, token) else {
+                if !self.threads[thread as usize].inbox.is_empty() {
+                    // Its own data fills the buffers.
+                    return self.go_back(core, thread, at, before);
+                }
+                self.threads[thread as usize].state = State::NoBuffer;
+                self.no_buffer.push(thread);
+                self.account.queue_full += 1;
+                return self.leave(core, thread, at + before);
+            };
+            return self.begin(core, thread, Step::Prepare, at, before + length);
+        }
+        if before > Time::ZERO {
+            return self.begin(core, thread, Step::Nothing, at, before);
+        }
+        self.park(core, thread, at);
+    }
+
+    /// Begins to copy what has arrived.
+    fn go_back(&mut self, core: u16, thread: u32, at: Time, before: Time) {
+        let entry = &mut self.threads[thread as usize];
+        entry.copying = entry.inbox.len();
+        let bytes = |slot: &u32| self.costs.copy(self.commands.get(*slot).bytes);
+        let copies = entry.inbox.iter().map(bytes).sum();
+        let length = before + self.charge(core, Cause::Copy, copies);
+        self.begin(core, thread, Step::Return, at, length);
+    }
+
+    /// A step of `length`, from `at` on or when the core is free of interrupts.
+    fn begin(&mut self, core: u16, thread: u32, step: Step, at: Time, length: Time) {
+        self.threads[thread as usize].state = State::Running(step);
+        let place = &mut self.cores[core as usize];
+        let end = place.begin(at) + length;
+        place.doing = Doing::Step { thread, end };
+        if !place.event {
+            place.event = true;
+            self.queue.schedule(end, Event::StepEnd(core));
+        }
+    }
+
+    pub(crate) fn step_end(&mut self, at: Time, core: u16) {
+        let place = &mut self.cores[core as usize];
+        place.event = false;
+        let Doing::Step { thread, end } = place.doing else { return };
+        if end > at {
+            // Interrupts came in between.
+            place.event = true;
+            return self.queue.schedule(end, Event::StepEnd(core));
+        }
+        match self.threads[thread as usize].state {
+            State::Running(Step::Prepare) if self.shared => self.take_lock(core, thread, at),
+            State::Running(Step::Prepare) => {
+                let class = self.threads[thread as usize].class;
+                let choice = self.port.choose(core, class);
+                if let Some(at) = self.issue(core, thread, at, choice.queue) {
+                    self.run_thread(core, thread, at, Time::ZERO);
+                }
+            }
+            State::Running(Step::Issue { queue, lock }) => {
+                let issued = self.issue(core, thread, at, queue);
+                self.give_lock(lock, issued.unwrap_or(at));
+                if let Some(at) = issued {
+                    self.run_thread(core, thread, at, Time::ZERO);
+                }
+            }
+            State::Running(Step::Return) => self.take_back(core, thread, at),
+            State::Running(Step::Nothing) => self.run_thread(core, thread, at, Time::ZERO),
+            state => unreachable!("no step of {state:?} ends"),
+        }
+    }
+
+    /// Work before the next command of `token` can be issued; `None` without a buffer for it.
+    fn prepare(&mut self, core: u16, thread: u32, token: u32) -> Option<Time> {
+        let entry = &mut self.threads[thread as usize];
+        if self.copies && !entry.has_buffer {
+            self.buffers = self.buffers.checked_sub(1)?;
+            entry.has_buffer = true;
+        }
+        let first_of_call = !std::mem::replace(&mut entry.entered, true);
+        let job = self.jobs[token as usize];
+        let piece = job.piece(self.piece_bytes);
+        let costs = self.costs;
+        let mut length = Time::ZERO;
+        if first_of_call {
+            length += self.charge(core, Cause::SystemCall, costs.system_call);
+        }
+        let first = if job.issued == 0 { costs.request } else { Time::ZERO };
+        length += self.charge(core, Cause::BlockLayer, first + costs.piece);
+        length += self.charge(core, Cause::Scsi, costs.scsi);
+        if piece.op == Op::Write {
+            length += self.charge(core, Cause::Copy, costs.copy(piece.length_bytes));
+        }
+        if !self.shared {
+            length += self.charge(core, Cause::Driver, costs.command);
+        }
+        Some(length)
+    }
+
+    fn take_lock(&mut self, core: u16, thread: u32, at: Time) {
+        let class = self.threads[thread as usize].class;
+        let choice = self.port.choose(core, class);
+        let lock = choice.lock.unwrap_or(choice.queue);
+        self.account.locks += 1;
+        if self.locks[lock as usize].acquire(Waiter { core, thread }) {
+            return self.hold(core, thread, Step::Issue { queue: choice.queue, lock }, at);
+        }
+        self.account.locks_contended += 1;
+        self.spin(core, thread, Step::Spin { queue: choice.queue }, at);
+    }
+
+    /// The lock is held: build the command and issue it.
+    fn hold(&mut self, core: u16, thread: u32, issue: Step, at: Time) {
+        let length = self.charge(core, Cause::Lock, self.costs.lock)
+            + self.charge(core, Cause::Driver, self.costs.command);
+        self.begin(core, thread, issue, at, length);
+    }
+
+    fn give_lock(&mut self, lock: u16, at: Time) {
+        let cores = &self.cores;
+        let away = |core: u16| cores[core as usize].busy_until > at;
+        let winner = self.locks[lock as usize].release(&mut self.draw, away);
+        let Some(winner) = winner else { return };
+        let state = self.threads[winner.thread as usize].state;
+        let State::Running(Step::Spin { queue }) = state else {
+            unreachable!("{state:?} waits for a lock")
+        };
+        let spun = self.end_spin(winner.core, Cause::Lock, at);
+        self.account.lock_wait += spun;
+        let handover = self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
+        self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, at + handover);
+    }
+
+    fn spin(&mut self, core: u16, thread: u32, step: Step, at: Time) {
+        self.threads[thread as usize].state = State::Running(step);
+        let place = &mut self.cores[core as usize];
+        let since = place.begin(at);
+        // What interrupts took before it began is not its loss.
+        place.doing = Doing::Spin { thread, since, stolen: place.stolen };
+    }
+
+    /// Ends the spinning of `core` and charges it; gives how long it was.
+    pub(crate) fn end_spin(&mut self, core: u16, cause: Cause, at: Time) -> Time {
+        let place = &self.cores[core as usize];
+        let Doing::Spin { since, stolen, .. } = place.doing else { return Time::ZERO };
+        let until = place.begin(at);
+        let interrupts = place.stolen - stolen;
+        let spun = until.saturating_sub(since).saturating_sub(interrupts);
+        self.charge(core, cause, spun)
+    }
+
+    /// Hands the next command of `thread` to the driver; gives when the core is free again, or
+    /// `None` if there was no room and the thread has left the core.
+    fn issue(&mut self, core: u16, thread: u32, at: Time, queue: u16) -> Option<Time> {
+        let group = self.group(thread);
+        let entry = &mut self.threads[thread as usize];
+        if !std::mem::take(&mut entry.granted) && !self.no_room[group].is_empty() {
+            self.no_room(core, thread, at);
+            return None;
+        }
+        let token = entry.to_submit[0];
+        let job = &mut self.jobs[token as usize];
+        let piece = job.piece(self.piece_bytes);
+        let detached = self.write_behind && piece.op == Op::Write;
+        let whole = matches!(piece.op, Op::Trim | Op::Flush)
+            || job.issued + piece.length_bytes == job.request.length_bytes;
+        let more =
+            self.plan.doorbell_per_batch && !self.shared && (!whole || entry.to_submit.len() > 1);
+        let command = Command {
+            thread,
+            token,
+            op: piece.op,
+            detached,
+            bytes: piece.length_bytes,
+            issued: at,
+        };
+        let slot = self.commands.insert(command);
+        self.touched = true;
+        let registers = match self.port.submit(at, queue, piece, Token(slot), more) {
+            Ok(registers) => registers,
+            Err(error) => {
+                assert!(
+                    error == SubmitError::Full,
+                    "the driver refuses a checked request: {error}"
+                );
+                self.commands.remove(slot);
+                self.no_room(core, thread, at);
+                return None;
+            }
+        };
+        self.account.commands += 1;
+        let entry = &mut self.threads[thread as usize];
+        entry.has_buffer = false;
+        let job = &mut self.jobs[token as usize];
+        job.accepted = job.accepted.min(at);
+        job.issued += piece.length_bytes;
+        job.whole = whole;
+        if !detached {
+            job.open += 1;
+            entry.at_device += 1;
+        }
+        if whole {
+            entry.to_submit.pop_front();
+            if detached {
+                entry.finished.push(token);
+                self.account.delivered_early += 1;
+            }
+        }
+        if !more {
+            entry.unrung.retain(|other| *other != queue);
+        } else if !entry.unrung.contains(&queue) {
+            entry.unrung.push(queue);
+        }
+        let mut end = at + self.registers(core, registers);
+        if !more {
+            end += self.ring(core, thread, at);
+        }
+        let place = &mut self.cores[core as usize];
+        place.busy_until = place.busy_until.max(end);
+        Some(end)
+    }
+
+    /// Rings the doorbells that `thread` has put off; gives what it took.
+    fn ring(&mut self, core: u16, thread: u32, at: Time) -> Time {
+        let mut length = Time::ZERO;
+        while let Some(queue) = self.threads[thread as usize].unrung.pop() {
+            self.touched = true;
+            let registers = self.port.ring(at, queue);
+            length += self.registers(core, registers);
+        }
+        length
+    }
+
+    fn no_room(&mut self, core: u16, thread: u32, at: Time) {
+        self.account.queue_full += 1;
+        self.threads[thread as usize].state = State::NoRoom;
+        let group = self.group(thread);
+        self.no_room[group].push(thread);
+        self.leave(core, thread, at);
+    }
+
+    /// The thread gives up its core.
+    fn leave(&mut self, core: u16, thread: u32, at: Time) {
+        let end = at + self.ring(core, thread, at);
+        let place = &mut self.cores[core as usize];
+        place.busy_until = place.busy_until.max(end);
+        place.doing = Doing::Idle(end);
+        self.dispatch(core, end);
+    }
+
+    /// Nothing to do but wait.
+    fn park(&mut self, core: u16, thread: u32, at: Time) {
+        let end = at + self.ring(core, thread, at);
+        let awaited = self.threads[thread as usize].at_device > 0;
+        if awaited && self.plan.waiting == Waiting::Poll {
+            return self.look(core, thread, end);
+        }
+        if awaited && self.plan.waiting == Waiting::Hybrid {
+            if self.threads[thread as usize].napped || self.device_mean == Time::ZERO {
+                return self.look(core, thread, end);
+            }
+            self.threads[thread as usize].state = State::Napping;
+            self.queue.schedule(end + self.device_mean / 2, Event::Timer(thread));
+            return self.leave(core, thread, end);
+        }
+        self.threads[thread as usize].state = State::Asleep;
+        self.leave(core, thread, end);
+    }
+
+    /// Looks for completions, unless somebody else wants the core.
+    fn look(&mut self, core: u16, thread: u32, at: Time) {
+        if self.cores[core as usize].ready.is_empty() {
+            return self.spin(core, thread, Step::Poll, at);
+        }
+        let look = self.charge(core, Cause::Poll, self.costs.poll);
+        let entry = &mut self.threads[thread as usize];
+        entry.state = State::Ready;
+        entry.ready_at = at + look;
+        self.cores[core as usize].ready.push_back(thread);
+        self.leave_ready(core, at + look);
+    }
+
+    fn leave_ready(&mut self, core: u16, at: Time) {
+        let place = &mut self.cores[core as usize];
+        place.busy_until = place.busy_until.max(at);
+        place.doing = Doing::Idle(at);
+        self.dispatch(core, at);
+    }
+
+    /// A thread that looks has found something, or something else to do.
+    pub(crate) fn stop_polling(&mut self, thread: u32, at: Time) {
+        let core = self.threads[thread as usize].core;
+        self.end_spin(core, Cause::Poll, at);
+        let look = self.charge(core, Cause::Poll, self.costs.poll);
+        self.run_thread(core, thread, at, look);
+    }
+
+    /// The thread takes back what has arrived; whole requests are reported.
+    fn take_back(&mut self, core: u16, thread: u32, at: Time) {
+        let mut inbox = std::mem::take(&mut self.threads[thread as usize].inbox);
+        let copied = self.threads[thread as usize].copying;
+        for slot in inbox.drain(..copied) {
+            let command = self.commands.remove(slot);
+            self.free_buffer(at);
+            self.part_done(&command);
+        }
+        let entry = &mut self.threads[thread as usize];
+        // Nothing arrives while this runs.
+        entry.inbox = inbox;
+        let all = entry.finished.len() as u32 == entry.outstanding;
+        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        if entry.finished.is_empty() || waits_for_all && !all {
+            return self.run_thread(core, thread, at, Time::ZERO);
+        }
+        let mut finished = std::mem::take(&mut entry.finished);
+        entry.outstanding -= finished.len() as u32;
+        entry.entered = false;
+        entry.napped = false;
+        self.account.delivered_by_core[core as usize] += finished.len() as u64;
+        for token in finished.drain(..) {
+            let job = &self.jobs[token as usize];
+            if matches!(job.request.op, Op::Read | Op::Write) {
+                let bytes = u64::from(job.request.length_bytes);
+                self.account.bytes_by_core[core as usize] += bytes;
+            }
+            self.out.push(Completion {
+                token: Token(token),
+                status: job.status,
+                accepted: job.accepted,
+                completed: at,
+            });
+        }
+        let entry = &mut self.threads[thread as usize];
+        entry.finished = finished;
+        entry.state = State::Running(Step::User);
+        self.account.last_delivery = at;
+        self.account.device_bytes_at_last_delivery = self.device_bytes;
+        self.cores[core as usize].doing = Doing::User { thread };
+        self.users.push(core);
+    }
+
+    /// One awaited command of a request is done.
+    pub(crate) fn part_done(&mut self, command: &Command) {
+        let job = &mut self.jobs[command.token as usize];
+        job.open -= 1;
+        if job.is_done() {
+            self.threads[command.thread as usize].finished.push(command.token);
+        }
+    }
+
+    /// A buffer is free: the thread that has waited longest may try again.
+    pub(crate) fn free_buffer(&mut self, at: Time) {
+        if !self.copies {
+            return;
+        }
+        self.buffers = self.buffers.saturating_add(1);
+        if !self.no_buffer.is_empty() {
+            let thread = self.no_buffer.remove(0);
+            // The buffer is its own from now on: nobody may overtake it.
+            self.buffers -= 1;
+            self.threads[thread as usize].has_buffer = true;
+            self.make_ready(thread, at);
+        }
+    }
+}

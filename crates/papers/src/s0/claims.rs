@@ -1,0 +1,483 @@
+//! What the paper says in words, checked over all seeds.
+
+use ssdyno_driver_ring::ResponseMode;
+
+use super::arithmetic::link_bounds;
+use super::data::{Case, Plan, RESPONSES, WAYS};
+use super::simulate::Measured;
+use super::stall;
+use crate::{Claim, PaperError, Selector};
+
+type Verdict = Option<(bool, String)>;
+
+/// What a claim is checked against.
+struct Evidence<'a> {
+    plan: &'a Plan,
+    measured: &'a Measured,
+}
+
+/// A statement and how it is checked.
+struct Check {
+    name: &'static str,
+    text: &'static str,
+    /// The figures whose points it needs, and beside which it stands.
+    figures: &'static [&'static str],
+    check: fn(&Evidence<'_>) -> Verdict,
+}
+
+const CHECKS: &[Check] = &[
+    Check {
+        name: "reads_are_faster_than_writes",
+        text: "\"The maximum I/O throughput can be achieved when the user performs only read operations\": a user's write reads host memory, which takes more packets (S0-23).",
+        figures: &["figure5"],
+        check: reads_are_faster,
+    },
+    Check {
+        name: "more_transactions_are_slower",
+        text: "\"As the number of PCIe transactions needed ... increases, the total exchange rate decreases\": smaller blocks, same responses (S0-25).",
+        figures: &["figure5"],
+        check: more_transactions_are_slower,
+    },
+    Check {
+        name: "one_engine_is_held_up",
+        text: "One by one with one DMA engine is slower than the complete block, at every block size above 1 (S0-20).",
+        figures: &["figure5"],
+        check: one_engine_is_held_up,
+    },
+    Check {
+        name: "a_second_engine_helps",
+        text: "\"This situation can be avoided by using a separate DMA engine\": with it, one by one is within 3 % of the complete block or above it (S0-20).",
+        figures: &["figure5"],
+        check: a_second_engine_helps,
+    },
+    Check {
+        name: "maximum_is_largest_block_complete",
+        text: "\"The maximum I/O rate is achieved by maximizing the block size and by answering all commands as a single block\" (S0-43).",
+        figures: &["figure5"],
+        check: maximum_is_largest_block,
+    },
+    Check {
+        name: "least_latency_is_block_of_one",
+        text: "\"The lowest latency can be achieved with the smallest block size\": with as many threads as descriptors in a block (S0-43).",
+        figures: &["figure6"],
+        check: least_latency,
+    },
+    Check {
+        name: "below_the_link",
+        text: "No run carries more pages than the link can: 411 184 a second with 128 B packets (S0-48).",
+        figures: &["figure5", "figure6", "figure7"],
+        check: below_the_link,
+    },
+    Check {
+        name: "more_threads_do_not_help",
+        text: "\"Any increase in the number of threads ... does not further improve throughput\": from 2 B threads on it stays within 2 % (S0-37).",
+        figures: &["figure6"],
+        check: more_threads_do_not_help,
+    },
+    Check {
+        name: "larger_blocks_raise_throughput_and_latency",
+        text: "\"Although the throughput is improving significantly for larger descriptors' block sizes, the latency also increases\" (S0-37).",
+        figures: &["figure6"],
+        check: larger_blocks_raise_both,
+    },
+    Check {
+        name: "more_threads_than_a_block_suffice",
+        text: "\"This can only be achieved if the number of threads ... is greater than that particular size\": more than B threads give full throughput. With one block outstanding a full next block is pending only with 2 B (S0-50).",
+        figures: &["figure6"],
+        check: more_threads_than_a_block,
+    },
+    Check {
+        name: "twice_the_block_suffices",
+        text: "2 B threads give full throughput, within 2 % (S0-50).",
+        figures: &["figure6"],
+        check: twice_the_block,
+    },
+    Check {
+        name: "too_few_threads_are_found_out",
+        text: "No points where there are fewer threads than descriptors in a block: the driver says that it is stalled, and nothing hangs (S0-36).",
+        figures: &["figure6"],
+        check: |evidence| stall::check(evidence.plan),
+    },
+    Check {
+        name: "dynamic_reaches_the_maximum",
+        text: "\"The maximum achievable throughput is achieved for all cases\": with the most threads, dynamic blocks are within 1 % of the best static ones (S0-39).",
+        figures: &["figure6", "figure7"],
+        check: dynamic_reaches_the_maximum,
+    },
+    Check {
+        name: "dynamic_is_never_behind",
+        text: "At every number of threads dynamic blocks carry as much as the best static ones, within 1 %.",
+        figures: &["figure6", "figure7"],
+        check: dynamic_is_never_behind,
+    },
+    Check {
+        name: "dynamic_is_faster_under_light_load",
+        text: "\"Minimum latency is observed when light workloads are applied\": one thread is as fast as with blocks of one, and no static block that runs at all is faster by more than 1 % (S0-39).",
+        figures: &["figure6", "figure7"],
+        check: dynamic_is_fast_under_light_load,
+    },
+    Check {
+        name: "latency_rises_exponentially",
+        text: "\"As the offered load exceeds the system's storage capability, the latency, as expected, increases exponentially\": from the threads of saturation on, each further thread adds more than the one before (S0-49).",
+        figures: &["figure7"],
+        check: latency_rises_exponentially,
+    },
+    Check {
+        name: "littles_law",
+        text: "Threads are throughput times latency, within 1 %, in every run: a closed loop (S0-49).",
+        figures: &["figure5", "figure6", "figure7"],
+        check: littles_law,
+    },
+    Check {
+        name: "large_requests_raise_throughput_and_latency",
+        text: "\"When a single-threaded user-space application uses data requests of large block sizes, a better throughput can be achieved, but at the same time the latency also increases\" (S0-40).",
+        figures: &["figure8"],
+        check: large_requests,
+    },
+    Check {
+        name: "mixed_lies_between",
+        text: "\"Mixed workloads will achieve a performance between the all-read and the all-write\" (S0-41).",
+        figures: &["mixed"],
+        check: mixed_lies_between,
+    },
+    Check {
+        name: "prefetch_pays_more_on_gen3",
+        text: "Prefetch \"can further improve the interface's efficiency, especially when Gen-3 PCIe technology is used\" (S0-26): writes, whose transfers the link limits.",
+        figures: &["prefetch"],
+        check: |evidence| prefetch_pays_more(evidence, 0),
+    },
+    Check {
+        name: "prefetch_pays_more_on_gen3_for_reads",
+        text: "The same for reads; the card's processor limits those on both links.",
+        figures: &["prefetch"],
+        check: |evidence| prefetch_pays_more(evidence, 100),
+    },
+];
+
+fn id(check: &Check) -> String {
+    format!("S0/claims/{}", check.name)
+}
+
+/// All claims by id and text.
+pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
+    CHECKS.iter().map(|check| (id(check), check.text.to_owned()))
+}
+
+/// Figures whose points the selected claims need.
+pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
+    let named = CHECKS.iter().filter(|check| selector.selects(&id(check)));
+    named.flat_map(|check| check.figures.iter().copied())
+}
+
+/// The selected claims, and those beside the selected figures.
+pub(super) fn check(
+    selector: &Selector,
+    plan: &Plan,
+    measured: &Measured,
+) -> Result<Vec<Claim>, PaperError> {
+    let evidence = Evidence { plan, measured };
+    let beside = |check: &&Check| {
+        let about = check.figures.iter().any(|figure| selector.selects(&format!("S0/{figure}")));
+        about || selector.selects(&id(check))
+    };
+    let claims = CHECKS.iter().filter(beside).map(|check| {
+        let verdict = (check.check)(&evidence);
+        Claim {
+            id: id(check),
+            text: check.text.to_owned(),
+            holds: verdict.as_ref().map(|(holds, _)| *holds),
+            evidence: verdict.map_or_else(|| "not run".to_owned(), |(_, evidence)| evidence),
+        }
+    });
+    Ok(claims.collect())
+}
+
+/// `Some(true)` if `test` holds for all; `None` if it cannot be said for one.
+fn all<T>(items: impl IntoIterator<Item = T>, test: impl Fn(T) -> Option<bool>) -> Option<bool> {
+    items.into_iter().try_fold(true, |so_far, item| Some(test(item)? && so_far))
+}
+
+impl Evidence<'_> {
+    fn kiops(&self, case: &Case) -> Option<f64> {
+        Some(self.measured.kiops(case)?.mean)
+    }
+
+    fn latency(&self, case: &Case) -> Option<f64> {
+        Some(self.measured.latency_us(case)?.mean)
+    }
+
+    fn fed(&self, size: u32, percent: u32, response: usize) -> Option<f64> {
+        self.kiops(&self.plan.fed(size, percent, RESPONSES[response]))
+    }
+
+    /// Block size and direction of each point of figure 5.
+    fn sizes(&self) -> Vec<(u32, u32)> {
+        let sizes = self.plan.block_sizes.iter();
+        sizes.flat_map(|size| WAYS.map(|(_, percent)| (*size, percent))).collect()
+    }
+
+    /// Static block size and direction.
+    fn blocks(&self) -> Vec<(u32, u32)> {
+        let sizes = self.plan.static_blocks.iter();
+        sizes.flat_map(|size| WAYS.map(|(_, percent)| (*size, percent))).collect()
+    }
+
+    /// Full throughput of static blocks of `size`.
+    fn saturated(&self, size: u32, percent: u32) -> Option<f64> {
+        self.kiops(&Case::fixed(size, *self.plan.threads.last()?, percent))
+    }
+
+    /// The best static block for so many threads: throughput and size.
+    fn best_static(&self, threads: u32, percent: u32) -> Option<(f64, u32)> {
+        let sizes = self.plan.static_blocks.iter().filter(|size| **size <= threads);
+        let rates =
+            sizes.map(|size| Some((self.kiops(&Case::fixed(*size, threads, percent))?, *size)));
+        rates.collect::<Option<Vec<_>>>()?.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+fn reads_are_faster(e: &Evidence<'_>) -> Verdict {
+    let most = *e.plan.block_sizes.last()?;
+    let holds = all(0..RESPONSES.len(), |response| {
+        all(&e.plan.block_sizes, |b| Some(e.fed(*b, 100, response)? > e.fed(*b, 0, response)?))
+    })?;
+    let (read, write) = (e.fed(most, 100, 0)?, e.fed(most, 0, 0)?);
+    Some((holds, format!("blocks of {most}: {read:.1} read, {write:.1} kIOPS written")))
+}
+
+fn more_transactions_are_slower(e: &Evidence<'_>) -> Verdict {
+    let rises = |percent, response| {
+        let rates: Option<Vec<f64>> =
+            e.plan.block_sizes.iter().map(|b| e.fed(*b, percent, response)).collect();
+        Some(rates?.windows(2).all(|two| two[0] < two[1]))
+    };
+    let holds = all(WAYS, |(_, percent)| all(0..RESPONSES.len(), |r| rises(percent, r)))?;
+    let (first, last) = (*e.plan.block_sizes.first()?, *e.plan.block_sizes.last()?);
+    let (least, most) = (e.fed(first, 100, 0)?, e.fed(last, 100, 0)?);
+    Some((holds, format!("reads: {least:.1} kIOPS with blocks of {first}, {most:.1} with {last}")))
+}
+
+/// Least and most of the ratios of two responses, over sizes above 1 and both directions.
+fn ratios(e: &Evidence<'_>, over: usize, under: usize) -> Option<(f64, f64)> {
+    let sizes = e.sizes().into_iter().filter(|(size, _)| *size > 1);
+    let ratios = sizes.map(|(b, way)| Some(e.fed(b, way, over)? / e.fed(b, way, under)?));
+    let ratios = ratios.collect::<Option<Vec<f64>>>()?;
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    Some((least, ratios.iter().copied().fold(0.0, f64::max)))
+}
+
+fn one_engine_is_held_up(e: &Evidence<'_>) -> Verdict {
+    let (least, most) = ratios(e, 1, 0)?;
+    Some((most < 1.0, format!("{least:.3} to {most:.3} of the complete block")))
+}
+
+fn a_second_engine_helps(e: &Evidence<'_>) -> Verdict {
+    let (least, most) = ratios(e, 2, 0)?;
+    Some((least > 0.97, format!("{least:.3} to {most:.3} of the complete block")))
+}
+
+fn maximum_is_largest_block(e: &Evidence<'_>) -> Verdict {
+    let largest = *e.plan.block_sizes.last()?;
+    let mut text = Vec::new();
+    let holds = WAYS.into_iter().try_fold(true, |so_far, (way, percent)| {
+        let candidates =
+            e.plan.block_sizes.iter().flat_map(|b| (0..RESPONSES.len()).map(|r| (*b, r)));
+        let rates = candidates.map(|(b, r)| Some((e.fed(b, percent, r)?, b, r)));
+        let rates = rates.collect::<Option<Vec<_>>>()?;
+        let (rate, block, response) = rates.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        text.push(format!("{way}: {rate:.1} kIOPS, blocks of {block}, {}", RESPONSES[response].0));
+        Some(so_far && block == largest && RESPONSES[response].1 == ResponseMode::Block)
+    })?;
+    Some((holds, text.join("; ")))
+}
+
+fn least_latency(e: &Evidence<'_>) -> Verdict {
+    let latencies = |percent| {
+        let sizes = e.plan.static_blocks.iter().filter(|b| e.plan.threads.contains(b));
+        sizes.map(|b| e.latency(&Case::fixed(*b, *b, percent))).collect::<Option<Vec<f64>>>()
+    };
+    let (reads, writes) = (latencies(100)?, latencies(0)?);
+    let rises = |all: &[f64]| all.windows(2).all(|two| two[0] < two[1]);
+    let (one, most) = (reads.first()?, reads.last()?);
+    Some((rises(&reads) && rises(&writes), format!("reads: {one:.1} us up to {most:.1} us")))
+}
+
+fn below_the_link(e: &Evidence<'_>) -> Verdict {
+    let bound = link_bounds().ok()?.1;
+    let gen2 = e.measured.all().filter(|(case, _)| case.generation == 2);
+    let pages = gen2.map(|(case, run)| run.iops * f64::from(case.size_kib) / 4.0);
+    let most = pages.fold(0.0, f64::max);
+    Some((most > 0.0 && most < bound, format!("{most:.0} at most, of {bound:.0}")))
+}
+
+fn more_threads_do_not_help(e: &Evidence<'_>) -> Verdict {
+    let mut worst: f64 = 0.0;
+    for (size, percent) in e.blocks() {
+        let full = e.saturated(size, percent)?;
+        for threads in e.plan.threads.iter().filter(|n| **n >= 2 * size) {
+            let rate = e.kiops(&Case::fixed(size, *threads, percent))?;
+            worst = worst.max((rate / full - 1.0).abs());
+        }
+    }
+    Some((worst < 0.02, format!("{:.2} % off at most", worst * 100.0)))
+}
+
+fn larger_blocks_raise_both(e: &Evidence<'_>) -> Verdict {
+    let most = *e.plan.threads.last()?;
+    let rates = |way| -> Option<Vec<f64>> {
+        let sizes = e.plan.static_blocks.iter();
+        sizes.map(|b| e.kiops(&Case::fixed(*b, most, way))).collect()
+    };
+    // Latency where the block is just full: with many threads they wait outside it.
+    let latencies = |way| -> Option<Vec<f64>> {
+        let sizes = e.plan.static_blocks.iter();
+        sizes.map(|b| e.latency(&Case::fixed(*b, *b, way))).collect()
+    };
+    let rises = |all: Vec<f64>| all.windows(2).all(|two| two[0] < two[1]);
+    let holds = all(WAYS, |(_, way)| Some(rises(rates(way)?) && rises(latencies(way)?)))?;
+    let (rate, latency) = (rates(100)?, latencies(100)?);
+    let last = rate.len() - 1;
+    let text = format!(
+        "reads: {:.1} to {:.1} kIOPS saturated, {:.1} to {:.1} us with as many threads as fill a block",
+        rate[0], rate[last], latency[0], latency[last]
+    );
+    Some((holds, text))
+}
+
+/// Throughput with the next larger number of threads than B, as a share of the full one.
+fn more_threads_than_a_block(e: &Evidence<'_>) -> Verdict {
+    let (mut holds, mut text) = (true, Vec::new());
+    for size in e.plan.static_blocks.iter().copied().filter(|size| *size > 1) {
+        let between = |n: &&u32| **n > size && **n < 2 * size;
+        let Some(threads) = e.plan.threads.iter().find(between) else { continue };
+        let share = e.kiops(&Case::fixed(size, *threads, 100))? / e.saturated(size, 100)?;
+        holds &= share > 0.98;
+        text.push(format!("B = {size}, N = {threads}: {:.1} %", share * 100.0));
+    }
+    (!text.is_empty()).then(|| (holds, format!("of the full throughput, {}", text.join("; "))))
+}
+
+fn twice_the_block(e: &Evidence<'_>) -> Verdict {
+    let (mut holds, mut text) = (true, Vec::new());
+    for size in e.plan.static_blocks.iter().copied() {
+        if !e.plan.threads.contains(&(2 * size)) {
+            continue;
+        }
+        let share = e.kiops(&Case::fixed(size, 2 * size, 100))? / e.saturated(size, 100)?;
+        holds &= share > 0.98;
+        text.push(format!("B = {size}: {:.1} %", share * 100.0));
+    }
+    Some((holds, format!("of the full throughput, {}", text.join("; "))))
+}
+
+fn dynamic_reaches_the_maximum(e: &Evidence<'_>) -> Verdict {
+    let most = *e.plan.threads.last()?;
+    let mut text = Vec::new();
+    let holds = WAYS.into_iter().try_fold(true, |so_far, (way, percent)| {
+        let ours = e.kiops(&Case::dynamic(most, percent))?;
+        let (best, size) = e.best_static(most, percent)?;
+        text.push(format!("{way}: {ours:.1} kIOPS, static blocks of {size} {best:.1}"));
+        Some(so_far && ours > 0.99 * best)
+    })?;
+    Some((holds, text.join("; ")))
+}
+
+fn dynamic_is_never_behind(e: &Evidence<'_>) -> Verdict {
+    let mut behind = Vec::new();
+    for threads in e.plan.threads.iter().copied() {
+        let ours = e.kiops(&Case::dynamic(threads, 100))?;
+        let (best, size) = e.best_static(threads, 100)?;
+        if ours < 0.99 * best {
+            behind
+                .push(format!("N = {threads}: {ours:.1}, static blocks of {size} {best:.1} kIOPS"));
+        }
+    }
+    let text = if behind.is_empty() { "nowhere behind".to_owned() } else { behind.join("; ") };
+    Some((behind.is_empty(), text))
+}
+
+fn dynamic_is_fast_under_light_load(e: &Evidence<'_>) -> Verdict {
+    let ours = e.latency(&Case::dynamic(1, 100))?;
+    let one = e.latency(&Case::fixed(1, 1, 100))?;
+    Some((ours < 1.01 * one, format!("one thread: {ours:.2} us, static blocks of one {one:.2} us")))
+}
+
+fn latency_rises_exponentially(e: &Evidence<'_>) -> Verdict {
+    let largest = *e.plan.static_blocks.last()?;
+    let saturated: Vec<u32> =
+        e.plan.threads.iter().copied().filter(|n| *n >= 2 * largest).collect();
+    let latency = |n: &u32| e.latency(&Case::dynamic(*n, 100));
+    let slopes: Option<Vec<f64>> = saturated
+        .windows(2)
+        .map(|two| Some((latency(&two[1])? - latency(&two[0])?) / f64::from(two[1] - two[0])))
+        .collect();
+    let slopes = slopes.filter(|slopes| slopes.len() > 1)?;
+    let holds = slopes.windows(2).all(|two| two[1] > 1.02 * two[0]);
+    let text: Vec<String> = slopes.iter().map(|slope| format!("{slope:.3}")).collect();
+    Some((holds, format!("{} us for each further thread: a line, N / X", text.join(", "))))
+}
+
+fn littles_law(e: &Evidence<'_>) -> Verdict {
+    let product = |(case, run): (&Case, &ssdyno_result::RunResult)| {
+        let latency = run.latency_ns.as_ref()?.all.mean / 1e9;
+        Some(run.iops * latency / f64::from(case.threads) - 1.0)
+    };
+    let errors = e.measured.all().map(product).collect::<Option<Vec<f64>>>()?;
+    let worst = errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
+    let text = format!("R X / N is {:.2} % off at most, {} runs", worst * 100.0, errors.len());
+    (!errors.is_empty()).then_some((worst < 0.01, text))
+}
+
+fn large_requests(e: &Evidence<'_>) -> Verdict {
+    let rises = |all: Option<Vec<f64>>| Some(all?.windows(2).all(|two| two[0] < two[1]));
+    let one = |size: &u32, way| e.plan.large(*size, way)[0].clone();
+    let sizes = &e.plan.sizes_kib;
+    let holds = all(WAYS, |(_, way)| {
+        let rates = sizes.iter().map(|s| Some(e.measured.megabytes(&one(s, way))?.mean)).collect();
+        let latencies = sizes.iter().map(|s| e.latency(&one(s, way))).collect();
+        Some(rises(rates)? && rises(latencies)?)
+    })?;
+    let (small, large) = (sizes.first()?, sizes.last()?);
+    let rate = |size| Some(e.measured.megabytes(&one(size, 100))?.mean);
+    Some((
+        holds,
+        format!(
+            "reads of {small} KiB: {:.1} MB/s, of {large} KiB: {:.1} MB/s",
+            rate(small)?,
+            rate(large)?
+        ),
+    ))
+}
+
+fn mixed_lies_between(e: &Evidence<'_>) -> Verdict {
+    let case = |percent| Case::dynamic(e.plan.mixed_threads, percent);
+    let (read, write) = (e.kiops(&case(100))?, e.kiops(&case(0))?);
+    let mixed: Vec<u32> =
+        e.plan.read_percents.iter().copied().filter(|p| (1..100).contains(p)).collect();
+    let holds = all(&mixed, |percent| {
+        let rate = e.measured.kiops(&case(*percent))?;
+        Some(rate.mean + rate.half < read && rate.mean - rate.half > write)
+    })?;
+    let rates: Option<Vec<String>> = mixed
+        .iter()
+        .map(|p| Some(format!("{p} % {}", e.measured.kiops(&case(*p))?.text(1))))
+        .collect();
+    Some((holds, format!("reads {read:.1}, {}, writes {write:.1} kIOPS", rates?.join(", "))))
+}
+
+fn prefetch_pays_more(e: &Evidence<'_>, percent: u32) -> Verdict {
+    let gain = |generation: &u32| {
+        let [without, with] = e.plan.prefetched(*generation, percent);
+        Some(e.kiops(&with)? / e.kiops(&without)? - 1.0)
+    };
+    let gains: Vec<f64> = e.plan.generations.iter().map(gain).collect::<Option<_>>()?;
+    let holds = gains.first()? > &0.0 && gains.windows(2).all(|two| two[0] < two[1]);
+    let each: Vec<String> = e
+        .plan
+        .generations
+        .iter()
+        .zip(&gains)
+        .map(|(generation, gain)| format!("Gen{generation} {:+.2} %", gain * 100.0))
+        .collect();
+    Some((holds, each.join(", ")))
+}

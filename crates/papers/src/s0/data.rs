@@ -1,0 +1,285 @@
+//! The paper's files, and the points that its figures are made of.
+
+use serde::Deserialize;
+use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
+
+use crate::PaperError;
+
+/// `printed.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Printed {
+    pub(super) title: String,
+    pub(super) cells: Vec<PrintedCell>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrintedCell {
+    pub(super) name: String,
+    pub(super) printed: String,
+    pub(super) requirement: String,
+    /// False: the paper's number is a bound, or wrong.
+    #[serde(default = "yes")]
+    pub(super) matches: bool,
+    pub(super) note: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// `plan.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) seeds: Vec<u64>,
+    pub(super) requests: u64,
+    pub(super) ramp_up: u64,
+    pub(super) card: String,
+    pub(super) host: String,
+    pub(super) fed_threads: u32,
+    pub(super) block_sizes: Vec<u32>,
+    pub(super) static_blocks: Vec<u32>,
+    pub(super) threads: Vec<u32>,
+    pub(super) sizes_kib: Vec<u32>,
+    pub(super) mixed_threads: u32,
+    pub(super) read_percents: Vec<u32>,
+    pub(super) generations: Vec<u32>,
+    pub(super) prefetch: u32,
+    pub(super) completion_threads: Vec<u32>,
+}
+
+/// A completion policy by name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Completion {
+    PerBlock,
+    PerReturn,
+    Napi,
+    Calibrated,
+}
+
+impl Completion {
+    pub(super) const ALL: [Completion; 4] =
+        [Completion::PerBlock, Completion::PerReturn, Completion::Napi, Completion::Calibrated];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Completion::PerBlock => "interrupt per block",
+            Completion::PerReturn => "interrupt per return",
+            Completion::Napi => "NAPI-like, budget 16",
+            Completion::Calibrated => "calibrated, 8 or 20 us",
+        }
+    }
+
+    pub(super) fn policy(self) -> CompletionPolicy {
+        use ssdyno_block::Time;
+        match self {
+            Completion::PerBlock => CompletionPolicy::PerBlock,
+            Completion::PerReturn => CompletionPolicy::PerReturn,
+            Completion::Napi => CompletionPolicy::Napi { budget: 16 },
+            Completion::Calibrated => {
+                CompletionPolicy::Calibrated { threshold: 8, timeout: Time::from_us(20) }
+            }
+        }
+    }
+}
+
+/// A point of a figure: one run for each seed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Case {
+    /// Size of static blocks; `None`: dynamic.
+    pub(super) block: Option<u32>,
+    pub(super) mode: ResponseMode,
+    pub(super) separate_engine: bool,
+    pub(super) generation: u32,
+    pub(super) prefetch: u32,
+    pub(super) completion: Completion,
+    pub(super) threads: u32,
+    pub(super) size_kib: u32,
+    pub(super) read_percent: u32,
+}
+
+impl Case {
+    /// The dynamic driver as the paper has it, with pages of 4 KiB.
+    pub(super) fn dynamic(threads: u32, read_percent: u32) -> Case {
+        Case {
+            block: None,
+            mode: ResponseMode::Block,
+            separate_engine: false,
+            generation: 2,
+            prefetch: 0,
+            completion: Completion::PerBlock,
+            threads,
+            size_kib: 4,
+            read_percent,
+        }
+    }
+
+    /// The static driver as the paper has it.
+    pub(super) fn fixed(block: u32, threads: u32, read_percent: u32) -> Case {
+        Case { block: Some(block), ..Case::dynamic(threads, read_percent) }
+    }
+
+    /// Name in lists of runs.
+    pub(super) fn name(&self, seed: u64) -> String {
+        let blocks = self.block.map_or("dynamic".to_owned(), |block| format!("static_{block}"));
+        let mode = match self.mode {
+            ResponseMode::Block => "a",
+            ResponseMode::Each => "b",
+            ResponseMode::Subsets => "c",
+        };
+        let engines = if self.separate_engine { 2 } else { 1 };
+        let Case { generation, prefetch, threads, size_kib, read_percent, .. } = self;
+        format!(
+            "{blocks}_mode_{mode}_{engines}_dma_gen{generation}_prefetch_{prefetch}_{}_{threads}_threads_{size_kib}k_{read_percent}_percent_reads_seed_{seed}",
+            self.completion.name().replace([' ', ','], "_")
+        )
+    }
+}
+
+/// Figure 5's ways of response: name, mode, second engine.
+pub(super) const RESPONSES: [(&str, ResponseMode, bool); 3] = [
+    ("complete block", ResponseMode::Block, false),
+    ("one by one, 1 DMA", ResponseMode::Each, false),
+    ("one by one, 2 DMA", ResponseMode::Each, true),
+];
+
+/// All reads, all writes.
+pub(super) const WAYS: [(&str, u32); 2] = [("read", 100), ("write", 0)];
+
+/// Figures with their titles, in the order of the paper; what is beyond it last.
+pub(super) const FIGURES: [(&str, &str); 7] = [
+    ("figure5", "Maximum throughput by size of static blocks (S0-35)"),
+    ("figure6", "Static blocks: throughput by threads (S0-36)"),
+    ("figure7", "Dynamic blocks: throughput and latency by threads (S0-38)"),
+    ("figure8", "One thread with large requests, many threads with 4 KiB (S0-40)"),
+    ("mixed", "Mixed reads and writes, dynamic blocks (S0-41)"),
+    ("prefetch", "Prefetch of the next block's first commands (S0-26)"),
+    ("completion", "Completion policies side by side, dynamic blocks, responses one by one, 2 DMA"),
+];
+
+impl Plan {
+    /// The points of a figure.
+    pub(super) fn cases(&self, figure: &str) -> Vec<Case> {
+        let ways = || WAYS.iter().map(|(_, percent)| *percent);
+        let mut cases = Vec::new();
+        match figure {
+            "figure5" => {
+                for (size, percent) in
+                    self.block_sizes.iter().flat_map(|size| ways().map(|way| (*size, way)))
+                {
+                    cases.extend(RESPONSES.map(|response| self.fed(size, percent, response)));
+                }
+            }
+            "figure6" => {
+                for size in &self.static_blocks {
+                    for threads in self.threads.iter().filter(|threads| *threads >= size) {
+                        cases.extend(ways().map(|way| Case::fixed(*size, *threads, way)));
+                    }
+                }
+            }
+            "figure7" => {
+                for threads in &self.threads {
+                    cases.extend(ways().map(|way| Case::dynamic(*threads, way)));
+                }
+            }
+            "figure8" => {
+                for size in &self.sizes_kib {
+                    cases.extend(ways().flat_map(|way| self.large(*size, way)));
+                }
+            }
+            "mixed" => {
+                let mixed = |percent: &u32| Case::dynamic(self.mixed_threads, *percent);
+                cases.extend(self.read_percents.iter().map(mixed));
+            }
+            "prefetch" => {
+                for generation in &self.generations {
+                    cases.extend(ways().flat_map(|way| self.prefetched(*generation, way)));
+                }
+            }
+            "completion" => {
+                for threads in &self.completion_threads {
+                    let all = Completion::ALL.iter();
+                    cases.extend(all.map(|completion| self.completed(*threads, *completion)));
+                }
+            }
+            _ => {}
+        }
+        cases
+    }
+
+    /// A point of figure 5.
+    pub(super) fn fed(
+        &self,
+        block: u32,
+        read_percent: u32,
+        (_, mode, separate_engine): (&str, ResponseMode, bool),
+    ) -> Case {
+        let completion = match mode {
+            ResponseMode::Block => Completion::PerBlock,
+            ResponseMode::Each | ResponseMode::Subsets => Completion::PerReturn,
+        };
+        let base = Case::fixed(block, self.fed_threads, read_percent);
+        Case { mode, separate_engine, completion, ..base }
+    }
+
+    /// Figure 8: one thread with requests of `size_kib`; as many threads as it has pages.
+    pub(super) fn large(&self, size_kib: u32, read_percent: u32) -> [Case; 2] {
+        [
+            Case { size_kib, ..Case::dynamic(1, read_percent) },
+            Case::dynamic(size_kib / 4, read_percent),
+        ]
+    }
+
+    /// Without prefetch, and with.
+    pub(super) fn prefetched(&self, generation: u32, read_percent: u32) -> [Case; 2] {
+        let base = Case {
+            generation,
+            separate_engine: true,
+            ..Case::dynamic(self.fed_threads, read_percent)
+        };
+        [base.clone(), Case { prefetch: self.prefetch, ..base }]
+    }
+
+    /// Reads with a completion policy.
+    pub(super) fn completed(&self, threads: u32, completion: Completion) -> Case {
+        let mode = ResponseMode::Each;
+        Case { mode, separate_engine: true, completion, ..Case::dynamic(threads, 100) }
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
+    let problem = |error: toml::de::Error| PaperError::Defect {
+        file: file.to_owned(),
+        problem: error.to_string(),
+    };
+    toml::from_str(text).map_err(problem)
+}
+
+impl Printed {
+    pub(super) fn load() -> Result<Printed, PaperError> {
+        parse("papers/s0/printed.toml", include_str!("../../../../papers/s0/printed.toml"))
+    }
+}
+
+impl Plan {
+    pub(super) fn load() -> Result<Plan, PaperError> {
+        parse("papers/s0/plan.toml", include_str!("../../../../papers/s0/plan.toml"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_points() {
+        let plan = Plan::load().unwrap();
+        for (figure, _) in FIGURES {
+            assert!(!plan.cases(figure).is_empty(), "{figure}");
+        }
+        assert!(plan.seeds.len() >= 5);
+        assert!(plan.cases("figure6").iter().all(|case| case.block <= Some(case.threads)));
+    }
+}

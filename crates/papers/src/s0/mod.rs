@@ -1,0 +1,70 @@
+//! S0: the descriptor ring whose blocks grow and shrink with the load.
+
+mod arithmetic;
+mod claims;
+mod data;
+mod figures;
+mod simulate;
+mod stall;
+
+use std::collections::BTreeSet;
+
+use data::{FIGURES, Plan, Printed};
+
+use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+
+/// Figures, arithmetic and claims with a title each.
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+    let mut all = vec![("S0".to_owned(), Printed::load()?.title)];
+    all.push(("S0/arithmetic".to_owned(), "Numbers of the text, worked out again".to_owned()));
+    all.extend(FIGURES.map(|(id, title)| (format!("S0/{id}"), title.to_owned())));
+    all.extend(claims::titles());
+    Ok(all)
+}
+
+/// Re-runs what `selector` names.
+pub(crate) fn run(
+    selector: &Selector,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Report, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let cells = arithmetic::cells(&printed, selector)?;
+    let selected = |id: &str| {
+        let below = ["", "/read", "/write", "/throughput", "/latency", "/curve"];
+        below.iter().any(|suffix| selector.selects(&format!("S0/{id}{suffix}")))
+    };
+    let chosen: Vec<_> = FIGURES.into_iter().filter(|(id, _)| selected(id)).collect();
+    let claimed = claims::titles().any(|(id, _)| selector.selects(&id));
+    if cells.is_empty() && chosen.is_empty() && !claimed {
+        return Err(PaperError::nothing(selector, selectable()?));
+    }
+    let needed = claims::needs(selector).chain(chosen.iter().map(|(id, _)| *id));
+    let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
+    let measured = simulate::simulate_all(&plan, &cases, options, progress)?;
+    let (mut figures, mut tables) = (Vec::new(), Vec::new());
+    for figure in chosen {
+        let (drawings, table) = figures::draw(figure, &plan, &measured);
+        figures.extend(drawings);
+        tables.push(table);
+    }
+    let mut notes = vec![
+        "All times of card and host are assumed (S0-52): look at orderings, ratios and bounds, not \
+         at absolute throughput. Mean ± half of the 95 % interval over the seeds of the plan; reads \
+         or writes alone are not random here, so theirs is often 0."
+            .to_owned(),
+    ];
+    if options.requests.is_some() {
+        notes.push("Runs were cut short by request: claims may fail for that.".to_owned());
+    }
+    Ok(Report {
+        title: printed.title,
+        cells,
+        claims: claims::check(selector, &plan, &measured)?,
+        figures,
+        tables,
+        partial: measured.partial,
+        runs: measured.summaries(),
+        notes,
+    })
+}

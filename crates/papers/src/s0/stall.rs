@@ -1,0 +1,40 @@
+//! Fewer threads than a static block holds (S0-36): nothing will ever happen, and the driver says so.
+
+use ssdyno_block::{Request, Time, Token};
+use ssdyno_device::ring::RingCard;
+use ssdyno_driver_ring::{BlockPolicy, Options, RingDriver, Submission};
+use ssdyno_pci::{PciTiming, SimulatedPci};
+
+use super::data::Plan;
+use super::simulate::card;
+
+/// True if `threads` threads with blocks of `size` leave the driver stalled, with nothing under way.
+fn stalls(size: u32, threads: u32) -> Option<bool> {
+    let zero = Time::ZERO;
+    let timing = PciTiming { posted_write: zero, read_round_trip: zero, interrupt: zero };
+    let pci = SimulatedPci::new(RingCard::new(&card().ok()?, 1).ok()?, timing);
+    let options = Options { block: BlockPolicy::Static(size), ..Options::default() };
+    let mut driver = RingDriver::new(pci, options).ok()?;
+    for token in 0..threads {
+        let request = Request::read(u64::from(token) * 4096, 4096);
+        let token = Token(token);
+        let submission = Submission { request, token, address: None, urgent: false };
+        driver.submit(zero, submission).ok()?;
+    }
+    let idle = driver.function().next_event().is_none() && driver.next_deadline().is_none();
+    Some(driver.stalled() && idle)
+}
+
+/// Every block size with every smaller number of threads is found out, with as many it is not.
+pub(super) fn check(plan: &Plan) -> Option<(bool, String)> {
+    let (mut points, mut found, mut wrong) = (0, 0, 0);
+    for size in plan.static_blocks.iter().copied() {
+        for threads in plan.threads.iter().copied().filter(|threads| *threads < size) {
+            points += 1;
+            found += u32::from(stalls(size, threads)?);
+        }
+        wrong += u32::from(stalls(size, size)?);
+    }
+    let text = format!("{found} of {points} such points found out, {wrong} false alarms");
+    Some((found == points && wrong == 0, text))
+}

@@ -1,0 +1,135 @@
+//! The paper's files: what is printed, and which runs stand behind it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::PaperError;
+
+/// `printed.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Printed {
+    pub(super) title: String,
+    pub(super) cells: Vec<PrintedCell>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrintedCell {
+    pub(super) name: String,
+    pub(super) printed: String,
+    pub(super) requirement: String,
+    #[serde(default = "tolerance")]
+    pub(super) tolerance: f64,
+    /// False: the paper cannot be right.
+    #[serde(default = "yes")]
+    pub(super) matches: bool,
+    #[serde(default)]
+    pub(super) note: String,
+}
+
+fn tolerance() -> f64 {
+    0.01
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// `plan.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) seeds: Vec<u64>,
+    pub(super) device: DevicePlan,
+    pub(super) kinds: BTreeMap<String, KindPlan>,
+    pub(super) figures: Vec<FigurePlan>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DevicePlan {
+    pub(super) preset: String,
+    /// Keys of the preset that differ, by table.
+    pub(super) changes: BTreeMap<String, toml::Table>,
+}
+
+/// A load.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KindPlan {
+    pub(super) block_size: String,
+    pub(super) pattern: String,
+    pub(super) depth: u32,
+    pub(super) requests_per_core: u64,
+    pub(super) ramp_up_per_core: u64,
+    pub(super) threads: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FigurePlan {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) kind: String,
+    pub(super) cores: Vec<u16>,
+    pub(super) policies: Vec<String>,
+    #[serde(default)]
+    pub(super) by_core: bool,
+}
+
+/// A point of a figure: one run for each seed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Case {
+    pub(super) kind: String,
+    pub(super) policy: String,
+    pub(super) cores: u16,
+    pub(super) writes: bool,
+}
+
+impl Case {
+    pub(super) fn new(kind: &str, policy: &str, cores: u16, writes: bool) -> Case {
+        Case { kind: kind.to_owned(), policy: policy.to_owned(), cores, writes }
+    }
+
+    /// Name in lists of runs.
+    pub(super) fn name(&self, seed: u64) -> String {
+        let way = if self.writes { "write" } else { "read" };
+        format!("{}_{way}_{}_{}_cores_seed_{seed}", self.kind, self.policy, self.cores)
+    }
+}
+
+impl FigurePlan {
+    /// Its points: reads and writes for each policy and number of cores.
+    pub(super) fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for policy in &self.policies {
+            for cores in &self.cores {
+                let case = |writes| Case::new(&self.kind, policy, *cores, writes);
+                cases.extend([false, true].map(case));
+            }
+        }
+        cases
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
+    let problem = |error: toml::de::Error| PaperError::Defect {
+        file: file.to_owned(),
+        problem: error.to_string(),
+    };
+    toml::from_str(text).map_err(problem)
+}
+
+impl Printed {
+    pub(super) fn load() -> Result<Printed, PaperError> {
+        parse("papers/s1/printed.toml", include_str!("../../../../papers/s1/printed.toml"))
+    }
+}
+
+impl Plan {
+    pub(super) fn load() -> Result<Plan, PaperError> {
+        parse("papers/s1/plan.toml", include_str!("../../../../papers/s1/plan.toml"))
+    }
+}

@@ -1,0 +1,130 @@
+//! Figures 5.1 to 5.7: plots and tables.
+
+use super::data::{Case, FigurePlan};
+use super::simulate::{Mean, Measured};
+use crate::chart::{Bar, Bars, Line, Lines};
+use crate::{Figure, Table};
+
+/// The drawing and the numbers of a figure.
+pub(super) fn draw(plan: &FigurePlan, measured: &Measured) -> (Figure, Table) {
+    let id = format!("S1/{}", plan.id);
+    let (svg, columns, rows) = if plan.by_core {
+        by_core(plan, measured)
+    } else if plan.cores.len() > 1 {
+        over_cores(plan, measured)
+    } else {
+        bars(plan, measured)
+    };
+    let figure = Figure { id: id.clone(), title: plan.title.clone(), svg };
+    (figure, Table { id, title: plan.title.clone(), columns, rows })
+}
+
+type Drawn = (String, Vec<String>, Vec<Vec<String>>);
+
+fn heads(heads: &[&str]) -> Vec<String> {
+    heads.iter().map(|head| (*head).to_owned()).collect()
+}
+
+/// `123.4` and `± 0.5`.
+fn shown(mean: Option<Mean>, digits: usize) -> [String; 2] {
+    match mean {
+        None => ["not run".to_owned(), String::new()],
+        Some(Mean { mean, half }) if half.is_finite() => {
+            [format!("{mean:.digits$}"), format!("{half:.digits$}")]
+        }
+        Some(Mean { mean, .. }) => [format!("{mean:.digits$}"), "one seed".to_owned()],
+    }
+}
+
+fn way(writes: bool) -> &'static str {
+    if writes { "write" } else { "read" }
+}
+
+fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
+    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    for case in plan.cases() {
+        let mean = measured.throughput(&case);
+        let [value, half] = shown(mean, 1);
+        rows.push(vec![case.policy.clone(), way(case.writes).to_owned(), value, half]);
+        bars.push(Bar {
+            group: case.policy.clone(),
+            label: way(case.writes),
+            parts: mean.map(|mean| vec![mean.mean]),
+        });
+    }
+    let parts = ["SSD, reported to the process"];
+    let svg = Bars { title: &plan.title, unit: "throughput (MB/s)", parts: &parts, bars }.draw();
+    (svg, heads(&["queues", "", "throughput, MB/s", "± 95 %"]), rows)
+}
+
+fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let cores = plan.cores.first().copied().unwrap_or(1);
+    for case in plan.cases() {
+        let total = measured.throughput(&case);
+        // The first seed, as the thesis shows one representative run; the core with most first.
+        let shares = measured.shares(&case);
+        let Some(first) = shares.first() else { continue };
+        let value = |core: usize| Some(first.get(core)? * total?.mean);
+        lines.push(Line {
+            label: way(case.writes).to_owned(),
+            values: (0..usize::from(cores)).map(value).collect(),
+            dashed: case.writes,
+        });
+        for (at, seed_shares) in shares.iter().enumerate() {
+            let mut row = vec![way(case.writes).to_owned(), format!("{}", at + 1)];
+            row.extend(seed_shares.iter().map(|share| format!("{:.1}", 100.0 * share)));
+            rows.push(row);
+        }
+    }
+    let places = (0..cores).map(|core| format!("core {core}")).collect();
+    let svg = Lines { title: &plan.title, unit: "throughput (MB/s)", places, lines }.draw();
+    let mut columns = heads(&["", "seed"]);
+    columns.extend((0..cores).map(|core| format!("core {core}, % of all")));
+    (svg, columns, rows)
+}
+
+fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
+    let iops = plan.kind == "iops";
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for policy in &plan.policies {
+        for writes in [false, true] {
+            let case = |cores: u16| Case::new(&plan.kind, policy, cores, writes);
+            let figure = |cores: u16| match iops {
+                true => measured.iops(&case(cores)),
+                false => measured.throughput(&case(cores)),
+            };
+            lines.push(Line {
+                label: format!("{} reported", way(writes)),
+                values: plan.cores.iter().map(|n| figure(*n).map(|m| m.mean)).collect(),
+                dashed: false,
+            });
+            for cores in &plan.cores {
+                let [value, half] = shown(figure(*cores), 1);
+                let device = match iops {
+                    true => shown(measured.device_iops(&case(*cores), 4096.0), 1)[0].clone(),
+                    false => String::new(),
+                };
+                let way = way(writes).to_owned();
+                rows.push(vec![policy.clone(), way, cores.to_string(), value, half, device]);
+            }
+        }
+    }
+    if iops {
+        let device = |cores: &u16| {
+            let case = Case::new(&plan.kind, &plan.policies[0], *cores, true);
+            measured.device_iops(&case, 4096.0).map(|mean| mean.mean)
+        };
+        lines.push(Line {
+            label: "write, done by the device".to_owned(),
+            values: plan.cores.iter().map(device).collect(),
+            dashed: true,
+        });
+    }
+    let unit = if iops { "requests per second" } else { "throughput (MB/s)" };
+    let places = plan.cores.iter().map(|cores| format!("{cores}")).collect();
+    let svg = Lines { title: &plan.title, unit, places, lines }.draw();
+    let figure = if iops { "IOPS reported" } else { "throughput, MB/s" };
+    let device = if iops { "IOPS of the device" } else { "" };
+    (svg, heads(&["queues", "", "cores", figure, "± 95 %", device]), rows)
+}

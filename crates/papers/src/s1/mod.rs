@@ -1,0 +1,64 @@
+//! S1: NVM Express in Vortex - queue policies on a machine of eight cores.
+
+mod arithmetic;
+mod claims;
+mod data;
+mod figures;
+mod simulate;
+
+use data::{Plan, Printed};
+
+use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+
+/// Figures, arithmetic and claims with a title each.
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let mut all = vec![("S1".to_owned(), printed.title)];
+    let arithmetic = "Numbers of the text, worked out again".to_owned();
+    all.push(("S1/arithmetic".to_owned(), arithmetic));
+    all.extend(plan.figures.into_iter().map(|figure| (format!("S1/{}", figure.id), figure.title)));
+    all.extend(claims::titles());
+    Ok(all)
+}
+
+/// Re-runs what `selector` names.
+pub(crate) fn run(
+    selector: &Selector,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Report, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let cells = arithmetic::cells(&printed, selector)?;
+    let claimed = claims::titles().any(|(id, _)| selector.selects(&id));
+    let figures: Vec<_> = plan
+        .figures
+        .iter()
+        .filter(|figure| selector.selects(&format!("S1/{}", figure.id)))
+        .collect();
+    if cells.is_empty() && figures.is_empty() && !claimed {
+        return Err(PaperError::nothing(selector, selectable()?));
+    }
+    let mut wanted = claims::needs(selector, &plan);
+    wanted.extend(figures.iter().flat_map(|figure| figure.cases()));
+    let measured = simulate::simulate_all(&plan, &wanted, options, progress)?;
+    let mut notes = vec![
+        "Costs of the host and lanes of the slot are assumed (S1-71): look at orderings, not at \
+         absolute throughput."
+            .to_owned(),
+        "The hard disks of figures 5.1 to 5.3 wait for the disk model.".to_owned(),
+    ];
+    if options.requests.is_some() {
+        notes.push("Runs were cut short by request: claims may fail for that.".to_owned());
+    }
+    let (figures, tables) = figures.into_iter().map(|f| figures::draw(f, &measured)).unzip();
+    Ok(Report {
+        title: printed.title.clone(),
+        cells,
+        claims: claims::check(selector, &measured),
+        figures,
+        tables,
+        partial: measured.partial,
+        runs: measured.summaries(),
+        notes,
+    })
+}

@@ -1,0 +1,206 @@
+//! What needs addresses, as a tree: registers, and windows with what is behind them.
+
+use alloc::vec::Vec;
+
+use ssdyno_spec::pci::{COMMAND, COMMAND_IO, COMMAND_MEMORY, LAYOUT_BRIDGE};
+
+use crate::bars::{Bar, BarSpace, size_bars};
+use crate::config::{At, ConfigAccess, ConfigSpace};
+use crate::tree::Tree;
+use crate::window::{Kind, Range, is_wide, read_window};
+
+use super::place;
+
+/// The first address above those of 32 bits.
+const END_32_BITS: u64 = 1 << 32;
+/// The first port above those of 16 bits.
+const END_16_BITS: u64 = 1 << 16;
+
+/// Who needs addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owner {
+    Bar(Bar),
+    Window(Kind),
+}
+
+/// A register, or a window and what is in it.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Index of the function.
+    pub(super) function: usize,
+    pub(super) owner: Owner,
+    /// From which window of the bus it is on, or aperture, it takes addresses.
+    pub(super) kind: Kind,
+    /// What it needs; 0 for a window with nothing in it.
+    pub(super) bytes: u64,
+    pub(super) alignment: u64,
+    /// It must end at or below this address.
+    pub(super) end_max: u64,
+    /// What firmware gave it.
+    pub(super) current: Option<Range>,
+    pub(super) children: Vec<Node>,
+    /// Where it goes.
+    pub(super) placed: Option<Range>,
+    /// That is where it was.
+    pub(super) kept: bool,
+}
+
+/// Needs on one bus, by [`Kind`].
+type Needs = [Vec<Node>; 3];
+
+/// What is above a bus, as far as it decides which window a register belongs to.
+#[derive(Clone, Copy)]
+struct Above {
+    /// Prefetchable window: `None` there is none, else whether it reaches above 4 GiB.
+    prefetch: Option<bool>,
+    /// What firmware made the windows.
+    current: [Option<Range>; 3],
+}
+
+/// Everything on and behind the root buses of `segment`.
+pub(super) fn build(
+    access: &mut dyn ConfigAccess,
+    tree: &Tree,
+    segment: u32,
+    prefetch: bool,
+) -> Needs {
+    let above = Above { prefetch: prefetch.then_some(true), current: [None; 3] };
+    on_bus(access, tree, None, segment, above)
+}
+
+/// Nests as deep as bridges do: 255 at most.
+fn on_bus(
+    access: &mut dyn ConfigAccess,
+    tree: &Tree,
+    bridge: Option<usize>,
+    segment: u32,
+    above: Above,
+) -> Needs {
+    let mut needs = Needs::default();
+    for index in tree.behind(bridge) {
+        let function = &tree.functions[index];
+        if function.address.segment != segment || function.header.is_gone() {
+            continue;
+        }
+        let bars = size_bars(&mut At::new(access, function.address), function.header.layout);
+        for bar in bars {
+            let node = bar_node(index, bar, &above);
+            needs[node.kind as usize].push(node);
+        }
+        // CardBus bridges have windows of another kind, which are not set here.
+        if function.header.layout == LAYOUT_BRIDGE && function.header.bridge().is_some() {
+            for node in window_nodes(access, tree, index, &above) {
+                needs[node.kind as usize].push(node);
+            }
+        }
+    }
+    needs
+}
+
+fn bar_node(function: usize, bar: Bar, above: &Above) -> Node {
+    let current = (bar.address != 0).then_some(Range { start: bar.address, bytes: bar.bytes });
+    let (kind, end_max) = match bar.space {
+        BarSpace::Io => (Kind::Io, END_32_BITS),
+        BarSpace::Memory { wide, prefetchable } => {
+            let usual = if prefetchable { above.prefetch_kind(wide) } else { Kind::Memory };
+            let end_max = if wide { u64::MAX } else { END_32_BITS };
+            (above.memory_kind(current, usual), end_max)
+        }
+    };
+    Node {
+        function,
+        owner: Owner::Bar(bar),
+        kind,
+        bytes: bar.bytes,
+        alignment: bar.bytes,
+        end_max,
+        current,
+        children: Vec::new(),
+        placed: None,
+        kept: false,
+    }
+}
+
+fn window_nodes(
+    access: &mut dyn ConfigAccess,
+    tree: &Tree,
+    index: usize,
+    above: &Above,
+) -> Vec<Node> {
+    let address = tree.functions[index].address;
+    let mut space = At::new(access, address);
+    let current = Kind::ALL.map(|kind| read_window(&mut space, kind));
+    let end = end_of_windows(&mut space);
+    let prefetch = end[Kind::Prefetch as usize].map(|end| end > END_32_BITS);
+    let inside = Above { prefetch, current };
+    let needs = on_bus(access, tree, Some(index), address.segment, inside);
+    let mut nodes = Vec::new();
+    for ((kind, children), end) in Kind::ALL.into_iter().zip(needs).zip(end) {
+        // Where there is no I/O window, the ports behind it find no room.
+        let exists = end.is_some();
+        let children_end = children.iter().map(|child| child.end_max).min();
+        let end_max = end.into_iter().chain(children_end).min().unwrap_or(0);
+        let step = kind.window_step_bytes();
+        let packed = if exists { place::packed_bytes(&children).next_multiple_of(step) } else { 0 };
+        let alignment = children.iter().map(|child| child.alignment).max().unwrap_or(1);
+        let current = current[kind as usize].filter(|_| exists);
+        let outside = match kind {
+            Kind::Io => Kind::Io,
+            Kind::Memory => Kind::Memory,
+            Kind::Prefetch => {
+                above.memory_kind(current, above.prefetch_kind(end_max > END_32_BITS))
+            }
+        };
+        if exists || !children.is_empty() {
+            nodes.push(Node {
+                function: index,
+                owner: Owner::Window(kind),
+                kind: outside,
+                bytes: packed,
+                alignment: alignment.max(step),
+                end_max,
+                current,
+                children,
+                placed: None,
+                kept: false,
+            });
+        }
+    }
+    nodes
+}
+
+/// Where the windows of a bridge end at the latest; `None` for those it does not have. To find out
+/// they are closed for a moment, so it passes nothing on meanwhile.
+fn end_of_windows(space: &mut dyn ConfigSpace) -> [Option<u64>; 3] {
+    let decoding = space.read16(COMMAND) & (COMMAND_IO | COMMAND_MEMORY);
+    space.change_command(decoding, 0);
+    let ends = Kind::ALL.map(|kind| {
+        let wide = is_wide(space, kind)?;
+        Some(match (kind, wide) {
+            (Kind::Io, false) => END_16_BITS,
+            (Kind::Io, true) | (_, false) => END_32_BITS,
+            (_, true) => u64::MAX,
+        })
+    });
+    space.change_command(0, decoding);
+    ends
+}
+
+impl Above {
+    /// Where prefetchable memory goes that can (`wide`) or cannot lie above 4 GiB.
+    fn prefetch_kind(&self, wide: bool) -> Kind {
+        match self.prefetch {
+            Some(reaches_high) if wide || !reaches_high => Kind::Prefetch,
+            _ => Kind::Memory,
+        }
+    }
+
+    /// `usual`, unless firmware put it into the other window: that is allowed on PCI Express.
+    fn memory_kind(&self, current: Option<Range>, usual: Kind) -> Kind {
+        let holds = |kind: &Kind| {
+            let window = self.current[*kind as usize];
+            window.zip(current).is_some_and(|(window, range)| window.contains(range))
+        };
+        [usual, Kind::Memory, Kind::Prefetch].into_iter().find(holds).unwrap_or(usual)
+    }
+}

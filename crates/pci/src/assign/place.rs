@@ -1,0 +1,139 @@
+//! Putting what needs addresses into a window: first what stays, then the rest by alignment.
+
+use alloc::vec::Vec;
+
+use crate::window::Range;
+
+use super::node::{Node, Owner};
+
+/// Places the nodes of a root bus. What finds no room is left without, and all behind it.
+pub(super) fn place_top(nodes: &mut [Node], room: Option<Range>) {
+    // Where firmware put things outside of the aperture, it knew of addresses that we do not.
+    let anywhere = Range { start: 1, bytes: u64::MAX };
+    let mut taken = keep(nodes, anywhere);
+    for index in by_alignment(nodes) {
+        let node = &mut nodes[index];
+        if node.placed.is_some() || node.bytes == 0 {
+            continue;
+        }
+        let Some(start) = room.and_then(|room| gap(room, &taken, node)) else { continue };
+        settle(node, start, &mut taken);
+    }
+}
+
+/// Bytes that `nodes` need in a window of their own, whose start has their largest alignment.
+pub(super) fn packed_bytes(nodes: &[Node]) -> u64 {
+    let room = Range { start: 0, bytes: u64::MAX };
+    let mut taken = Vec::new();
+    for index in by_alignment(nodes).into_iter().filter(|&index| nodes[index].bytes != 0) {
+        let Node { bytes, alignment, .. } = nodes[index];
+        if let Some(start) = first_gap(room, &taken, bytes, alignment) {
+            insert(&mut taken, Range { start, bytes });
+        }
+    }
+    taken.last().map_or(0, |range| range.end())
+}
+
+/// Places `nodes` into the window that their bridge has; false if one finds no room.
+fn place_kept(nodes: &mut [Node], window: Range) -> bool {
+    let mut taken = keep(nodes, window);
+    for index in by_alignment(nodes) {
+        let node = &mut nodes[index];
+        if node.placed.is_some() || node.bytes == 0 {
+            continue;
+        }
+        let Some(start) = gap(window, &taken, node) else { return false };
+        settle(node, start, &mut taken);
+    }
+    true
+}
+
+/// Places `nodes` into a window that was made for them.
+fn place_new(nodes: &mut [Node], window: Range) {
+    let mut taken = Vec::new();
+    for index in by_alignment(nodes) {
+        let node = &mut nodes[index];
+        forget(node);
+        if node.bytes == 0 {
+            continue;
+        }
+        if let Some(start) = gap(window, &taken, node) {
+            settle(node, start, &mut taken);
+        }
+    }
+}
+
+/// Leaves those where they are that are inside `window` and in nobody's way: registers, then windows
+/// that hold what is behind them. Gives what is taken, sorted.
+fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
+    let mut taken: Vec<Range> = Vec::new();
+    for bars in [true, false] {
+        for node in nodes.iter_mut() {
+            let is_bar = matches!(node.owner, Owner::Bar(_));
+            let Some(current) = node.current.filter(|_| is_bar == bars) else { continue };
+            let aligned = !is_bar || current.start.is_multiple_of(node.alignment);
+            let low = current.end() <= node.end_max;
+            let free = taken.iter().all(|range| !range.overlaps(current));
+            let inside = window.contains(current);
+            if !(aligned && low && free && inside) {
+                continue;
+            }
+            if !is_bar && !place_kept(&mut node.children, current) {
+                node.children.iter_mut().for_each(forget);
+                continue;
+            }
+            node.placed = Some(current);
+            node.kept = true;
+            insert(&mut taken, current);
+        }
+    }
+    taken
+}
+
+fn settle(node: &mut Node, start: u64, taken: &mut Vec<Range>) {
+    let range = Range { start, bytes: node.bytes };
+    node.placed = Some(range);
+    insert(taken, range);
+    place_new(&mut node.children, range);
+}
+
+fn forget(node: &mut Node) {
+    node.placed = None;
+    node.kept = false;
+    node.children.iter_mut().for_each(forget);
+}
+
+/// Indices of `nodes`, the largest alignment first, then the largest.
+fn by_alignment(nodes: &[Node]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&index| {
+        let Node { alignment, bytes, .. } = nodes[index];
+        core::cmp::Reverse((alignment, bytes))
+    });
+    order
+}
+
+/// The first place in `room` for `node`.
+fn gap(room: Range, taken: &[Range], node: &Node) -> Option<u64> {
+    let bytes = room.end().min(node.end_max).checked_sub(room.start)?;
+    let room = Range { bytes, ..room };
+    first_gap(room, taken, node.bytes, node.alignment)
+}
+
+fn first_gap(room: Range, taken: &[Range], bytes: u64, alignment: u64) -> Option<u64> {
+    let mut start = room.start.checked_next_multiple_of(alignment)?;
+    for range in taken {
+        if start.checked_add(bytes)? <= range.start {
+            break;
+        }
+        if range.end() > start {
+            start = range.end().checked_next_multiple_of(alignment)?;
+        }
+    }
+    (start.checked_add(bytes)? <= room.end()).then_some(start)
+}
+
+fn insert(taken: &mut Vec<Range>, range: Range) {
+    let at = taken.partition_point(|other| other.start < range.start);
+    taken.insert(at, range);
+}

@@ -1,0 +1,90 @@
+//! What a simulated device sees of the host, and the host of it.
+
+use ssdyno_block::Time;
+
+/// Why a device could not access host memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the device touched {bytes} bytes at {address:#x}, which nobody gave it")]
+pub struct DmaFault {
+    /// Where.
+    pub address: u64,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// Which way a device moves data.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DmaDirection {
+    /// Out of host memory.
+    FromHost,
+    /// Into host memory.
+    ToHost,
+}
+
+/// The bus as a device sees it: it is master, host memory is the slave.
+pub trait BusMaster {
+    /// Copies out of host memory.
+    ///
+    /// # Errors
+    /// The range, or a part of it, is not shared with the device.
+    fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), DmaFault>;
+    /// Copies into host memory.
+    ///
+    /// # Errors
+    /// As for [`read`](BusMaster::read).
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DmaFault>;
+    /// Checks an access as [`read`](BusMaster::read) and [`write`](BusMaster::write) do, and moves
+    /// nothing: for devices whose contents nobody looks at.
+    ///
+    /// # Errors
+    /// As for [`read`](BusMaster::read).
+    fn touch(&mut self, address: u64, bytes: u64, way: DmaDirection) -> Result<(), DmaFault>;
+    /// Sends interrupt `vector` at `at`, not before the time of the call. In pin mode vector 0 is
+    /// the pin: it stays asserted until [`deassert`](BusMaster::deassert).
+    fn interrupt(&mut self, at: Time, vector: u16);
+    /// The pin is released.
+    fn deassert(&mut self, at: Time);
+}
+
+/// What a device puts into its configuration space.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Vendor identifier.
+    pub vendor: u16,
+    /// Device identifier.
+    pub device: u16,
+    /// Base class, subclass, programming interface, as in 0x010802 for NVMe.
+    pub class: u32,
+    /// Revision.
+    pub revision: u8,
+    /// Size of each base address register, in bytes: a power of two, or 0. All are 64-bit memory
+    /// in pairs (0, 2, 4).
+    pub bar_bytes: [u64; 3],
+    /// Vectors of MSI-X; 0 if there is none.
+    pub msix_vectors: u16,
+    /// Vectors of MSI: 0 or a power of two to 32.
+    pub msi_vectors: u16,
+    /// 0 none, 1 to 4: INTA to INTD.
+    pub interrupt_pin: u8,
+}
+
+/// A device behind the connector.
+///
+/// The device owes: nothing happens but in [`bar_write`](PciDevice::bar_write), whose effect shows
+/// with the next [`advance`](PciDevice::advance), and in `advance`; it touches host memory in
+/// `advance` alone; malformed input ends in an error status, never in a panic.
+///
+/// The bus owes: `now` never goes back; `advance` is called after each `bar_write`, and at every time
+/// that [`next_event`](PciDevice::next_event) names.
+pub trait PciDevice {
+    /// What it is.
+    fn identity(&self) -> Identity;
+    /// Reads 4 bytes of `bar`.
+    fn bar_read(&mut self, now: Time, bar: u8, offset: u32) -> u32;
+    /// Writes 4 bytes of `bar`: they arrive at `now`.
+    fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32);
+    /// Brings the device to `now`.
+    fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);
+    /// The next time at which `advance` may find something to do.
+    fn next_event(&self) -> Option<Time>;
+}

@@ -1,0 +1,213 @@
+//! Drivers and classes of devices as exchangeable parts (S1-24).
+//!
+//! [`Driver`] is the thesis' *driver multiplexor* (its `ddm_…` functions): one controller, driven.
+//! [`DriverType`] finds out whether a driver suits a function, and makes one. [`ClassDriver`] is the
+//! *class multiplexor* (`dcl_…`): the one interface to all devices of a class, whatever drives them.
+//! [`Registry`] brings functions and drivers together.
+
+mod registry;
+mod units;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::BitOr;
+
+use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+
+use crate::{Address, DeviceClass, DmaRegion, FunctionError, InterruptMode, PciFunction, tree};
+
+pub use registry::Registry;
+pub use units::Units;
+
+/// What a driver tells the system about itself (the thesis' `DEV_CAP_…`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriverFlags(u8);
+
+impl DriverFlags {
+    /// Nothing special.
+    pub const NONE: DriverFlags = DriverFlags(0);
+    /// Passive: it gets no interrupts, whatever its function could do (`NOINT`, S1-10).
+    pub const NO_INTERRUPTS: DriverFlags = DriverFlags(1);
+    /// It moves data by itself (`BUSMASTER`).
+    pub const BUS_MASTER: DriverFlags = DriverFlags(1 << 1);
+    /// It starts with the pin and asks for more when it is ready (`INTPIN_INIT`, S1-21).
+    pub const PIN_AT_START: DriverFlags = DriverFlags(1 << 2);
+    /// It takes SCSI commands (S1-47).
+    pub const SCSI: DriverFlags = DriverFlags(1 << 3);
+
+    /// True if all flags of `other` are set.
+    pub const fn contains(self, other: DriverFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for DriverFlags {
+    type Output = DriverFlags;
+    fn bitor(self, other: DriverFlags) -> DriverFlags {
+        DriverFlags(self.0 | other.0)
+    }
+}
+
+/// How well a driver suits a function; more is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Suits {
+    /// It drives all devices of this class code.
+    Class,
+    /// It was made for this vendor and device.
+    Device,
+}
+
+/// A kind of driver.
+pub trait DriverType {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+    /// Whether it drives `function` (`ddm_probe`, its first half).
+    fn suits(&self, function: &tree::Function) -> Option<Suits>;
+    /// A driver of the function at `address` (`ddm_probe`, its second half). The controller is not
+    /// touched before [`Driver::start`].
+    ///
+    /// # Errors
+    /// The function is not what it seemed.
+    fn bind(
+        &self,
+        address: Address,
+        function: Box<dyn PciFunction>,
+    ) -> Result<Box<dyn Driver>, DriverError>;
+}
+
+/// One controller, driven. Passive: it never waits, and reads no clock.
+///
+/// The driver owes what a [`BlockTarget`](ssdyno_block::BlockTarget) owes; the caller owes to call
+/// [`watchdog`](Driver::watchdog) at the times it names.
+pub trait Driver {
+    /// Which function it drives (`ddm_get_id`).
+    fn id(&self) -> Address;
+    /// What it wants now (`ddm_get_cap`). [`DriverFlags::PIN_AT_START`] goes when it is ready.
+    fn flags(&self) -> DriverFlags;
+    /// Starts to start the controller (`ddm_start`). It is ready when
+    /// [`is_ready`](Driver::is_ready) says so.
+    ///
+    /// # Errors
+    /// The controller cannot be started.
+    fn start(&mut self, now: Time) -> Result<(), DriverError>;
+    /// True once it takes requests.
+    fn is_ready(&self) -> bool;
+    /// Stops the controller; requests that are outstanding are abandoned (`ddm_stop`).
+    fn stop(&mut self, now: Time);
+    /// Interrupt `vector` came (`ddm_interrupt`).
+    fn interrupt(&mut self, now: Time, vector: u16);
+    /// Takes a request (`ddm_readwrite`).
+    ///
+    /// # Errors
+    /// As for [`BlockTarget::submit`](ssdyno_block::BlockTarget::submit).
+    fn read_write(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError>;
+    /// Appends what has completed.
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>);
+    /// Looks after requests that take too long, and after the start; names the time of the next look
+    /// (`ddm_watchdog`).
+    fn watchdog(&mut self, now: Time) -> Option<Time>;
+    /// The function below: for buffers and interrupts.
+    fn function(&mut self) -> &mut dyn PciFunction;
+}
+
+/// A device of a class, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Unit(pub u32);
+
+/// The one interface to all devices of a class: storage, network, or bridges.
+pub trait ClassDriver {
+    /// Which class.
+    fn class(&self) -> DeviceClass;
+    /// Takes a device (`dcl_new`). Bridges have no driver: they are passive.
+    fn add(&mut self, address: Address, driver: Option<Box<dyn Driver>>) -> Unit;
+    /// Where the device is (`dcl_get_id`).
+    ///
+    /// # Errors
+    /// There is no such device.
+    fn id(&self, unit: Unit) -> Result<Address, DriverError>;
+    /// What its driver says (`dcl_get_cap`).
+    ///
+    /// # Errors
+    /// There is no such device.
+    fn flags(&self, unit: Unit) -> Result<DriverFlags, DriverError>;
+    /// Starts it (`dcl_start`), with the interrupts that its driver wants for the start.
+    ///
+    /// # Errors
+    /// There is no such device, or its driver cannot.
+    fn start(&mut self, unit: Unit, now: Time) -> Result<(), DriverError>;
+    /// Stops it (`dcl_stop`).
+    ///
+    /// # Errors
+    /// There is no such device.
+    fn stop(&mut self, unit: Unit, now: Time) -> Result<(), DriverError>;
+    /// Hands over a request.
+    ///
+    /// # Errors
+    /// There is no such device, it takes no requests, or refuses this one.
+    fn read_write(
+        &mut self,
+        unit: Unit,
+        now: Time,
+        request: Request,
+        token: Token,
+    ) -> Result<(), DriverError>;
+    /// Tells of completed requests (`dcl_write_done`), and switches a device whose controller has
+    /// become ready to its best kind of interrupts (S1-21).
+    ///
+    /// # Errors
+    /// There is no such device, or it refuses the interrupts.
+    fn done(&mut self, unit: Unit, now: Time, out: &mut Vec<Completion>)
+    -> Result<(), DriverError>;
+    /// Memory that the device can reach (`dcl_devbuf_alloc`).
+    ///
+    /// # Errors
+    /// There is no such device, it has no driver, or there is no memory.
+    fn allocate(&mut self, unit: Unit, bytes: u32) -> Result<DmaRegion, DriverError>;
+    /// Gives it back (`dcl_devbuf_free`).
+    ///
+    /// # Errors
+    /// There is no such device, or it has no driver.
+    fn free(&mut self, unit: Unit, region: DmaRegion) -> Result<(), DriverError>;
+    /// Whether the device is in operation (`dcl_isoperational`).
+    ///
+    /// # Errors
+    /// There is no such device.
+    fn is_operational(&self, unit: Unit) -> Result<bool, DriverError>;
+}
+
+/// Why a driver or a class did not do what it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DriverError {
+    /// No such unit.
+    #[error("there is no unit {0} of this class")]
+    NoUnit(u32),
+    /// Nobody drives it.
+    #[error("no driver suits {0}; bridges and devices of unknown classes have none")]
+    NoDriver(Address),
+    /// It is stopped, or not ready yet.
+    #[error("{0} is not in operation; start it, and wait until it is ready")]
+    NotOperational(Address),
+    /// The controller does not do what the driver needs.
+    #[error("{address} cannot be driven: {reason}")]
+    Unfit {
+        /// Which function.
+        address: Address,
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// It does not become ready.
+    #[error("{address} did not become ready in time")]
+    Timeout {
+        /// Which function.
+        address: Address,
+    },
+    /// The request was refused.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The function refused.
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+}
+
+/// Kind of interrupts and number of vectors.
+pub type Interrupts = Option<(InterruptMode, u16)>;

@@ -1,0 +1,266 @@
+//! Saved output of `lspci -xxxx` (or `-xxx`, `-x`), with or without `-D`, `-nn`, `-v`.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use ssdyno_spec::pci::EXTENDED_CONFIG_BYTES;
+
+use crate::Address;
+use crate::config::Snapshot;
+
+/// What was saved.
+#[derive(Clone, Default, Debug)]
+pub struct Dump {
+    /// The configuration spaces.
+    pub snapshot: Snapshot,
+    /// What follows the class in the line of a function: its maker and name.
+    pub names: BTreeMap<Address, String>,
+}
+
+/// A line that does not belong into a dump.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct DumpError {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub what: Garbled,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Garbled {
+    /// Nothing that lspci prints.
+    #[error("neither the line of a function, nor bytes, nor text of lspci")]
+    Unknown,
+    /// Bytes before the first function.
+    #[error("bytes of no function: the line with its address is missing above")]
+    NoFunction,
+    /// A byte is not two hexadecimal digits, or there are more than 16.
+    #[error("not up to 16 bytes of two hexadecimal digits each")]
+    Bytes,
+    /// Lines are missing, double or out of order.
+    #[error("bytes for offset {found:#x}, but the next ones are those for {expected:#x}")]
+    Offset {
+        /// What the line says.
+        found: usize,
+        /// What it should say.
+        expected: usize,
+    },
+    /// More than a function can have.
+    #[error("more than 4096 bytes for one function")]
+    TooMany,
+    /// The function was there before.
+    #[error("function {0} is in the file twice")]
+    Twice(Address),
+    /// The header is not complete.
+    #[error("function {address} has {bytes} of the 64 bytes of its header; save with lspci -xxxx")]
+    NoHeader {
+        /// The function.
+        address: Address,
+        /// How many there are.
+        bytes: usize,
+    },
+    /// There is no function in the file.
+    #[error("no function in the file; save one with lspci -xxxx, as root")]
+    Empty,
+}
+
+/// A function whose bytes are being read.
+struct Open {
+    address: Address,
+    line: usize,
+    image: Vec<u8>,
+}
+
+/// Reads a dump.
+///
+/// # Errors
+/// The first line that does not belong there.
+pub fn parse(text: &str) -> Result<Dump, DumpError> {
+    let mut dump = Dump::default();
+    let mut open: Option<Open> = None;
+    let mut lines = 0;
+    for (index, raw) in text.lines().enumerate() {
+        lines = index + 1;
+        let error = |what| DumpError { line: index + 1, what };
+        let line = raw.trim_end().trim_start_matches('\u{feff}');
+        if let Some((offset, bytes)) = hex_line(line.trim_start()) {
+            let open = open.as_mut().ok_or(error(Garbled::NoFunction))?;
+            add_bytes(&mut open.image, offset, bytes).map_err(error)?;
+        } else if let Some((address, rest)) = function_line(line) {
+            dump.close(open.take())?;
+            if dump.names.contains_key(&address) {
+                return Err(error(Garbled::Twice(address)));
+            }
+            dump.names.insert(address, name(rest).to_owned());
+            open = Some(Open { address, line: index + 1, image: Vec::new() });
+        } else if !is_text(line) {
+            return Err(error(Garbled::Unknown));
+        }
+    }
+    dump.close(open)?;
+    if dump.snapshot.is_empty() {
+        return Err(DumpError { line: lines.max(1), what: Garbled::Empty });
+    }
+    Ok(dump)
+}
+
+impl Dump {
+    fn close(&mut self, open: Option<Open>) -> Result<(), DumpError> {
+        let Some(Open { address, line, image }) = open else { return Ok(()) };
+        let bytes = image.len();
+        if bytes < 64 {
+            return Err(DumpError { line, what: Garbled::NoHeader { address, bytes } });
+        }
+        self.snapshot.add(address, image);
+        Ok(())
+    }
+}
+
+/// Offset and bytes of a line such as `10: 04 00 f0 fe`. Looks no further than at the offset: an
+/// address has no blank behind its colon.
+fn hex_line(line: &str) -> Option<(usize, &str)> {
+    let (offset, bytes) = line.split_once(": ")?;
+    let sound = matches!(offset.len(), 2 | 3) && offset.bytes().all(|b| b.is_ascii_hexdigit());
+    let offset = usize::from_str_radix(offset, 16).ok().filter(|_| sound)?;
+    Some((offset, bytes))
+}
+
+fn add_bytes(image: &mut Vec<u8>, offset: usize, bytes: &str) -> Result<(), Garbled> {
+    if offset != image.len() {
+        return Err(Garbled::Offset { found: offset, expected: image.len() });
+    }
+    let before = image.len();
+    for byte in bytes.split_ascii_whitespace() {
+        let sound = byte.len() == 2 && byte.bytes().all(|b| b.is_ascii_hexdigit());
+        let byte = u8::from_str_radix(byte, 16).ok().filter(|_| sound).ok_or(Garbled::Bytes)?;
+        image.push(byte);
+    }
+    if !(1..=16).contains(&(image.len() - before)) {
+        return Err(Garbled::Bytes);
+    }
+    if image.len() > usize::from(EXTENDED_CONFIG_BYTES) {
+        return Err(Garbled::TooMany);
+    }
+    Ok(())
+}
+
+/// The address that a line starts with, and the text behind it.
+fn function_line(line: &str) -> Option<(Address, &str)> {
+    let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
+    Some((address.parse().ok()?, rest))
+}
+
+/// `Intel Corporation Device 0d57` of `Host bridge: Intel Corporation Device 0d57 (rev 01)`.
+fn name(rest: &str) -> &str {
+    let name = rest.split_once(": ").map_or(rest, |(_, name)| name);
+    name.split(" (rev ").next().unwrap_or(name).split(" (prog-if ").next().unwrap_or(name).trim()
+}
+
+/// What `-v` prints is indented; messages of lspci itself begin with its name.
+fn is_text(line: &str) -> bool {
+    line.is_empty()
+        || line.starts_with([' ', '\t', '#'])
+        || line.starts_with("lspci:")
+        || line.starts_with("pcilib:")
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::ToString;
+
+    use proptest::prelude::*;
+
+    use crate::config::ConfigAccess;
+
+    use super::*;
+
+    /// A function's line and 64 bytes, all `fill`.
+    fn function(address: &str, fill: &str) -> String {
+        let lines = (0..4).map(|line| format!("{line:x}0:{}\n", format!(" {fill}").repeat(16)));
+        format!("{address} Host bridge: Some Maker A thing (rev 02)\n{}", lines.collect::<String>())
+    }
+
+    fn error(text: &str) -> (usize, Garbled) {
+        let error = parse(text).expect_err("a garbled line");
+        (error.line, error.what)
+    }
+
+    #[test]
+    fn functions_with_text_between() {
+        let text = format!(
+            "lspci: Unable to load libkmod resources: error -2\n{}\n{}\tKernel driver in use: x\n",
+            function("00:00.0", "5A"),
+            function("10000:e1:1f.7", "01").replace("\n00:", "\n\tSubsystem: y\n\n00:"),
+        );
+        let mut dump = parse(&text.replace('\n', "\r\n")).unwrap();
+        let far = "10000:e1:1f.7".parse().unwrap();
+        assert_eq!(dump.snapshot.known().unwrap().len(), 2);
+        assert_eq!(dump.snapshot.read(Address::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
+        assert_eq!((dump.snapshot.read(far, 0), dump.snapshot.bytes(far)), (0x0101_0101, 64));
+        assert_eq!(dump.names[&far], "Some Maker A thing");
+    }
+
+    #[test]
+    fn garbled_lines_are_named() {
+        let good = function("00:00.0", "00");
+        assert_eq!(error(""), (1, Garbled::Empty));
+        assert_eq!(error("00: 00\n"), (1, Garbled::NoFunction));
+        assert_eq!(error(&format!("{good}-[0000:00]-+-00.0\n")), (6, Garbled::Unknown));
+        assert_eq!(error(&format!("{good}00:20.0 No such device\n")), (6, Garbled::Unknown));
+        assert_eq!(error(&good.replace("30: 00 00", "30: 0g 00")), (5, Garbled::Bytes));
+        assert_eq!(error(&good.replace("30: 00 00", "30: 000 0")), (5, Garbled::Bytes));
+        assert_eq!(error(&good.replace("30: ", "30: 00 ")), (5, Garbled::Bytes));
+        let gap = Garbled::Offset { found: 0x30, expected: 0x20 };
+        assert_eq!(error(&good.replace("20: 00", "30: 00")), (4, gap));
+        let again = Address::new(0, 0, 0, 0);
+        assert_eq!(error(&format!("{good}{good}")), (6, Garbled::Twice(again)));
+        let cut = good.split("30:").next().unwrap();
+        let no_header = Garbled::NoHeader { address: again, bytes: 48 };
+        assert_eq!(error(cut), (1, no_header), "the place is the function's own line");
+        assert!(parse(cut).unwrap_err().to_string().contains("lspci -xxxx"));
+    }
+
+    #[test]
+    fn a_space_has_an_end() {
+        let mut text = function("00:00.0", "00");
+        for line in 4..=256 {
+            text += &format!("{line:x}0:{}\n", " 00".repeat(16));
+        }
+        assert_eq!(error(&text).0, 258, "256 lines are 4096 bytes");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_ends(text in "([0-9a-f:. \t]{0,40}\n){0,12}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn images_survive(images in prop::collection::btree_map(any::<u8>(), prop::collection::vec(any::<u8>(), 64..=256), 1..4)) {
+            let mut text = String::new();
+            for (bus, image) in &images {
+                text += &format!("{bus:02x}:1f.3 A\n");
+                for (index, line) in image.chunks(16).enumerate() {
+                    text += &format!("{:02x}:", 16 * index);
+                    line.iter().for_each(|byte| text += &format!(" {byte:02x}"));
+                    text += "\n";
+                }
+            }
+            let mut dump = parse(&text).unwrap().snapshot;
+            prop_assert_eq!(dump.len(), images.len());
+            for (bus, image) in images {
+                let at = Address::new(0, bus, 31, 3);
+                prop_assert_eq!(usize::from(dump.bytes(at)), image.len() & !3);
+                for (index, dword) in image.chunks_exact(4).enumerate() {
+                    let expected = u32::from_le_bytes(dword.try_into().unwrap());
+                    prop_assert_eq!(dump.read(at, 4 * index as u16), expected);
+                }
+            }
+        }
+    }
+}

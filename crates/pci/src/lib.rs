@@ -1,0 +1,56 @@
+//! The connector: PCI as drivers see it from above and devices from below.
+//!
+//! Key types: [`PciFunction`] (what a driver uses), [`PciDevice`] and [`BusMaster`] (what a simulated
+//! device offers and uses). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
+//! functions, [`assign()`] for addresses, [`Route`] for interrupt pins with the [`MpTable`],
+//! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one.
+//!
+//! Errors: [`FunctionError`], [`DmaFault`]; [`MpError`], [`NoEntry`](routing::NoEntry),
+//! [`NoRoom`](assign::NoRoom), [`DriverError`](driver::DriverError), [`DumpError`](dump::DumpError).
+//! What is odd in configuration space is no error but a [`Note`](tree::Note): the rest of the machine
+//! is of use.
+//!
+//! Not modelled: I/O space BARs behind the connector, peer-to-peer DMA, ATS and PASID. Not set up
+//! when firmware did not: expansion ROMs, windows of CardBus bridges, virtual functions, functions 8
+//! to 255 of a device; no bus numbers are kept free for devices to come.
+
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod address;
+pub mod assign;
+pub mod bars;
+pub mod capability;
+pub mod config;
+mod device;
+pub mod driver;
+pub mod dump;
+mod function;
+mod header;
+pub mod interrupts;
+pub mod mp;
+mod numbers;
+pub mod routing;
+mod scan;
+mod simulated;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod sysfs;
+pub mod topology;
+pub mod tree;
+pub mod window;
+
+pub use address::{Address, AddressError};
+pub use assign::assign;
+pub use config::{ConfigAccess, ConfigSpace};
+
+pub use device::{BusMaster, DmaDirection, DmaFault, Identity, PciDevice};
+pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
+pub use header::{BusNumbers, DeviceClass, Header, Pin};
+pub use mp::{MpError, MpTable};
+pub use routing::Route;
+pub use scan::{RootBus, scan};
+pub use simulated::{
+    InterruptFault, PciCounters, PciFault, PciTiming, RecordedFault, SimulatedPci,
+};
+pub use tree::{Function, Tree};

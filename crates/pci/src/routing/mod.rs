@@ -1,0 +1,244 @@
+//! Where the interrupt pin of a function arrives (S1-15).
+//!
+//! Sources, the best first: an entry of the MP table, for the function itself or, swizzled, for the
+//! first bridge above it that has one; what the operating system found out (ACPI, say); the interrupt
+//! line register that firmware left. An entry of another pin of the same device is no entry: taking
+//! it is what makes guests without ACPI time out on a device behind a bridge.
+
+pub mod quirks;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use crate::mp::MpTable;
+use crate::tree::Tree;
+use crate::{Address, Pin};
+
+/// The pin of the bridge that pin `pin` of device `device` on its secondary bus is wired to (Bridge
+/// clause 9.1, table 9-1; S1-16).
+pub const fn swizzle(pin: Pin, device: u8) -> Pin {
+    Pin::from_zero_based(pin.zero_based() + device % 4)
+}
+
+/// One bridge on the way to the root.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The bridge.
+    pub bridge: Address,
+    /// Its pin that the interrupt comes out of.
+    pub pin: Pin,
+}
+
+/// No entry for the pin, nor for those of the bridges above it (`VXERR_NEXIST`, S1-15).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("NEXIST: the MP table has no entry for {pin} of {at}, nor for anything on the way there")]
+pub struct NoEntry {
+    /// The last function that was looked up: on a root bus.
+    pub at: Address,
+    /// Its pin.
+    pub pin: Pin,
+}
+
+/// An entry of the MP table that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Bridges between the function and the one that the entry is for; 0 is the function itself.
+    pub bridges: usize,
+    /// The I/O APIC; 255 is all of them.
+    pub io_apic: u8,
+    /// Its input. With one I/O APIC this is the number of the interrupt.
+    pub input: u8,
+}
+
+/// How an interrupt was found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Via {
+    /// The MP table has the function.
+    MpTable,
+    /// The MP table has a bridge above it.
+    Swizzle,
+    /// The operating system says it.
+    OperatingSystem,
+    /// The interrupt line register says it.
+    InterruptLine,
+}
+
+impl Via {
+    /// The word for it in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Via::MpTable => "mp-table",
+            Via::Swizzle => "swizzle",
+            Via::OperatingSystem => "operating-system",
+            Via::InterruptLine => "interrupt-line",
+        }
+    }
+}
+
+/// The pin of a function, and all that is known of where it arrives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// The function.
+    pub function: Address,
+    /// Its pin.
+    pub pin: Pin,
+    /// The bridges up to the root, the nearest first.
+    pub steps: Vec<Step>,
+    /// What the MP table says; `None` if there is no table.
+    pub mp: Option<Result<Entry, NoEntry>>,
+    /// The input that an MP entry of *another* pin of the same device on the root bus has: looks
+    /// near, and is wrong.
+    pub other_pin: Option<(Pin, u8)>,
+    /// What the operating system says.
+    pub operating_system: Option<u32>,
+    /// The interrupt line register; `None` for 0 and 255, which mean that nothing is connected, or
+    /// that it is not known (PCI clause 6.2.4).
+    pub interrupt_line: Option<u8>,
+}
+
+impl Route {
+    /// Collects what there is about the pin of function `index`; `None` if it has none.
+    /// `operating_system` is what it says about this pin.
+    pub fn find(
+        tree: &Tree,
+        index: usize,
+        mp: Option<&MpTable>,
+        operating_system: Option<u32>,
+    ) -> Option<Route> {
+        let function = tree.functions.get(index).filter(|f| !f.header.is_gone())?;
+        let pin = function.header.pin()?;
+        let steps = steps(tree, index, pin);
+        let line = function.header.interrupt_line;
+        let found = mp.map(|table| look_up(table, function.address, pin, &steps));
+        let top = top(function.address, pin, &steps);
+        let other = mp.filter(|_| found.is_some_and(|entry| entry.is_err())).and_then(|table| {
+            let entry = table.of_device(top.0.bus, top.0.device()).next()?;
+            Some((entry.pci_source().1, entry.input))
+        });
+        Some(Route {
+            function: function.address,
+            pin,
+            steps,
+            mp: found,
+            other_pin: other,
+            operating_system,
+            interrupt_line: (line != 0 && line != 255).then_some(line),
+        })
+    }
+
+    /// The pin on the root bus.
+    pub fn pin_at_root(&self) -> Pin {
+        self.steps.last().map_or(self.pin, |step| step.pin)
+    }
+
+    /// All that say a number, the best first.
+    pub fn sources(&self) -> Vec<(Via, u32)> {
+        let entry = self.mp.and_then(Result::ok);
+        let via = |entry: Entry| if entry.bridges == 0 { Via::MpTable } else { Via::Swizzle };
+        let sources = [
+            entry.map(|entry| (via(entry), u32::from(entry.input))),
+            self.operating_system.map(|irq| (Via::OperatingSystem, irq)),
+            self.interrupt_line.map(|line| (Via::InterruptLine, u32::from(line))),
+        ];
+        sources.into_iter().flatten().collect()
+    }
+
+    /// The best of them.
+    pub fn chosen(&self) -> Option<(Via, u32)> {
+        self.sources().first().copied()
+    }
+
+    /// True if two of them say different numbers.
+    pub fn disagrees(&self) -> bool {
+        let sources = self.sources();
+        sources.iter().any(|(_, irq)| sources.first().is_some_and(|(_, first)| first != irq))
+    }
+
+    /// Why the choice fell as it did, in one sentence or a few.
+    pub fn explanation(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.explain(&mut text);
+        text
+    }
+
+    fn explain(&self, text: &mut String) -> fmt::Result {
+        match self.mp {
+            None => write!(text, "no MP table; ")?,
+            Some(Ok(Entry { bridges, io_apic, input })) => {
+                let at = top(self.function, self.pin, self.steps.get(..bridges).unwrap_or(&[]));
+                write!(text, "the MP table leads {} of {} to input {input} of ", at.1, at.0)?;
+                match io_apic {
+                    0xff => write!(text, "all I/O APICs; ")?,
+                    id => write!(text, "I/O APIC {id}; ")?,
+                }
+            }
+            Some(Err(error)) => {
+                write!(text, "{error}; ")?;
+                if let Some((pin, input)) = self.other_pin {
+                    let (at, _) = top(self.function, self.pin, &self.steps);
+                    let it = "is another interrupt";
+                    write!(text, "its entry for {pin} of {at}, input {input}, {it}; ")?;
+                }
+            }
+        }
+        if let Some(irq) = self.operating_system {
+            write!(text, "the operating system says {irq}; ")?;
+        }
+        match self.interrupt_line {
+            Some(line) => write!(text, "firmware's interrupt line register says {line}")?,
+            None => write!(text, "firmware left the interrupt line register unset")?,
+        }
+        if self.interrupt_line.is_some_and(|line| line > 15) {
+            write!(text, ", which the specification reserves")?;
+        }
+        match self.chosen() {
+            Some((via, irq)) if self.disagrees() => {
+                write!(text, ". They disagree: {} ({irq}) is taken", via.name())
+            }
+            Some((via, irq)) => write!(text, ". Taken: {} ({irq})", via.name()),
+            None => write!(text, ". Nobody knows: use message signalled interrupts, or poll"),
+        }
+    }
+}
+
+/// The way of `pin` through the bridges above function `index`, each swizzling it by the number of
+/// the device that is below it.
+pub fn steps(tree: &Tree, index: usize, pin: Pin) -> Vec<Step> {
+    let Some(mut below) = tree.functions.get(index) else { return Vec::new() };
+    let mut pin = pin;
+    let bridges = tree.path_to_root(index).map(|bridge| &tree.functions[bridge]);
+    let step = |bridge| {
+        pin = swizzle(pin, device_on_link(bridge, below));
+        below = bridge;
+        Step { bridge: bridge.address, pin }
+    };
+    bridges.map(step).collect()
+}
+
+/// The number of `device` below `bridge`; where functions 8 to 255 are in use it is 0 for all of
+/// them, and its bits belong to the function (PCIe clause 6.13).
+fn device_on_link(bridge: &crate::tree::Function, device: &crate::tree::Function) -> u8 {
+    let ari = bridge.capabilities.pcie().is_some_and(|pcie| pcie.ari_forwarding);
+    if ari { 0 } else { device.address.device() }
+}
+
+/// The function and pin at the end of `steps`.
+fn top(function: Address, pin: Pin, steps: &[Step]) -> (Address, Pin) {
+    steps.last().map_or((function, pin), |step| (step.bridge, step.pin))
+}
+
+fn look_up(table: &MpTable, function: Address, pin: Pin, steps: &[Step]) -> Result<Entry, NoEntry> {
+    let places = core::iter::once((function, pin));
+    let places = places.chain(steps.iter().map(|step| (step.bridge, step.pin)));
+    for (bridges, (at, pin)) in places.enumerate() {
+        // The table knows segment 0 only.
+        let entry = table.lookup(at.bus, at.device(), pin).filter(|_| at.segment == 0);
+        if let Some(entry) = entry {
+            return Ok(Entry { bridges, io_apic: entry.io_apic, input: entry.input });
+        }
+    }
+    let (at, pin) = top(function, pin, steps);
+    Err(NoEntry { at, pin })
+}

@@ -1,0 +1,479 @@
+//! A simulated device at the connector, with what lies between it and its driver: posted writes,
+//! reads that wait, interrupts, and memory that forgives nothing.
+//!
+//! The order of calls: the runner says what time it is ([`SimulatedPci::set_now`]), calls the driver,
+//! takes what the driver's core had to wait ([`SimulatedPci::take_stall`]), and later brings the
+//! device to the times that [`SimulatedPci::next_event`] names.
+
+mod config_space;
+mod interrupts;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use ssdyno_block::Time;
+
+use crate::{
+    BusMaster, DmaDirection, DmaFault, DmaRegion, FunctionError, Identity, InterruptMode,
+    PciDevice, PciFunction,
+};
+use config_space::{ConfigSpace, MsixPlace};
+pub use interrupts::InterruptFault;
+use interrupts::Interrupts;
+use memory::Memory;
+pub use memory::RecordedFault;
+
+/// What the connector costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PciTiming {
+    /// From a register write of the host to its arrival at the device. The host does not wait.
+    pub posted_write: Time,
+    /// From a register read of the host to its answer. The host waits.
+    pub read_round_trip: Time,
+    /// From the device's interrupt to the first instruction of the host's handler.
+    pub interrupt: Time,
+}
+
+/// What crossed the connector.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PciCounters {
+    /// Register reads of the host.
+    pub mmio_reads: u64,
+    /// Register writes of the host.
+    pub mmio_writes: u64,
+    /// Interrupts that the device sent; those of a pin count by assertion.
+    pub interrupts: u64,
+    /// Bytes that the device read from host memory.
+    pub dma_bytes_from_host: u64,
+    /// Bytes that the device wrote to host memory.
+    pub dma_bytes_to_host: u64,
+}
+
+/// What shall go wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PciFault {
+    /// At this time the device is pulled: reads give ones, writes are lost, nothing moves.
+    Removal(Time),
+    /// Between these times the device stands still: registers can be read, but writes wait, and
+    /// nothing moves.
+    Stuck(Time, Time),
+    /// The interrupt with this number, counted from 0 in the order of sending, goes wrong.
+    Interrupt(u64, InterruptFault),
+}
+
+/// A register write on its way.
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    arrives: Time,
+    bar: u8,
+    offset: u32,
+    value: u32,
+}
+
+/// A device of type `D`, as a [`PciFunction`] for its driver and a thing with events for the runner.
+///
+/// Stricter than hardware: memory decoding and bus mastering must be switched on before they are
+/// used; a driver that leaves its region or uses a freed one panics; what a device touches that is not
+/// its own is kept in [`faults`](SimulatedPci::faults), and whoever runs it must fail on that.
+#[derive(Debug)]
+pub struct SimulatedPci<D> {
+    device: D,
+    identity: Identity,
+    timing: PciTiming,
+    config: ConfigSpace,
+    msix: Option<MsixPlace>,
+    bus: Bus,
+    writes: VecDeque<Write>,
+    /// The host's time: set by the runner, put forward by reads.
+    now: Time,
+    stall: Time,
+    /// How far the device was brought.
+    device_now: Time,
+    mmio_reads: u64,
+    mmio_writes: u64,
+    gone: bool,
+    removal: Time,
+    stuck: (Time, Time),
+}
+
+/// What the device sees: memory and interrupts.
+#[derive(Debug)]
+struct Bus {
+    memory: Memory,
+    interrupts: Interrupts,
+    masters: bool,
+    /// Bus mastering was on at some time: what the device does after that was cut off on purpose.
+    mastered: bool,
+    from_host: u64,
+    to_host: u64,
+}
+
+impl<D: PciDevice> SimulatedPci<D> {
+    /// `device` in a slot, after a reset: its driver has to switch on memory decoding and bus
+    /// mastering.
+    ///
+    /// # Panics
+    /// If the device's identity cannot be put into configuration space: a BAR that is no power of
+    /// two, or none left for the MSI-X table.
+    pub fn new(device: D, timing: PciTiming) -> SimulatedPci<D> {
+        let identity = device.identity();
+        let msix = MsixPlace::of(&identity);
+        SimulatedPci {
+            device,
+            identity,
+            timing,
+            config: ConfigSpace::new(&identity, msix),
+            msix,
+            bus: Bus {
+                memory: Memory::new(),
+                interrupts: Interrupts::new(timing.interrupt, identity.msix_vectors),
+                masters: false,
+                mastered: false,
+                from_host: 0,
+                to_host: 0,
+            },
+            writes: VecDeque::with_capacity(64),
+            now: Time::ZERO,
+            stall: Time::ZERO,
+            device_now: Time::ZERO,
+            mmio_reads: 0,
+            mmio_writes: 0,
+            gone: false,
+            removal: Time::MAX,
+            stuck: (Time::MAX, Time::MAX),
+        }
+    }
+
+    /// Says in configuration space what link the device has: PCI Express `generation`, `lanes`. It
+    /// is 3 and 4 otherwise. How fast data moves is the device's own affair.
+    pub fn set_link(&mut self, generation: u8, lanes: u8) {
+        self.config.set_link(generation, lanes);
+    }
+
+    /// Gives the driver at most `bytes` of DMA memory.
+    pub fn set_memory_limit(&mut self, bytes: u64) {
+        self.bus.memory.limit_bytes = bytes;
+    }
+
+    /// DMA memory that the driver holds, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.bus.memory.allocated_bytes()
+    }
+
+    /// Lets something go wrong. One removal and one standstill at a time: a later call replaces an
+    /// earlier one.
+    pub fn inject(&mut self, fault: PciFault) {
+        match fault {
+            PciFault::Removal(at) => self.removal = at,
+            PciFault::Stuck(from, until) => self.stuck = (from, until),
+            PciFault::Interrupt(number, fault) => self.bus.interrupts.inject(number, fault),
+        }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The device, for its own hooks.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// What crossed the connector so far.
+    pub fn counters(&self) -> PciCounters {
+        PciCounters {
+            mmio_reads: self.mmio_reads,
+            mmio_writes: self.mmio_writes,
+            interrupts: self.bus.interrupts.sent,
+            dma_bytes_from_host: self.bus.from_host,
+            dma_bytes_to_host: self.bus.to_host,
+        }
+    }
+
+    /// What the device did to memory that is not its own. A run with any has failed.
+    pub fn faults(&self) -> &[RecordedFault] {
+        &self.bus.memory.faults
+    }
+
+    /// The time of the core that calls the driver next. It may lie before that of another core's call:
+    /// their writes arrive in the order of the calls.
+    #[inline]
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// What the host waited for reads since the last call.
+    #[inline]
+    pub fn take_stall(&mut self) -> Time {
+        core::mem::take(&mut self.stall)
+    }
+
+    /// The next time at which something arrives or the device has something to do.
+    #[inline]
+    pub fn next_event(&self) -> Option<Time> {
+        if self.gone {
+            return None;
+        }
+        let device = self.next_of_device();
+        let interrupt = self.bus.interrupts.next();
+        let earlier = match (device, interrupt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let next = earlier.map_or(self.removal, |t| t.min(self.removal));
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// The next write or event of the device, put off where it stands still.
+    #[inline]
+    fn next_of_device(&self) -> Option<Time> {
+        let write = self.writes.front().map(|w| w.arrives);
+        let next = match (self.device.next_event(), write) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        let (from, until) = self.stuck;
+        let next = next.max(self.device_now);
+        Some(if next >= from && next < until { until } else { next })
+    }
+
+    /// Brings device and register writes to `now`, in the order of time.
+    #[inline]
+    pub fn advance(&mut self, now: Time) {
+        while let Some(at) = self.next_of_device() {
+            if at > now || at >= self.removal || self.gone {
+                break;
+            }
+            self.step(at);
+        }
+        if now >= self.removal && !self.gone {
+            self.gone = true;
+            self.writes.clear();
+            self.bus.interrupts.silence();
+        }
+    }
+
+    /// Does everything that is due at `at`, the device's own events first.
+    fn step(&mut self, at: Time) {
+        self.device_now = at;
+        if self.device.next_event().is_some_and(|event| event <= at) {
+            self.device.advance(at, &mut self.bus);
+        }
+        while let Some(&write) = self.writes.front() {
+            if write.arrives > at {
+                break;
+            }
+            self.writes.pop_front();
+            if self.msix.is_some_and(|m| m.bar == write.bar) {
+                self.bus.interrupts.table_write(at, write.offset, write.value);
+            } else {
+                self.device.bar_write(at, write.bar, write.offset, write.value);
+                self.device.advance(at, &mut self.bus);
+            }
+        }
+    }
+
+    /// Appends the vectors of the interrupts that reached the host by `now`.
+    #[inline]
+    pub fn take_interrupts(&mut self, now: Time, out: &mut Vec<u16>) {
+        self.bus.interrupts.take(now, out);
+    }
+
+    /// True once the device was pulled.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Panics where a driver forgot to switch on memory decoding, or leaves the BAR.
+    #[inline]
+    fn check_access(&self, bar: u8, offset: u32) {
+        assert!(
+            self.config.decodes,
+            "a register is accessed, but the function does not decode memory: set bit 1 of the \
+             command register and power state D0 first"
+        );
+        assert!(
+            offset.is_multiple_of(4) && u64::from(offset) < self.bar_bytes(bar),
+            "register {offset:#x} is not in BAR {bar}"
+        );
+    }
+}
+
+impl<D: PciDevice> PciFunction for SimulatedPci<D> {
+    fn config_read(&mut self, offset: u16) -> u32 {
+        if self.gone { !0 } else { self.config.read(offset) }
+    }
+
+    fn config_write(&mut self, offset: u16, value: u32) {
+        if self.gone {
+            return;
+        }
+        let masked = self.config.function_masked();
+        self.config.write(offset, value);
+        self.bus.masters = self.config.masters;
+        self.bus.mastered |= self.config.masters;
+        if self.config.function_masked() != masked {
+            self.bus.interrupts.mask_function(self.now, !masked);
+        }
+        self.bus.interrupts.set_pin_off(self.now, self.config.pin_off);
+    }
+
+    #[inline]
+    fn bar_bytes(&self, bar: u8) -> u64 {
+        match self.msix {
+            Some(place) if place.bar == bar => place.bytes,
+            _ if bar.is_multiple_of(2) => {
+                self.identity.bar_bytes.get(usize::from(bar / 2)).copied().unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    fn bar_read32(&mut self, bar: u8, offset: u32) -> u32 {
+        self.mmio_reads += 1;
+        let asked = self.now;
+        // A read pushes the writes before it along (PCIe 5.0, table 2-40): it is not there earlier.
+        let arrives = asked + self.timing.read_round_trip / 2;
+        let arrives = self.writes.back().map_or(arrives, |w| arrives.max(w.arrives));
+        self.now = arrives + self.timing.read_round_trip / 2;
+        self.stall += self.now - asked;
+        self.advance(arrives);
+        if self.gone {
+            return !0;
+        }
+        self.check_access(bar, offset);
+        self.device_now = self.device_now.max(arrives);
+        match self.msix {
+            Some(place) if place.bar == bar => match offset.checked_sub(place.pending_offset) {
+                Some(bits) => self.bus.interrupts.pending_read(bits),
+                None => self.bus.interrupts.table_read(offset),
+            },
+            _ => self.device.bar_read(self.device_now, bar, offset),
+        }
+    }
+
+    #[inline]
+    fn bar_write32(&mut self, bar: u8, offset: u32, value: u32) {
+        self.mmio_writes += 1;
+        if self.gone {
+            return;
+        }
+        self.check_access(bar, offset);
+        let arrives = self.now + self.timing.posted_write;
+        let arrives = self.writes.back().map_or(arrives, |w| arrives.max(w.arrives));
+        self.writes.push_back(Write { arrives, bar, offset, value });
+    }
+
+    fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {
+        self.bus.memory.allocate(bytes)
+    }
+
+    fn dma_free(&mut self, region: DmaRegion) {
+        self.bus.memory.free(region);
+    }
+
+    #[inline]
+    fn dma_read(&mut self, region: &DmaRegion, offset: u32, out: &mut [u8]) {
+        out.copy_from_slice(self.bus.memory.host(region, offset, out.len()));
+    }
+
+    #[inline]
+    fn dma_write(&mut self, region: &DmaRegion, offset: u32, bytes: &[u8]) {
+        self.bus.memory.host(region, offset, bytes.len()).copy_from_slice(bytes);
+    }
+
+    #[inline]
+    fn dma_load32(&mut self, region: &DmaRegion, offset: u32) -> u32 {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(self.bus.memory.host(region, offset, 4));
+        u32::from_le_bytes(bytes)
+    }
+
+    fn enable_interrupts(
+        &mut self,
+        mode: InterruptMode,
+        vectors: u16,
+    ) -> Result<u16, FunctionError> {
+        if self.gone {
+            return Err(FunctionError::Gone);
+        }
+        let has = match mode {
+            InterruptMode::Pin => u16::from(self.identity.interrupt_pin != 0),
+            InterruptMode::Msi => self.identity.msi_vectors,
+            InterruptMode::MsiX => self.identity.msix_vectors,
+        };
+        if has == 0 {
+            return Err(FunctionError::NoInterrupt { mode });
+        }
+        let granted = vectors.clamp(1, has);
+        let granted = if mode == InterruptMode::Msi { 1 << granted.ilog2() } else { granted };
+        let msi = (mode == InterruptMode::Msi).then_some(granted);
+        self.config.enable_messages(msi, mode == InterruptMode::MsiX);
+        self.bus.interrupts.switch(mode, granted);
+        Ok(granted)
+    }
+}
+
+impl Bus {
+    /// The function may not reach memory. That its driver forgot to let it is worth a record; that it
+    /// shut it out is not.
+    #[cold]
+    fn refuse(&mut self, address: u64, bytes: u64, way: DmaDirection) -> DmaFault {
+        if self.mastered {
+            return DmaFault { address, bytes };
+        }
+        self.memory.record(address, bytes, way)
+    }
+}
+
+impl BusMaster for Bus {
+    #[inline]
+    fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), DmaFault> {
+        if !self.masters {
+            return Err(self.refuse(address, out.len() as u64, DmaDirection::FromHost));
+        }
+        self.memory.read(address, out)?;
+        self.from_host += out.len() as u64;
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        if !self.masters {
+            return Err(self.refuse(address, bytes.len() as u64, DmaDirection::ToHost));
+        }
+        self.memory.write(address, bytes)?;
+        self.to_host += bytes.len() as u64;
+        Ok(())
+    }
+
+    #[inline]
+    fn touch(&mut self, address: u64, bytes: u64, way: DmaDirection) -> Result<(), DmaFault> {
+        if !self.masters {
+            return Err(self.refuse(address, bytes, way));
+        }
+        self.memory.touch(address, bytes, way)?;
+        match way {
+            DmaDirection::FromHost => self.from_host += bytes,
+            DmaDirection::ToHost => self.to_host += bytes,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn interrupt(&mut self, at: Time, vector: u16) {
+        // A message is a write of the device: without bus mastering it goes nowhere.
+        if self.masters || self.interrupts.mode == InterruptMode::Pin {
+            self.interrupts.raise(at, vector);
+        }
+    }
+
+    #[inline]
+    fn deassert(&mut self, _at: Time) {
+        self.interrupts.release_pin();
+    }
+}

@@ -1,0 +1,149 @@
+//! What the simulated host did for a run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format::{bytes_per_second, joules, nanoseconds, percent, rate, significant};
+
+/// What the host added to a run: CPU time, interrupts, locks. Figures are of the whole run, with
+/// ramp-up, by request handed in.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostResult {
+    /// The machine: the name of a host preset or file.
+    pub host: String,
+    /// The driver: `nvme`, `ring`.
+    pub driver: String,
+    /// How commands are spread over queues.
+    pub queues: String,
+    /// What lies between process and driver: `block` or `scsi`.
+    pub stack: String,
+    /// How threads issue: `sync`, `async`, `batch=N`.
+    pub threads: String,
+    /// How they learn of completions: `interrupt`, `poll`, `hybrid`.
+    pub completion: String,
+    /// CPU time.
+    pub cpu_ns_per_request: f64,
+    /// CPU time by what it went into; the rows sum to `cpu_ns_per_request`.
+    pub cpu_ns_per_request_by_cause: BTreeMap<String, f64>,
+    /// Commands of the driver: a request may become several.
+    pub commands_per_request: f64,
+    /// Switches to a thread, from another or from idleness.
+    pub context_switches_per_request: f64,
+    /// Interrupts taken.
+    pub interrupts_per_request: f64,
+    /// Register writes, posted.
+    pub register_writes_per_request: f64,
+    /// Register reads, for which a core stalls.
+    pub register_reads_per_request: f64,
+    /// Waiting for locks.
+    pub lock_wait_ns_per_request: f64,
+    /// Share of locks that another core held when they were wanted; `null` where none were taken.
+    pub locks_contended_share: Option<f64>,
+    /// Times that a thread had to wait for room in a queue, or for a buffer.
+    pub queue_full_per_request: f64,
+    /// Bytes that the device had completed when the last request was reported, by second until
+    /// then; `null` where no request is reported before the device completed it (S1-56).
+    pub device_completed_bytes_per_second: Option<f64>,
+    /// Each core that took part.
+    pub cores: Vec<HostCore>,
+    /// Estimate of what the cores took: powers of the host file over busy and idle time.
+    pub energy: HostEnergy,
+    /// The host file as resolved TOML, with every key.
+    pub host_toml: String,
+}
+
+/// A core of the host.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostCore {
+    /// Share of the time at work, 0 to 1.
+    pub busy_share: f64,
+    /// Requests reported to threads of this core, by second.
+    pub iops: f64,
+    /// Bytes of them read and written, by second.
+    pub throughput_bytes_per_second: f64,
+}
+
+/// Energy of the host's cores that took part: an estimate.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostEnergy {
+    /// At work and idle.
+    pub total_joules: f64,
+    /// What the work added: busy time by active less idle power.
+    pub above_idle_joules: f64,
+    /// `above_idle_joules` by request; `null` without requests.
+    pub above_idle_joules_per_request: Option<f64>,
+}
+
+impl HostResult {
+    /// Name and value of the figures of one request, for tables.
+    pub(crate) fn rows(&self) -> Vec<[String; 2]> {
+        let mut rows = vec![["CPU time".to_owned(), nanoseconds(self.cpu_ns_per_request)]];
+        for (cause, ns) in &self.cpu_ns_per_request_by_cause {
+            if *ns > 0.0 {
+                rows.push([format!("  {}", cause.replace('_', " ")), nanoseconds(*ns)]);
+            }
+        }
+        for (name, value) in [
+            ("commands", self.commands_per_request),
+            ("context switches", self.context_switches_per_request),
+            ("interrupts", self.interrupts_per_request),
+            ("register writes", self.register_writes_per_request),
+            ("register reads", self.register_reads_per_request),
+        ] {
+            rows.push([name.to_owned(), significant(value, 3)]);
+        }
+        if let Some(share) = self.locks_contended_share {
+            rows.push(["waiting for locks".to_owned(), nanoseconds(self.lock_wait_ns_per_request)]);
+            rows.push(["locks contended".to_owned(), percent(share)]);
+        }
+        if let Some(energy) = self.energy.above_idle_joules_per_request {
+            rows.push(["energy above idle (estimate)".to_owned(), joules(energy)]);
+        }
+        rows
+    }
+
+    /// A few lines for the terminal.
+    pub(crate) fn text(&self) -> String {
+        let HostResult { host, driver, queues, stack, threads, completion, .. } = self;
+        let n = self.cores.len();
+        let cores = if n == 1 { "1 core".to_owned() } else { format!("{n} cores") };
+        let mut text = format!(
+            "\nHost  {host}, {cores}: {driver}, queues {queues}, stack {stack}, threads {threads}, by {completion}\n"
+        );
+        let busy = self.cores.iter().map(|core| core.busy_share).sum::<f64>() / n.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "  per request  {} CPU, {} interrupts, {} switches, {} register writes; cores busy {}",
+            nanoseconds(self.cpu_ns_per_request),
+            significant(self.interrupts_per_request, 3),
+            significant(self.context_switches_per_request, 3),
+            significant(self.register_writes_per_request, 3),
+            percent(busy),
+        );
+        let mut causes: Vec<_> = self.cpu_ns_per_request_by_cause.iter().collect();
+        causes.sort_by(|a, b| b.1.total_cmp(a.1));
+        let causes: Vec<String> = causes
+            .into_iter()
+            .filter(|(_, ns)| **ns > 0.0)
+            .map(|(cause, ns)| format!("{} {}", cause.replace('_', " "), nanoseconds(*ns)))
+            .collect();
+        let _ = writeln!(text, "  CPU goes to  {}", causes.join(", "));
+        if let Some(share) = self.locks_contended_share {
+            let wait = nanoseconds(self.lock_wait_ns_per_request);
+            let _ = writeln!(text, "  locks        {} contended, {wait} waited", percent(share));
+        }
+        if n > 1 && n <= 16 {
+            let each: Vec<String> = self.cores.iter().map(|core| rate(core.iops)).collect();
+            let _ = writeln!(text, "  IOPS by core {}", each.join(", "));
+        }
+        if let Some(device) = self.device_completed_bytes_per_second {
+            let shown = bytes_per_second(device);
+            let _ =
+                writeln!(text, "  the device itself completed {shown}: writes are reported early");
+        }
+        text
+    }
+}

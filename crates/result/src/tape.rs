@@ -1,0 +1,297 @@
+//! The recorder of runs in wall time: a few nanoseconds a request.
+
+use ssdyno_block::{Op, Request, Status, Time};
+
+use crate::batches::Batches;
+use crate::buckets::Grid;
+use crate::little::Little;
+use crate::recorder::{Inside, Keep, Totals, is_data};
+use crate::recording::Recording;
+use crate::rows::Rows;
+use crate::series::Series;
+
+const PS_PER_NS: u64 = 1_000;
+
+/// Takes every request of one job of a run on the wall's clock.
+///
+/// It differs from [`Recorder`](crate::Recorder) in what the clock allows: times are whole
+/// nanoseconds, and the clock is read once for all completions that are reaped together. So
+/// rates, series and Little's law are kept once a [`Reaped`], and a request costs a row, a
+/// histogram and a few sums. Tapes of several jobs that share one clock become one
+/// [`Recording`] with [`Recording::merge`].
+///
+/// The runner calls [`issued`](Tape::issued) (or [`issued_late`](Tape::issued_late)) for what it
+/// hands to the target and [`reaped`](Tape::reaped) for what comes back; times never go back.
+#[derive(Debug)]
+pub struct Tape {
+    /// Start of the recorded window; `u64::MAX` while it is not known.
+    start_ns: u64,
+    interval: Option<Time>,
+    skipped: u64,
+    arrivals: u64,
+    departures: u64,
+    last_ns: u64,
+    latency_ns: u64,
+    /// Requests that reached the target when they were meant to.
+    ops: [Totals; 4],
+    /// What of them is in the present [`Reaped`], and not in `ops` yet.
+    sums: [Sum; 4],
+    /// The others.
+    waited: Option<Box<Waited>>,
+    little: Little,
+    batches: Batches,
+    series: Series,
+    rows: Option<Rows>,
+}
+
+/// Requests that waited between their intended start and the target.
+#[derive(Debug)]
+struct Waited {
+    ops: [Totals; 4],
+    inside: Inside,
+}
+
+impl Tape {
+    /// A tape that keeps rows as `keep` says and a series at `interval` (`None`: by the length of
+    /// the run). With `ramp_up` nothing is recorded until [`start_at`](Tape::start_at).
+    pub fn new(keep: Keep, interval: Option<Time>, ramp_up: bool) -> Tape {
+        Tape {
+            start_ns: if ramp_up { u64::MAX } else { 0 },
+            interval,
+            skipped: 0,
+            arrivals: 0,
+            departures: 0,
+            last_ns: 0,
+            latency_ns: 0,
+            ops: Default::default(),
+            sums: [Sum::NONE; 4],
+            waited: None,
+            little: Little::default(),
+            batches: Batches::default(),
+            series: Series::new(Grid::new(Time::ZERO, interval)),
+            rows: (keep != Keep::Summary).then(Rows::default),
+        }
+    }
+
+    /// Ends the ramp-up: the recorded window starts at `start_ns`.
+    #[cold]
+    pub fn start_at(&mut self, start_ns: u64) {
+        self.start_ns = start_ns;
+        let start = Time::from_ns(start_ns);
+        self.series = Series::new(Grid::new(start, self.interval));
+        self.little.restart(start);
+    }
+
+    /// Announces `count` requests that are issued at `now_ns`, when they were meant to be.
+    #[inline]
+    pub fn issued(&mut self, now_ns: u64, count: u64) {
+        self.arrivals += count;
+        self.little.arrived_many(Time::from_ns(now_ns), count);
+    }
+
+    /// Announces a request that is issued now and was meant to start at `intended_ns`.
+    pub fn issued_late(&mut self, intended_ns: u64) {
+        self.arrivals += 1;
+        let start = if self.start_ns == u64::MAX { 0 } else { self.start_ns };
+        self.little.arrived(Time::from_ns(intended_ns), Time::from_ns(start));
+    }
+
+    /// Begins to record what was reaped together at `now_ns`.
+    #[inline]
+    pub fn reaped(&mut self, now_ns: u64) -> Reaped<'_> {
+        self.last_ns = self.last_ns.max(now_ns);
+        Reaped {
+            now_ns,
+            // A job may hear late that the window began; what it reaped then counts as its start.
+            completed: Time::from_ns(now_ns.max(if self.start_ns == u64::MAX {
+                0
+            } else {
+                self.start_ns
+            })),
+            departed: 0,
+            stays: 0,
+            stay_ns: 0,
+            latency_ns: 0,
+            used: 0,
+            tape: self,
+        }
+    }
+
+    /// Moves what was reaped together to where it is kept.
+    #[inline]
+    fn close(&mut self, op: usize, completed: Time) {
+        let sum = std::mem::replace(&mut self.sums[op], Sum::NONE);
+        let latency_ps = u128::from(sum.latency_ns) * u128::from(PS_PER_NS);
+        let (min, max) = (sum.latency_ns_min * PS_PER_NS, sum.latency_ns_max * PS_PER_NS);
+        let totals = &mut self.ops[op];
+        totals.bytes += sum.bytes;
+        totals.latency_ps += latency_ps;
+        totals.latency_ps_min = totals.latency_ps_min.min(min);
+        totals.latency_ps_max = totals.latency_ps_max.max(max);
+        self.series.add_many(Op::ALL[op], sum.count, sum.bytes, latency_ps, max, completed);
+    }
+
+    /// Whether the ramp-up is not over yet.
+    pub fn ramping_up(&self) -> bool {
+        self.start_ns == u64::MAX
+    }
+
+    /// Requests completed since the start of the run, with ramp-up and errors.
+    pub fn completed(&self) -> u64 {
+        self.departures
+    }
+
+    /// Sum of the latencies recorded, errors included, in ns: what a live view makes a mean from.
+    pub fn latency_ns_sum(&self) -> u64 {
+        self.latency_ns
+    }
+
+    /// Requests announced and not yet completed.
+    pub fn outstanding(&self) -> u64 {
+        self.arrivals - self.departures
+    }
+
+    /// Ends the run at `end_ns` (or with the last completion, where that is later).
+    pub fn finish(self, end_ns: u64) -> Recording {
+        let end = Time::from_ns(end_ns.max(self.last_ns));
+        let skip_unfinished = self.start_ns == u64::MAX;
+        let start = if skip_unfinished { end } else { Time::from_ns(self.start_ns).min(end) };
+        let mut inside = Inside::default();
+        self.ops.iter().for_each(|totals| inside.add_whole(totals));
+        let mut ops = self.ops;
+        if let Some(waited) = &self.waited {
+            inside.merge(&waited.inside);
+            ops.iter_mut().zip(&waited.ops).for_each(|(all, some)| all.merge(some));
+        }
+        let mut recording = Recording {
+            start,
+            end,
+            interval: self.interval,
+            skipped: self.skipped,
+            skip_unfinished,
+            announced: true,
+            arrivals: self.arrivals,
+            departures: self.departures,
+            ops,
+            inside,
+            little: self.little,
+            batches: self.batches,
+            series: self.series,
+            rows: self.rows,
+        };
+        recording.little.advance(end);
+        recording
+    }
+}
+
+/// What one operation did in one [`Reaped`].
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+    latency_ns: u64,
+    latency_ns_min: u64,
+    latency_ns_max: u64,
+}
+
+impl Sum {
+    const NONE: Sum =
+        Sum { count: 0, bytes: 0, latency_ns: 0, latency_ns_min: u64::MAX, latency_ns_max: 0 };
+}
+
+/// Requests that were reaped together; they count when it is dropped.
+#[derive(Debug)]
+pub struct Reaped<'a> {
+    tape: &'a mut Tape,
+    now_ns: u64,
+    completed: Time,
+    departed: u64,
+    stays: u64,
+    stay_ns: u64,
+    latency_ns: u64,
+    /// Operations that occurred, as bits.
+    used: u8,
+}
+
+impl Reaped<'_> {
+    /// Counts a request of the ramp-up, which is not recorded.
+    pub fn skip(&mut self) {
+        self.departed += 1;
+        self.tape.skipped += 1;
+    }
+
+    /// Records a request that was meant to start at `intended_ns` and reached the target at
+    /// `accepted_ns`.
+    #[inline]
+    pub fn add(&mut self, request: &Request, intended_ns: u64, accepted_ns: u64, status: Status) {
+        let latency_ns = self.now_ns.saturating_sub(intended_ns);
+        self.departed += 1;
+        self.stays += 1;
+        self.latency_ns += latency_ns;
+        self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
+        if let Some(rows) = &mut self.tape.rows {
+            rows.push_ns(request, intended_ns, latency_ns, status);
+        }
+        if status != Status::Ok {
+            return self.error(request);
+        }
+        let bytes = u64::from(request.length_bytes);
+        let moved = if is_data(request.op) { bytes } else { 0 };
+        self.tape.batches.add(latency_ns * PS_PER_NS, moved, self.completed);
+        if accepted_ns > intended_ns {
+            return self.waited(request, latency_ns, accepted_ns);
+        }
+        let op = request.op as usize;
+        self.tape.ops[op].histogram.add(latency_ns);
+        self.used |= 1 << op;
+        let sum = &mut self.tape.sums[op];
+        sum.count += 1;
+        sum.bytes += bytes;
+        sum.latency_ns += latency_ns;
+        sum.latency_ns_min = sum.latency_ns_min.min(latency_ns);
+        sum.latency_ns_max = sum.latency_ns_max.max(latency_ns);
+    }
+
+    #[cold]
+    fn error(&mut self, request: &Request) {
+        self.tape.ops[request.op as usize].errors += 1;
+        self.tape.series.add_error(self.completed);
+    }
+
+    fn waited(&mut self, request: &Request, latency_ns: u64, accepted_ns: u64) {
+        let waited = self.tape.waited.get_or_insert_with(|| {
+            Box::new(Waited { ops: Default::default(), inside: Inside::default() })
+        });
+        let inside_ns = self.now_ns.saturating_sub(accepted_ns).min(latency_ns);
+        let bytes = u64::from(request.length_bytes);
+        let totals = &mut waited.ops[request.op as usize];
+        totals.bytes += bytes;
+        totals.latency_ps += u128::from(latency_ns * PS_PER_NS);
+        totals.latency_ps_min = totals.latency_ps_min.min(latency_ns * PS_PER_NS);
+        totals.latency_ps_max = totals.latency_ps_max.max(latency_ns * PS_PER_NS);
+        totals.wait_ps += u128::from((latency_ns - inside_ns) * PS_PER_NS);
+        totals.histogram.add(latency_ns);
+        waited.inside.add(Time::from_ns(inside_ns));
+        self.tape.series.add(request.op, bytes, Time::from_ns(latency_ns), self.completed);
+    }
+}
+
+impl Drop for Reaped<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.departed == 0 {
+            return;
+        }
+        let tape = &mut *self.tape;
+        tape.departures += self.departed;
+        tape.little.departed_many(Time::from_ns(self.now_ns), self.departed);
+        tape.little.stayed_many(self.stays, u128::from(self.stay_ns) * u128::from(PS_PER_NS));
+        tape.latency_ns += self.latency_ns;
+        let mut used = self.used;
+        while used != 0 {
+            let op = used.trailing_zeros() as usize & 3;
+            used &= used - 1;
+            tape.close(op, self.completed);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is loaded, and how the load gets there.
+
+use ssdyno_device::Config;
+use ssdyno_device::ring::RingConfig;
+use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
+use ssdyno_driver_ring::Options as RingOptions;
+use ssdyno_host::{Plan, ThreadMode, Waiting};
+
+/// A host: what it is, and how it is used.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostPlan {
+    /// Its name in results.
+    pub name: String,
+    /// The machine.
+    pub config: ssdyno_host::Config,
+    /// Cores, threads, completion.
+    pub plan: ssdyno_host::Plan,
+}
+
+/// How a host is to be used, as far as it is said.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostOptions {
+    /// Cores that take part; none: all.
+    pub cores: Option<u16>,
+    /// How threads issue; none: as the host file says.
+    pub mode: Option<ThreadMode>,
+    /// How threads learn of completions.
+    pub waiting: Waiting,
+    /// Requests go through the SCSI translation.
+    pub scsi: bool,
+    /// One doorbell for all that a thread issues together.
+    pub doorbell_per_batch: bool,
+    /// Priority classes of the threads, see [`Plan::classes`].
+    pub classes: Vec<u8>,
+}
+
+impl HostPlan {
+    /// `config` under `load`: as many asynchronous threads as that has, or else one a core, but none
+    /// without a request.
+    pub fn new(
+        name: &str,
+        config: ssdyno_host::Config,
+        options: &HostOptions,
+        load: Option<&ssdyno_workload::Config>,
+    ) -> HostPlan {
+        let cores = options.cores.unwrap_or(config.cpu.cores);
+        let said = load.and_then(|load| load.threads);
+        let depth = load.filter(|load| load.arrivals.is_none()).map(|load| load.depth.unwrap_or(1));
+        let threads = said.unwrap_or_else(|| depth.unwrap_or(u32::MAX).min(u32::from(cores)));
+        let plan = Plan {
+            cores,
+            mode: options.mode.unwrap_or(config.threads),
+            threads,
+            waiting: options.waiting,
+            scsi: options.scsi,
+            doorbell_per_batch: options.doorbell_per_batch,
+            classes: options.classes.clone(),
+        };
+        HostPlan { name: name.to_owned(), config, plan }
+    }
+}
+
+/// A device, and what lies between it and the workload.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Attach {
+    /// The workload on the device alone: requests appear in it and cost nobody anything.
+    Direct(Box<Config>),
+    /// A host with the NVMe driver, PCI Express, the controller of the device file.
+    Nvme {
+        /// The device, with a table `[nvme]`.
+        device: Box<Config>,
+        /// The driver. Cores and interrupts are set by the host.
+        driver: Box<NvmeConfig>,
+        /// The host.
+        host: Box<HostPlan>,
+    },
+    /// A host with the ring driver, PCI Express, the ring card.
+    Ring {
+        /// The card.
+        card: Box<RingConfig>,
+        /// The driver.
+        driver: Box<RingOptions>,
+        /// The host.
+        host: Box<HostPlan>,
+    },
+}
+
+impl From<Config> for Attach {
+    fn from(device: Config) -> Attach {
+        Attach::Direct(Box::new(device))
+    }
+}
+
+impl Attach {
+    /// The device file of an SSD; `None` for a card.
+    pub fn ssd(&self) -> Option<&Config> {
+        match self {
+            Attach::Direct(device) | Attach::Nvme { device, .. } => Some(device),
+            Attach::Ring { .. } => None,
+        }
+    }
+
+    /// Currents and powers of the device.
+    pub fn energy(&self) -> &ssdyno_energy::Config {
+        match self {
+            Attach::Direct(device) | Attach::Nvme { device, .. } => &device.energy,
+            Attach::Ring { card, .. } => &card.energy,
+        }
+    }
+
+    /// The host, if there is one.
+    pub fn host(&self) -> Option<&HostPlan> {
+        match self {
+            Attach::Direct(_) => None,
+            Attach::Nvme { host, .. } | Attach::Ring { host, .. } => Some(host),
+        }
+    }
+
+    /// The host, to change how it is used.
+    pub fn host_mut(&mut self) -> Option<&mut HostPlan> {
+        match self {
+            Attach::Direct(_) => None,
+            Attach::Nvme { host, .. } | Attach::Ring { host, .. } => Some(host),
+        }
+    }
+
+    /// The driver's name, `direct` without one.
+    pub fn driver_name(&self) -> &'static str {
+        match self {
+            Attach::Direct(_) => "direct",
+            Attach::Nvme { .. } => "nvme",
+            Attach::Ring { .. } => "ring",
+        }
+    }
+
+    /// How commands are spread over queues, in words.
+    pub(crate) fn queues(&self) -> String {
+        let Attach::Nvme { driver, .. } = self else { return "one ring".to_owned() };
+        let name = match driver.policy {
+            QueuePolicy::RoundRobin { as_printed: false } => "round-robin",
+            QueuePolicy::RoundRobin { as_printed: true } => "round-robin as printed",
+            QueuePolicy::PerCore => "per-core",
+            QueuePolicy::PerCorePool => "per-core-pool",
+            QueuePolicy::Single => "single",
+            QueuePolicy::Weighted { .. } => "weighted",
+            QueuePolicy::MoreQueues { .. } => "more-queues",
+        };
+        match driver.head_doorbell {
+            HeadDoorbell::PerBatch => name.to_owned(),
+            HeadDoorbell::PerCompletion => format!("{name}, a head doorbell for each completion"),
+        }
+    }
+
+    /// The device's file in full, with the host's after it.
+    pub(crate) fn to_toml(&self) -> String {
+        match self {
+            Attach::Direct(device) | Attach::Nvme { device, .. } => device.to_toml(),
+            Attach::Ring { card, .. } => card.to_toml(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the host did, as figures of a result.
+
+use std::collections::BTreeMap;
+
+use ssdyno_block::Time;
+use ssdyno_host::{Account, Cause};
+use ssdyno_result::{HostCore, HostEnergy, HostResult};
+
+use crate::attach::{Attach, HostPlan};
+
+/// The `host` object of a result; `end` is when everything was over.
+pub(crate) fn result(attach: &Attach, account: &Account, end: Time) -> Option<HostResult> {
+    let host = attach.host()?;
+    let requests = account.requests.max(1) as f64;
+    let each = |count: u64| count as f64 / requests;
+    let nanoseconds = |time: Time| time.as_ns_f64() / requests;
+    let cpu = &account.cpu;
+    let by_cause: BTreeMap<String, f64> = Cause::ALL
+        .iter()
+        .map(|cause| (cause.name().to_owned(), nanoseconds(cpu.of(*cause))))
+        .collect();
+    let told = account.last_delivery.as_s_f64();
+    let by_device = account.device_bytes_at_last_delivery as f64 / told;
+    Some(HostResult {
+        host: host.name.clone(),
+        driver: attach.driver_name().to_owned(),
+        queues: attach.queues(),
+        stack: if host.plan.scsi { "scsi" } else { "block" }.to_owned(),
+        threads: host.plan.mode.name().to_owned(),
+        completion: host.plan.waiting.name().to_owned(),
+        cpu_ns_per_request: nanoseconds(cpu.total()),
+        cpu_ns_per_request_by_cause: by_cause,
+        commands_per_request: each(account.commands),
+        context_switches_per_request: each(account.context_switches),
+        interrupts_per_request: each(account.interrupts),
+        register_writes_per_request: each(account.register_writes),
+        register_reads_per_request: each(account.register_reads),
+        lock_wait_ns_per_request: nanoseconds(account.lock_wait),
+        locks_contended_share: (account.locks > 0)
+            .then(|| account.locks_contended as f64 / account.locks as f64),
+        queue_full_per_request: each(account.queue_full),
+        device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
+            .then_some(by_device),
+        cores: cores(account, end),
+        energy: energy(host, account, end),
+        host_toml: host.config.to_toml(),
+    })
+}
+
+fn cores(account: &Account, end: Time) -> Vec<HostCore> {
+    // Rates until the last report: what the device still does afterwards is nobody's.
+    let told = account.last_delivery.as_s_f64();
+    let rate = |count: u64| if told > 0.0 { count as f64 / told } else { 0.0 };
+    let end = end.as_s_f64();
+    (0..account.cpu.cores())
+        .map(|core| HostCore {
+            busy_share: if end > 0.0 { account.cpu.of_core(core).as_s_f64() / end } else { 0.0 },
+            iops: rate(account.delivered_by_core[core]),
+            throughput_bytes_per_second: rate(account.bytes_by_core[core]),
+        })
+        .collect()
+}
+
+fn energy(host: &HostPlan, account: &Account, end: Time) -> HostEnergy {
+    let cpu = &host.config.cpu;
+    let busy = account.cpu.total().as_s_f64();
+    let idle_joules = cpu.idle_power.0 * end.as_s_f64() * account.cpu.cores() as f64;
+    let above = busy * (cpu.active_power.0 - cpu.idle_power.0).max(0.0);
+    HostEnergy {
+        total_joules: idle_joules + above,
+        above_idle_joules: above,
+        above_idle_joules_per_request: (account.requests > 0)
+            .then(|| above / account.requests as f64),
+    }
+}

@@ -1,0 +1,140 @@
+//! The whole machine - host, driver, bus, device - as one target on one clock.
+
+use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_device::{Device, DeviceFacts, Ssd};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::Health;
+use ssdyno_host::{Account, Host};
+use ssdyno_result::Invariant;
+
+use crate::attach::{Attach, HostPlan};
+use crate::ports::{Behind, NvmePort, RingPort};
+use crate::run::RunError;
+
+/// What a run needs of its target beyond a device.
+pub(crate) trait Rigged: Device {
+    /// The same, as what the loop drives.
+    fn as_device(&mut self) -> &mut dyn Device;
+    /// What the host did, if there is one.
+    fn account(&self) -> Option<&Account>;
+    /// Laws of host, driver and bus.
+    fn laws(&self, laws: &mut Vec<Invariant>);
+}
+
+impl Rigged for Ssd {
+    fn as_device(&mut self) -> &mut dyn Device {
+        self
+    }
+    fn account(&self) -> Option<&Account> {
+        None
+    }
+    fn laws(&self, _: &mut Vec<Invariant>) {}
+}
+
+/// A host over a port. Requests are submitted by its threads, and complete when a thread knows.
+#[derive(Debug)]
+struct Machine<P> {
+    host: Host<P>,
+}
+
+/// Builds what `attach` says.
+pub(crate) fn build(attach: &Attach, seed: u64) -> Result<Box<dyn Rigged>, RunError> {
+    match attach {
+        Attach::Direct(device) => Ok(Box::new(Ssd::new(device, seed)?)),
+        Attach::Nvme { device, driver, host } => {
+            let ssd = Ssd::new(device, seed)?;
+            machine(host, NvmePort::start(device, driver, host, ssd)?, seed)
+        }
+        Attach::Ring { card, driver, host } => {
+            machine(host, RingPort::start(card, driver, host, seed)?, seed)
+        }
+    }
+}
+
+fn machine<P: Behind + 'static>(
+    plan: &HostPlan,
+    port: P,
+    seed: u64,
+) -> Result<Box<dyn Rigged>, RunError> {
+    let host = Host::new(&plan.config, plan.plan.clone(), port, seed)?;
+    Ok(Box::new(Machine { host }))
+}
+
+impl<P: Behind> BlockTarget for Machine<P> {
+    fn capacity_bytes(&self) -> u64 {
+        self.host.port().capacity_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.host.port().sector_bytes()
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        self.host.submit(now, request, token)
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        self.host.reap(now, out);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.host.next_event()
+    }
+}
+
+impl<P: Behind> Device for Machine<P> {
+    fn events(&mut self) -> &mut EventLog {
+        self.host.port_mut().events()
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        self.host.port().facts()
+    }
+
+    fn health(&self) -> Health {
+        self.host.port().health()
+    }
+
+    fn expect(&self, upcoming: &[Request]) {
+        self.host.port().expect(upcoming);
+    }
+
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        self.host.run(limit.unwrap_or(Time::MAX), out)
+    }
+}
+
+impl<P: Behind + 'static> Rigged for Machine<P> {
+    fn as_device(&mut self) -> &mut dyn Device {
+        self
+    }
+
+    fn account(&self) -> Option<&Account> {
+        Some(self.host.account())
+    }
+
+    fn laws(&self, laws: &mut Vec<Invariant>) {
+        let account = self.host.account();
+        let delivered: u64 = account.delivered_by_core.iter().sum();
+        laws.push(Invariant {
+            name: "host_requests".into(),
+            holds: account.requests == delivered && self.host.is_idle(),
+            detail: format!("{} handed in, {delivered} reported", account.requests),
+        });
+        let taken = account.interrupts + account.interrupts_merged;
+        let polled = account.interrupts == 0;
+        laws.push(Invariant {
+            name: "host_interrupts".into(),
+            holds: polled || account.messages == taken,
+            detail: format!("{} messages, {taken} taken or merged", account.messages),
+        });
+        let late = self.host.late_errors();
+        laws.push(Invariant {
+            name: "late_errors".into(),
+            holds: late == 0,
+            detail: format!("{late} writes failed after they had been reported as done"),
+        });
+        self.host.port().laws(laws);
+    }
+}

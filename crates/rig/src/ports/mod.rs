@@ -1,0 +1,64 @@
+//! Drivers with their functions and devices, as the host calls them.
+
+mod nvme;
+mod ring;
+mod scsi;
+
+pub(crate) use nvme::NvmePort;
+pub(crate) use ring::RingPort;
+
+use ssdyno_block::Request;
+use ssdyno_device::DeviceFacts;
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::Health;
+use ssdyno_host::{Config, Port};
+use ssdyno_pci::{PciCounters, PciTiming, RecordedFault};
+use ssdyno_result::Invariant;
+
+/// What the runner needs of a port beyond what the host does.
+pub(crate) trait Behind: Port {
+    /// Device events, on the clock of the run.
+    fn events(&mut self) -> &mut EventLog;
+    /// Numbers about the device.
+    fn facts(&self) -> DeviceFacts;
+    /// How worn its flash is.
+    fn health(&self) -> Health;
+    /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
+    fn expect(&self, _upcoming: &[Request]) {}
+    /// Whether driver and device kept the laws of their interface.
+    fn laws(&self, laws: &mut Vec<Invariant>);
+}
+
+/// What the connector takes of time on `host`.
+fn timing(host: &Config) -> PciTiming {
+    PciTiming {
+        posted_write: host.costs.register_delivery.0,
+        read_round_trip: host.costs.register_read.at(host.cpu.clock),
+        interrupt: host.costs.interrupt_delivery.0,
+    }
+}
+
+/// Register accesses between two states of the counters.
+fn accesses(before: PciCounters, after: PciCounters) -> ssdyno_host::Registers {
+    ssdyno_host::Registers {
+        writes: (after.mmio_writes - before.mmio_writes) as u32,
+        reads: (after.mmio_reads - before.mmio_reads) as u32,
+    }
+}
+
+/// No device touched memory that is not its own.
+fn dma_law(faults: &[RecordedFault]) -> Invariant {
+    Invariant {
+        name: "dma".into(),
+        holds: faults.is_empty(),
+        detail: match faults.first() {
+            None => "the device touched only memory that was given to it".into(),
+            Some(first) => format!("{} faults, the first: {}", faults.len(), first.fault),
+        },
+    }
+}
+
+/// `name` holds where `count` is zero.
+fn none_law(name: &str, count: u64, what: &str) -> Invariant {
+    Invariant { name: name.into(), holds: count == 0, detail: format!("{count} {what}") }
+}

@@ -1,0 +1,353 @@
+//! The NVMe driver over a simulated function with a controller and an SSD behind it.
+
+use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_device::nvme::NvmeController;
+use ssdyno_device::{Config, Device, DeviceFacts, Ssd};
+use ssdyno_driver_nvme::{
+    DataBuffer, DriverState, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult,
+    Namespace, NvmeConfig, NvmeDriver, NvmeError, PriorityClass, QueuePolicy,
+};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::Health;
+use ssdyno_host::{Choice, Port, Registers, Waiting};
+use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
+use ssdyno_result::Invariant;
+use ssdyno_spec::nvme::{self, DatasetRange};
+
+use super::scsi::ScsiLayer;
+use super::{Behind, accesses, dma_law, none_law, timing};
+use crate::attach::HostPlan;
+use crate::run::RunError;
+
+/// The namespace that is loaded.
+const NAMESPACE: u32 = 1;
+
+/// See the module. Time zero is when the driver was ready.
+#[derive(Debug)]
+pub(crate) struct NvmePort {
+    pci: SimulatedPci<NvmeController<Ssd>>,
+    driver: NvmeDriver,
+    namespace: Namespace,
+    /// All commands share it: nobody looks at their data.
+    buffer: DmaRegion,
+    epoch: Time,
+    polled: bool,
+    shared: bool,
+    /// The core of each vector.
+    cores: Vec<u16>,
+    outstanding: u32,
+    /// Completion entries that the controller had written when it was looked at last.
+    seen: u64,
+    answers: Vec<IoCompletion>,
+    scsi: Option<ScsiLayer>,
+}
+
+impl NvmePort {
+    /// Builds and preconditions the device, and lets the driver start it.
+    pub(crate) fn start(
+        device: &Config,
+        driver: &NvmeConfig,
+        host: &HostPlan,
+        ssd: Ssd,
+    ) -> Result<NvmePort, RunError> {
+        let controller = NvmeController::new(device, ssd)?;
+        let mut pci = SimulatedPci::new(controller, timing(&host.config));
+        let polled = host.plan.waiting != Waiting::Interrupt;
+        let cores = host.plan.cores;
+        let mut config = NvmeConfig { cores, ..driver.clone() };
+        if polled {
+            config.interrupts = InterruptChoice::Polling;
+        }
+        let mut driver = NvmeDriver::new(config);
+        let epoch = start(&mut pci, &mut driver)?;
+        let usable = |n: &&Namespace| n.id == NAMESPACE && n.unusable.is_none();
+        let missing = NvmeError::NoUsableNamespace { namespace: NAMESPACE };
+        let namespace = *driver.namespaces().iter().find(usable).ok_or(missing)?;
+        let buffer = pci.dma_allocate(driver.transfer_bytes_max()).map_err(NvmeError::from)?;
+        pci.device_mut().device_mut().events().begin_at(epoch);
+        pci.take_stall();
+        let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
+        let scsi = host.plan.scsi.then(|| ScsiLayer::new(&namespace)).transpose()?;
+        Ok(NvmePort {
+            scsi,
+            cores: vector_cores(&driver, cores),
+            seen: pci.device().counters().completions,
+            pci,
+            driver,
+            namespace,
+            buffer,
+            epoch,
+            polled,
+            shared,
+            outstanding: 0,
+            answers: Vec::with_capacity(256),
+        })
+    }
+}
+
+/// Starts the driver; gives the time at which it was ready.
+fn start(
+    pci: &mut SimulatedPci<NvmeController<Ssd>>,
+    driver: &mut NvmeDriver,
+) -> Result<Time, NvmeError> {
+    let mut at = Time::ZERO;
+    let (mut vectors, mut answers) = (Vec::new(), Vec::new());
+    driver.start(pci, at)?;
+    loop {
+        match driver.state() {
+            DriverState::Ready => return Ok(at),
+            DriverState::Failed(error) => return Err(error),
+            _ => {}
+        }
+        let next = [pci.next_event(), driver.next_deadline()].into_iter().flatten().min();
+        at = at.max(next.unwrap_or(at));
+        pci.advance(at);
+        pci.set_now(at);
+        pci.take_interrupts(at, &mut vectors);
+        for vector in vectors.drain(..) {
+            driver.on_interrupt(pci, at, vector, &mut answers);
+        }
+        if driver.next_deadline().is_some_and(|deadline| deadline <= at) {
+            driver.poll(pci, at, &mut answers);
+        }
+    }
+}
+
+/// The core for the interrupts of each vector: that of the queue, where a queue has one.
+fn vector_cores(driver: &NvmeDriver, cores: u16) -> Vec<u16> {
+    let mut of_vector = vec![0; usize::from(driver.queues()) + 1];
+    for queue in (1..=driver.queues()).rev() {
+        let index = queue - 1;
+        let core = match driver.config().policy {
+            QueuePolicy::PerCorePool if driver.queues() >= cores => {
+                index / (driver.queues() / cores)
+            }
+            _ => index % cores,
+        };
+        // Without interrupts the queue stands for the vector.
+        let vector = usize::from(driver.vector(queue).unwrap_or(queue));
+        if let Some(place) = of_vector.get_mut(vector) {
+            *place = core;
+        }
+    }
+    of_vector
+}
+
+impl Port for NvmePort {
+    fn capacity_bytes(&self) -> u64 {
+        self.namespace.capacity_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.namespace.block_bytes
+    }
+
+    fn transfer_bytes_max(&self) -> u32 {
+        self.driver.transfer_bytes_max()
+    }
+
+    fn locks(&self) -> u16 {
+        // Round robin as printed also takes that of queue 0.
+        self.driver.queues() + 1
+    }
+
+    fn shared(&self) -> bool {
+        self.shared
+    }
+
+    #[inline]
+    fn choose(&mut self, core: u16, class: u8) -> Choice {
+        let class = PriorityClass::ALL[usize::from(class.min(3))];
+        let choice = self.driver.choose(core, class);
+        Choice { queue: choice.queue, lock: choice.lock }
+    }
+
+    #[inline]
+    fn core_of(&self, vector: u16) -> u16 {
+        self.cores.get(usize::from(vector)).copied().unwrap_or(0)
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        queue: u16,
+        request: Request,
+        token: Token,
+        more: bool,
+    ) -> Result<Registers, SubmitError> {
+        let now = now + self.epoch;
+        let before = self.pci.counters();
+        self.pci.set_now(now);
+        let mut request = request;
+        if let Some(command) = self.scsi.as_mut().and_then(|scsi| scsi.begin(&request, token)) {
+            // What goes to the driver is what the translator made of the CDB.
+            if matches!(request.op, Op::Read | Op::Write) {
+                let block_bytes = self.namespace.block_bytes;
+                request.offset_bytes = command.lba() * u64::from(block_bytes);
+                request.length_bytes = command.blocks() * block_bytes;
+            }
+        }
+        let range = range(&self.namespace, &request);
+        let command = command(&self.namespace, &self.buffer, &request, &range);
+        let taken = match more {
+            true => self.driver.stage(&mut self.pci, now, queue, &command, token),
+            false => self.driver.submit(&mut self.pci, now, queue, &command, token),
+        };
+        match taken {
+            Ok(()) => {
+                self.outstanding += 1;
+                Ok(accesses(before, self.pci.counters()))
+            }
+            Err(IoError::Full) => {
+                if let Some(scsi) = &mut self.scsi {
+                    scsi.withdraw(token);
+                }
+                Err(SubmitError::Full)
+            }
+            Err(error) => unreachable!("the driver refuses {request:?}: {error}"),
+        }
+    }
+
+    fn ring(&mut self, now: Time, queue: u16) -> Registers {
+        let before = self.pci.counters();
+        self.pci.set_now(now + self.epoch);
+        self.driver.ring_doorbell(&mut self.pci, queue);
+        accesses(before, self.pci.counters())
+    }
+
+    #[inline]
+    fn next_event(&self) -> Option<Time> {
+        let device = self.pci.next_event();
+        // Deadlines of commands matter only where something is lost.
+        let watchdog = (self.outstanding > 0).then(|| self.driver.next_deadline()).flatten();
+        let at = match (device, watchdog) {
+            (Some(device), Some(watchdog)) => Some(device.min(watchdog)),
+            (device, watchdog) => device.or(watchdog),
+        };
+        at.map(|at| at.saturating_sub(self.epoch))
+    }
+
+    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>) {
+        let now = now + self.epoch;
+        self.pci.advance(now);
+        self.pci.take_interrupts(now, vectors);
+        if self.polled {
+            vectors.clear();
+            let written = self.pci.device().counters().completions;
+            if written != std::mem::replace(&mut self.seen, written) {
+                vectors.extend(1..=self.driver.queues());
+            }
+        }
+        if self.driver.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.pci.set_now(now);
+            self.driver.poll(&mut self.pci, now, &mut self.answers);
+            if !self.answers.is_empty() {
+                // Found without an interrupt: the next handler takes them along.
+                vectors.push(1);
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
+        let before = self.pci.counters();
+        let at = now + self.epoch;
+        self.pci.set_now(at);
+        if self.polled {
+            self.driver.poll_queue(&mut self.pci, vector, &mut self.answers);
+        } else {
+            self.driver.on_interrupt(&mut self.pci, at, vector, &mut self.answers);
+        }
+        self.outstanding -= self.answers.len() as u32;
+        for answer in self.answers.drain(..) {
+            let mut status = status(answer.result);
+            if let (Some(scsi), IoResult::Answered(answered)) = (&mut self.scsi, answer.result)
+                && !scsi.end(answer.token, answered)
+                && status == Status::Ok
+            {
+                status = Status::Error;
+            }
+            let token = answer.token;
+            done.push(Completion { token, status, accepted: now, completed: now });
+        }
+        accesses(before, self.pci.counters())
+    }
+}
+
+fn range(namespace: &Namespace, request: &Request) -> [DatasetRange; 1] {
+    let block_bytes = u64::from(namespace.block_bytes);
+    [DatasetRange {
+        attributes: 0.into(),
+        blocks: (request.length_bytes / namespace.block_bytes).into(),
+        first: (request.offset_bytes / block_bytes).into(),
+    }]
+}
+
+fn command<'a>(
+    namespace: &Namespace,
+    buffer: &DmaRegion,
+    request: &Request,
+    range: &'a [DatasetRange],
+) -> IoCommand<'a> {
+    let block = request.offset_bytes / u64::from(namespace.block_bytes);
+    let blocks = request.length_bytes / namespace.block_bytes;
+    let data = DataBuffer::Contiguous(buffer.address);
+    match request.op {
+        Op::Read => IoCommand::read(namespace.id, block, blocks, data),
+        Op::Write => IoCommand::write(namespace.id, block, blocks, data),
+        Op::Trim => IoCommand::deallocate(namespace.id, range),
+        Op::Flush => IoCommand::flush(namespace.id),
+    }
+}
+
+fn status(result: IoResult) -> Status {
+    match result {
+        IoResult::Abandoned => Status::Abandoned,
+        IoResult::Answered(status) if status.is_success() => Status::Ok,
+        IoResult::Answered(status) => match status.kind() {
+            nvme::Status::WRITE_PROTECTED | nvme::Status::READ_ONLY_RANGE => Status::ReadOnly,
+            _ => Status::Error,
+        },
+    }
+}
+
+impl Behind for NvmePort {
+    fn events(&mut self) -> &mut EventLog {
+        self.pci.device_mut().device_mut().events()
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        self.pci.device().device().facts()
+    }
+
+    fn expect(&self, upcoming: &[Request]) {
+        self.pci.device().device().expect(upcoming);
+    }
+
+    fn health(&self) -> Health {
+        self.pci.device().device().health()
+    }
+
+    fn laws(&self, laws: &mut Vec<Invariant>) {
+        laws.push(dma_law(self.pci.faults()));
+        laws.extend(self.scsi.as_ref().map(ScsiLayer::law));
+        let counters = self.driver.counters();
+        let controller = self.pci.device().counters();
+        laws.push(none_law(
+            "command_identifiers",
+            counters.strays,
+            "completions of commands that were not outstanding",
+        ));
+        laws.push(none_law("doorbells", controller.bad_doorbells, "doorbell writes were refused"));
+        laws.push(none_law(
+            "interrupts",
+            counters.lost_interrupts,
+            "completions were found by the watchdog, without an interrupt",
+        ));
+        laws.push(none_law("resets", counters.resets, "resets of the controller"));
+        laws.push(Invariant {
+            name: "commands".into(),
+            holds: counters.commands == counters.completions && self.outstanding == 0,
+            detail: format!("{} given, {} answered", counters.commands, counters.completions),
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! The SCSI stack between the block layer and the NVMe driver (S1-47): each command becomes a CDB,
+//! the translator makes an NVMe command of it, and its status becomes SCSI status.
+
+use ssdyno_block::{Op, Request, Token};
+use ssdyno_driver_nvme::Namespace;
+use ssdyno_result::Invariant;
+use ssdyno_scsi::{
+    Config, ControllerFacts, FactsError, Job, NamespaceFacts, NvmeCommand, Progress, Translator,
+    cdb, unmap_list,
+};
+use ssdyno_spec::nvme::Status;
+
+/// The translator with a job for each command.
+#[derive(Debug)]
+pub(super) struct ScsiLayer {
+    translator: Translator,
+    block_bytes: u32,
+    /// By token of the command.
+    jobs: Vec<Job>,
+    /// Commands that did not end as SCSI says they should.
+    odd: u64,
+}
+
+impl ScsiLayer {
+    pub(super) fn new(namespace: &Namespace) -> Result<ScsiLayer, FactsError> {
+        let controller = ControllerFacts::named("SSDyno", "1", "1");
+        let unit = NamespaceFacts::plain(namespace.id, namespace.blocks, namespace.block_bytes);
+        // Requests come cut to what the driver takes.
+        let config =
+            Config { transfer_blocks_max: 1 << 16, power_on_attention: false, ..Config::default() };
+        let translator = Translator::new(controller, &[unit], config)?;
+        Ok(ScsiLayer { translator, block_bytes: namespace.block_bytes, jobs: Vec::new(), odd: 0 })
+    }
+
+    /// The NVMe command for `request`; `None` where SCSI needs none (a flush without a cache).
+    pub(super) fn begin(&mut self, request: &Request, token: Token) -> Option<NvmeCommand> {
+        let index = token.0 as usize;
+        if index >= self.jobs.len() {
+            self.jobs.resize_with(index + 1, Job::new);
+        }
+        let lba = request.offset_bytes / u64::from(self.block_bytes);
+        let blocks = request.length_bytes / self.block_bytes;
+        let list = unmap_list(lba, blocks);
+        let cdb = match request.op {
+            Op::Read => cdb::read16(lba, blocks),
+            Op::Write => cdb::write16(lba, blocks, false),
+            Op::Trim => cdb::unmap(list.len() as u16),
+            Op::Flush => cdb::synchronize_cache16(),
+        };
+        let mut command = ssdyno_scsi::Request::local(0, cdb.as_bytes());
+        if request.op == Op::Trim {
+            command = command.with_data(&list);
+        }
+        let job = &mut self.jobs[index];
+        let pending = self.translator.begin(job, &command) == Progress::Pending;
+        let first = job.next_command().filter(|_| pending);
+        debug_assert!(job.next_command().is_none(), "one command for each piece");
+        first
+    }
+
+    /// The driver had no room: the command is begun again later.
+    pub(super) fn withdraw(&mut self, token: Token) {
+        let job = &mut self.jobs[token.0 as usize];
+        if job.outstanding() > 0 {
+            job.abort();
+            let _aborted = self.translator.complete(job, Status::SUCCESS, 0);
+        }
+    }
+
+    /// The command of `token` ended with `status`; true if that is well in SCSI too.
+    pub(super) fn end(&mut self, token: Token, status: Status) -> bool {
+        let job = &mut self.jobs[token.0 as usize];
+        if job.outstanding() == 0 {
+            return status.is_success();
+        }
+        let done = self.translator.complete(job, status, 0) == Progress::Done;
+        let good = done && job.status() == 0;
+        self.odd += u64::from(good != status.is_success());
+        good
+    }
+
+    pub(super) fn law(&self) -> Invariant {
+        let counts = self.translator.counts();
+        Invariant {
+            name: "scsi".into(),
+            holds: self.odd == 0,
+            detail: format!(
+                "{} CDBs became {} NVMe commands; {} ended otherwise than in NVMe",
+                counts.cdbs, counts.nvme_commands, self.odd
+            ),
+        }
+    }
+}

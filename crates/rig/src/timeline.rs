@@ -1,0 +1,203 @@
+//! The timeline of a run, for chrome://tracing and ui.perfetto.dev.
+//!
+//! The Trace Event Format (JSON object form): a process for each kind of part, a thread for each
+//! part, a complete event (`X`) for each time it was busy; requests are asynchronous events
+//! (`b`, `e`), because they overlap. Times are microseconds with six decimals: whole picoseconds.
+
+use std::io::{self, Write};
+
+use ssdyno_block::Time;
+use ssdyno_engine::events::{Busy, Cause, EventReader, PartKind};
+use ssdyno_result::Rows;
+
+/// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
+pub const EVENTS_MAX: usize = 1_000_000;
+
+/// The number that stands for the requests where parts have that of their kind.
+const REQUESTS_PROCESS: usize = PartKind::ALL.len();
+
+/// Collects device events of a window of time.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    from: Time,
+    to: Time,
+    most: usize,
+    events: Vec<Busy>,
+    left_out: u64,
+}
+
+impl Timeline {
+    /// Keeps what overlaps `from` to `to`, at most `most` events: the first ones.
+    pub fn new(from: Time, to: Time, most: usize) -> Timeline {
+        Timeline { from, to, most, events: Vec::new(), left_out: 0 }
+    }
+
+    /// Events inside the window that there was no room for.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Writes device events and the requests in `rows` that overlap the window.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, rows: Option<&Rows>, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+        self.write_names(rows.is_some(), out)?;
+        for event in &self.events {
+            let (process, thread) = (event.part.kind as usize, event.part.index);
+            let length = event.to - event.from;
+            write!(
+                out,
+                ",\n{{\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"name\":\"{}\",\"cat\":\"{}\",\
+                 \"ts\":{},\"dur\":{},\"args\":{{\"operations\":{}}}}}",
+                event.activity.name(),
+                cause(event.cause),
+                Microseconds(event.from),
+                Microseconds(length),
+                event.operations,
+            )?;
+        }
+        if let Some(rows) = rows {
+            self.write_requests(rows, out)?;
+        }
+        out.write_all(b"\n]}\n")
+    }
+
+    /// Names of processes and threads, in a stable order.
+    fn write_names(&self, with_requests: bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut first = true;
+        let mut name =
+            |out: &mut dyn Write, kind: &str, process: usize, thread: u16, name: &str| {
+                let comma = if std::mem::take(&mut first) { "" } else { ",\n" };
+                write!(
+                    out,
+                    "{comma}{{\"ph\":\"M\",\"pid\":{process},\"tid\":{thread},\"name\":\"{kind}\",\
+                 \"args\":{{\"name\":\"{name}\"}}}}"
+                )
+            };
+        for kind in PartKind::ALL {
+            name(out, "process_name", kind as usize, 0, kind.name())?;
+        }
+        if with_requests {
+            name(out, "process_name", REQUESTS_PROCESS, 0, "requests")?;
+        }
+        let mut parts: Vec<_> = self.events.iter().map(|event| event.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        for part in parts {
+            let label = format!("{} {}", part.kind.name(), part.index);
+            name(out, "thread_name", part.kind as usize, part.index, &label)?;
+        }
+        Ok(())
+    }
+
+    fn write_requests(&self, rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+        let inside = rows.iter().enumerate().filter(|(_, row)| {
+            let from = Time::from_ns(row.issue_ns);
+            from < self.to && from + Time::from_ns(row.latency_ns) >= self.from
+        });
+        for (id, row) in inside.take(self.most) {
+            let from = Time::from_ns(row.issue_ns);
+            let to = from + Time::from_ns(row.latency_ns);
+            let name = row.request.op.name();
+            let common = format!(
+                "\"pid\":{REQUESTS_PROCESS},\"tid\":0,\"cat\":\"request\",\"name\":\"{name}\",\"id\":{id}"
+            );
+            write!(
+                out,
+                ",\n{{\"ph\":\"b\",{common},\"ts\":{},\"args\":{{\"offset_bytes\":{},\
+                 \"length_bytes\":{}}}}},\n{{\"ph\":\"e\",{common},\"ts\":{}}}",
+                Microseconds(from),
+                row.request.offset_bytes,
+                row.request.length_bytes,
+                Microseconds(to),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl EventReader for Timeline {
+    fn read(&mut self, events: &[Busy]) {
+        for event in events {
+            if event.from >= self.to || event.to < self.from {
+                continue;
+            }
+            if self.events.len() < self.most {
+                self.events.push(*event);
+            } else {
+                self.left_out += 1;
+            }
+        }
+    }
+}
+
+/// Why, as the category of an event.
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Host => "host",
+        Cause::Mapping => "mapping",
+        Cause::Cleaning => "cleaning",
+        Cause::None => "device",
+    }
+}
+
+/// A time as the format wants it, without the rounding of a floating-point number.
+struct Microseconds(Time);
+
+impl std::fmt::Display for Microseconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ps = self.0.as_ps();
+        write!(f, "{}.{:06}", ps / 1_000_000, ps % 1_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_engine::events::{Activity, Part};
+
+    use super::*;
+
+    fn busy(index: u16, from_ns: u64, to_ns: u64) -> Busy {
+        Busy {
+            part: Part { kind: PartKind::Die, index },
+            activity: Activity::Program,
+            cause: Cause::Cleaning,
+            operations: 1,
+            from: Time::from_ns(from_ns),
+            to: Time::from_ns(to_ns),
+        }
+    }
+
+    fn written(timeline: &Timeline) -> serde_json::Value {
+        let mut text = Vec::new();
+        timeline.write(None, &mut text).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    #[test]
+    fn what_overlaps_the_window_is_written_to_the_picosecond() {
+        let mut timeline = Timeline::new(Time::from_ns(10), Time::from_ns(20), EVENTS_MAX);
+        timeline.read(&[busy(0, 0, 9), busy(1, 5, 12), busy(2, 19, 30), busy(3, 20, 21)]);
+        let json = written(&timeline);
+        let events = json["traceEvents"].as_array().unwrap();
+        let busy: Vec<_> = events.iter().filter(|e| e["ph"] == "X").collect();
+        assert_eq!(busy.len(), 2);
+        assert_eq!(busy[0]["tid"], 1);
+        assert_eq!(busy[0]["ts"], 0.005);
+        assert_eq!(busy[0]["dur"], 0.007);
+        assert_eq!(busy[0]["cat"], "cleaning");
+        let named =
+            |e: &&serde_json::Value| e["name"] == "thread_name" && e["args"]["name"] == "die 2";
+        assert_eq!(events.iter().filter(named).count(), 1);
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted() {
+        let mut timeline = Timeline::new(Time::ZERO, Time::MAX, 2);
+        timeline.read(&[busy(0, 0, 1), busy(0, 1, 2), busy(0, 2, 3)]);
+        assert_eq!(timeline.left_out(), 1);
+        assert_eq!(written(&timeline)["displayTimeUnit"], "ns");
+    }
+}

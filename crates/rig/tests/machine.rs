@@ -1,0 +1,198 @@
+//! Whole machines - host, driver, bus, controller, flash - and what the host adds.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use ssdyno_device::{Config, LinkConfig, presets};
+use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
+use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_result::{HostResult, Keep, RunResult};
+use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
+
+/// A small SSD with a controller.
+fn device() -> Config {
+    let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
+    device.flash.blocks_per_plane = 64;
+    device.ftl.over_provisioning = 0.25;
+    // The controller has latencies of its own.
+    if let LinkConfig::Pcie { latency, .. } = &mut device.host_link {
+        *latency = Default::default();
+    }
+    let mut nvme = device.nvme.take().unwrap_or_default();
+    nvme.io_queues = 31;
+    nvme.queue_entries = 4096;
+    device.nvme = Some(nvme);
+    device
+}
+
+fn load(threads: u32, depth: u32, size: &str, write_percent: u32, requests: u64) -> String {
+    format!(
+        "write_percent = {write_percent}\nblock_size = \"{size}\"\ndepth = {depth}\nthreads = {threads}\nrequests = {requests}"
+    )
+}
+
+fn run(policy: QueuePolicy, options: &HostOptions, host: &str, workload: &str, seed: u64) -> Run {
+    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
+    let config =
+        ssdyno_host::Config::parse(ssdyno_host::presets::find(host).unwrap().text).unwrap();
+    let host = HostPlan::new(host, config, options, Some(&load));
+    let driver = NvmeConfig { policy, entries: 4096, ..NvmeConfig::default() };
+    Run {
+        target: "sim:test".into(),
+        device: Attach::Nvme {
+            device: Box::new(device()),
+            driver: Box::new(driver),
+            host: Box::new(host),
+        },
+        workload: "test".into(),
+        source: Source::Generator(load),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::Summary,
+        interval: None,
+    }
+}
+
+fn measure(run: &Run) -> RunResult {
+    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    assert!(measured.failure.is_none(), "{:?}", measured.failure);
+    for law in &measured.result.invariants {
+        assert!(law.holds, "{law:?}");
+    }
+    measured.result
+}
+
+fn host(result: &RunResult) -> &HostResult {
+    result.host.as_ref().unwrap()
+}
+
+const POLICIES: [QueuePolicy; 5] = [
+    QueuePolicy::RoundRobin { as_printed: false },
+    QueuePolicy::RoundRobin { as_printed: true },
+    QueuePolicy::PerCore,
+    QueuePolicy::PerCorePool,
+    QueuePolicy::Single,
+];
+
+/// Every policy, mode and way of waiting, twice the same; the laws hold in each.
+#[test]
+fn every_way_keeps_the_laws_and_repeats() {
+    let modes = [ThreadMode::Sync, ThreadMode::Async, ThreadMode::Batch];
+    let ways = [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid];
+    let mixed = "read_percent = 60\nwrite_percent = 30\ntrim_percent = 10\nblock_size = \"16KiB\"\ndepth = 6\nthreads = 4\nrequests = 1500";
+    for (index, policy) in POLICIES.into_iter().enumerate() {
+        for (n, mode) in modes.into_iter().enumerate() {
+            let options = HostOptions {
+                cores: Some(4),
+                mode: Some(mode),
+                waiting: ways[(index + n) % 3],
+                scsi: n == 1,
+                doorbell_per_batch: n == 2,
+                classes: Vec::new(),
+            };
+            let preset = if index % 2 == 0 { "server" } else { "e5430" };
+            let run = run(policy, &options, preset, mixed, 3);
+            let figures = |result: RunResult| {
+                let result = RunResult { wall_seconds: 0.0, own_cost: None, ..result };
+                let result = RunResult { simulated_requests_per_wall_second: None, ..result };
+                ssdyno_result::to_json(&result).unwrap()
+            };
+            let first = figures(measure(&run));
+            assert!(first == figures(measure(&run)), "{policy:?} {mode:?} differs from run to run");
+        }
+    }
+}
+
+/// What the host adds: one read at a time takes the device's time and the sum of the costs.
+#[test]
+fn the_host_adds_its_costs_to_one_read() {
+    let one = load(1, 1, "4KiB", 0, 2_000);
+    let options = HostOptions { cores: Some(1), ..HostOptions::default() };
+    let with = measure(&run(QueuePolicy::PerCore, &options, "server", &one, 1));
+    let mut alone = run(QueuePolicy::PerCore, &options, "server", &one, 1);
+    let mut plain = device();
+    plain.nvme = None;
+    alone.device = plain.into();
+    let without = measure(&alone);
+    let mean = |result: &RunResult| result.latency_ns.as_ref().unwrap().all.mean;
+    let added = mean(&with) - mean(&without);
+    // Preset server: call 100, request 330, command 120, doorbell 150; fetch 900 and more on the wire;
+    // completion 300; message 300, idle exit 1000, interrupt 600, completion 180, doorbell 60,
+    // wake-up 250, switch 900.
+    assert!((4_900.0..5_800.0).contains(&added), "{added} ns");
+    let host = host(&with);
+    assert!((2_400.0..2_700.0).contains(&host.cpu_ns_per_request), "{}", host.cpu_ns_per_request);
+    let sum: f64 = host.cpu_ns_per_request_by_cause.values().sum();
+    assert!((sum / host.cpu_ns_per_request - 1.0).abs() < 1e-9);
+    assert!((host.interrupts_per_request - 1.0).abs() < 1e-3);
+    assert!((host.register_writes_per_request - 2.0).abs() < 1e-3);
+    assert!(host.energy.above_idle_joules > 0.0);
+}
+
+/// S1-51: the indirections of the SCSI stack cost CPU, and with it throughput where CPU is short.
+#[test]
+fn the_scsi_stack_costs_what_it_says() {
+    let busy = load(1, 32, "4KiB", 0, 20_000);
+    let rate = |scsi| {
+        let options = HostOptions { cores: Some(1), scsi, ..HostOptions::default() };
+        let result = measure(&run(QueuePolicy::PerCore, &options, "server", &busy, 1));
+        let translation = host(&result).cpu_ns_per_request_by_cause["scsi"];
+        (result.iops, host(&result).cpu_ns_per_request, translation)
+    };
+    let ((block, block_cpu, none), (scsi, scsi_cpu, translation)) = (rate(false), rate(true));
+    assert!((translation - 350.0).abs() < 1e-6 && none == 0.0, "{translation} and {none}");
+    // A slower core has more to do at each interrupt, so not all of it is added.
+    assert!((200.0..351.0).contains(&(scsi_cpu - block_cpu)), "{block_cpu} and {scsi_cpu}");
+    assert!(block > scsi, "{block} and {scsi}");
+}
+
+/// S1-31: a head doorbell for each completion is a register write for each.
+#[test]
+fn head_doorbells_are_counted() {
+    let busy = load(1, 64, "4KiB", 0, 20_000);
+    let options = HostOptions {
+        cores: Some(1),
+        mode: Some(ThreadMode::Batch),
+        doorbell_per_batch: true,
+        ..HostOptions::default()
+    };
+    let mut each = run(QueuePolicy::PerCore, &options, "server", &busy, 1);
+    let batch = measure(&each);
+    if let Attach::Nvme { driver, .. } = &mut each.device {
+        driver.head_doorbell = HeadDoorbell::PerCompletion;
+    }
+    let each = measure(&each);
+    let writes = |result: &RunResult| host(result).register_writes_per_request;
+    assert!(writes(&batch) < 1.0, "{}", writes(&batch));
+    assert!(writes(&each) > 1.0 && writes(&each) < 1.1, "{}", writes(&each));
+}
+
+/// S1-56: writes are reported faster than the device does them.
+#[test]
+fn copied_writes_are_reported_early() {
+    let writes = load(1, 1, "32KiB", 100, 1_500);
+    let options = HostOptions { cores: Some(1), ..HostOptions::default() };
+    let result = measure(&run(QueuePolicy::PerCore, &options, "e5430", &writes, 1));
+    let device = host(&result).device_completed_bytes_per_second.unwrap();
+    assert!(device < 0.9 * result.throughput_bytes_per_second, "{device}");
+    let reads =
+        measure(&run(QueuePolicy::PerCore, &options, "e5430", &load(1, 1, "32KiB", 0, 500), 1));
+    assert!(reads.throughput_bytes_per_second < result.throughput_bytes_per_second);
+    assert_eq!(host(&reads).device_completed_bytes_per_second, None);
+}
+
+/// Polling answers earlier and costs more CPU; the rest stays as it is.
+#[test]
+fn polling_is_faster_and_dearer() {
+    let one = load(1, 1, "4KiB", 0, 2_000);
+    let figures = |waiting| {
+        let options = HostOptions { cores: Some(1), waiting, ..HostOptions::default() };
+        let result = measure(&run(QueuePolicy::PerCore, &options, "server", &one, 1));
+        (result.latency_ns.as_ref().unwrap().all.mean, host(&result).cpu_ns_per_request)
+    };
+    let (interrupt, interrupt_cpu) = figures(Waiting::Interrupt);
+    let (poll, poll_cpu) = figures(Waiting::Poll);
+    let (hybrid, hybrid_cpu) = figures(Waiting::Hybrid);
+    assert!(poll + 1_500.0 < interrupt, "{poll} and {interrupt}");
+    assert!(hybrid < interrupt && hybrid >= poll - 1.0);
+    assert!(interrupt_cpu < hybrid_cpu && hybrid_cpu < poll_cpu);
+}

@@ -1,0 +1,69 @@
+//! READ CAPACITY and REPORT LUNS.
+
+use alloc::vec::Vec;
+
+use ssdyno_spec::scsi::{ReadCapacity10Data, ReadCapacity16Data};
+use zerocopy::IntoBytes;
+
+use crate::bytes::{u32_at, u64_at};
+use crate::job::Job;
+use crate::request::lun_field;
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+impl Translator {
+    /// READ CAPACITY (10) (SBC-3, 5.15; SBC-2 for PMI, which is obsolete).
+    pub(crate) fn read_capacity_10(
+        &self,
+        job: &mut Job,
+        unit: usize,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        let facts = &self.units[unit].facts;
+        if cdb[8] & 1 == 0 && u32_at(cdb, 2) != 0 {
+            return Err(Sense::cdb(2, 7).into());
+        }
+        let data = ReadCapacity10Data {
+            last_lba: u32::try_from(facts.blocks - 1).unwrap_or(u32::MAX).into(),
+            block_bytes: facts.block_bytes.into(),
+        };
+        job.answer(data.as_bytes(), usize::MAX);
+        Ok(())
+    }
+
+    /// READ CAPACITY (16) (SBC-3, 5.16; translation reference, 6.4).
+    pub(crate) fn read_capacity_16(&self, job: &mut Job, unit: usize, cdb: &[u8]) {
+        let facts = &self.units[unit].facts;
+        let managed = u16::from(self.unmaps()) << 15;
+        let zeroes = u16::from(self.unmapped_reads_zero(unit)) << 14;
+        let data = ReadCapacity16Data {
+            last_lba: (facts.blocks - 1).into(),
+            block_bytes: facts.block_bytes.into(),
+            protection: 0,
+            exponents: 0,
+            provisioning: (managed | zeroes).into(),
+            reserved: [0; 16],
+        };
+        job.answer(data.as_bytes(), u32_at(cdb, 10) as usize);
+    }
+
+    /// REPORT LUNS (SPC-4, 6.33).
+    pub(crate) fn report_luns(&self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+        let units = match cdb[2] {
+            0x00 | 0x02 => self.units.as_slice(),
+            // Only well known units: there are none.
+            0x01 => &[],
+            // Administrative units and their subsidiaries (0x10 to 0x12) and the reserved values.
+            _ => return Err(Sense::cdb(2, 7).into()),
+        };
+        let mut data = Vec::with_capacity(8 + 8 * units.len());
+        data.extend_from_slice(&(8 * units.len() as u32).to_be_bytes());
+        data.extend_from_slice(&[0; 4]);
+        for unit in units {
+            data.extend_from_slice(&lun_field(unit.number()).to_be_bytes());
+        }
+        job.answer(&data, u32_at(cdb, 6) as usize);
+        debug_assert!(data.len() < 16 || self.unit_index(u64_at(&data, 8)).is_some());
+        Ok(())
+    }
+}

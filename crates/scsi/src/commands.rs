@@ -1,0 +1,410 @@
+//! The commands that are translated: for each its length, the bits it knows, and who may send it
+//! while somebody else holds a reservation.
+//!
+//! One table serves the look-up of an operation code, the check of reserved bits, REPORT SUPPORTED
+//! OPERATION CODES and the rules of reservations, so they cannot disagree.
+
+use ssdyno_spec::scsi::opcode::{self, maintenance_in, service_action_in};
+
+use crate::sense::Sense;
+
+/// What a command does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    TestUnitReady,
+    RequestSense,
+    FormatUnit,
+    Read,
+    Write,
+    Inquiry,
+    ModeSelect,
+    Reserve,
+    Release,
+    ModeSense,
+    StartStopUnit,
+    SendDiagnostic,
+    ReadCapacity10,
+    ReadCapacity16,
+    GetLbaStatus,
+    WriteAndVerify,
+    Verify,
+    PreFetch,
+    SynchronizeCache,
+    ReadDefectData,
+    WriteSame,
+    Unmap,
+    LogSense,
+    PersistentReserveIn,
+    PersistentReserveOut,
+    CompareAndWrite,
+    OrWrite,
+    ReportLuns,
+    ReportOperationCodes,
+    ReportTaskManagement,
+}
+
+/// Who may send a command while another nexus holds a reservation (SPC-4, table 66; SBC-3, table
+/// 13; for RESERVE and RELEASE SPC-2, table 10).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Everybody.
+    Free,
+    /// Everybody, unless the logical unit is held by RESERVE.
+    Status,
+    /// As reading.
+    Read,
+    /// As writing.
+    Write,
+    /// START STOP UNIT: starting is free, all else is as writing.
+    Start,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// First byte of the CDB.
+    pub(crate) opcode: u8,
+    /// Service action in bits 4:0 of byte 1, where the operation code has some.
+    pub(crate) service_action: Option<u8>,
+    /// CDB usage data (SPC-4, 6.35.3): bits that are evaluated; as long as the CDB.
+    pub(crate) usage: &'static [u8],
+    /// Who may send it.
+    pub(crate) access: Access,
+    /// What it does.
+    pub(crate) operation: Operation,
+    /// The thesis has it (S1-48).
+    pub(crate) thesis: bool,
+    /// It sends data that the translator must see, not only move.
+    pub(crate) parameters: bool,
+}
+
+impl Command {
+    /// Checks that the CDB is long enough and sets no bit that the command does not know.
+    pub(crate) fn check(&self, cdb: &[u8]) -> Result<(), Sense> {
+        if cdb.len() < self.usage.len() {
+            return Err(Sense::cdb(cdb.len() as u16, 7));
+        }
+        for (index, (&byte, &known)) in cdb.iter().zip(self.usage).enumerate().skip(1) {
+            let known =
+                if index == 1 && self.service_action.is_some() { known | 0x1f } else { known };
+            let unknown = byte & !known;
+            if unknown != 0 {
+                return Err(Sense::cdb(index as u16, 7 - unknown.leading_zeros() as u8));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row without service action.
+const fn row(usage: &'static [u8], access: Access, operation: Operation) -> Command {
+    let opcode = usage[0];
+    Command {
+        opcode,
+        service_action: None,
+        usage,
+        access,
+        operation,
+        thesis: matches!(
+            opcode,
+            opcode::INQUIRY
+                | opcode::REPORT_LUNS
+                | opcode::READ_CAPACITY_10
+                | opcode::READ_16
+                | opcode::WRITE_16
+        ),
+        parameters: matches!(
+            operation,
+            Operation::FormatUnit
+                | Operation::ModeSelect
+                | Operation::Unmap
+                | Operation::WriteSame
+                | Operation::PersistentReserveOut
+                | Operation::OrWrite
+        ),
+    }
+}
+
+/// A row with the service action that is in its usage data.
+const fn action(usage: &'static [u8], access: Access, operation: Operation) -> Command {
+    let mut command = row(usage, access, operation);
+    command.service_action = Some(usage[1] & 0x1f);
+    command
+}
+
+const MAINTENANCE: u8 = opcode::MAINTENANCE_IN;
+const SERVICE_IN: u8 = opcode::SERVICE_ACTION_IN_16;
+const PR_IN: u8 = opcode::PERSISTENT_RESERVE_IN;
+const PR_OUT: u8 = opcode::PERSISTENT_RESERVE_OUT;
+const F: u8 = 0xff;
+/// DPO, FUA and the obsolete FUA_NV.
+const D: u8 = 0x1a;
+/// DPO and BYTCHK.
+const V: u8 = 0x16;
+/// GROUP NUMBER.
+const G: u8 = 0x3f;
+
+/// All commands, by operation code, then service action.
+pub(crate) static COMMANDS: &[Command] = {
+    use Access::{Free, Read, Start, Status, Write};
+    use Operation as O;
+    &[
+        row(&[opcode::TEST_UNIT_READY, 0, 0, 0, 0, 0], Status, O::TestUnitReady),
+        row(&[opcode::REQUEST_SENSE, 1, 0, 0, F, 0], Free, O::RequestSense),
+        row(&[opcode::FORMAT_UNIT, 0x38, 0, 0, 0, 0], Write, O::FormatUnit),
+        row(&[opcode::READ_6, 0x1f, F, F, F, 0], Read, O::Read),
+        row(&[opcode::WRITE_6, 0x1f, F, F, F, 0], Write, O::Write),
+        row(&[opcode::INQUIRY, 1, F, F, F, 0], Free, O::Inquiry),
+        row(&[opcode::MODE_SELECT_6, 0x11, 0, 0, F, 0], Write, O::ModeSelect),
+        row(&[opcode::RESERVE_6, 0, 0, 0, 0, 0], Free, O::Reserve),
+        row(&[opcode::RELEASE_6, 0, 0, 0, 0, 0], Free, O::Release),
+        row(&[opcode::MODE_SENSE_6, 8, F, F, F, 0], Write, O::ModeSense),
+        row(&[opcode::START_STOP_UNIT, 1, 0, 0x0f, 0xf5, 0], Start, O::StartStopUnit),
+        row(&[opcode::SEND_DIAGNOSTIC, 4, 0, 0, 0, 0], Write, O::SendDiagnostic),
+        row(&[opcode::READ_CAPACITY_10, 0, F, F, F, F, 0, 0, 1, 0], Free, O::ReadCapacity10),
+        row(&[opcode::READ_10, D, F, F, F, F, G, F, F, 0], Read, O::Read),
+        row(&[opcode::WRITE_10, D, F, F, F, F, G, F, F, 0], Write, O::Write),
+        row(&[opcode::WRITE_AND_VERIFY_10, V, F, F, F, F, G, F, F, 0], Write, O::WriteAndVerify),
+        row(&[opcode::VERIFY_10, V, F, F, F, F, G, F, F, 0], Read, O::Verify),
+        row(&[opcode::PRE_FETCH_10, 2, F, F, F, F, G, F, F, 0], Read, O::PreFetch),
+        row(&[opcode::SYNCHRONIZE_CACHE_10, 6, F, F, F, F, G, F, F, 0], Write, O::SynchronizeCache),
+        row(&[opcode::READ_DEFECT_DATA_10, 0, 0x1f, 0, 0, 0, 0, F, F, 0], Read, O::ReadDefectData),
+        row(&[opcode::WRITE_SAME_10, 8, F, F, F, F, G, F, F, 0], Write, O::WriteSame),
+        row(&[opcode::UNMAP, 0, 0, 0, 0, 0, G, F, F, 0], Write, O::Unmap),
+        row(&[opcode::LOG_SENSE, 0, F, F, 0, F, F, F, F, 0], Status, O::LogSense),
+        row(&[opcode::MODE_SELECT_10, 0x11, 0, 0, 0, 0, 0, F, F, 0], Write, O::ModeSelect),
+        row(&[opcode::RESERVE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Free, O::Reserve),
+        row(&[opcode::RELEASE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Free, O::Release),
+        row(&[opcode::MODE_SENSE_10, 0x18, F, F, 0, 0, 0, F, F, 0], Write, O::ModeSense),
+        action(&[PR_IN, 0, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
+        action(&[PR_IN, 1, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
+        action(&[PR_IN, 2, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
+        action(&[PR_IN, 3, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
+        action(&[PR_OUT, 0, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 1, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 2, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 3, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 4, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 5, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_OUT, 6, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        row(&[opcode::READ_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),
+        row(
+            &[opcode::COMPARE_AND_WRITE, D, F, F, F, F, F, F, F, F, 0, 0, 0, F, G, 0],
+            Write,
+            O::CompareAndWrite,
+        ),
+        row(&[opcode::WRITE_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Write, O::Write),
+        row(&[opcode::ORWRITE_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Write, O::OrWrite),
+        row(
+            &[opcode::WRITE_AND_VERIFY_16, V, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
+            Write,
+            O::WriteAndVerify,
+        ),
+        row(&[opcode::VERIFY_16, V, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Read, O::Verify),
+        row(
+            &[opcode::PRE_FETCH_16, 2, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
+            Read,
+            O::PreFetch,
+        ),
+        row(
+            &[opcode::SYNCHRONIZE_CACHE_16, 6, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
+            Write,
+            O::SynchronizeCache,
+        ),
+        row(
+            &[opcode::WRITE_SAME_16, 9, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
+            Write,
+            O::WriteSame,
+        ),
+        action(
+            &[
+                SERVICE_IN,
+                service_action_in::READ_CAPACITY_16,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                1,
+                0,
+            ],
+            Free,
+            O::ReadCapacity16,
+        ),
+        action(
+            &[
+                SERVICE_IN,
+                service_action_in::GET_LBA_STATUS,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                0,
+                0,
+            ],
+            Read,
+            O::GetLbaStatus,
+        ),
+        row(&[opcode::REPORT_LUNS, 0, F, 0, 0, 0, F, F, F, F, 0, 0], Free, O::ReportLuns),
+        action(
+            &[
+                MAINTENANCE,
+                maintenance_in::REPORT_SUPPORTED_OPERATION_CODES,
+                0x87,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                F,
+                0,
+                0,
+            ],
+            Status,
+            O::ReportOperationCodes,
+        ),
+        action(
+            &[
+                MAINTENANCE,
+                maintenance_in::REPORT_SUPPORTED_TASK_MANAGEMENT_FUNCTIONS,
+                0x80,
+                0,
+                0,
+                0,
+                F,
+                F,
+                F,
+                F,
+                0,
+                0,
+            ],
+            Status,
+            O::ReportTaskManagement,
+        ),
+        row(&[opcode::READ_12, D, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),
+        row(&[opcode::WRITE_12, D, F, F, F, F, F, F, F, F, G, 0], Write, O::Write),
+        row(
+            &[opcode::WRITE_AND_VERIFY_12, V, F, F, F, F, F, F, F, F, G, 0],
+            Write,
+            O::WriteAndVerify,
+        ),
+        row(&[opcode::VERIFY_12, V, F, F, F, F, F, F, F, F, G, 0], Read, O::Verify),
+        row(
+            &[opcode::READ_DEFECT_DATA_12, 0x1f, F, F, F, F, F, F, F, F, 0, 0],
+            Read,
+            O::ReadDefectData,
+        ),
+    ]
+};
+
+/// No row.
+const NOWHERE: u8 = u8::MAX;
+
+/// The first row of each operation code.
+static FIRST: [u8; 256] = {
+    let mut first = [NOWHERE; 256];
+    let mut index = COMMANDS.len();
+    while index > 0 {
+        index -= 1;
+        first[COMMANDS[index].opcode as usize] = index as u8;
+    }
+    first
+};
+
+/// All rows of an operation code: they stand together.
+pub(crate) fn rows(opcode: u8) -> &'static [Command] {
+    let first = FIRST[usize::from(opcode)];
+    if first == NOWHERE {
+        return &[];
+    }
+    let rest = &COMMANDS[usize::from(first)..];
+    &rest[..rest.iter().take_while(|row| row.opcode == opcode).count()]
+}
+
+/// What an operation code and service action mean.
+pub(crate) enum Found {
+    /// A command.
+    Command(&'static Command),
+    /// The operation code is there, the service action is not.
+    NoSuchAction,
+    /// There is no such operation code.
+    NoSuchOpcode,
+}
+
+/// Looks a CDB up.
+pub(crate) fn find(cdb: &[u8], supported: impl Fn(&Command) -> bool) -> Found {
+    let first = cdb.first().map_or(NOWHERE, |&opcode| FIRST[usize::from(opcode)]);
+    if first == NOWHERE {
+        return Found::NoSuchOpcode;
+    }
+    let command = &COMMANDS[usize::from(first)];
+    if !supported(command) {
+        return Found::NoSuchOpcode;
+    }
+    if command.service_action.is_none() {
+        return Found::Command(command);
+    }
+    let wanted = cdb.get(1).map(|byte| byte & 0x1f);
+    let row = rows(command.opcode).iter().find(|row| row.service_action == wanted);
+    row.map_or(Found::NoSuchAction, Found::Command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_ordered_and_as_long_as_their_group_says() {
+        let key = |c: &Command| (c.opcode, c.service_action);
+        assert!(COMMANDS.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
+        for command in COMMANDS {
+            // SPC-4, 4.2.5.1: the group code tells the length.
+            let length = match command.opcode >> 5 {
+                0 => 6,
+                1 | 2 => 10,
+                4 => 16,
+                5 => 12,
+                group => panic!("group {group}"),
+            };
+            assert_eq!(command.usage.len(), length, "{:#x}", command.opcode);
+            assert_eq!(command.usage.last(), Some(&0), "NACA is not supported");
+        }
+    }
+
+    #[test]
+    fn an_unknown_bit_is_pointed_at() {
+        let Found::Command(read) = find(&[0x28], |_| true) else { panic!("READ (10)") };
+        let cdb = [0x28, 0x20, 0, 0, 0, 0, 0, 0, 1, 0];
+        assert_eq!(read.check(&cdb), Err(Sense::cdb(1, 5)), "RDPROTECT");
+        let naca = [0x28, 0, 0, 0, 0, 0, 0, 0, 1, 4];
+        assert_eq!(read.check(&naca), Err(Sense::cdb(9, 2)));
+        assert_eq!(read.check(&naca[..9]), Err(Sense::cdb(9, 7)), "too short");
+        let good = [0x28, 0x18, 0, 0, 0, 0, 0, 0, 1, 0];
+        assert_eq!(read.check(&good), Ok(()));
+    }
+
+    #[test]
+    fn the_thesis_has_five_commands() {
+        let opcodes: Vec<u8> = COMMANDS.iter().filter(|c| c.thesis).map(|c| c.opcode).collect();
+        assert_eq!(opcodes, [0x12, 0x25, 0x88, 0x8a, 0xa0]);
+    }
+
+    extern crate alloc;
+    use alloc::vec::Vec;
+}

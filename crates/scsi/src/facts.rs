@@ -1,0 +1,308 @@
+//! What the translator must know of the controller and its namespaces.
+
+/// The memory page that [`ControllerFacts::from_identify`] reckons MDTS in, where CAP.MPSMIN is 0.
+const PAGE_BYTES: u32 = 4096;
+
+/// Why a namespace cannot be shown as a logical unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FactsError {
+    /// There is no room for metadata or protection information in the path (S1-46).
+    #[error(
+        "namespace {nsid} carries {metadata_bytes} bytes of metadata a block, which are not \
+         translated; format it without metadata"
+    )]
+    Metadata {
+        /// The namespace.
+        nsid: u32,
+        /// What each block carries.
+        metadata_bytes: u16,
+    },
+    /// SCSI counts blocks of at least 512 bytes, and the size must be a power of two.
+    #[error("namespace {nsid} has blocks of {block_bytes} bytes; 512 to 65536 are translated")]
+    BlockSize {
+        /// The namespace.
+        nsid: u32,
+        /// Its block.
+        block_bytes: u32,
+    },
+    /// A namespace of no blocks.
+    #[error("namespace {nsid} is empty; create it with a size")]
+    Empty {
+        /// The namespace.
+        nsid: u32,
+    },
+    /// The same identifier twice, zero, or one beyond the LUNs that REPORT LUNS can name.
+    #[error("namespace identifier {nsid} is zero, used twice or above {most}")]
+    Identifier {
+        /// The namespace.
+        nsid: u32,
+        /// The largest that is translated.
+        most: u32,
+    },
+}
+
+/// Commands and features that a controller may have (Identify Controller, base 2.0c, figure 275).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Optional {
+    /// Compare (ONCS bit 0).
+    pub compare: bool,
+    /// Dataset management (ONCS bit 2).
+    pub dataset_management: bool,
+    /// Write zeroes (ONCS bit 3).
+    pub write_zeroes: bool,
+    /// Features can be saved and their default and saved values read (ONCS bit 4).
+    pub saved_features: bool,
+    /// Verify (ONCS bit 7).
+    pub verify: bool,
+    /// Compare and write, fused (FUSES bit 0).
+    pub fused_compare_write: bool,
+    /// Format NVM (OACS bit 1).
+    pub format: bool,
+}
+
+/// The controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControllerFacts {
+    /// PCI vendor identifier (VID).
+    pub vendor_id: u16,
+    /// Serial number (SN), ASCII padded with blanks.
+    pub serial: [u8; 20],
+    /// Model number (MN), ASCII padded with blanks.
+    pub model: [u8; 40],
+    /// Firmware revision (FR), ASCII padded with blanks.
+    pub firmware: [u8; 8],
+    /// Most bytes of one command (MDTS); 0: not limited.
+    pub transfer_bytes_max: u32,
+    /// Number of the deepest power state (NPSS).
+    pub power_state_max: u8,
+    /// Blocks that a fused compare and write does at once (ACWU + 1).
+    pub compare_write_blocks_max: u32,
+    /// There is a volatile write cache (VWC bit 0).
+    pub volatile_write_cache: bool,
+    /// What else it can do.
+    pub optional: Optional,
+}
+
+impl ControllerFacts {
+    /// A controller of which nothing is known but its `model`: no optional command, no limit.
+    pub fn named(model: &str, serial: &str, firmware: &str) -> ControllerFacts {
+        ControllerFacts {
+            vendor_id: 0,
+            serial: padded(serial),
+            model: padded(model),
+            firmware: padded(firmware),
+            transfer_bytes_max: 0,
+            power_state_max: 0,
+            compare_write_blocks_max: 1,
+            volatile_write_cache: false,
+            optional: Optional::default(),
+        }
+    }
+
+    /// From the Identify Controller data structure (base 2.0c, figure 275).
+    pub fn from_identify(data: &[u8; 4096]) -> ControllerFacts {
+        let oncs = u16::from_le_bytes([data[520], data[521]]);
+        let oacs = u16::from_le_bytes([data[256], data[257]]);
+        let bit = |word: u16, bit: u32| word >> bit & 1 == 1;
+        let mdts = u32::from(data[77]);
+        ControllerFacts {
+            vendor_id: u16::from_le_bytes([data[0], data[1]]),
+            serial: array(&data[4..24]),
+            model: array(&data[24..64]),
+            firmware: array(&data[64..72]),
+            // A limit that does not fit into 32 bits is none.
+            transfer_bytes_max: if mdts == 0 || mdts > 19 { 0 } else { PAGE_BYTES << mdts },
+            power_state_max: data[263].min(31),
+            compare_write_blocks_max: u32::from(u16::from_le_bytes([data[532], data[533]])) + 1,
+            volatile_write_cache: data[525] & 1 == 1,
+            optional: Optional {
+                compare: bit(oncs, 0),
+                dataset_management: bit(oncs, 2),
+                write_zeroes: bit(oncs, 3),
+                saved_features: bit(oncs, 4),
+                verify: bit(oncs, 7),
+                fused_compare_write: data[522] & 1 == 1,
+                format: bit(oacs, 1),
+            },
+        }
+    }
+}
+
+/// What a deallocated block reads as (DLFEAT bits 2:0, NVM 1.0c, figure 97).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DeallocatedReads {
+    /// The device does not say.
+    #[default]
+    NotReported,
+    /// Zeroes.
+    Zeroes,
+    /// Ones.
+    Ones,
+}
+
+/// One namespace: one logical unit (S1-50). Namespace `n` is LUN `n - 1` (translation reference,
+/// clause 4.8).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamespaceFacts {
+    /// Its identifier, from 1.
+    pub nsid: u32,
+    /// Its size (NSZE), in blocks.
+    pub blocks: u64,
+    /// Bytes of a block (LBADS).
+    pub block_bytes: u32,
+    /// Metadata of a block (MS), in bytes.
+    pub metadata_bytes: u16,
+    /// The block sizes that Format NVM offers without metadata: (number of the format, bytes).
+    pub formats: [Option<(u8, u32)>; 16],
+    /// IEEE extended unique identifier (EUI64); zero: none.
+    pub eui64: [u8; 8],
+    /// Globally unique identifier (NGUID); zero: none.
+    pub nguid: [u8; 16],
+    /// What a deallocated block reads as.
+    pub deallocated_reads: DeallocatedReads,
+    /// Write Zeroes may deallocate (DLFEAT bit 3).
+    pub write_zeroes_deallocates: bool,
+    /// It is thinly provisioned (NSFEAT bit 0).
+    pub thin: bool,
+    /// It is write protected (NSATTR bit 0).
+    pub write_protected: bool,
+    /// Blocks that are best written together (NPWG); 0: not reported.
+    pub write_granularity_blocks: u32,
+}
+
+impl NamespaceFacts {
+    /// A namespace of `blocks` blocks of `block_bytes` and nothing special.
+    pub fn plain(nsid: u32, blocks: u64, block_bytes: u32) -> NamespaceFacts {
+        let mut formats = [None; 16];
+        formats[0] = Some((0, block_bytes));
+        NamespaceFacts {
+            nsid,
+            blocks,
+            block_bytes,
+            metadata_bytes: 0,
+            formats,
+            eui64: [0; 8],
+            nguid: [0; 16],
+            deallocated_reads: DeallocatedReads::NotReported,
+            write_zeroes_deallocates: false,
+            thin: false,
+            write_protected: false,
+            write_granularity_blocks: 0,
+        }
+    }
+
+    /// From the Identify Namespace data structure (NVM 1.0c, figure 97).
+    pub fn from_identify(nsid: u32, data: &[u8; 4096]) -> NamespaceFacts {
+        let format = |index: usize| {
+            let at = 128 + 4 * index;
+            let metadata = u16::from_le_bytes([data[at], data[at + 1]]);
+            (metadata, 1_u32.checked_shl(u32::from(data[at + 2])).unwrap_or(0))
+        };
+        let (metadata_bytes, block_bytes) = format(usize::from(data[26] & 0xf));
+        let mut formats = [None; 16];
+        for (index, slot) in formats.iter_mut().enumerate().take(usize::from(data[25] & 0xf) + 1) {
+            let (metadata, bytes) = format(index);
+            *slot = (metadata == 0 && bytes >= 512).then_some((index as u8, bytes));
+        }
+        let optperf = data[24] >> 4 & 1 == 1;
+        let granularity = u32::from(u16::from_le_bytes([data[64], data[65]])) + 1;
+        NamespaceFacts {
+            nsid,
+            blocks: u64::from_le_bytes(array(&data[0..8])),
+            block_bytes,
+            metadata_bytes,
+            formats,
+            eui64: array(&data[120..128]),
+            nguid: array(&data[104..120]),
+            deallocated_reads: match data[33] & 7 {
+                1 => DeallocatedReads::Zeroes,
+                2 => DeallocatedReads::Ones,
+                _ => DeallocatedReads::NotReported,
+            },
+            write_zeroes_deallocates: data[33] >> 3 & 1 == 1,
+            thin: data[24] & 1 == 1,
+            write_protected: data[99] & 1 == 1,
+            write_granularity_blocks: if optperf { granularity } else { 0 },
+        }
+    }
+
+    /// Whether it can be shown as a logical unit.
+    pub(crate) fn check(&self) -> Result<(), FactsError> {
+        let (nsid, block_bytes) = (self.nsid, self.block_bytes);
+        if self.metadata_bytes != 0 {
+            return Err(FactsError::Metadata { nsid, metadata_bytes: self.metadata_bytes });
+        }
+        if !block_bytes.is_power_of_two() || !(512..=65536).contains(&block_bytes) {
+            return Err(FactsError::BlockSize { nsid, block_bytes });
+        }
+        if self.blocks == 0 { Err(FactsError::Empty { nsid }) } else { Ok(()) }
+    }
+}
+
+/// Which commands are translated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CommandSet {
+    /// All (S1-49).
+    #[default]
+    Full,
+    /// The set of the thesis: INQUIRY, REPORT LUNS, READ CAPACITY (10), READ (16), WRITE (16)
+    /// (S1-48).
+    Thesis,
+}
+
+/// How UNMAP is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum UnmapBy {
+    /// Dataset management, attribute deallocate (translation reference, clause 5.8): a hint.
+    #[default]
+    DatasetManagement,
+    /// Write Zeroes with the deallocate bit: surely reads as zeroes afterwards.
+    WriteZeroes,
+}
+
+/// Choices of who runs the translator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Which commands are translated.
+    pub commands: CommandSet,
+    /// Longest READ or WRITE, in blocks, as block limits report it; more than one NVMe command is
+    /// used where this is more than MDTS. 0: as much as one NVMe command moves.
+    pub transfer_blocks_max: u32,
+    /// Longest WRITE SAME, in blocks.
+    pub write_same_blocks_max: u32,
+    /// How UNMAP is done.
+    pub unmap_by: UnmapBy,
+    /// A nexus that is attached first hears of the power on (SAM-5, 5.14.4).
+    pub power_on_attention: bool,
+    /// Version descriptor of the transport, as 0x0960 for iSCSI (SPC-4, annex E.8); 0: none.
+    pub transport_version: u16,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            commands: CommandSet::Full,
+            transfer_blocks_max: 4096,
+            write_same_blocks_max: 32768,
+            unmap_by: UnmapBy::DatasetManagement,
+            power_on_attention: true,
+            transport_version: 0,
+        }
+    }
+}
+
+/// The first bytes of `bytes`, or all of them and zeroes.
+pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut out = [0; N];
+    let length = N.min(bytes.len());
+    out[..length].copy_from_slice(&bytes[..length]);
+    out
+}
+
+/// `text`, cut or padded with blanks.
+fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let mut out = [b' '; N];
+    let length = N.min(text.len());
+    out[..length].copy_from_slice(&text.as_bytes()[..length]);
+    out
+}

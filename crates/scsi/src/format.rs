@@ -1,0 +1,67 @@
+//! FORMAT UNIT (SBC-3, 5.3; translation reference, 6.10).
+
+use ssdyno_spec::nvme::admin;
+use ssdyno_spec::scsi::AdditionalSense;
+
+use crate::job::{Job, NvmeCommand, Work};
+use crate::request::Request;
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+impl Translator {
+    /// FORMAT UNIT: Format NVM with the block size that MODE SELECT chose last, or the present one.
+    ///
+    /// After it the caller identifies the namespace again and hands the facts to
+    /// [`replace_namespace`](Translator::replace_namespace).
+    pub(crate) fn format_unit(
+        &mut self,
+        job: &mut Job,
+        unit: usize,
+        request: &Request<'_>,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        if cdb[1] & 0x10 != 0 {
+            check_parameters(request.data_out, cdb[1] & 0x20 != 0)?;
+        } else if cdb[1] & 0x28 != 0 {
+            // LONGLIST and CMPLST belong to a parameter list.
+            return Err(Sense::cdb(1, 5).into());
+        }
+        let target = &self.units[unit];
+        let present = |format: &&(u8, u32)| format.1 == target.facts.block_bytes;
+        let present = target.facts.formats.iter().flatten().find(present).map(|format| format.0);
+        let Some(format) = target.next_format.or(present) else {
+            return Err(Sense::illegal(AdditionalSense::FORMAT_FAILED).into());
+        };
+        job.work = Work::Single(NvmeCommand {
+            admin: true,
+            opcode: admin::FORMAT_NVM,
+            nsid: target.facts.nsid,
+            // No protection information, no secure erase (NVM 1.0c, figure 81).
+            dwords: [u32::from(format & 0xf), 0, 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        });
+        Ok(())
+    }
+}
+
+/// The parameter list header: no defects, no pattern, no protection information.
+fn check_parameters(list: &[u8], long: bool) -> Result<(), Refusal> {
+    let bytes = if long { 8 } else { 4 };
+    if list.len() < bytes {
+        return Err(Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH).into());
+    }
+    // PROTECTION FIELDS USAGE.
+    if list[0] & 7 != 0 {
+        return Err(Sense::parameter(0).into());
+    }
+    // FOV, DPRY, DCRT and STPF may be set; IP (an initialization pattern follows) may not. IMMED
+    // may end the command early; it ends when the format has.
+    if list[1] & 0x08 != 0 {
+        return Err(Sense::parameter(1).into());
+    }
+    // Protection interval exponent, and the length of the defect list.
+    match list[2..bytes].iter().position(|&byte| byte != 0) {
+        Some(at) => Err(Sense::parameter(2 + at).into()),
+        None => Ok(()),
+    }
+}

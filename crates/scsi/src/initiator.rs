@@ -1,0 +1,202 @@
+//! The other side: block requests to CDBs, as a storage stack above the driver makes them (S1-47).
+
+use ssdyno_spec::scsi::{UnmapDescriptor, UnmapHeader, opcode};
+use zerocopy::IntoBytes;
+
+/// A command descriptor block of up to 16 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cdb {
+    bytes: [u8; 16],
+    length: u8,
+}
+
+impl Cdb {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// A CDB of 16 bytes with a range of blocks.
+fn ranged(opcode: u8, flags: u8, lba: u64, blocks: u32) -> Cdb {
+    let mut bytes = [0; 16];
+    bytes[0] = opcode;
+    bytes[1] = flags;
+    bytes[2..10].copy_from_slice(&lba.to_be_bytes());
+    bytes[10..14].copy_from_slice(&blocks.to_be_bytes());
+    Cdb { bytes, length: 16 }
+}
+
+/// Builders of the CDBs that a block stack needs.
+pub mod cdb {
+    use super::{Cdb, opcode, ranged};
+
+    /// READ (16) (SBC-3, table 61).
+    pub fn read16(lba: u64, blocks: u32) -> Cdb {
+        ranged(opcode::READ_16, 0, lba, blocks)
+    }
+    /// WRITE (16) (SBC-3, table 103); `force` sets FUA.
+    pub fn write16(lba: u64, blocks: u32, force: bool) -> Cdb {
+        ranged(opcode::WRITE_16, u8::from(force) << 3, lba, blocks)
+    }
+    /// SYNCHRONIZE CACHE (16) of everything (SBC-3, table 87).
+    pub fn synchronize_cache16() -> Cdb {
+        ranged(opcode::SYNCHRONIZE_CACHE_16, 0, 0, 0)
+    }
+    /// UNMAP with a parameter list of `bytes` (SBC-3, table 89).
+    pub fn unmap(bytes: u16) -> Cdb {
+        let mut cdb = Cdb { bytes: [0; 16], length: 10 };
+        cdb.bytes[0] = opcode::UNMAP;
+        cdb.bytes[7..9].copy_from_slice(&bytes.to_be_bytes());
+        cdb
+    }
+    /// TEST UNIT READY (SPC-4, table 308): takes what a new nexus must hear of.
+    pub fn test_unit_ready() -> Cdb {
+        Cdb { bytes: [0; 16], length: 6 }
+    }
+}
+
+/// Parameter list of an UNMAP of one range (SBC-3, tables 90 and 91).
+pub fn unmap_list(lba: u64, blocks: u32) -> [u8; 24] {
+    let header =
+        UnmapHeader { data_length: 22.into(), descriptors_length: 16.into(), reserved: [0; 4] };
+    let descriptor = UnmapDescriptor { lba: lba.into(), blocks: blocks.into(), reserved: [0; 4] };
+    let mut list = [0; 24];
+    list[..8].copy_from_slice(header.as_bytes());
+    list[8..].copy_from_slice(descriptor.as_bytes());
+    list
+}
+
+/// What a block request asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockOp {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Deallocate.
+    Unmap,
+    /// Bring all that was written to the medium.
+    Flush,
+}
+
+/// One SCSI command of a block request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The command.
+    pub cdb: Cdb,
+    /// First block.
+    pub lba: u64,
+    /// Blocks.
+    pub blocks: u32,
+    /// Where its data begin in the buffer of the block request, in bytes.
+    pub offset_bytes: u64,
+    /// Its data, in bytes.
+    pub data_bytes: u64,
+}
+
+/// Cuts a block request into SCSI commands of at most one request buffer each: 32 KiB in the
+/// thesis, 128 KiB in its device (S1-52). An iterator of [`Piece`]s; allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    op: BlockOp,
+    lba: u64,
+    blocks: u64,
+    offset_bytes: u64,
+    block_bytes: u32,
+    blocks_max: u32,
+}
+
+impl Pieces {
+    /// The commands for `blocks` blocks of `block_bytes` from `lba`, with request buffers of
+    /// `buffer_bytes`, of which at least one block is used. Only READ and WRITE carry data; a flush
+    /// is one command.
+    pub fn new(op: BlockOp, lba: u64, blocks: u64, block_bytes: u32, buffer_bytes: u32) -> Pieces {
+        let block_bytes = block_bytes.max(1);
+        let blocks_max = match op {
+            BlockOp::Read | BlockOp::Write => (buffer_bytes / block_bytes).max(1),
+            BlockOp::Unmap | BlockOp::Flush => u32::MAX,
+        };
+        let blocks = if op == BlockOp::Flush { 1 } else { blocks };
+        Pieces { op, lba, blocks, offset_bytes: 0, block_bytes, blocks_max }
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        let blocks = self.blocks.min(u64::from(self.blocks_max)) as u32;
+        if blocks == 0 {
+            return None;
+        }
+        let (lba, offset_bytes) = (self.lba, self.offset_bytes);
+        self.lba = lba.wrapping_add(u64::from(blocks));
+        self.blocks -= u64::from(blocks);
+        let bytes = u64::from(blocks) * u64::from(self.block_bytes);
+        let (cdb, blocks, data_bytes) = match self.op {
+            BlockOp::Read => (cdb::read16(lba, blocks), blocks, bytes),
+            BlockOp::Write => (cdb::write16(lba, blocks, false), blocks, bytes),
+            BlockOp::Unmap => (cdb::unmap(24), blocks, 24),
+            BlockOp::Flush => (cdb::synchronize_cache16(), 0, 0),
+        };
+        self.offset_bytes += bytes;
+        Some(Piece { cdb, lba, blocks, offset_bytes, data_bytes })
+    }
+}
+
+/// What the SCSI layer does for the commands that pass through it: counts, no times (S1-51). A host
+/// model multiplies them with the cost of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Indirections {
+    /// SCSI commands.
+    pub cdbs: u64,
+    /// NVMe commands that completed for them.
+    pub nvme_commands: u64,
+    /// Steps in the middle of commands: comparing, combining, making an answer of what came.
+    pub steps: u64,
+    /// Bytes that the translator itself looked at or moved.
+    pub bytes_copied: u64,
+    /// Commands with an operation code that is not known: the thesis logs each as critical.
+    pub unknown_opcodes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SBC-3, tables 61, 87, 89 and 103.
+    #[test]
+    fn builders() {
+        assert_eq!(
+            cdb::read16(0x0102_0304_0506_0708, 0x10).as_bytes(),
+            [0x88, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0x10, 0, 0]
+        );
+        assert_eq!(
+            cdb::write16(8, 0x0a0b_0c0d, true).as_bytes(),
+            [0x8a, 8, 0, 0, 0, 0, 0, 0, 0, 8, 0x0a, 0x0b, 0x0c, 0x0d, 0, 0]
+        );
+        assert_eq!(cdb::synchronize_cache16().as_bytes()[..2], [0x91, 0]);
+        assert_eq!(cdb::unmap(24).as_bytes(), [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]);
+        assert_eq!(
+            unmap_list(0x1122, 0x3344),
+            [0, 22, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0, 0, 0x33, 0x44, 0, 0, 0, 0]
+        );
+    }
+
+    /// S1-52: 128 KiB are four commands with the thesis' buffers, one with the device's.
+    #[test]
+    fn request_buffers_cut_requests() {
+        let pieces = |buffer| Pieces::new(BlockOp::Write, 100, 32, 4096, buffer);
+        assert_eq!(pieces(128 << 10).count(), 1);
+        let cut: Vec<Piece> = pieces(32 << 10).collect();
+        let ranges: Vec<_> = cut.iter().map(|p| (p.lba, p.blocks, p.offset_bytes)).collect();
+        assert_eq!(ranges, [(100, 8, 0), (108, 8, 32768), (116, 8, 65536), (124, 8, 98304)]);
+        assert_eq!(pieces(1).count(), 32, "a block is not cut");
+        assert_eq!(Pieces::new(BlockOp::Flush, 0, 0, 4096, 1).count(), 1);
+        assert_eq!(Pieces::new(BlockOp::Read, 0, 0, 4096, 1).count(), 0);
+    }
+
+    extern crate alloc;
+    use alloc::vec::Vec;
+}

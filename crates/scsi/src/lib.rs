@@ -1,0 +1,122 @@
+//! SCSI commands to NVMe commands, and their completions to SCSI status and sense data.
+//!
+//! After the NVM Express SCSI Translation Reference 1.5; the SCSI side after SAM-5, SPC-4 and
+//! SBC-3. A namespace is a logical unit. Pure and passive: no clock, no device, no waiting; READ
+//! and WRITE never allocate. `no_std` with `alloc`.
+//!
+//! Key types: [`Translator`] holds the state of all logical units; a [`Request`] is a CDB with its
+//! initiator; a [`Job`] is one command on its way; [`NvmeCommand`] is what the driver submits for
+//! it; [`Progress`] says what the caller owes next. [`Pieces`] and [`cdb`] are the other direction:
+//! what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
+//!
+//! ```
+//! use ssdyno_scsi::*;
+//! # fn main() -> Result<(), FactsError> {
+//! let controller = ControllerFacts::named("Model", "Serial", "1.0");
+//! let config = Config { power_on_attention: false, ..Config::default() };
+//! let mut translator =
+//!     Translator::new(controller, &[NamespaceFacts::plain(1, 1 << 20, 4096)], config)?;
+//! let mut job = Job::new();
+//! let read = cdb::read16(8, 2);
+//! let mut progress = translator.begin(&mut job, &Request::local(0, read.as_bytes()));
+//! while progress == Progress::Pending {
+//!     while let Some(command) = job.next_command() {
+//!         assert_eq!((command.lba(), command.blocks(), command.data.bytes), (8, 2, 8192));
+//!     }
+//!     // The driver reports each completion:
+//!     let status = ssdyno_spec::nvme::Status::SUCCESS;
+//!     progress = translator.complete(&mut job, status, 0);
+//! }
+//! assert_eq!((progress, job.status()), (Progress::Done, 0));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Errors: [`FactsError`] names a namespace that cannot be shown. Whatever an initiator sends ends
+//! as a SCSI status, never as a panic; a caller that breaks the protocol of [`Job`] meets a debug
+//! assertion.
+//!
+//! # What a transport must supply
+//!
+//! The independent conformance suite for iSCSI targets looks at more than commands. From here come
+//! status, sense data, data-in and its length; a transport adds:
+//!
+//! - **Residuals.** Underflow: the expected length less [`Job::data_in_bytes`], or less what a
+//!   write used. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
+//!   give the job a buffer of [`Job::data_in_bytes`] and send the first part. A short WRITE writes
+//!   the whole blocks that came; the residual is the rest.
+//! - **Direction.** What an initiator sends with a command that takes no data is thrown away.
+//! - **Data-out for the translator** where [`Translator::needs_data_out`] says so, all of it in one
+//!   slice; and [`Progress::Blocked`] commands kept and begun again.
+//! - **I_T nexuses.** [`Translator::attach`] with the TransportID at login, so that registrations
+//!   survive a reconnection; [`Translator::nexus_lost`] at logout or when the connection drops,
+//!   which ends a RESERVE. Two sessions with different ISIDs are two nexuses.
+//! - **Task management.** ABORT TASK: [`Job::abort`]; ABORT TASK SET, LOGICAL UNIT RESET and target
+//!   resets: the methods of [`Translator`]. Commands that end as [`Progress::Aborted`] are not
+//!   answered; the function is answered when they have ended. Refuse cold reset, or drop all
+//!   connections after it.
+//! - **Sequence numbers, data digests, text negotiation**: its own.
+//! - `Config::transport_version` 0x0960, so that INQUIRY claims iSCSI.
+//! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`].
+//!
+//! Tests that do not apply and are skipped by that suite: removable media, EXTENDED COPY and
+//! RECEIVE COPY RESULTS, WRITE ATOMIC, SANITIZE, more than one logical block in a physical one.
+//!
+//! # Not modelled
+//!
+//! Protection information and metadata (refused by name, S1-46); SANITIZE, SECURITY PROTOCOL,
+//! third-party copy, WRITE ATOMIC, WRITE LONG and asymmetric access (INVALID COMMAND OPERATION
+//! CODE); auto contingent allegiance (NACA is refused); registrations that outlast a power loss
+//! (APTPL is refused); REGISTER AND MOVE; task ordering: ordered and head-of-queue tasks are the
+//! transport's. Reservations bind those who come through this translator, not other hosts of the
+//! controller.
+
+#![no_std]
+
+extern crate alloc;
+
+mod blocks;
+mod bytes;
+mod capacity;
+mod commands;
+mod facts;
+mod format;
+mod initiator;
+mod inquiry;
+mod job;
+mod log;
+mod mode;
+mod perform;
+mod persistent;
+mod provisioning;
+mod report;
+mod request;
+mod reservation;
+mod sense;
+mod status;
+mod translator;
+mod unit;
+
+pub use facts::{
+    CommandSet, Config, ControllerFacts, DeallocatedReads, FactsError, NamespaceFacts, Optional,
+    UnmapBy,
+};
+pub use initiator::{BlockOp, Cdb, Indirections, Piece, Pieces, cdb, unmap_list};
+pub use job::{Data, Fused, Job, NvmeCommand, Place};
+pub use request::{Request, lun_field};
+pub use sense::{FieldPointer, Sense, SenseBytes};
+pub use status::{Translated, translate};
+pub use translator::{Progress, Translator};
+
+/// An initiator port that is connected to the target (SAM-5, 4.8: I_T nexus).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Nexus(pub(crate) u16);
+
+impl Nexus {
+    /// The host itself: the block stack above the translator.
+    pub const LOCAL: Nexus = Nexus(0);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

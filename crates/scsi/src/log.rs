@@ -1,0 +1,145 @@
+//! LOG SENSE (SPC-4, 6.8 and 7.3; translation reference, 6.2): pages made of the SMART log.
+
+use alloc::vec::Vec;
+
+use ssdyno_spec::nvme::admin;
+use ssdyno_spec::scsi::{AdditionalSense, mode::log};
+
+use crate::bytes::u16_at;
+use crate::job::{After, Data, Job, NvmeCommand, Place, Work};
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+/// The pages that there are, in ascending order.
+const PAGES: [u8; 5] = [
+    log::SUPPORTED,
+    log::TEMPERATURE,
+    log::START_STOP,
+    log::SOLID_STATE_MEDIA,
+    log::INFORMATIONAL_EXCEPTIONS,
+];
+
+/// Log identifier of SMART / health information (base 2.0c, clause 5.16.1.3) and its size.
+const SMART: u32 = 0x02;
+const SMART_BYTES: usize = 512;
+
+/// A temperature that is not known (SPC-4, 7.3.21).
+const UNKNOWN_CELSIUS: u8 = 0xff;
+
+/// A LOG SENSE whose page is still to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogRequest {
+    page: u8,
+    first_parameter: u16,
+    allocation: usize,
+}
+
+impl Translator {
+    /// LOG SENSE.
+    pub(crate) fn log_sense(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+        let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
+        // PC: only current cumulative values.
+        if cdb[2] >> 6 != 1 {
+            return Err(Sense::cdb(2, 7).into());
+        }
+        if !PAGES.contains(&page) {
+            return Err(Sense::cdb(2, 5).into());
+        }
+        let allocation = usize::from(u16_at(cdb, 7));
+        if page == log::SUPPORTED {
+            return self.supported_logs(job, subpage, allocation);
+        }
+        if subpage != 0 {
+            return Err(Sense::cdb(3, 7).into());
+        }
+        job.need_scratch(SMART_BYTES);
+        job.scratch[..SMART_BYTES].fill(0);
+        job.work = Work::Single(NvmeCommand {
+            admin: true,
+            opcode: admin::GET_LOG_PAGE,
+            // The log of the controller, not of the namespace.
+            nsid: u32::MAX,
+            dwords: [SMART | (SMART_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
+            data: Data { place: Place::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
+            ..NvmeCommand::default()
+        });
+        let first_parameter = u16_at(cdb, 5);
+        job.after = After::Log(LogRequest { page, first_parameter, allocation });
+        job.unit = Some(unit);
+        Ok(())
+    }
+
+    fn supported_logs(&self, job: &mut Job, subpage: u8, allocation: usize) -> Result<(), Refusal> {
+        let mut data = Vec::new();
+        match subpage {
+            0 => {
+                data.extend_from_slice(&[0, 0, 0, PAGES.len() as u8]);
+                data.extend_from_slice(&PAGES);
+            }
+            0xff => {
+                // SPF; page and subpage pairs.
+                data.extend_from_slice(&[0x40, 0xff, 0, 2 * (PAGES.len() as u8 + 1)]);
+                data.extend_from_slice(&[0, 0, 0, 0xff]);
+                for page in &PAGES[1..] {
+                    data.extend_from_slice(&[*page, 0]);
+                }
+            }
+            _ => return Err(Sense::cdb(3, 7).into()),
+        }
+        job.answer(&data, allocation);
+        Ok(())
+    }
+
+    /// Makes the page from the SMART log in the scratch (base 2.0c, figure 208).
+    pub(crate) fn log_page(&mut self, job: &mut Job, request: &LogRequest) {
+        self.counts.bytes_copied += SMART_BYTES as u64;
+        let smart = &job.scratch[..SMART_BYTES];
+        let warning = smart[0];
+        let celsius = celsius(u16::from_le_bytes([smart[1], smart[2]]));
+        let used_percent = smart[5];
+        let cycles = u128::from_le_bytes(crate::facts::array(&smart[112..128]));
+        let cycles = u32::try_from(cycles).unwrap_or(u32::MAX);
+        let mut data = alloc::vec![request.page, 0, 0, 0];
+        let mut parameter = |code: u16, value: &[u8]| {
+            if code >= request.first_parameter {
+                data.extend_from_slice(&code.to_be_bytes());
+                // Format and linking 11b: a binary list (SPC-4, 7.3.2).
+                data.extend_from_slice(&[0x03, value.len() as u8]);
+                data.extend_from_slice(value);
+            }
+        };
+        match request.page {
+            log::TEMPERATURE => {
+                parameter(0, &[0, celsius]);
+                // The reference temperature is not known.
+                parameter(1, &[0, UNKNOWN_CELSIUS]);
+            }
+            log::START_STOP => {
+                // Dates of manufacture and accounting are not known: blanks.
+                parameter(1, b"      ");
+                parameter(2, b"      ");
+                parameter(3, &u32::MAX.to_be_bytes());
+                parameter(4, &cycles.to_be_bytes());
+            }
+            log::SOLID_STATE_MEDIA => parameter(1, &[0, 0, 0, used_percent]),
+            _ => {
+                // Spare low, degraded, read only or failed backup: failure is predicted.
+                let predicted = warning & 0b1_1101 != 0;
+                let additional = if predicted {
+                    AdditionalSense::FAILURE_PREDICTION
+                } else {
+                    AdditionalSense::NONE
+                };
+                parameter(0, &[additional.code(), additional.qualifier(), celsius, 0]);
+            }
+        }
+        let length = (data.len() - 4) as u16;
+        data[2..4].copy_from_slice(&length.to_be_bytes());
+        job.answer(&data, request.allocation);
+    }
+}
+
+/// From kelvin, as far as a byte goes; SMART tells 0 where it does not know.
+fn celsius(kelvin: u16) -> u8 {
+    if kelvin == 0 { UNKNOWN_CELSIUS } else { kelvin.saturating_sub(273).min(0xfe) as u8 }
+}

@@ -1,0 +1,367 @@
+//! MODE SENSE and MODE SELECT (SPC-4, 6.11 to 6.14; translation reference, 6.3).
+
+use alloc::vec::Vec;
+
+use ssdyno_spec::nvme::admin;
+use ssdyno_spec::scsi::mode::{self, page_bytes};
+use ssdyno_spec::scsi::{AdditionalSense, opcode};
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::job::{After, Job, NvmeCommand, Work};
+use crate::request::Request;
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+use crate::unit::Attention;
+
+/// Feature identifier of the volatile write cache (base 2.0c, clause 5.27.1.4).
+const VOLATILE_WRITE_CACHE: u32 = 0x06;
+
+/// The pages that there are, in ascending order.
+const PAGES: [u8; 5] = [
+    mode::READ_WRITE_ERROR_RECOVERY,
+    mode::CACHING,
+    mode::CONTROL,
+    mode::POWER_CONDITION,
+    mode::INFORMATIONAL_EXCEPTIONS,
+];
+
+/// PC: which values (SPC-4, table 148).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Control {
+    Current,
+    Changeable,
+    Default,
+    Saved,
+}
+
+/// A MODE SENSE whose pages are still to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModeRequest {
+    unit: usize,
+    ten: bool,
+    block_descriptor: bool,
+    long_lba: bool,
+    control: Control,
+    page: u8,
+    allocation: usize,
+}
+
+impl Translator {
+    /// MODE SENSE (6), (10). Whether the cache is on, the controller is asked first.
+    pub(crate) fn mode_sense(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+        let ten = cdb[0] == opcode::MODE_SENSE_10;
+        let control = match cdb[2] >> 6 {
+            0 => Control::Current,
+            1 => Control::Changeable,
+            2 => Control::Default,
+            _ if self.controller.optional.saved_features => Control::Saved,
+            _ => return Err(Sense::illegal(AdditionalSense::SAVING_NOT_SUPPORTED).into()),
+        };
+        let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
+        if page != mode::ALL_PAGES && !PAGES.contains(&page) {
+            return Err(Sense::cdb(2, 5).into());
+        }
+        // Page 0Ah with subpage FFh is the page itself: there are no subpages.
+        if subpage != 0 && subpage != mode::ALL_SUBPAGES {
+            return Err(Sense::cdb(3, 7).into());
+        }
+        let request = ModeRequest {
+            unit,
+            ten,
+            block_descriptor: cdb[1] & 8 == 0,
+            long_lba: ten && cdb[1] & 0x10 != 0,
+            control,
+            page,
+            allocation: usize::from(if ten { u16_at(cdb, 7) } else { u16::from(cdb[4]) }),
+        };
+        let asks_cache = matches!(page, mode::CACHING | mode::ALL_PAGES)
+            && control != Control::Changeable
+            && self.controller.volatile_write_cache;
+        if !asks_cache {
+            self.mode_pages(job, &request);
+            return Ok(());
+        }
+        // SELECT (base 2.0c, figure 192); without it only current values can be had.
+        let select = match control {
+            Control::Default if self.controller.optional.saved_features => 1 << 8,
+            Control::Saved => 2 << 8,
+            _ => 0,
+        };
+        job.work = Work::Single(NvmeCommand {
+            admin: true,
+            opcode: admin::GET_FEATURES,
+            dwords: [VOLATILE_WRITE_CACHE | select, 0, 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        });
+        job.after = After::ModeSense(request);
+        Ok(())
+    }
+
+    /// Makes the answer of MODE SENSE; bit 0 of the job's dword 0 says whether the cache is on.
+    pub(crate) fn mode_pages(&self, job: &mut Job, request: &ModeRequest) {
+        let unit = &self.units[request.unit];
+        let protected = unit.facts.write_protected || unit.software_write_protect;
+        let parameter =
+            mode::DEVICE_SPECIFIC_DPOFUA | if protected { mode::DEVICE_SPECIFIC_WP } else { 0 };
+        let mut data = alloc::vec![0; if request.ten { 8 } else { 4 }];
+        if request.block_descriptor {
+            let (blocks, bytes) = (unit.facts.blocks, unit.facts.block_bytes);
+            if request.long_lba {
+                data.extend_from_slice(&blocks.to_be_bytes());
+                data.extend_from_slice(&[0; 4]);
+                data.extend_from_slice(&bytes.to_be_bytes());
+            } else {
+                let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+                data.extend_from_slice(&blocks.to_be_bytes());
+                // One byte reserved, three of block length.
+                data.extend_from_slice(&bytes.to_be_bytes());
+            }
+        }
+        let descriptors = data.len() - if request.ten { 8 } else { 4 };
+        let cache_on = job.dword0 & 1 == 1;
+        for page in PAGES
+            .into_iter()
+            .filter(|&p| matches!(request.page, mode::ALL_PAGES) || p == request.page)
+        {
+            self.mode_page(&mut data, request, page, cache_on);
+        }
+        if request.ten {
+            let length = (data.len() - 2) as u16;
+            data[..2].copy_from_slice(&length.to_be_bytes());
+            data[3] = parameter;
+            data[4] = u8::from(request.long_lba);
+            data[6..8].copy_from_slice(&(descriptors as u16).to_be_bytes());
+        } else {
+            data[0] = (data.len() - 1) as u8;
+            data[2] = parameter;
+            data[3] = descriptors as u8;
+        }
+        job.answer(&data, request.allocation);
+    }
+
+    /// Appends one page.
+    fn mode_page(&self, data: &mut Vec<u8>, request: &ModeRequest, page: u8, cache_on: bool) {
+        let start = data.len();
+        data.resize(start + page_bytes(page), 0);
+        let bytes = &mut data[start..];
+        bytes[0] = page;
+        bytes[1] = (bytes.len() - 2) as u8;
+        let unit = &self.units[request.unit];
+        let cache = self.controller.volatile_write_cache;
+        if page == mode::CACHING && self.controller.optional.saved_features && cache {
+            // PS: it can be saved.
+            bytes[0] |= 0x80;
+        }
+        if request.control == Control::Changeable {
+            match page {
+                mode::CACHING if cache => bytes[2] = mode::CACHING_WCE,
+                mode::CONTROL => {
+                    bytes[2] = mode::CONTROL_D_SENSE;
+                    bytes[4] = mode::CONTROL_SWP;
+                }
+                _ => {}
+            }
+            return;
+        }
+        let current = request.control == Control::Current;
+        match page {
+            // AWRE: the device moves blocks that fail.
+            mode::READ_WRITE_ERROR_RECOVERY => bytes[2] = 0x80,
+            mode::CACHING if cache && cache_on => bytes[2] = mode::CACHING_WCE,
+            mode::CONTROL => {
+                // GLTSD: nothing of the log is saved.
+                bytes[2] = 0x02;
+                if current && unit.descriptor_sense {
+                    bytes[2] |= mode::CONTROL_D_SENSE;
+                }
+                // Queue algorithm modifier 1: commands may be reordered.
+                bytes[3] = 0x10;
+                if current && unit.software_write_protect {
+                    bytes[4] = mode::CONTROL_SWP;
+                }
+                // Busy timeout period: not limited.
+                bytes[8..10].copy_from_slice(&[0xff, 0xff]);
+            }
+            // MRIE 6: on request, as REQUEST SENSE and the log page tell.
+            mode::INFORMATIONAL_EXCEPTIONS => bytes[3] = 0x06,
+            _ => {}
+        }
+    }
+
+    /// MODE SELECT (6), (10).
+    pub(crate) fn mode_select(
+        &mut self,
+        job: &mut Job,
+        unit: usize,
+        request: &Request<'_>,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        let ten = cdb[0] == opcode::MODE_SELECT_10;
+        let length = usize::from(if ten { u16_at(cdb, 7) } else { u16::from(cdb[4]) });
+        let (page_format, save) = (cdb[1] & 0x10 != 0, cdb[1] & 1 != 0);
+        if save && !self.controller.optional.saved_features {
+            return Err(Sense::cdb(1, 0).into());
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        if !page_format {
+            return Err(Sense::cdb(1, 4).into());
+        }
+        let wrong_length = Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH);
+        let list = request.data_out.get(..length).ok_or(wrong_length)?;
+        let selected = self.parse_mode_list(unit, list, ten, wrong_length)?;
+        self.apply_mode(job, unit, &selected, save);
+        Ok(())
+    }
+
+    /// Reads the whole list before anything is changed.
+    fn parse_mode_list(
+        &self,
+        unit: usize,
+        list: &[u8],
+        ten: bool,
+        wrong_length: Sense,
+    ) -> Result<Selected, Refusal> {
+        let header = if ten { 8 } else { 4 };
+        if list.len() < header {
+            return Err(wrong_length.into());
+        }
+        let descriptor = usize::from(if ten { u16_at(list, 6) } else { u16::from(list[3]) });
+        let long_lba = ten && list[4] & 1 != 0;
+        let end = header + descriptor;
+        let block = list.get(header..end).ok_or(wrong_length)?;
+        let mut selected = Selected::default();
+        match (descriptor, long_lba) {
+            (0, _) => {}
+            (8, false) => {
+                let blocks = u32_at(block, 0);
+                let all = if blocks == u32::MAX { u64::MAX } else { u64::from(blocks) };
+                let bytes = u32_at(block, 4) & 0xff_ffff;
+                selected.format = self.select_format(unit, all, bytes, header)?;
+            }
+            (16, true) => {
+                let (blocks, bytes) = (u64_at(block, 0), u32_at(block, 12));
+                selected.format = self.select_format(unit, blocks, bytes, header)?;
+            }
+            _ => return Err(Sense::parameter(if ten { 6 } else { 3 }).into()),
+        }
+        let mut at = end;
+        while at < list.len() {
+            let page = list[at] & 0x3f;
+            let length = page_bytes(page);
+            // Bit 6: a subpage; there are none.
+            if length == 0 || list[at] & 0x40 != 0 {
+                return Err(Sense::parameter(at).into());
+            }
+            let bytes = list.get(at..at + length).ok_or(wrong_length)?;
+            self.select_page(unit, page, bytes, at, &mut selected)?;
+            at += length;
+        }
+        Ok(selected)
+    }
+
+    /// The format of a block descriptor: the number of blocks cannot be chosen.
+    fn select_format(
+        &self,
+        unit: usize,
+        blocks: u64,
+        block_bytes: u32,
+        at: usize,
+    ) -> Result<Option<u8>, Refusal> {
+        let facts = &self.units[unit].facts;
+        let same = block_bytes == facts.block_bytes;
+        let reported = facts.blocks.min(u64::from(u32::MAX));
+        // Zero and all ones: as it is, or as many as there can be (SBC-3, 6.4.2.2).
+        let free = blocks == 0 || blocks == u64::MAX;
+        if !free && !(same && (blocks == facts.blocks || blocks == reported)) {
+            return Err(Sense::parameter(at).into());
+        }
+        if same || block_bytes == 0 {
+            return Ok(None);
+        }
+        let format = facts.formats.iter().flatten().find(|(_, bytes)| *bytes == block_bytes);
+        let Some(&(number, _)) = format else { return Err(Sense::parameter(at + 5).into()) };
+        Ok(Some(number))
+    }
+
+    /// Checks one page: bits that cannot be changed must be as MODE SENSE tells them (SPC-4, 6.11).
+    fn select_page(
+        &self,
+        unit: usize,
+        page: u8,
+        bytes: &[u8],
+        at: usize,
+        selected: &mut Selected,
+    ) -> Result<(), Refusal> {
+        let request = |control| ModeRequest {
+            unit,
+            ten: true,
+            block_descriptor: false,
+            long_lba: false,
+            control,
+            page,
+            allocation: 0,
+        };
+        let (mut current, mut mask) = (Vec::new(), Vec::new());
+        self.mode_page(&mut current, &request(Control::Current), page, false);
+        self.mode_page(&mut mask, &request(Control::Changeable), page, false);
+        if bytes[1] != current[1] {
+            return Err(Sense::parameter(at + 1).into());
+        }
+        for index in 2..bytes.len() {
+            if (bytes[index] ^ current[index]) & !mask[index] != 0 {
+                return Err(Sense::parameter(at + index).into());
+            }
+        }
+        match page {
+            mode::CACHING if mask[2] != 0 => {
+                selected.cache = Some(bytes[2] & mode::CACHING_WCE != 0);
+            }
+            mode::CONTROL => {
+                selected.control = Some((
+                    bytes[2] & mode::CONTROL_D_SENSE != 0,
+                    bytes[4] & mode::CONTROL_SWP != 0,
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn apply_mode(&mut self, job: &mut Job, unit: usize, selected: &Selected, save: bool) {
+        let target = &mut self.units[unit];
+        let mut changed = selected.cache.is_some();
+        if let Some((descriptor_sense, software_write_protect)) = selected.control {
+            changed |= target.descriptor_sense != descriptor_sense
+                || target.software_write_protect != software_write_protect;
+            target.descriptor_sense = descriptor_sense;
+            target.software_write_protect = software_write_protect;
+        }
+        if selected.format.is_some() {
+            target.next_format = selected.format;
+        }
+        if changed {
+            target.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
+        }
+        if let Some(on) = selected.cache {
+            job.work = Work::Single(NvmeCommand {
+                admin: true,
+                opcode: admin::SET_FEATURES,
+                // SV: bit 31 (base 2.0c, figure 317).
+                dwords: [VOLATILE_WRITE_CACHE | u32::from(save) << 31, u32::from(on), 0, 0, 0, 0],
+                ..NvmeCommand::default()
+            });
+        }
+    }
+}
+
+/// What a MODE SELECT asks for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Selected {
+    cache: Option<bool>,
+    /// Descriptor sense, software write protect.
+    control: Option<(bool, bool)>,
+    /// Number of the block format.
+    format: Option<u8>,
+}

@@ -1,0 +1,202 @@
+//! UNMAP, WRITE SAME and GET LBA STATUS (SBC-3, 4.7 and clause 5).
+
+use alloc::vec::Vec;
+
+use ssdyno_spec::nvme::nvm;
+use ssdyno_spec::scsi::{AdditionalSense, BlockStatusDescriptor, UnmapDescriptor, UnmapHeader};
+use zerocopy::byteorder::little_endian;
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::blocks::{Extent, length_field};
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::facts::{DeallocatedReads, UnmapBy};
+use crate::job::{After, Data, Job, NvmeCommand, Place, Placing, Work};
+use crate::request::Request;
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+/// Most descriptors of one UNMAP: what one Dataset Management command takes.
+pub(crate) const UNMAP_DESCRIPTORS_MAX: usize = 256;
+
+/// Write Zeroes may deallocate: bit 25 of dword 12 (NVM 1.0c, figure 86).
+const DEALLOCATE: u32 = 1 << 25;
+
+/// Dataset Management, dword 11: attribute deallocate (NVM 1.0c, figure 40).
+const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
+
+/// A range of Dataset Management (NVM 1.0c, figure 41).
+#[derive(zerocopy::IntoBytes, zerocopy::Immutable)]
+#[repr(C)]
+struct Range {
+    attributes: little_endian::U32,
+    blocks: little_endian::U32,
+    lba: little_endian::U64,
+}
+
+impl Translator {
+    /// Logical block provisioning is managed: LBPME and LBPU.
+    pub(crate) fn unmaps(&self) -> bool {
+        match self.config.unmap_by {
+            UnmapBy::DatasetManagement => self.controller.optional.dataset_management,
+            UnmapBy::WriteZeroes => self.controller.optional.write_zeroes,
+        }
+    }
+
+    /// WRITE SAME can unmap: LBPWS and LBPWS10. Write Zeroes, because what Dataset Management
+    /// deallocates may keep its data.
+    pub(crate) fn write_same_unmaps(&self) -> bool {
+        self.unmaps() && self.controller.optional.write_zeroes
+    }
+
+    /// Unmapped blocks read as zeroes: LBPRZ.
+    pub(crate) fn unmapped_reads_zero(&self, unit: usize) -> bool {
+        self.unmaps()
+            && (self.units[unit].facts.deallocated_reads == DeallocatedReads::Zeroes
+                || self.config.unmap_by == UnmapBy::WriteZeroes)
+    }
+
+    /// UNMAP (SBC-3, 5.28).
+    pub(crate) fn unmap(
+        &self,
+        job: &mut Job,
+        unit: usize,
+        request: &Request<'_>,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        let length = usize::from(u16_at(cdb, 7));
+        if length == 0 {
+            return Ok(());
+        }
+        let wrong_length = Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH);
+        let list = request.data_out.get(..length).ok_or(wrong_length)?;
+        let (header, rest) = UnmapHeader::read_from_prefix(list).map_err(|_| wrong_length)?;
+        let bytes = usize::from(header.descriptors_length.get());
+        let descriptors = rest.get(..bytes).ok_or(wrong_length)?;
+        if bytes / size_of::<UnmapDescriptor>() > UNMAP_DESCRIPTORS_MAX {
+            return Err(Sense::parameter(2).into());
+        }
+        let mut extents = Vec::new();
+        for chunk in descriptors.chunks_exact(size_of::<UnmapDescriptor>()) {
+            let (lba, blocks) = (u64_at(chunk, 0), u64::from(u32_at(chunk, 8)));
+            let extent = Extent { lba, blocks };
+            self.check_range(unit, extent)?;
+            if blocks > 0 {
+                extents.push(extent);
+            }
+        }
+        self.deallocate(job, unit, &extents);
+        Ok(())
+    }
+
+    fn deallocate(&self, job: &mut Job, unit: usize, extents: &[Extent]) {
+        if extents.is_empty() {
+            return;
+        }
+        if self.config.unmap_by == UnmapBy::WriteZeroes {
+            for extent in extents {
+                job.held.extend_from_slice(&extent.lba.to_be_bytes());
+                job.held.extend_from_slice(&extent.blocks.to_be_bytes());
+            }
+            self.zero_range(job, 0);
+            return;
+        }
+        job.need_scratch(size_of_val(extents).max(extents.len() * size_of::<Range>()));
+        for (slot, extent) in job.scratch.chunks_exact_mut(size_of::<Range>()).zip(extents) {
+            let range = Range {
+                attributes: little_endian::U32::ZERO,
+                blocks: little_endian::U32::new(extent.blocks as u32),
+                lba: little_endian::U64::new(extent.lba),
+            };
+            slot.copy_from_slice(range.as_bytes());
+        }
+        let bytes = (extents.len() * size_of::<Range>()) as u32;
+        job.work = Work::Single(NvmeCommand {
+            opcode: nvm::DATASET_MANAGEMENT,
+            nsid: self.units[unit].facts.nsid,
+            dwords: [extents.len() as u32 - 1, ATTRIBUTE_DEALLOCATE, 0, 0, 0, 0],
+            data: Data { place: Place::Scratch, offset: 0, bytes },
+            ..NvmeCommand::default()
+        });
+    }
+
+    /// Write zeroes to the range `index` of those that are held.
+    pub(crate) fn zero_range(&self, job: &mut Job, index: usize) {
+        let Some(unit) = job.unit else { return };
+        let Some(range) = job.held.chunks_exact(16).nth(index) else { return };
+        let extent = Extent { lba: u64_at(range, 0), blocks: u64_at(range, 8) };
+        let mut run = self.run(unit, nvm::WRITE_ZEROES, extent, Placing::Nothing);
+        run.flags = self.deallocate_bit(unit);
+        job.work = Work::Run(run);
+        job.after = After::ZeroRanges(index + 1);
+    }
+
+    fn deallocate_bit(&self, unit: usize) -> u32 {
+        if self.units[unit].facts.write_zeroes_deallocates { DEALLOCATE } else { 0 }
+    }
+
+    /// WRITE SAME (10), (16) (SBC-3, 5.45 and 5.46).
+    pub(crate) fn write_same(
+        &self,
+        job: &mut Job,
+        unit: usize,
+        request: &Request<'_>,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        let unmap = cdb[1] & 8 != 0;
+        let no_data = cdb.len() == 16 && cdb[1] & 1 != 0;
+        if unmap && !self.write_same_unmaps() {
+            return Err(Sense::cdb(1, 3).into());
+        }
+        let extent = self.extent(unit, cdb)?;
+        // WSNZ: a length of zero is refused.
+        if extent.blocks == 0 || extent.blocks > u64::from(self.config.write_same_blocks_max) {
+            return Err(Sense::cdb(length_field(cdb), 7).into());
+        }
+        let block_bytes = self.units[unit].facts.block_bytes as usize;
+        let block = if no_data { &[][..] } else { request.data_out };
+        if !no_data && (block.len() != block_bytes || request.data_out_bytes != block.len() as u64)
+        {
+            let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
+            return Err(sense.into());
+        }
+        if self.controller.optional.write_zeroes && block.iter().all(|&byte| byte == 0) {
+            let mut run = self.run(unit, nvm::WRITE_ZEROES, extent, Placing::Nothing);
+            run.flags = if unmap { self.deallocate_bit(unit) } else { 0 };
+            job.work = Work::Run(run);
+            return Ok(());
+        }
+        let mut run = self.run(unit, nvm::WRITE, extent, Placing::Overlaid);
+        run.blocks_max = run.blocks_max.min(self.overlay_blocks(unit));
+        let blocks = extent.blocks.min(u64::from(run.blocks_max)) as usize;
+        job.need_scratch(blocks * block_bytes);
+        for slot in job.scratch.chunks_exact_mut(block_bytes).take(blocks) {
+            if no_data {
+                slot.fill(0);
+            } else {
+                slot.copy_from_slice(block);
+            }
+        }
+        job.work = Work::Run(run);
+        Ok(())
+    }
+
+    /// GET LBA STATUS (SBC-3, 5.4): all blocks are *mapped or unknown*; NVMe does not tell more.
+    pub(crate) fn lba_status(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+        let (lba, capacity) = (u64_at(cdb, 2), self.units[unit].facts.blocks);
+        if lba >= capacity {
+            return Err(Sense::out_of_range().into());
+        }
+        let descriptor = BlockStatusDescriptor {
+            lba: lba.into(),
+            blocks: u32::try_from(capacity - lba).unwrap_or(u32::MAX).into(),
+            provisioning: 0,
+            reserved: [0; 3],
+        };
+        let mut data = [0; 24];
+        // PARAMETER DATA LENGTH counts what follows it.
+        data[3] = 20;
+        data[8..].copy_from_slice(descriptor.as_bytes());
+        job.answer(&data, u32_at(cdb, 10) as usize);
+        Ok(())
+    }
+}

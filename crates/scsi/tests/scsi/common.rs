@@ -1,0 +1,331 @@
+//! A little device that does what the NVMe commands say, and a host that sends CDBs to it.
+
+use std::collections::VecDeque;
+
+use ssdyno_scsi::{
+    Config, ControllerFacts, Data, DeallocatedReads, Fused, Job, NamespaceFacts, Nexus,
+    NvmeCommand, Optional, Place, Progress, Request, Translator, lun_field,
+};
+use ssdyno_spec::nvme::{Status, admin, nvm};
+
+/// One namespace in memory, with the commands that it has seen.
+pub(crate) struct Device {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) block_bytes: usize,
+    pub(crate) cache_on: bool,
+    pub(crate) power_state: u32,
+    pub(crate) smart: [u8; 512],
+    pub(crate) seen: Vec<NvmeCommand>,
+    /// Statuses of the next commands, where they shall fail.
+    pub(crate) faults: VecDeque<Status>,
+    compared: Option<Status>,
+}
+
+impl Device {
+    pub(crate) fn new(blocks: usize, block_bytes: usize) -> Device {
+        Device {
+            bytes: vec![0; blocks * block_bytes],
+            block_bytes,
+            cache_on: true,
+            power_state: 0,
+            smart: [0; 512],
+            seen: Vec::new(),
+            faults: VecDeque::new(),
+            compared: None,
+        }
+    }
+
+    /// The bytes of some blocks.
+    pub(crate) fn range(&mut self, lba: u64, blocks: u64) -> Option<&mut [u8]> {
+        let start = usize::try_from(lba).ok()?.checked_mul(self.block_bytes)?;
+        let length = usize::try_from(blocks).ok()?.checked_mul(self.block_bytes)?;
+        self.bytes.get_mut(start..start.checked_add(length)?)
+    }
+
+    /// Does one command; `memory` is the data that it names.
+    pub(crate) fn execute(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> (Status, u32) {
+        self.seen.push(*command);
+        if let Some(fault) = self.faults.pop_front() {
+            return (fault, 0);
+        }
+        if command.admin { self.admin(command, memory) } else { (self.io(command, memory), 0) }
+    }
+
+    fn io(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> Status {
+        if command.nsid == u32::MAX && command.opcode == nvm::FLUSH {
+            return Status::SUCCESS;
+        }
+        if command.nsid != 1 {
+            return Status::INVALID_NAMESPACE;
+        }
+        let failed_fused = Status::from_bits(0x09);
+        if command.fused == Fused::Second && self.compared.take() != Some(Status::SUCCESS) {
+            return failed_fused;
+        }
+        match command.opcode {
+            nvm::FLUSH => return Status::SUCCESS,
+            nvm::DATASET_MANAGEMENT => return self.deallocate(command, memory),
+            _ => {}
+        }
+        let blocks = u64::from(command.blocks());
+        let block_bytes = self.block_bytes as u64;
+        let Some(range) = self.range(command.lba(), blocks) else {
+            return Status::LBA_OUT_OF_RANGE;
+        };
+        let moves = matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::COMPARE);
+        let expected = if moves { blocks * block_bytes } else { 0 };
+        assert_eq!(memory.len() as u64, expected, "{command:?}");
+        let status = match command.opcode {
+            nvm::READ => {
+                memory.copy_from_slice(range);
+                Status::SUCCESS
+            }
+            nvm::WRITE => {
+                range.copy_from_slice(memory);
+                Status::SUCCESS
+            }
+            nvm::COMPARE if range == memory => Status::SUCCESS,
+            nvm::COMPARE => Status::COMPARE_FAILURE,
+            nvm::WRITE_ZEROES => {
+                range.fill(0);
+                Status::SUCCESS
+            }
+            nvm::VERIFY => Status::SUCCESS,
+            _ => Status::INVALID_OPCODE,
+        };
+        if command.fused == Fused::First {
+            self.compared = Some(status);
+        }
+        status
+    }
+
+    fn deallocate(&mut self, command: &NvmeCommand, memory: &[u8]) -> Status {
+        assert_eq!(memory.len(), 16 * (command.dwords[0] as usize + 1));
+        assert_eq!(command.dwords[1], 4, "attribute deallocate");
+        for range in memory.chunks_exact(16) {
+            let blocks = u32::from_le_bytes(range[4..8].try_into().expect("four bytes"));
+            let lba = u64::from_le_bytes(range[8..16].try_into().expect("eight bytes"));
+            let Some(bytes) = self.range(lba, u64::from(blocks)) else {
+                return Status::LBA_OUT_OF_RANGE;
+            };
+            bytes.fill(0);
+        }
+        Status::SUCCESS
+    }
+
+    fn admin(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> (Status, u32) {
+        let [d10, d11, ..] = command.dwords;
+        match (command.opcode, d10 & 0xff) {
+            (admin::GET_FEATURES, 0x06) => (Status::SUCCESS, u32::from(self.cache_on)),
+            (admin::SET_FEATURES, 0x06) => {
+                self.cache_on = d11 & 1 == 1;
+                (Status::SUCCESS, 0)
+            }
+            (admin::SET_FEATURES, 0x02) => {
+                self.power_state = d11 & 0x1f;
+                (Status::SUCCESS, 0)
+            }
+            (admin::GET_LOG_PAGE, 0x02) => {
+                memory.copy_from_slice(&self.smart);
+                (Status::SUCCESS, 0)
+            }
+            (admin::FORMAT_NVM, _) => {
+                self.bytes.fill(0);
+                (Status::SUCCESS, 0)
+            }
+            _ => (Status::INVALID_OPCODE, 0),
+        }
+    }
+}
+
+/// What came back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u8,
+    /// Key and additional sense.
+    pub(crate) sense: Option<(u8, u16)>,
+    pub(crate) sense_bytes: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn good(self) -> Vec<u8> {
+        assert_eq!((self.status, self.sense), (0, None));
+        self.data
+    }
+    #[track_caller]
+    pub(crate) fn check(self, key: u8, additional: u16) {
+        assert_eq!(
+            (self.status, self.sense.map(|(k, a)| (k, format!("{a:04x}")))),
+            (2, Some((key, format!("{additional:04x}"))))
+        );
+        assert!(self.data.is_empty(), "no data with CHECK CONDITION");
+    }
+    #[track_caller]
+    pub(crate) fn conflict(self) {
+        assert_eq!((self.status, self.sense), (0x18, None));
+    }
+}
+
+/// The invalid field in the CDB.
+pub(crate) const INVALID_FIELD: (u8, u16) = (5, 0x2400);
+/// The block is out of range.
+pub(crate) const OUT_OF_RANGE: (u8, u16) = (5, 0x2100);
+
+/// A translator and its device.
+pub(crate) struct Host {
+    pub(crate) translator: Translator,
+    pub(crate) device: Device,
+    pub(crate) job: Job,
+}
+
+/// A controller that can do everything.
+pub(crate) fn able() -> ControllerFacts {
+    let mut facts = ControllerFacts::named("SSDyno simulated drive", "S0123456789", "1.02");
+    facts.transfer_bytes_max = 128 << 10;
+    facts.power_state_max = 4;
+    facts.compare_write_blocks_max = 64;
+    facts.volatile_write_cache = true;
+    facts.optional = Optional {
+        compare: true,
+        dataset_management: true,
+        write_zeroes: true,
+        saved_features: true,
+        verify: true,
+        fused_compare_write: true,
+        format: true,
+    };
+    facts
+}
+
+/// A controller that can do only what it must.
+pub(crate) fn plain() -> ControllerFacts {
+    let mut facts = able();
+    facts.optional = Optional::default();
+    facts.volatile_write_cache = false;
+    facts
+}
+
+pub(crate) fn namespace(blocks: u64, block_bytes: u32) -> NamespaceFacts {
+    let mut facts = NamespaceFacts::plain(1, blocks, block_bytes);
+    facts.deallocated_reads = DeallocatedReads::Zeroes;
+    facts.write_zeroes_deallocates = true;
+    facts
+}
+
+impl Host {
+    pub(crate) fn new(
+        controller: ControllerFacts,
+        namespace: NamespaceFacts,
+        config: Config,
+    ) -> Host {
+        let device = Device::new(namespace.blocks as usize, namespace.block_bytes as usize);
+        let translator = Translator::new(controller, &[namespace], config).expect("good facts");
+        Host { translator, device, job: Job::new() }
+    }
+
+    /// 1024 blocks of 512 bytes; nothing to be told at power on.
+    pub(crate) fn small(controller: ControllerFacts) -> Host {
+        let config = Config { power_on_attention: false, ..Config::default() };
+        Host::new(controller, namespace(1024, 512), config)
+    }
+
+    /// Sends a CDB from the host itself to LUN 0.
+    #[track_caller]
+    pub(crate) fn send(&mut self, cdb: &[u8], data_out: &[u8]) -> Answer {
+        self.send_as(Nexus::LOCAL, lun_field(0), cdb, data_out)
+    }
+
+    #[track_caller]
+    pub(crate) fn send_as(
+        &mut self,
+        nexus: Nexus,
+        lun: u64,
+        cdb: &[u8],
+        data_out: &[u8],
+    ) -> Answer {
+        let mut request = Request::local(0, cdb);
+        request.nexus = nexus;
+        request.lun = lun;
+        request.data_out_bytes = data_out.len() as u64;
+        if self.translator.needs_data_out(cdb) {
+            request.data_out = data_out;
+        }
+        let mut job = std::mem::take(&mut self.job);
+        let mut progress = self.translator.begin(&mut job, &request);
+        let mut buffer = data_out.to_vec();
+        let needed = job.data_in_bytes() as usize;
+        buffer.resize(buffer.len().max(needed), 0xee);
+        let mut rounds = 0;
+        while progress == Progress::Pending {
+            progress = self.round(&mut job, &mut buffer);
+            rounds += 1;
+            assert!(rounds < 2000, "it never ends: {cdb:x?}");
+        }
+        assert_eq!(progress, Progress::Done, "{cdb:x?}");
+        let answer = answer(&job, &buffer);
+        self.job = job;
+        answer
+    }
+
+    /// Submits what there is, then completes it in order.
+    pub(crate) fn round(&mut self, job: &mut Job, buffer: &mut [u8]) -> Progress {
+        let mut completions = Vec::new();
+        while let Some(command) = job.next_command() {
+            let Data { place, offset, bytes } = command.data;
+            let range = offset as usize..offset as usize + bytes as usize;
+            let memory = match place {
+                Place::Nothing => &mut [][..],
+                Place::Buffer => &mut buffer[range],
+                Place::Scratch => &mut job.scratch_mut()[range],
+            };
+            completions.push(self.device.execute(&command, memory));
+        }
+        let mut progress = Progress::Pending;
+        assert!(!completions.is_empty(), "pending without a command");
+        for (status, dword0) in completions {
+            assert_eq!(progress, Progress::Pending);
+            progress = self.translator.complete(job, status, dword0);
+        }
+        progress
+    }
+}
+
+/// The answer of a job that is done.
+pub(crate) fn answer(job: &Job, buffer: &[u8]) -> Answer {
+    let data = if job.data_in().is_empty() {
+        buffer[..job.data_in_bytes() as usize].to_vec()
+    } else {
+        job.data_in().to_vec()
+    };
+    let bytes = job.sense();
+    let sense = match bytes.first().map(|first| first & 0x7f) {
+        None => None,
+        Some(0x72) => Some((bytes[1] & 0xf, u16::from_be_bytes([bytes[2], bytes[3]]))),
+        Some(_) => Some((bytes[2] & 0xf, u16::from_be_bytes([bytes[12], bytes[13]]))),
+    };
+    Answer { status: job.status(), sense, sense_bytes: bytes.to_vec(), data }
+}
+
+/// CDB of 10 bytes with a range.
+pub(crate) fn cdb10(opcode: u8, flags: u8, lba: u32, blocks: u16) -> [u8; 10] {
+    let (l, b) = (lba.to_be_bytes(), blocks.to_be_bytes());
+    [opcode, flags, l[0], l[1], l[2], l[3], 0, b[0], b[1], 0]
+}
+
+/// CDB of 12 bytes with a range.
+pub(crate) fn cdb12(opcode: u8, flags: u8, lba: u32, blocks: u32) -> [u8; 12] {
+    let (l, b) = (lba.to_be_bytes(), blocks.to_be_bytes());
+    [opcode, flags, l[0], l[1], l[2], l[3], b[0], b[1], b[2], b[3], 0, 0]
+}
+
+/// CDB of 16 bytes with a range.
+pub(crate) fn cdb16(opcode: u8, flags: u8, lba: u64, blocks: u32) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    cdb[0] = opcode;
+    cdb[1] = flags;
+    cdb[2..10].copy_from_slice(&lba.to_be_bytes());
+    cdb[10..14].copy_from_slice(&blocks.to_be_bytes());
+    cdb
+}

@@ -1,0 +1,7 @@
+//! The translator over a little device in memory.
+
+mod blocks;
+mod bytes;
+mod common;
+mod nexuses;
+mod random;

@@ -1,0 +1,17 @@
+//! Wire layouts of NVMe, SCSI and PCI: data only, each field with its clause.
+//!
+//! Key types: [`nvme::SubmissionEntry`], [`nvme::CompletionEntry`] and the registers in
+//! [`nvme::registers`]; offsets of configuration space in [`pci`]; the descriptor-ring card in
+//! [`ring`]. Drivers, controllers and translators share them, so neither side can disagree with the
+//! other about a layout by accident; tests compare them with byte dumps.
+//!
+//! Errors: none. Reading never fails; who reads decides what is valid.
+//!
+//! Not here: behaviour of any kind.
+
+#![no_std]
+
+pub mod nvme;
+pub mod pci;
+pub mod ring;
+pub mod scsi;

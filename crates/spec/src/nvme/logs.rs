@@ -1,0 +1,117 @@
+//! Log pages (base 2.0c, clause 5.16.1).
+
+use zerocopy::little_endian::{U16, U32, U64, U128};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Log page identifiers, command dword 10 bits 7:0 (base 2.0c, figure 202).
+pub mod page {
+    /// [`ErrorLogEntry`](super::ErrorLogEntry)s, the newest first.
+    pub const ERROR: u8 = 0x01;
+    /// [`SmartLog`](super::SmartLog).
+    pub const SMART: u8 = 0x02;
+    /// [`FirmwareSlotLog`](super::FirmwareSlotLog).
+    pub const FIRMWARE_SLOT: u8 = 0x03;
+    /// Up to 1024 namespace identifiers, dwords, ended by 0.
+    pub const CHANGED_NAMESPACES: u8 = 0x04;
+}
+
+/// An entry of the error log (base 2.0c, figure 206): 64 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct ErrorLogEntry {
+    /// How many errors there were, with this one; 0: the entry is empty.
+    pub count: U64,
+    /// The submission queue of the command; 0xffff: none.
+    pub queue: U16,
+    /// The command; 0xffff: none.
+    pub command: U16,
+    /// The status field in bits 15:1, the phase tag in bit 0.
+    pub status: U16,
+    /// Byte of the command in bits 7:0, its bit in 10:8; 0xffff: not specific.
+    pub location: U16,
+    /// The first block that failed.
+    pub lba: U64,
+    /// The namespace.
+    pub namespace: U32,
+    /// Vendor specific log page with more, 0: none.
+    pub vendor_page: u8,
+    /// TRTYPE: transport of fabrics; 0: none.
+    pub transport: u8,
+    /// Reserved, command and transport specific.
+    pub reserved30: [u8; 34],
+}
+
+const _: () = assert!(size_of::<ErrorLogEntry>() == 64);
+
+/// SMART / health information (base 2.0c, figure 207): 512 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SmartLog {
+    /// Bits: 0 spare, 1 temperature, 2 reliability, 3 read-only, 4 backup of volatile memory.
+    pub critical_warning: u8,
+    /// Temperature, in kelvin (not on a whole word).
+    pub temperature: [u8; 2],
+    /// Spare left, in percent.
+    pub available_spare: u8,
+    /// Spare below which a warning is due, in percent.
+    pub spare_threshold: u8,
+    /// Endurance used, in percent, to 255.
+    pub percentage_used: u8,
+    /// Endurance group summary.
+    pub endurance_group_warning: u8,
+    /// Reserved.
+    pub reserved7: [u8; 25],
+    /// Data read, in thousands of 512 bytes, rounded up.
+    pub data_units_read: U128,
+    /// Data written, in thousands of 512 bytes, rounded up.
+    pub data_units_written: U128,
+    /// Read, Compare and Verify commands.
+    pub host_reads: U128,
+    /// Write commands.
+    pub host_writes: U128,
+    /// Time with I/O commands outstanding, in minutes.
+    pub busy_minutes: U128,
+    /// Power cycles.
+    pub power_cycles: U128,
+    /// Hours with power on.
+    pub power_on_hours: U128,
+    /// Power losses without shutdown.
+    pub unsafe_shutdowns: U128,
+    /// Unrecovered errors of the medium.
+    pub media_errors: U128,
+    /// Entries that the error log has had.
+    pub error_log_entries: U128,
+    /// Time above the warning temperature, in minutes.
+    pub warning_minutes: U32,
+    /// Time above the critical temperature, in minutes.
+    pub critical_minutes: U32,
+    /// Further sensors, in kelvin; 0: not there.
+    pub sensors: [U16; 8],
+    /// Thermal management counters and reserved.
+    pub reserved216: [u8; 296],
+}
+
+const _: () = assert!(size_of::<SmartLog>() == 512);
+const _: () = assert!(core::mem::offset_of!(SmartLog, data_units_read) == 32);
+const _: () = assert!(core::mem::offset_of!(SmartLog, warning_minutes) == 192);
+
+impl SmartLog {
+    /// In `critical_warning`: the medium is read-only.
+    pub const READ_ONLY: u8 = 1 << 3;
+}
+
+/// Firmware slots (base 2.0c, figure 208): 512 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct FirmwareSlotLog {
+    /// AFI: the slot in use in bits 2:0, the one of the next reset in 6:4.
+    pub active: u8,
+    /// Reserved.
+    pub reserved1: [u8; 7],
+    /// FRS1 to FRS7: revisions, ASCII.
+    pub revision: [[u8; 8]; 7],
+    /// Reserved.
+    pub reserved64: [u8; 448],
+}
+
+const _: () = assert!(size_of::<FirmwareSlotLog>() == 512);

@@ -1,0 +1,113 @@
+//! Numbers, sizes and times as fio writes them (fio documentation, "Parameter types").
+
+use ssdyno_block::Time;
+
+/// A size or a share of the target.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Size {
+    Bytes(u64),
+    Percent(f64),
+}
+
+/// Splits `12.5k` into its number and its lower-case unit.
+fn split(text: &str) -> Option<(f64, String)> {
+    let text = text.trim();
+    if let Some(hex) = text.strip_prefix("0x") {
+        return Some((u64::from_str_radix(hex, 16).ok()? as f64, String::new()));
+    }
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let value: f64 = text[..at].parse().ok()?;
+    value.is_finite().then(|| (value, text[at..].trim().to_ascii_lowercase()))
+}
+
+/// A number with a prefix. By default (`kb_base=1024`) `k` is 1024 and `ki` is 1000: fio's
+/// documentation calls that the opposite of the standard, and keeps it.
+pub(super) fn bytes(text: &str) -> Option<u64> {
+    let (value, unit) = split(text)?;
+    let unit = unit.trim_end_matches('b');
+    let (prefix, base) = match unit.strip_suffix('i') {
+        Some(prefix) => (prefix, 1000.0_f64),
+        None => (unit, 1024.0),
+    };
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|p| *p == prefix)?;
+    let bytes = value * base.powi(power as i32);
+    (bytes < 9.2e18).then_some(bytes.round() as u64)
+}
+
+/// A size, or a share as `50%`.
+pub(super) fn size(text: &str) -> Option<Size> {
+    match text.trim().strip_suffix('%') {
+        Some(share) => {
+            let share: f64 = share.parse().ok()?;
+            (share > 0.0 && share <= 100.0).then_some(Size::Percent(share))
+        }
+        None => bytes(text).map(Size::Bytes),
+    }
+}
+
+/// A time; seconds where no unit stands.
+pub(super) fn seconds(text: &str) -> Option<Time> {
+    let (value, unit) = split(text)?;
+    let factor = match unit.as_str() {
+        "d" => 86_400.0,
+        "h" => 3_600.0,
+        "m" => 60.0,
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        _ => return None,
+    };
+    let seconds = value * factor;
+    (seconds < 1e7).then(|| Time::from_s_f64(seconds))
+}
+
+/// A whole number, perhaps with a prefix.
+pub(super) fn whole(text: &str) -> Option<u64> {
+    bytes(text)
+}
+
+/// A switch; present without a value means on.
+pub(super) fn switch(value: Option<&str>) -> Option<bool> {
+    match value {
+        None | Some("1" | "true") => Some(true),
+        Some("0" | "false") => Some(false),
+        Some(_) => None,
+    }
+}
+
+/// `0-3,7`.
+pub(super) fn cores(text: &str) -> Option<Vec<usize>> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last > 65_535 {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_fios() {
+        assert_eq!(bytes("4k"), Some(4096));
+        assert_eq!(bytes("4K"), Some(4096));
+        assert_eq!(bytes("4kb"), Some(4096));
+        assert_eq!(bytes("4ki"), Some(4000));
+        assert_eq!(bytes("1.5g"), Some(3 << 29));
+        assert_eq!(bytes("0x200"), Some(512));
+        assert_eq!(bytes("4x"), None);
+        assert_eq!(size("25%"), Some(Size::Percent(25.0)));
+        assert_eq!(size("101%"), None);
+        assert_eq!(seconds("5"), Some(Time::from_s(5)));
+        assert_eq!(seconds("2m"), Some(Time::from_s(120)));
+        assert_eq!(seconds("250ms"), Some(Time::from_ms(250)));
+        assert_eq!(cores("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(cores("3-1"), None);
+    }
+}
