@@ -70,8 +70,8 @@ pub mod verify;
 mod worker;
 
 pub use error::BenchError;
-pub use options::{EngineKind, Options};
+pub use options::{EngineKind, NULL, Options};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]
-pub use target::{NULL, Target};
+pub use target::Target;

@@ -3,6 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The name of the target that completes at once.
+pub const NULL: &str = "null:";
+
 /// What carries requests out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EngineKind {

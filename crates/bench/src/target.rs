@@ -9,10 +9,8 @@ use ssdyno_block::SECTOR_BYTES;
 use ssdyno_workload::DeviceFacts;
 
 use crate::error::BenchError;
+use crate::options::NULL;
 use crate::permit::Access;
-
-/// The name of the target that completes at once.
-pub const NULL: &str = "null:";
 
 /// Size of `null:`; nothing is stored, so it may be anything.
 const NULL_BYTES: u64 = 1 << 40;

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use ssdyno_block::units::{Bytes, Span};
+#[cfg(target_os = "linux")]
+use ssdyno_block::units::Bytes;
+use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 

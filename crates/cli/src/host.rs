@@ -17,7 +17,7 @@ use crate::load;
 #[command(next_help_heading = "Host")]
 pub(crate) struct HostArgs {
     /// The driver: direct attaches the workload to the device alone [default: nvme for a device
-    /// with a table [nvme], ring for a ring card, direct for others].
+    /// with a table `nvme`, ring for a ring card, direct for others].
     #[arg(long, value_name = "DRIVER")]
     pub(crate) driver: Option<DriverArg>,
     /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.

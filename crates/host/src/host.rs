@@ -289,7 +289,7 @@ impl<P: Port> Host<P> {
     }
 
     /// As [`reap`](Host::reap), but only up to the first time at which a thread is told something,
-    /// or [`STEPS`] events; gives the time reached, `None` if nothing will happen before `limit` and
+    /// or `STEPS` events; gives the time reached, `None` if nothing will happen before `limit` and
     /// that is [`Time::MAX`].
     pub fn run(&mut self, limit: Time, out: &mut Vec<Completion>) -> Option<Time> {
         self.leave_users();
