@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use ssdyno_device::presets;
 use ssdyno_flash::ConfigError;
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 
@@ -96,7 +97,7 @@ pub(crate) fn is_toml(name: &str) -> bool {
 
 fn unknown_device(target: &str) -> Failure {
     let presets: Vec<String> =
-        ssdyno_device::presets::ALL.iter().map(|p| format!("sim:{}", p.name)).collect();
+        presets::ALL.iter().chain(presets::CARDS).map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
         None => format!(

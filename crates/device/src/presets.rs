@@ -30,7 +30,10 @@ pub const ALL: &[Preset] = presets![
     "s3-nand3"
 ];
 
-/// The device called `name`.
+/// Cards with a descriptor ring: files of [`RingConfig`](crate::ring::RingConfig).
+pub const CARDS: &[Preset] = presets!["zc706-ring"];
+
+/// The device called `name`: an SSD or a card.
 pub fn find(name: &str) -> Option<&'static Preset> {
-    ALL.iter().find(|preset| preset.name == name)
+    ALL.iter().chain(CARDS).find(|preset| preset.name == name)
 }

@@ -147,6 +147,8 @@ pub(crate) struct Thread {
     pub(crate) entered: bool,
     /// It has the buffer for its next command.
     pub(crate) has_buffer: bool,
+    /// Its next command is prepared, and was not taken for lack of room.
+    pub(crate) prepared: bool,
     /// Room was found for it: it need not wait behind others.
     pub(crate) granted: bool,
     /// It has slept since its last report, and looks from now on.
@@ -171,6 +173,7 @@ impl Thread {
             at_device: 0,
             entered: false,
             has_buffer: false,
+            prepared: false,
             granted: false,
             napped: false,
             copying: 0,

@@ -149,6 +149,9 @@ impl<P: Port> Host<P> {
             self.buffers = self.buffers.checked_sub(1)?;
             entry.has_buffer = true;
         }
+        if std::mem::replace(&mut entry.prepared, true) {
+            return Some(Time::ZERO);
+        }
         let first_of_call = !std::mem::replace(&mut entry.entered, true);
         let job = self.jobs[token as usize];
         let piece = job.piece(self.piece_bytes);
@@ -263,6 +266,7 @@ impl<P: Port> Host<P> {
         self.account.commands += 1;
         let entry = &mut self.threads[thread as usize];
         entry.has_buffer = false;
+        entry.prepared = false;
         let job = &mut self.jobs[token as usize];
         job.accepted = job.accepted.min(at);
         job.issued += piece.length_bytes;

@@ -364,6 +364,9 @@ fn requests_are_cut_into_pieces() {
     load(&mut host, Request::read(0, 4 << 20), 1, 10);
     assert_eq!(account(&host).commands, 1_280);
     assert!(account(&host).queue_full > 0, "128 pieces do not fit 64 places");
+    // Who waits for room does not prepare the piece again.
+    let block_layer = Time::from_ns(10 * 200 + 1_280 * 50);
+    assert_eq!(account(&host).cpu.of(Cause::BlockLayer), block_layer);
 }
 
 #[test]

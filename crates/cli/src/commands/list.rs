@@ -1,6 +1,7 @@
 //! `ssdyno list`.
 
 use serde::Serialize;
+use ssdyno_device::presets;
 
 use crate::args::{ListArgs, ListWhat};
 use crate::diagnose::{Exit, Failure};
@@ -68,11 +69,11 @@ fn description(text: &str) -> String {
 }
 
 fn devices() -> Vec<Entry> {
-    let entry = |preset: &ssdyno_device::presets::Preset| Entry {
+    let entry = |preset: &presets::Preset| Entry {
         name: format!("sim:{}", preset.name),
         description: description(preset.text),
     };
-    ssdyno_device::presets::ALL.iter().map(entry).collect()
+    presets::ALL.iter().chain(presets::CARDS).map(entry).collect()
 }
 
 fn hosts() -> Vec<Entry> {

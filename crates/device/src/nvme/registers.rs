@@ -61,9 +61,10 @@ pub(super) struct AdminQueues {
     pub(super) completion_entries: u32,
 }
 
-/// Times of CAP.TO and CRTO, in units of 500 ms.
+/// Times of CAP.TO and CRTO, in units of 500 ms: one more than needed, because who waits counts from
+/// a register write that is still on its way.
 fn half_seconds(time: Time) -> u64 {
-    time.as_ps().div_ceil(Time::from_ms(500).as_ps()).max(1)
+    time.as_ps().div_ceil(Time::from_ms(500).as_ps()) + 1
 }
 
 impl Registers {

@@ -23,7 +23,7 @@ fn capabilities_are_those_of_the_device_file() {
     assert_eq!(capabilities.queue_entries_max(), 256);
     assert!(capabilities.contiguous_queues() && capabilities.weighted_round_robin());
     assert!(capabilities.nvm_command_set());
-    assert_eq!((capabilities.doorbell_stride(), capabilities.timeout_500ms()), (2, 3));
+    assert_eq!((capabilities.doorbell_stride(), capabilities.timeout_500ms()), (2, 4));
     assert_eq!((capabilities.page_shift_min(), capabilities.page_shift_max()), (12, 16));
     assert_eq!(host.read(registers::VS), 0x1_0200);
     // The doorbells are where the stride says.
@@ -36,7 +36,7 @@ fn capabilities_are_those_of_the_device_file() {
 fn ready_timeouts_are_given_from_version_2_on() {
     let mut new = host("ready_time = \"700ms\"");
     assert_eq!(new.read(registers::CAP + 4) >> 27 & 3, 1);
-    assert_eq!(new.read(registers::CRTO), 2);
+    assert_eq!(new.read(registers::CRTO), 3);
     let mut old = host("version = \"1.4\"");
     assert_eq!(old.read(registers::CAP + 4) >> 27 & 3, 0);
     assert_eq!(old.read(registers::CRTO), 0);
