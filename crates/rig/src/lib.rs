@@ -20,7 +20,9 @@ mod machine;
 mod ports;
 mod report;
 mod run;
+mod timeline;
 
 pub use attach::{Attach, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use run::{Measured, Run, RunError, Source};
+pub use timeline::{EVENTS_MAX, Timeline};
