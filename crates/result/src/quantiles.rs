@@ -20,33 +20,56 @@ pub(crate) fn rank(share: f64, count: u64) -> u64 {
     ((share * count as f64 * (1.0 - 1e-12)).ceil() as u64).clamp(1, count.max(1))
 }
 
+/// Buckets up to this wide are counted nanosecond by nanosecond, wider ones collected and sorted.
+const COUNTED_NS: u64 = 1 << 12;
+
 /// One histogram bucket whose latencies are looked at one by one.
 struct Probe {
     bucket: usize,
-    /// By operation.
+    /// The first latency of the bucket.
+    low_ns: u64,
+    /// By operation: how often each latency of the bucket occurs; empty for a wide one.
+    counts: [Vec<u64>; 4],
+    /// By operation: the latencies of a wide bucket.
     values: [Vec<u64>; 4],
 }
 
 impl Probe {
-    /// The latency of `rank`, counted from 0, among those of one operation or of all.
-    fn pick(&mut self, op: Option<Op>, rank: usize) -> Option<f64> {
-        let values = match op {
-            Some(op) => &mut self.values[op as usize],
-            None => {
-                let mut used = self.values.iter_mut().filter(|values| !values.is_empty());
-                let (first, second) = (used.next()?, used.next());
-                if second.is_some() {
-                    return self.pick_among_all(rank);
-                }
-                first
-            }
-        };
-        (rank < values.len()).then(|| *values.select_nth_unstable(rank).1 as f64)
+    fn new(bucket: usize) -> Probe {
+        let (low_ns, past_ns) = Histogram::bounds(bucket);
+        let width = past_ns - low_ns;
+        let counted = if width <= COUNTED_NS { width as usize } else { 0 };
+        Probe {
+            bucket,
+            low_ns,
+            counts: std::array::from_fn(|_| vec![0; counted]),
+            values: Default::default(),
+        }
     }
 
-    fn pick_among_all(&self, rank: usize) -> Option<f64> {
-        let mut values = self.values.concat();
-        (rank < values.len()).then(|| *values.select_nth_unstable(rank).1 as f64)
+    #[inline]
+    fn add(&mut self, op: Op, latency_ns: u64) {
+        let at = (latency_ns - self.low_ns) as usize;
+        match self.counts[op as usize].get_mut(at) {
+            Some(count) => *count += 1,
+            None => self.values[op as usize].push(latency_ns),
+        }
+    }
+
+    /// The latency of `rank`, counted from 1, among those of one operation or of all.
+    fn pick(&self, op: Option<Op>, rank: u64) -> Option<f64> {
+        let ops = op.map_or(0..4, |op| op as usize..op as usize + 1);
+        if self.counts[0].is_empty() {
+            let mut values = self.values[ops].concat();
+            let at = usize::try_from(rank.checked_sub(1)?).ok()?;
+            return (at < values.len()).then(|| *values.select_nth_unstable(at).1 as f64);
+        }
+        let mut seen = 0;
+        let at = (0..self.counts[0].len()).find(|at| {
+            seen += self.counts[ops.clone()].iter().map(|counts| counts[*at]).sum::<u64>();
+            seen >= rank
+        })?;
+        Some((self.low_ns + at as u64) as f64)
     }
 }
 
@@ -62,7 +85,7 @@ pub(crate) fn exact(rows: &Rows, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
             let known = probes.iter().position(|p| p.bucket == bucket);
             let probe = known.unwrap_or(probes.len());
             if known.is_none() {
-                probes.push(Probe { bucket, values: Default::default() });
+                probes.push(Probe::new(bucket));
             }
             Some((probe, rank - below))
         };
@@ -71,9 +94,9 @@ pub(crate) fn exact(rows: &Rows, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
     gather(rows, &mut probes);
     let mut all = Vec::with_capacity(wanted.len());
     for (want, ranks) in wanted.iter().zip(&places) {
-        let mut pick = |place: &Option<(usize, u64)>| {
+        let pick = |place: &Option<(usize, u64)>| {
             let (probe, rank) = (*place)?;
-            probes[probe].pick(want.op, rank.max(1) as usize - 1)
+            probes[probe].pick(want.op, rank.max(1))
         };
         all.push(ranks.iter().map(|place| pick(place).unwrap_or(0.0)).collect());
     }
@@ -92,7 +115,7 @@ fn gather(rows: &Rows, probes: &mut [Probe]) {
         if let Some(&index) = probe_of.get(Histogram::bucket(latency_ns))
             && index != NONE
         {
-            probes[usize::from(index)].values[op as usize].push(latency_ns);
+            probes[usize::from(index)].add(op, latency_ns);
         }
     });
 }
@@ -152,7 +175,8 @@ mod tests {
         ) {
             let mut rows = Rows::default();
             let mut all = Histogram::default();
-            let mut sorted = Vec::new();
+            let mut reads = Histogram::default();
+            let (mut sorted, mut sorted_reads) = (Vec::new(), Vec::new());
             for (v, op, status) in &values {
                 let request = Request { op: Op::ALL[*op], offset_bytes: 0, length_bytes: 512 };
                 let status = if *status == 0 { Status::Error } else { Status::Ok };
@@ -161,12 +185,22 @@ mod tests {
                     all.add(v * scale);
                     sorted.push(v * scale);
                 }
+                if status == Status::Ok && request.op == Op::Read {
+                    reads.add(v * scale);
+                    sorted_reads.push(v * scale);
+                }
             }
             sorted.sort_unstable();
-            let ranks: Vec<u64> = (1..=sorted.len() as u64).collect();
-            let got = exact(&rows, &[Wanted { op: None, histogram: &all, ranks }]);
-            let want: Vec<f64> = sorted.iter().map(|v| *v as f64).collect();
-            prop_assert_eq!(&got[0], &want);
+            sorted_reads.sort_unstable();
+            let ranks = |values: &[u64]| (1..=values.len() as u64).collect();
+            let wanted = [
+                Wanted { op: None, histogram: &all, ranks: ranks(&sorted) },
+                Wanted { op: Some(Op::Read), histogram: &reads, ranks: ranks(&sorted_reads) },
+            ];
+            let got = exact(&rows, &wanted);
+            let want = |values: &[u64]| values.iter().map(|v| *v as f64).collect::<Vec<_>>();
+            prop_assert_eq!(&got[0], &want(&sorted));
+            prop_assert_eq!(&got[1], &want(&sorted_reads));
         }
     }
 
