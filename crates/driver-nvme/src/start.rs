@@ -102,10 +102,11 @@ impl NvmeDriver {
     }
 
     /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
+    #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         let at = match self.phase {
-            Phase::Stopped | Phase::Failed(_) => return None,
             Phase::Ready => self.watch_at,
+            Phase::Stopped | Phase::Failed(_) => return None,
             // Admin commands answer with an interrupt, unless the start polls.
             Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => {
                 self.watch_at

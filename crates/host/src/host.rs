@@ -207,9 +207,9 @@ impl<P: Port> Host<P> {
         &self.port
     }
 
-    /// The driver and what is behind it, for facts and events of the device.
+    /// The driver and what is behind it, to read out what they have recorded: nothing may happen to
+    /// them.
     pub fn port_mut(&mut self) -> &mut P {
-        self.touched = true;
         &mut self.port
     }
 
@@ -329,8 +329,7 @@ impl<P: Port> Host<P> {
             if device > limit || device == Time::MAX {
                 return false;
             }
-            self.now = self.now.max(device);
-            self.advance_device(self.now);
+            self.advance_device(own.min(limit).max(self.now));
             return true;
         }
         let Some((at, event)) = self.queue.pop_due(limit) else { return false };
@@ -365,12 +364,12 @@ impl<P: Port> Host<P> {
         .map(|at| at.max(self.now))
     }
 
-    fn advance_device(&mut self, at: Time) {
+    fn advance_device(&mut self, until: Time) {
         self.touched = true;
         let mut vectors = std::mem::take(&mut self.vectors);
-        self.port.advance(at, &mut vectors);
+        self.now = self.port.advance(until, &mut vectors).max(self.now);
         for vector in vectors.drain(..) {
-            self.message(at, vector);
+            self.message(self.now, vector);
         }
         self.vectors = vectors;
     }

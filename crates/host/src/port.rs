@@ -26,7 +26,7 @@ pub struct Choice {
 /// [`complete`](Port::complete); the same calls give the same answers; it has no costs of its own -
 /// the host charges them.
 ///
-/// The host owes: `now` never goes back; [`advance`](Port::advance) is called at every time that
+/// The host owes: `now` never goes back; [`advance`](Port::advance) is called for every time that
 /// [`next_event`](Port::next_event) names; it holds the lock of a [`Choice`] while it submits.
 pub trait Port {
     /// Size of the device, in bytes.
@@ -60,10 +60,12 @@ pub trait Port {
     fn ring(&mut self, now: Time, queue: u16) -> Registers;
     /// The next time at which [`advance`](Port::advance) may find something to do.
     fn next_event(&self) -> Option<Time>;
-    /// Brings the device to `now` and appends the vectors of interrupts that have reached their
-    /// cores. Without interrupts (polling) it appends the vectors whose handlers would find something
-    /// new.
-    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>);
+    /// Brings the device towards `until`, at least through what [`next_event`](Port::next_event)
+    /// names, and no further than to the first time at which an interrupt reaches its core or anything
+    /// else happens that the host may answer. Appends the vectors of the interrupts; without interrupts
+    /// (polling), those whose handlers would find something new. Gives the time of the last thing that
+    /// happened.
+    fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time;
     /// The interrupt handler of `vector`, or a poll: appends all commands that are done.
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers;
 }

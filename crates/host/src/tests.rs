@@ -99,12 +99,14 @@ impl Port for FixedPort {
     fn next_event(&self) -> Option<Time> {
         self.running.first().map(|(at, ..)| *at)
     }
-    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>) {
+    fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
+        let Some(now) = self.next_event().filter(|at| *at <= until) else { return Time::ZERO };
         let due = self.running.partition_point(|(at, ..)| *at <= now);
         for (_, queue, done) in self.running.drain(..due) {
             self.done[usize::from(queue)].push(done);
             vectors.push(queue);
         }
+        now
     }
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
         let ready = &mut self.done[usize::from(vector)];

@@ -87,4 +87,18 @@ pub trait PciDevice {
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);
     /// The next time at which `advance` may find something to do.
     fn next_event(&self) -> Option<Time>;
+    /// Does what is due up to `until` in the order of time, as `advance` at each of its events would,
+    /// and gives the time of the last thing done. It may stop anywhere in between, and does so at
+    /// the first time at which it writes to host memory or sends an interrupt: the host may answer. What
+    /// was due before `from` happens at `from`, which is given back also when nothing was due.
+    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> Time {
+        match self.next_event() {
+            Some(due) if due <= until => {
+                let at = due.max(from);
+                self.advance(at, bus);
+                at
+            }
+            _ => from,
+        }
+    }
 }

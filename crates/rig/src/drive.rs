@@ -14,7 +14,7 @@ use ssdyno_workload::{Step, Workload};
 const EVENT_BATCH: usize = 512;
 
 /// Turns of the loop between two reports of progress: some milliseconds.
-const PROGRESS_EVERY: u32 = 1 << 15;
+const PROGRESS_EVERY: u32 = 1 << 13;
 
 /// Where a run stops issuing, whatever the workload would do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -79,6 +79,8 @@ pub(super) struct Arbiter {
     /// What is left of the round.
     credits: [u32; 3],
     classes: [Ring; 5],
+    /// Queues that have entries.
+    pending: u32,
     class_of: Vec<Class>,
 }
 
@@ -91,6 +93,7 @@ impl Arbiter {
             weights: [1; 3],
             credits: [1; 3],
             classes: std::array::from_fn(|_| Ring::new(queues)),
+            pending: 0,
             class_of: vec![Class::High; queues],
         }
     }
@@ -100,6 +103,7 @@ impl Arbiter {
         let queues = self.class_of.len();
         self.weighted = weighted;
         self.classes = std::array::from_fn(|_| Ring::new(queues));
+        self.pending = 0;
         self.class_of.fill(Class::High);
         // In round robin the admin queue is one of all (base 2.0c, clause 3.4.4.1).
         self.class_of[0] = if weighted { Class::Admin } else { Class::High };
@@ -122,11 +126,19 @@ impl Arbiter {
         self.class_of[usize::from(queue)] = if self.weighted { class } else { Class::High };
     }
 
+    /// No queue has entries.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending == 0
+    }
+
     /// `queue` has entries.
     #[inline]
     pub(super) fn pend(&mut self, queue: u16) {
         let ring = &mut self.classes[self.class_of[usize::from(queue)] as usize];
-        ring.count += u32::from(!ring.has(queue));
+        let new = u32::from(!ring.has(queue));
+        ring.count += new;
+        self.pending += new;
         ring.pending[usize::from(queue >> 6)] |= 1 << (queue & 63);
     }
 
@@ -134,7 +146,9 @@ impl Arbiter {
     #[inline]
     pub(super) fn unpend(&mut self, queue: u16) {
         let ring = &mut self.classes[self.class_of[usize::from(queue)] as usize];
-        ring.count -= u32::from(ring.has(queue));
+        let gone = u32::from(ring.has(queue));
+        ring.count -= gone;
+        self.pending -= gone;
         ring.pending[usize::from(queue >> 6)] &= !(1 << (queue & 63));
         if ring.last == queue {
             ring.left = 0;

@@ -126,6 +126,11 @@ impl Interrupts {
     pub(super) fn taken(&mut self, count: u32) {
         self.unread -= u64::from(count);
     }
+    /// True if nothing has to be sent or released under `mask`.
+    #[inline]
+    pub(super) fn is_quiet(&self, mask: u32) -> bool {
+        self.due.is_empty() && mask == self.mask && !(self.asserted && self.unread == 0)
+    }
     /// INTMS as it is now: messages that a mask held back become due when it goes.
     #[inline]
     pub(super) fn set_mask(&mut self, mask: u32) {

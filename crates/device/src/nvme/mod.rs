@@ -296,14 +296,36 @@ impl<D: Device> NvmeController<D> {
         self.start_fetches(at);
     }
 
-    /// The next time at which something is due, [`Time::MAX`] for none.
+    /// The next time at which something but the device is due, [`Time::MAX`] for none.
     #[inline]
-    fn next_due(&self) -> Time {
+    fn next_own(&self) -> Time {
         let fetch = self.fetches.front().map_or(Time::MAX, |fetch| fetch.at);
         let list = self.lists.front().map_or(Time::MAX, |(due, _)| *due);
         let post = self.posts.front().map_or(Time::MAX, |(due, _)| *due);
-        let device = self.device.next_event().unwrap_or(Time::MAX);
-        fetch.min(list).min(post).min(device).min(self.timers.next_time())
+        fetch.min(list).min(post).min(self.timers.next_time())
+    }
+
+    /// Changes whenever the host may see something new.
+    #[inline]
+    fn shown(&self) -> u64 {
+        self.counters.completions + self.counters.interrupts
+    }
+
+    /// The device alone, until `until` or until it answers; gives the time reached, and whether it
+    /// has answered.
+    fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
+        let mut done = std::mem::take(&mut self.done);
+        let at = self.device.towards_answer(Some(until), &mut done).unwrap_or(until);
+        let answered = !done.is_empty();
+        for completion in done.drain(..) {
+            self.device_done(at, completion, bus);
+        }
+        self.done = done;
+        if answered {
+            self.signal(at, bus);
+            self.start_fetches(at);
+        }
+        (at, answered)
     }
 }
 
@@ -372,7 +394,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
         }
         self.after_writes(now, bus);
         // What was due earlier, while the bus stood still, happens now.
-        while self.next_due() <= now && !self.is_halted() {
+        while self.next_event().is_some_and(|due| due <= now) {
             self.step(now, bus);
         }
     }
@@ -381,6 +403,33 @@ impl<D: Device> PciDevice for NvmeController<D> {
         if self.is_halted() {
             return None;
         }
-        Some(self.next_due()).filter(|due| *due < Time::MAX)
+        let due = self.next_own().min(self.device.next_event().unwrap_or(Time::MAX));
+        (due < Time::MAX).then_some(due)
+    }
+
+    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> Time {
+        let mut at = from;
+        let seen = self.shown();
+        while !self.is_halted() && self.shown() == seen {
+            let own = self.next_own();
+            let device = self.device.next_event().unwrap_or(Time::MAX);
+            if own.min(device) > until {
+                break;
+            }
+            let late = at > device;
+            at = at.max(own.min(device));
+            if at >= own || late {
+                self.step(at, bus);
+                continue;
+            }
+            let alone = own.saturating_sub(Time::from_ps(1)).min(until);
+            match self.run_device(alone, bus) {
+                (reached, true) => at = reached,
+                // A long way without an answer: others may have to look after things.
+                (reached, false) if reached < alone => return reached,
+                (_, false) => {}
+            }
+        }
+        at
     }
 }

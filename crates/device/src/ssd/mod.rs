@@ -74,6 +74,10 @@ impl ssdyno_engine::Event for Event {
 
 const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind");
 
+/// Events after which [`Ssd::towards_answer`](Device::towards_answer) lets its caller look after
+/// other things.
+const STEPS: u32 = 256;
+
 /// Numbers about a device for reports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeviceFacts {
@@ -429,6 +433,20 @@ impl Ssd {
         }
     }
 
+    /// The next event up to `limit`, and its time.
+    #[inline]
+    fn step(&mut self, limit: Time) -> Option<Time> {
+        let (at, event) = self.queue.pop_due(limit)?;
+        self.last_activity = at;
+        match event {
+            Event::Flash(event) => self.flash_event(at, event),
+            Event::Dispatch(slot) => self.dispatch(at, slot),
+            Event::Complete(slot) => self.complete(at, slot),
+            Event::BusFree(slot) => self.bus_free(at, slot),
+        }
+        Some(at)
+    }
+
     fn complete(&mut self, now: Time, slot: u32) {
         let Slot { token, accepted, status, .. } = self.requests.remove(slot);
         self.completions.push(Completion { token, status, accepted, completed: now });
@@ -468,15 +486,7 @@ impl BlockTarget for Ssd {
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
-        while let Some((at, event)) = self.queue.pop_due(now) {
-            self.last_activity = at;
-            match event {
-                Event::Flash(event) => self.flash_event(at, event),
-                Event::Dispatch(slot) => self.dispatch(at, slot),
-                Event::Complete(slot) => self.complete(at, slot),
-                Event::BusFree(slot) => self.bus_free(at, slot),
-            }
-        }
+        while self.step(now).is_some() {}
         out.append(&mut self.completions);
     }
 
@@ -519,6 +529,25 @@ impl Device for Ssd {
             self.last_activity = now;
         }
         self.sleep.set_policy(policy);
+    }
+
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        let limit_or_end = limit.unwrap_or(Time::MAX);
+        let mut reached = None;
+        for _ in 0..STEPS {
+            if !self.completions.is_empty() {
+                // All that happens at this time belongs together.
+                let at = self.completions.first().map(|completion| completion.completed)?;
+                let at = reached.unwrap_or(at).max(at);
+                self.reap(at, out);
+                return Some(at);
+            }
+            match self.step(limit_or_end) {
+                Some(at) => reached = Some(at),
+                None => return limit.or(reached),
+            }
+        }
+        reached
     }
 
     #[inline]

@@ -123,9 +123,10 @@ impl Interrupts {
         }
     }
 
+    /// When the next one arrives, [`Time::MAX`] if none is on its way.
     #[inline]
-    pub(super) fn next(&self) -> Option<Time> {
-        self.on_their_way.front().map(|(at, _)| *at)
+    pub(super) fn next(&self) -> Time {
+        self.on_their_way.front().map_or(Time::MAX, |(at, _)| *at)
     }
 
     /// What has arrived by `now`.

@@ -37,6 +37,9 @@ pub struct PciTiming {
     pub interrupt: Time,
 }
 
+/// Steps after which [`SimulatedPci::run`] lets its caller look after other things.
+const STEPS: u32 = 16;
+
 /// What crossed the connector.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PciCounters {
@@ -92,6 +95,13 @@ pub struct SimulatedPci<D> {
     stall: Time,
     /// How far the device was brought.
     device_now: Time,
+    /// The device's next event, [`Time::MAX`] for none, unless it is `stale`.
+    device_due: Time,
+    /// Somebody else had the device in hand.
+    stale: bool,
+    /// Register accesses since they were last taken, in one word: reads in its upper half.
+    accesses: u64,
+    /// Those that were taken.
     mmio_reads: u64,
     mmio_writes: u64,
     gone: bool,
@@ -105,6 +115,8 @@ struct Bus {
     memory: Memory,
     interrupts: Interrupts,
     masters: bool,
+    /// Since this was reset the device wrote to memory or sent an interrupt.
+    shown: bool,
     /// Bus mastering was on at some time: what the device does after that was cut off on purpose.
     mastered: bool,
     from_host: u64,
@@ -131,6 +143,7 @@ impl<D: PciDevice> SimulatedPci<D> {
                 memory: Memory::new(),
                 interrupts: Interrupts::new(timing.interrupt, identity.msix_vectors),
                 masters: false,
+                shown: false,
                 mastered: false,
                 from_host: 0,
                 to_host: 0,
@@ -139,6 +152,9 @@ impl<D: PciDevice> SimulatedPci<D> {
             now: Time::ZERO,
             stall: Time::ZERO,
             device_now: Time::ZERO,
+            device_due: Time::ZERO,
+            stale: true,
+            accesses: 0,
             mmio_reads: 0,
             mmio_writes: 0,
             gone: false,
@@ -180,14 +196,15 @@ impl<D: PciDevice> SimulatedPci<D> {
 
     /// The device, for its own hooks.
     pub fn device_mut(&mut self) -> &mut D {
+        self.stale = true;
         &mut self.device
     }
 
     /// What crossed the connector so far.
     pub fn counters(&self) -> PciCounters {
         PciCounters {
-            mmio_reads: self.mmio_reads,
-            mmio_writes: self.mmio_writes,
+            mmio_reads: self.mmio_reads + (self.accesses >> 32),
+            mmio_writes: self.mmio_writes + u64::from(self.accesses as u32),
             interrupts: self.bus.interrupts.sent,
             dma_bytes_from_host: self.bus.from_host,
             dma_bytes_to_host: self.bus.to_host,
@@ -212,68 +229,112 @@ impl<D: PciDevice> SimulatedPci<D> {
         core::mem::take(&mut self.stall)
     }
 
+    /// Register accesses since the last call: reads and writes.
+    #[inline]
+    pub fn take_accesses(&mut self) -> (u32, u32) {
+        let accesses = core::mem::take(&mut self.accesses);
+        let (reads, writes) = ((accesses >> 32) as u32, accesses as u32);
+        self.mmio_reads += u64::from(reads);
+        self.mmio_writes += u64::from(writes);
+        (reads, writes)
+    }
+
     /// The next time at which something arrives or the device has something to do.
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
         if self.gone {
             return None;
         }
-        let device = self.next_of_device();
-        let interrupt = self.bus.interrupts.next();
-        let earlier = match (device, interrupt) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let next = earlier.map_or(self.removal, |t| t.min(self.removal));
+        let due = if self.stale { due(&self.device) } else { self.device_due };
+        let next = self.next_of_device(due).min(self.bus.interrupts.next()).min(self.removal);
         (next < Time::MAX).then_some(next)
     }
 
-    /// The next write or event of the device, put off where it stands still.
+    /// The next write or event of the device, which is due at `due`, put off where it stands still.
     #[inline]
-    fn next_of_device(&self) -> Option<Time> {
-        let write = self.writes.front().map(|w| w.arrives);
-        let next = match (self.device.next_event(), write) {
-            (Some(a), Some(b)) => a.min(b),
-            (a, b) => a.or(b)?,
-        };
+    fn next_of_device(&self, due: Time) -> Time {
+        let next = due.min(self.next_write()).max(self.device_now);
         let (from, until) = self.stuck;
-        let next = next.max(self.device_now);
-        Some(if next >= from && next < until { until } else { next })
+        if next >= from && next < until { until } else { next }
+    }
+
+    #[inline]
+    fn next_write(&self) -> Time {
+        self.writes.front().map_or(Time::MAX, |write| write.arrives)
     }
 
     /// Brings device and register writes to `now`, in the order of time.
-    #[inline]
     pub fn advance(&mut self, now: Time) {
-        while let Some(at) = self.next_of_device() {
-            if at > now || at >= self.removal || self.gone {
+        while self.step(now) {}
+        self.remove_at(now);
+    }
+
+    /// As [`advance`](SimulatedPci::advance) to `until`, but no further than to the first time at
+    /// which the host may see something: an interrupt arrives or is sent, or memory was written. It may
+    /// stop anywhere before. Gives the time of the last thing that happened.
+    pub fn run(&mut self, until: Time) -> Time {
+        let arrival = self.bus.interrupts.next();
+        let event = arrival.min(self.removal);
+        let end = until.min(event);
+        self.bus.shown = false;
+        for _ in 0..STEPS {
+            if !self.step(end) {
+                self.remove_at(end);
+                return if event <= until { event } else { self.device_now };
+            }
+            if self.bus.shown {
                 break;
             }
-            self.step(at);
         }
+        self.device_now
+    }
+
+    /// The next register write, or the device's events up to that; false if there is neither up to
+    /// `until`. Of what happens at one time the device's own events are first.
+    #[inline]
+    fn step(&mut self, until: Time) -> bool {
+        if self.stale {
+            self.device_due = due(&self.device);
+            self.stale = false;
+        }
+        let at = self.next_of_device(self.device_due);
+        if at > until || at >= self.removal || self.gone || at == Time::MAX {
+            return false;
+        }
+        let arrival = self.next_write();
+        if arrival < self.device_due
+            && let Some(write) = self.writes.pop_front()
+        {
+            self.device_now = at;
+            self.deliver(at, write);
+        } else {
+            // Up to the next thing that comes from without.
+            let fault =
+                if at < self.stuck.0 { self.stuck.0.min(self.removal) } else { self.removal };
+            let until = until.min(arrival).min(fault.saturating_sub(Time::from_ps(1))).max(at);
+            self.device_now = self.device.run(at, until, &mut self.bus);
+        }
+        self.device_due = due(&self.device);
+        true
+    }
+
+    /// A register write arrives.
+    fn deliver(&mut self, at: Time, write: Write) {
+        if self.msix.is_some_and(|m| m.bar == write.bar) {
+            self.bus.interrupts.table_write(at, write.offset, write.value);
+            self.bus.shown = true;
+        } else {
+            self.device.bar_write(at, write.bar, write.offset, write.value);
+            self.device.advance(at, &mut self.bus);
+        }
+    }
+
+    #[inline]
+    fn remove_at(&mut self, now: Time) {
         if now >= self.removal && !self.gone {
             self.gone = true;
             self.writes.clear();
             self.bus.interrupts.silence();
-        }
-    }
-
-    /// Does everything that is due at `at`, the device's own events first.
-    fn step(&mut self, at: Time) {
-        self.device_now = at;
-        if self.device.next_event().is_some_and(|event| event <= at) {
-            self.device.advance(at, &mut self.bus);
-        }
-        while let Some(&write) = self.writes.front() {
-            if write.arrives > at {
-                break;
-            }
-            self.writes.pop_front();
-            if self.msix.is_some_and(|m| m.bar == write.bar) {
-                self.bus.interrupts.table_write(at, write.offset, write.value);
-            } else {
-                self.device.bar_write(at, write.bar, write.offset, write.value);
-                self.device.advance(at, &mut self.bus);
-            }
         }
     }
 
@@ -301,6 +362,12 @@ impl<D: PciDevice> SimulatedPci<D> {
             "register {offset:#x} is not in BAR {bar}"
         );
     }
+}
+
+/// When `device` has something to do, [`Time::MAX`] for never.
+#[inline]
+fn due<D: PciDevice>(device: &D) -> Time {
+    device.next_event().unwrap_or(Time::MAX)
 }
 
 impl<D: PciDevice> PciFunction for SimulatedPci<D> {
@@ -334,7 +401,7 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
     }
 
     fn bar_read32(&mut self, bar: u8, offset: u32) -> u32 {
-        self.mmio_reads += 1;
+        self.accesses += 1 << 32;
         let asked = self.now;
         // A read pushes the writes before it along (PCIe 5.0, table 2-40): it is not there earlier.
         let arrives = asked + self.timing.read_round_trip / 2;
@@ -358,7 +425,7 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
 
     #[inline]
     fn bar_write32(&mut self, bar: u8, offset: u32, value: u32) {
-        self.mmio_writes += 1;
+        self.accesses += 1;
         if self.gone {
             return;
         }
@@ -447,6 +514,7 @@ impl BusMaster for Bus {
             return Err(self.refuse(address, bytes.len() as u64, DmaDirection::ToHost));
         }
         self.memory.write(address, bytes)?;
+        self.shown = true;
         self.to_host += bytes.len() as u64;
         Ok(())
     }
@@ -468,6 +536,7 @@ impl BusMaster for Bus {
     fn interrupt(&mut self, at: Time, vector: u16) {
         // A message is a write of the device: without bus mastering it goes nowhere.
         if self.masters || self.interrupts.mode == InterruptMode::Pin {
+            self.shown = true;
             self.interrupts.raise(at, vector);
         }
     }

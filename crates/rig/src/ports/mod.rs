@@ -12,7 +12,7 @@ use ssdyno_device::DeviceFacts;
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
-use ssdyno_pci::{PciCounters, PciTiming, RecordedFault};
+use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
 use ssdyno_result::Invariant;
 
 /// What the runner needs of a port beyond what the host does.
@@ -38,12 +38,11 @@ fn timing(host: &Config) -> PciTiming {
     }
 }
 
-/// Register accesses between two states of the counters.
-fn accesses(before: PciCounters, after: PciCounters) -> ssdyno_host::Registers {
-    ssdyno_host::Registers {
-        writes: (after.mmio_writes - before.mmio_writes) as u32,
-        reads: (after.mmio_reads - before.mmio_reads) as u32,
-    }
+/// Register accesses of the call that is over.
+#[inline]
+fn accesses<D: PciDevice>(pci: &mut SimulatedPci<D>) -> ssdyno_host::Registers {
+    let (reads, writes) = pci.take_accesses();
+    ssdyno_host::Registers { writes, reads }
 }
 
 /// No device touched memory that is not its own.

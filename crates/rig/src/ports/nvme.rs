@@ -66,6 +66,7 @@ impl NvmePort {
         let buffer = pci.dma_allocate(driver.transfer_bytes_max()).map_err(NvmeError::from)?;
         pci.device_mut().device_mut().events().begin_at(epoch);
         pci.take_stall();
+        pci.take_accesses();
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let scsi = host.plan.scsi.then(|| ScsiLayer::new(&namespace)).transpose()?;
         Ok(NvmePort {
@@ -82,6 +83,15 @@ impl NvmePort {
             outstanding: 0,
             answers: Vec::with_capacity(256),
         })
+    }
+}
+
+impl NvmePort {
+    /// When the driver looks for what is lost.
+    #[inline]
+    fn watchdog(&self) -> Option<Time> {
+        // Deadlines of commands matter only where something is lost.
+        if self.outstanding > 0 { self.driver.next_deadline() } else { None }
     }
 }
 
@@ -176,7 +186,6 @@ impl Port for NvmePort {
         more: bool,
     ) -> Result<Registers, SubmitError> {
         let now = now + self.epoch;
-        let before = self.pci.counters();
         self.pci.set_now(now);
         let mut request = request;
         if let Some(command) = self.scsi.as_mut().and_then(|scsi| scsi.begin(&request, token)) {
@@ -196,7 +205,7 @@ impl Port for NvmePort {
         match taken {
             Ok(()) => {
                 self.outstanding += 1;
-                Ok(accesses(before, self.pci.counters()))
+                Ok(accesses(&mut self.pci))
             }
             Err(IoError::Full) => {
                 if let Some(scsi) = &mut self.scsi {
@@ -209,27 +218,27 @@ impl Port for NvmePort {
     }
 
     fn ring(&mut self, now: Time, queue: u16) -> Registers {
-        let before = self.pci.counters();
         self.pci.set_now(now + self.epoch);
         self.driver.ring_doorbell(&mut self.pci, queue);
-        accesses(before, self.pci.counters())
+        accesses(&mut self.pci)
     }
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        let device = self.pci.next_event();
-        // Deadlines of commands matter only where something is lost.
-        let watchdog = (self.outstanding > 0).then(|| self.driver.next_deadline()).flatten();
-        let at = match (device, watchdog) {
+        let at = match (self.pci.next_event(), self.watchdog()) {
             (Some(device), Some(watchdog)) => Some(device.min(watchdog)),
             (device, watchdog) => device.or(watchdog),
         };
         at.map(|at| at.saturating_sub(self.epoch))
     }
 
-    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>) {
-        let now = now + self.epoch;
-        self.pci.advance(now);
+    fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
+        let until = until.saturating_add(self.epoch);
+        let watchdog = self.watchdog().unwrap_or(Time::MAX);
+        let now = match self.pci.next_event() {
+            Some(at) if at <= watchdog => self.pci.run(until.min(watchdog)),
+            _ => watchdog,
+        };
         self.pci.take_interrupts(now, vectors);
         if self.polled {
             vectors.clear();
@@ -246,10 +255,10 @@ impl Port for NvmePort {
                 vectors.push(1);
             }
         }
+        now.saturating_sub(self.epoch)
     }
 
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
-        let before = self.pci.counters();
         let at = now + self.epoch;
         self.pci.set_now(at);
         if self.polled {
@@ -269,7 +278,7 @@ impl Port for NvmePort {
             let token = answer.token;
             done.push(Completion { token, status, accepted: now, completed: now });
         }
-        accesses(before, self.pci.counters())
+        accesses(&mut self.pci)
     }
 }
 

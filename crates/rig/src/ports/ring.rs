@@ -42,6 +42,7 @@ impl RingPort {
         // The start waited for register reads.
         let pci = driver.function_mut();
         let mut epoch = pci.take_stall();
+        pci.take_accesses();
         while let Some(at) = pci.next_event() {
             epoch = epoch.max(at);
             pci.advance(at);
@@ -53,6 +54,11 @@ impl RingPort {
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
         self.driver.function()
+    }
+
+    /// When the driver looks for what is lost.
+    fn deadline(&self) -> Option<Time> {
+        if self.driver.in_flight() > 0 { self.driver.next_deadline() } else { None }
     }
 }
 
@@ -93,11 +99,10 @@ impl Port for RingPort {
         token: Token,
         _more: bool,
     ) -> Result<Registers, SubmitError> {
-        let before = self.pci().counters();
         let now = now + self.epoch;
         self.driver.function_mut().set_now(now);
         self.driver.submit(now, Submission { request, token, address: None, urgent: false })?;
-        Ok(accesses(before, self.pci().counters()))
+        Ok(accesses(self.driver.function_mut()))
     }
 
     fn ring(&mut self, _now: Time, _queue: u16) -> Registers {
@@ -108,26 +113,29 @@ impl Port for RingPort {
         if self.again {
             return Some(self.last);
         }
-        let waits = self.driver.in_flight() > 0;
-        let deadline = waits.then(|| self.driver.next_deadline()).flatten();
-        let at = [self.pci().next_event(), deadline].into_iter().flatten().min();
+        let at = [self.pci().next_event(), self.deadline()].into_iter().flatten().min();
         at.map(|at| at.saturating_sub(self.epoch))
     }
 
-    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>) {
-        let at = now + self.epoch;
+    fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
+        let deadline = self.deadline().unwrap_or(Time::MAX);
+        let again = if self.again { self.last + self.epoch } else { Time::MAX };
+        let own = deadline.min(again);
         let pci = self.driver.function_mut();
-        pci.advance(at);
+        let at = match pci.next_event() {
+            Some(next) if next <= own => pci.run(own.min(until.saturating_add(self.epoch))),
+            _ => own,
+        };
         pci.take_interrupts(at, vectors);
         vectors.iter_mut().for_each(|vector| *vector = VECTOR);
-        let due = self.driver.next_deadline().is_some_and(|deadline| deadline <= at);
-        if std::mem::take(&mut self.again) || due && self.driver.in_flight() > 0 {
+        if at >= own {
+            self.again = false;
             vectors.push(POLL);
         }
+        at.saturating_sub(self.epoch)
     }
 
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
-        let before = self.pci().counters();
         let at = now + self.epoch;
         self.driver.function_mut().set_now(at);
         if vector == POLL || self.driver.on_interrupt(at) {
@@ -140,7 +148,7 @@ impl Port for RingPort {
                 completion.completed = now;
             }
         }
-        accesses(before, self.pci().counters())
+        accesses(self.driver.function_mut())
     }
 }
 
