@@ -68,6 +68,37 @@ pub struct Identity {
     pub interrupt_pin: u8,
 }
 
+/// Where a function has its MSI-X table; the pending bits follow it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MsixPlace {
+    /// Its base address register: 0, 2 or 4.
+    pub bar: u8,
+    /// Where the pending bits begin, in bytes.
+    pub pending_offset: u32,
+    /// Size of the register's memory, in bytes.
+    pub bytes: u64,
+}
+
+impl Identity {
+    /// The first pair of registers that the device leaves free holds the table; `None` without
+    /// MSI-X.
+    ///
+    /// # Panics
+    /// If the device leaves none free.
+    pub fn msix_place(&self) -> Option<MsixPlace> {
+        if self.msix_vectors == 0 {
+            return None;
+        }
+        let Some(free) = self.bar_bytes.iter().position(|&bytes| bytes == 0) else {
+            panic!("{self:?} leaves no base address register for the MSI-X table");
+        };
+        let pending_offset = u32::from(self.msix_vectors) * 16;
+        let pending_bytes = u32::from(self.msix_vectors.div_ceil(64)) * 8;
+        let bytes = u64::from(pending_offset + pending_bytes).next_power_of_two().max(4096);
+        Some(MsixPlace { bar: free as u8 * 2, pending_offset, bytes })
+    }
+}
+
 /// A device behind the connector.
 ///
 /// The device owes: nothing happens but in [`bar_write`](PciDevice::bar_write), whose effect shows

@@ -44,7 +44,7 @@ pub use address::{Address, AddressError};
 pub use assign::assign;
 pub use config::{ConfigAccess, ConfigSpace};
 
-pub use device::{BusMaster, DmaDirection, DmaFault, Identity, PciDevice};
+pub use device::{BusMaster, DmaDirection, DmaFault, Identity, MsixPlace, PciDevice};
 pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
 pub use header::{BusNumbers, DeviceClass, Header, Pin};
 pub use mp::{MpError, MpTable};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_host::{ThreadMode, Waiting};
@@ -195,4 +196,34 @@ fn polling_is_faster_and_dearer() {
     assert!(poll + 1_500.0 < interrupt, "{poll} and {interrupt}");
     assert!(hybrid < interrupt && hybrid >= poll - 1.0);
     assert!(interrupt_cpu < hybrid_cpu && hybrid_cpu < poll_cpu);
+}
+
+/// Every device that can stand behind a driver is started by it, and answers.
+#[test]
+fn every_preset_comes_up_behind_its_driver() {
+    let mixed = load(4, 8, "8KiB", 30, 1_000);
+    let run = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &mixed, 1);
+    let Attach::Nvme { driver, host: plan, .. } = &run.device else { unreachable!() };
+    for preset in presets::ALL {
+        let mut config = Config::parse(preset.text).unwrap();
+        if config.nvme.is_none() {
+            continue;
+        }
+        config.flash.blocks_per_plane = config.flash.blocks_per_plane.min(64);
+        config.ftl.over_provisioning = config.ftl.over_provisioning.max(0.25);
+        let device = Attach::Nvme {
+            device: Box::new(config),
+            driver: driver.clone(),
+            host: plan.clone(),
+        };
+        let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
+        assert_eq!(result.requests, 1_000, "{}", preset.name);
+    }
+    for preset in presets::CARDS {
+        let card = RingConfig::parse(preset.text).unwrap();
+        let device =
+            Attach::Ring { card: Box::new(card), driver: Box::default(), host: plan.clone() };
+        let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
+        assert_eq!(result.requests, 1_000, "{}", preset.name);
+    }
 }

@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span, Watts};
 use ssdyno_flash::ConfigError;
+use ssdyno_pci::Identity;
+use ssdyno_spec::nvme::registers::DOORBELLS;
+
+/// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
+const CLASS: u32 = 0x01_08_02;
 
 /// Commands that the arbiter takes from a queue at a time (base 2.0c, clause 5.27.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -161,6 +166,21 @@ impl NvmeConfig {
         known.contains(&self.version.as_str()).then_some(())?;
         let (major, minor) = self.version.split_once('.')?;
         Some(major.parse::<u32>().ok()? << 16 | minor.parse::<u32>().ok()? << 8)
+    }
+
+    /// What the controller is on the bus.
+    pub fn identity(&self) -> Identity {
+        let doorbells = 2 * (u64::from(self.io_queues) + 1) * self.doorbell_stride.0;
+        Identity {
+            vendor: self.pci_vendor,
+            device: self.pci_device,
+            class: CLASS,
+            revision: 0,
+            bar_bytes: [(u64::from(DOORBELLS) + doorbells).next_power_of_two().max(1 << 14), 0, 0],
+            msix_vectors: self.vectors(),
+            msi_vectors: self.msi_vectors,
+            interrupt_pin: 1,
+        }
     }
 
     /// Vectors of MSI-X.

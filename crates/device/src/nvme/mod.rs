@@ -73,8 +73,6 @@ use timers::Timers;
 
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
-/// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
-const CLASS: u32 = 0x01_08_02;
 
 /// What the controller has done since it was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -359,18 +357,7 @@ fn wire_times(link: &LinkConfig, entries_max: u32) -> Result<WireTimes, ConfigEr
 
 impl<D: Device> PciDevice for NvmeController<D> {
     fn identity(&self) -> Identity {
-        let doorbells = 2 * (u64::from(self.config.io_queues) + 1) * self.config.doorbell_stride.0;
-        let bar = (u64::from(DOORBELLS) + doorbells).next_power_of_two().max(1 << 14);
-        Identity {
-            vendor: self.config.pci_vendor,
-            device: self.config.pci_device,
-            class: CLASS,
-            revision: 0,
-            bar_bytes: [bar, 0, 0],
-            msix_vectors: self.config.vectors(),
-            msi_vectors: self.config.msi_vectors,
-            interrupt_pin: 1,
-        }
+        self.config.identity()
     }
 
     fn bar_read(&mut self, _now: Time, bar: u8, offset: u32) -> u32 {

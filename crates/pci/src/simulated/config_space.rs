@@ -5,7 +5,7 @@ use alloc::vec;
 
 use ssdyno_spec::pci as spec;
 
-use crate::Identity;
+use crate::{Identity, MsixPlace};
 
 /// Bytes of configuration space of a PCI Express function (PCIe 5.0, clause 7.2.2).
 const BYTES: usize = 4096;
@@ -32,34 +32,6 @@ pub(super) struct ConfigSpace {
     pub(super) decodes: bool,
     pub(super) masters: bool,
     pub(super) pin_off: bool,
-}
-
-/// The BAR and the offset of the MSI-X table; the pending bits follow the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct MsixPlace {
-    /// 0, 2 or 4.
-    pub(super) bar: u8,
-    /// Where the pending bits begin.
-    pub(super) pending_offset: u32,
-    /// What the BAR must have.
-    pub(super) bytes: u64,
-}
-
-impl MsixPlace {
-    /// The first BAR that the device leaves free holds the table.
-    pub(super) fn of(identity: &Identity) -> Option<MsixPlace> {
-        if identity.msix_vectors == 0 {
-            return None;
-        }
-        let free = identity.bar_bytes.iter().position(|&bytes| bytes == 0);
-        let Some(free) = free else {
-            panic!("{identity:?} leaves no base address register for the MSI-X table");
-        };
-        let pending_offset = u32::from(identity.msix_vectors) * 16;
-        let pending_bytes = u32::from(identity.msix_vectors.div_ceil(64)) * 8;
-        let bytes = u64::from(pending_offset + pending_bytes).next_power_of_two().max(4096);
-        Some(MsixPlace { bar: free as u8 * 2, pending_offset, bytes })
-    }
 }
 
 impl ConfigSpace {

@@ -18,9 +18,9 @@ use ssdyno_block::Time;
 
 use crate::{
     BusMaster, DmaDirection, DmaFault, DmaRegion, FunctionError, Identity, InterruptMode,
-    PciDevice, PciFunction,
+    MsixPlace, PciDevice, PciFunction,
 };
-use config_space::{ConfigSpace, MsixPlace};
+use config_space::ConfigSpace;
 pub use interrupts::InterruptFault;
 use interrupts::Interrupts;
 use memory::Memory;
@@ -132,7 +132,7 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// two, or none left for the MSI-X table.
     pub fn new(device: D, timing: PciTiming) -> SimulatedPci<D> {
         let identity = device.identity();
-        let msix = MsixPlace::of(&identity);
+        let msix = identity.msix_place();
         SimulatedPci {
             device,
             identity,

@@ -81,26 +81,25 @@ pub struct FunctionSpec {
 }
 
 impl FunctionSpec {
-    /// What a device says of itself, at the end of a PCI Express link. As for
-    /// [`SimulatedPci`](crate::SimulatedPci), the MSI-X table is in the first pair of registers that
-    /// the device leaves free.
+    /// What a device says of itself, at the end of a PCI Express link. The
+    /// MSI-X table is where [`Identity::msix_place`] says.
     pub fn of(identity: &Identity, link: Link) -> FunctionSpec {
         let vectors = identity.msix_vectors;
-        let free = identity.bar_bytes.iter().position(|&bytes| bytes == 0).filter(|_| vectors != 0);
+        let place = identity.msix_place();
+        let free = place.map(|place| usize::from(place.bar / 2));
         let mut bars = Vec::new();
         let used = identity.bar_bytes.iter().rposition(|&bytes| bytes != 0);
         let pairs = used.max(free).map_or(0, |last| last + 1);
         for (pair, &own) in identity.bar_bytes.iter().enumerate().take(pairs) {
-            let table = u64::from(vectors) * 16 + u64::from(vectors.div_ceil(64)) * 8;
-            let bytes = if free == Some(pair) { table.next_power_of_two().max(4096) } else { own };
+            let bytes = place.filter(|_| free == Some(pair)).map_or(own, |place| place.bytes);
             bars.push(BarSpec::Memory64 { bytes, prefetchable: false });
         }
         let mut capabilities = vec![CapabilitySpec::PowerManagement];
         if identity.msi_vectors != 0 {
             capabilities.push(CapabilitySpec::Msi(identity.msi_vectors));
         }
-        if let Some(pair) = free {
-            capabilities.push(CapabilitySpec::MsiX { vectors, bar: 2 * pair as u8 });
+        if let Some(place) = place {
+            capabilities.push(CapabilitySpec::MsiX { vectors, bar: place.bar });
         }
         capabilities.push(CapabilitySpec::Pcie { port: 0, link: Some(link) });
         FunctionSpec {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use ssdyno_device::{Config, LinkConfig, ring::RingCard};
+use ssdyno_device::{LinkConfig, ring::RingCard};
 use ssdyno_pci::assign::NoRoom;
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::dump::DumpError;
@@ -115,7 +115,11 @@ fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_flash::Confi
                 Link { generation: config.link.generation as u8, lanes: config.link.lanes as u8 };
             Ok((RingCard::new(config, 0)?.identity(), link))
         }
-        DeviceFile::Ssd(config) => Ok((nvme(config), link(&config.host_link))),
+        DeviceFile::Ssd(config) => {
+            // A device without a table [nvme] has the usual controller.
+            let identity = config.nvme.clone().unwrap_or_default().identity();
+            Ok((identity, link(&config.host_link)))
+        }
     }
 }
 
@@ -126,23 +130,6 @@ fn link(config: &LinkConfig) -> Link {
             Link { generation: generation as u8, lanes: lanes as u8 }
         }
         _ => Link { generation: 1, lanes: 1 },
-    }
-}
-
-/// As the NVMe controller of the device crate identifies itself, without building the flash behind
-/// it. A device without a table `[nvme]` has the usual controller.
-fn nvme(config: &Config) -> Identity {
-    let nvme = config.nvme.clone().unwrap_or_default();
-    let doorbells = 2 * (u64::from(nvme.io_queues) + 1) * nvme.doorbell_stride.0;
-    Identity {
-        vendor: nvme.pci_vendor,
-        device: nvme.pci_device,
-        class: 0x01_0802,
-        revision: 0,
-        bar_bytes: [(0x1000 + doorbells).next_power_of_two().max(1 << 14), 0, 0],
-        msix_vectors: nvme.vectors(),
-        msi_vectors: nvme.msi_vectors,
-        interrupt_pin: 1,
     }
 }
 
