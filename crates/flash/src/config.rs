@@ -64,7 +64,8 @@ pub enum PerLevel {
     Each(Vec<Span>),
 }
 
-/// Which planes of a die may join in one operation; at most eight do.
+/// Which planes of a die may join in one operation; at most sixteen do. Where pages are moved through
+/// the controller, programs of other data join them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MultiPlane {

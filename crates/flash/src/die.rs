@@ -8,11 +8,12 @@ use crate::OpKind;
 /// No operation: the end of a list.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Most planes that join in one operation. Parts have four to six planes; a small group is copied
-/// quickly.
-pub(crate) const MOST_PLANES: usize = 8;
+/// Most planes that join in one operation. Parts have four to six planes, of which each may stand
+/// here as four with a mapping unit a page; a small group is copied quickly.
+pub(crate) const MOST_PLANES: usize = 16;
 
-/// Operations that a die executes together: one a plane.
+/// Operations that a die executes together: one a plane. They are of one kind, but for the copies
+/// through the controller that programs have joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) kind: OpKind,
@@ -32,6 +33,12 @@ impl Group {
     }
     pub(crate) fn is_full(&self) -> bool {
         self.len as usize == MOST_PLANES
+    }
+    /// An operation of `kind` can be done together with these: of the same kind, or, where copies
+    /// go `through` the controller, a copy and a program, which end alike.
+    pub(crate) fn admits(&self, kind: OpKind, through: bool) -> bool {
+        let programs = |kind| matches!(kind, OpKind::Program | OpKind::Copy);
+        self.kind == kind || through && programs(self.kind) && programs(kind)
     }
     pub(crate) fn ops(&self) -> &[u32] {
         &self.ops[..self.len as usize]

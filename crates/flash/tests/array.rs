@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Cause, EventLog};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, PartKind};
 use ssdyno_engine::{Event, EventQueue};
 use ssdyno_flash::{Config, FlashArray, FlashEvent, FlashOp, Port};
 
@@ -110,6 +110,47 @@ fn copies_go_inside_the_plane_or_through_the_controller() {
     };
     assert_eq!(copy(r#","copy":"copy-back""#), [(1, 550.0)]);
     assert_eq!(copy(r#","copy":"controller""#), [(1, 570.0)]);
+}
+
+/// Pages that a die has read, sent or taken, and programmed.
+#[derive(Default)]
+struct Pages([u8; 3]);
+
+impl EventReader for Pages {
+    fn read(&mut self, events: &[Busy]) {
+        for busy in events.iter().filter(|busy| busy.part.kind == PartKind::Die) {
+            match busy.activity {
+                Activity::Read => self.0[0] += busy.operations,
+                Activity::Transfer => self.0[1] += busy.operations,
+                Activity::Program => self.0[2] += busy.operations,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A copy through the controller and a program of another plane end in one program; inside the plane
+/// nothing can join.
+#[test]
+fn programs_join_copies_that_pass_the_controller() {
+    let both = |rules: &str| {
+        let mut rig = Rig::new(rules);
+        // The first keeps the die busy until both others wait.
+        rig.enqueue(Time::ZERO, 0, FlashOp::read(0, page(0, 0), HOST));
+        rig.enqueue(Time::ZERO, 1, FlashOp::program(1, page(1, 1), HOST));
+        let copy = FlashOp::copy(0, page(0, 0), page(0, 1), Cause::Cleaning);
+        rig.enqueue(Time::ZERO, 2, copy);
+        let ended = rig.run();
+        let mut pages = Pages::default();
+        rig.log.show_to(&mut pages);
+        // Whatever joins: two reads, two programs, and every page as often on the bus.
+        (ended, pages.0)
+    };
+    // Read 50 + 10; read 50, out 10, in 2 x 10, program 500.
+    let joined = vec![(0, 60.0), (1, 640.0), (2, 640.0)];
+    assert_eq!(both(r#","copy":"controller""#), (joined, [2, 4, 2]));
+    let apart = vec![(0, 60.0), (1, 570.0), (2, 1120.0)];
+    assert_eq!(both(r#","copy":"copy-back""#), (apart, [2, 2, 2]));
 }
 
 #[test]

@@ -211,11 +211,8 @@ fn every_preset_comes_up_behind_its_driver() {
         }
         config.flash.blocks_per_plane = config.flash.blocks_per_plane.min(64);
         config.ftl.over_provisioning = config.ftl.over_provisioning.max(0.25);
-        let device = Attach::Nvme {
-            device: Box::new(config),
-            driver: driver.clone(),
-            host: plan.clone(),
-        };
+        let device =
+            Attach::Nvme { device: Box::new(config), driver: driver.clone(), host: plan.clone() };
         let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
         assert_eq!(result.requests, 1_000, "{}", preset.name);
     }

@@ -5,7 +5,7 @@ use ssdyno_engine::events::Cause;
 
 use super::{FlashArray, FlashEvent, Port};
 use crate::die::{Group, NIL, Phase, Queued};
-use crate::{MultiPlane, OpKind};
+use crate::{CopyMode, MultiPlane, OpKind};
 
 impl FlashArray {
     /// Gives an idle die its next work.
@@ -236,7 +236,7 @@ impl FlashArray {
             }
             let other = self.slab.get(head);
             let harmless = other.kind != OpKind::Erase || !self.is_wanted(die, other.page);
-            if other.kind == first.kind
+            if group.admits(other.kind, self.rules.copy == CopyMode::Controller)
                 && harmless
                 && self.may_join(Some(number), self.page_number(other))
             {
@@ -249,6 +249,10 @@ impl FlashArray {
     pub(super) fn take_head(&mut self, die: u16, plane: usize, group: &mut Group) {
         let taken = self.slab.take_after(&mut self.planes[plane], NIL);
         self.dies[die as usize].waiting -= 1;
+        if self.slab.get(taken).kind == OpKind::Copy {
+            // What joins a copy waits for its read.
+            group.kind = OpKind::Copy;
+        }
         group.push(taken);
     }
 

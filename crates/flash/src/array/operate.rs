@@ -16,6 +16,9 @@ impl FlashArray {
     /// Array read of the pages that `group` comes from, and the strict check that they hold data.
     pub(super) fn read_time(&self, group: &Group) -> Time {
         self.longest(group, |op| {
+            if op.kind == OpKind::Program {
+                return Time::ZERO;
+            }
             let number = self.geometry.pages_per_block.remainder(op.page);
             let block = self.geometry.block_of_page(op.page);
             assert!(
@@ -108,13 +111,15 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         self.dies[die as usize].group = group;
-        let one = |op: &u32| match self.slab.get(*op).sector_only {
-            true => self.timing.command + self.timing.sector_transfer,
-            false => self.timing.command + self.timing.transfer,
-        };
-        let length = group.ops().iter().map(one).sum();
+        let length = group.ops().iter().map(|op| self.time_in(self.slab.get(*op))).sum();
         let (_, arrived) = self.transfer(die, length, group.len, port);
         self.enter_array(die, arrived, self.program_time(&group), port);
+    }
+
+    /// Command and data of a program on the bus.
+    fn time_in(&self, op: &Queued) -> Time {
+        let data = if op.sector_only { self.timing.sector_transfer } else { self.timing.transfer };
+        self.timing.command + data
     }
 
     pub(super) fn begin_erase<E: From<FlashEvent> + Event>(
@@ -138,7 +143,7 @@ impl FlashArray {
         self.dies[die as usize].group = group;
         let from = self.command(die, port);
         let to = from + length;
-        self.log_die(die, Activity::Read, (from, to), group.len, port);
+        self.log_die(die, Activity::Read, (from, to), self.copies(&group), port);
         if self.rules.copy == CopyMode::CopyBack {
             return self.enter_array(die, to, self.program_time(&group), port);
         }
@@ -175,9 +180,13 @@ impl FlashArray {
             }
             // The pages are in the registers: out to the controller and in again.
             OpKind::Copy if phase == Phase::Busy => {
-                let pages = u64::from(group.len);
-                let length = (self.timing.transfer * 2 + self.timing.command) * pages;
-                let (_, arrived) = self.transfer(die, length, group.len * 2, port);
+                let one = |op: &u32| match self.slab.get(*op) {
+                    op if op.kind == OpKind::Copy => self.timing.transfer + self.time_in(op),
+                    op => self.time_in(op),
+                };
+                let length = group.ops().iter().map(one).sum();
+                let pages = group.len + self.copies(&group);
+                let (_, arrived) = self.transfer(die, length, pages, port);
                 self.enter_array(die, arrived, self.program_time(&group), port);
                 return self.want_suspension(die, port);
             }
@@ -194,6 +203,12 @@ impl FlashArray {
             self.complete(*op, port);
         }
         self.release(die, port);
+    }
+
+    /// How many of `group` are copies.
+    fn copies(&self, group: &Group) -> u8 {
+        let is_copy = |op: &&u32| self.slab.get(**op).kind == OpKind::Copy;
+        group.ops().iter().filter(is_copy).count() as u8
     }
 
     /// In tests: moves, or compares, what lies in the pages.

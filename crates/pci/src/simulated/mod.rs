@@ -37,6 +37,8 @@ pub struct PciTiming {
     pub interrupt: Time,
 }
 
+/// No event is later; [`Time::MAX`] stands for never.
+const LAST: Time = Time::from_ps(u64::MAX - 1);
 /// Steps after which [`SimulatedPci::run`] lets its caller look after other things.
 const STEPS: u32 = 16;
 
@@ -280,7 +282,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         for _ in 0..STEPS {
             if !self.step(end) {
                 self.remove_at(end);
-                return if event <= until { event } else { self.device_now };
+                return if event <= until.min(LAST) { event } else { self.device_now };
             }
             if self.bus.shown {
                 break;

@@ -365,3 +365,23 @@ fn configuration_space_says_what_the_device_is() {
     assert_eq!(pci.config_read(0x70) >> 16 & 0x7ff, 39, "size of the MSI-X table, less one");
     assert_eq!(pci.config_read(0x104), 0, "no extended capabilities");
 }
+
+/// However far it may go, it stops where the host sees something, and never says that it went beyond
+/// what happened.
+#[test]
+fn running_on_stops_where_the_host_sees_something() {
+    let mut pci = card();
+    pci.enable_interrupts(InterruptMode::MsiX, 2).unwrap();
+    let region = pci.dma_allocate(4096).unwrap();
+    copy(&mut pci, Time::from_us(1), &region, &region, 64);
+    let end = Time::from_us(1) + TIMING.posted_write + COPY;
+    let (mut reached, mut got) = (Vec::new(), Vec::new());
+    while pci.next_event().is_some() {
+        let at = pci.run(Time::MAX);
+        pci.take_interrupts(at, &mut got);
+        reached.push((at, got.len()));
+    }
+    // The copy is done and its message sent, then that arrives.
+    assert_eq!(reached, [(end, 0), (end + TIMING.interrupt, 1)]);
+    assert_eq!(pci.run(Time::MAX), end, "nothing more happens");
+}
