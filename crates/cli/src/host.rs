@@ -5,12 +5,12 @@ use clap::{Args, ValueEnum};
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
-use ssdyno_driver_ring::Options as RingOptions;
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_rig::{Attach, HostOptions, HostPlan, Source};
 
 use crate::diagnose::Failure;
 use crate::load;
+use crate::ring::RingArg;
 
 /// What lies between the workload and the device.
 #[derive(Clone, Debug, Args)]
@@ -48,6 +48,12 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "CLASSES", value_delimiter = ',',
           value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(crate) classes: Vec<u8>,
+    /// How the ring driver works, such as block=16,completion=napi:64. Keys: block (dynamic or N),
+    /// partial-after, max-block, idle (first, request), response (block, each, subset:N), completion
+    /// (block, return, napi:BUDGET, calibrated:N:TIME, hybrid:TIME), prefetch, queue-depth,
+    /// ring-size, timeout.
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub(crate) ring: Option<RingArg>,
 }
 
 /// The first of the presets.
@@ -174,6 +180,7 @@ impl HostArgs {
             let classes: Vec<String> = self.classes.iter().map(u8::to_string).collect();
             given.push(("--classes", classes.join(",")));
         }
+        given.extend(self.ring.as_ref().map(|ring| ("--ring", ring.typed.clone())));
         given
     }
 
@@ -212,6 +219,10 @@ impl HostArgs {
             DeviceFile::Ssd(config) if config.nvme.is_some() => DriverArg::Nvme,
             DeviceFile::Ssd(_) => DriverArg::Direct,
         });
+        if let Some(ring) = self.ring.as_ref().filter(|_| driver != DriverArg::Ring) {
+            let what = format!("`--ring {}` is for the ring driver", ring.typed);
+            return Err(Failure::usage(what).with_help("leave it out, or run sim:zc706-ring"));
+        }
         match (driver, device) {
             (DriverArg::Direct, DeviceFile::Ssd(config)) => {
                 let useless = self.given().into_iter().find(|(name, _)| *name != "--driver");
@@ -238,7 +249,8 @@ impl HostArgs {
             }
             (DriverArg::Ring, DeviceFile::Card(card)) => {
                 let host = Box::new(self.plan(source)?);
-                let driver = Box::new(RingOptions::default());
+                let options = self.ring.as_ref().map(|ring| ring.options);
+                let driver = Box::new(options.unwrap_or_default());
                 Ok(Attach::Ring { card: Box::new(card), driver, host })
             }
             (driver, device) => {

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
+use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, Keep, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
@@ -218,9 +220,29 @@ fn every_preset_comes_up_behind_its_driver() {
     }
     for preset in presets::CARDS {
         let card = RingConfig::parse(preset.text).unwrap();
-        let device =
-            Attach::Ring { card: Box::new(card), driver: Box::default(), host: plan.clone() };
-        let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
-        assert_eq!(result.requests, 1_000, "{}", preset.name);
+        for driver in ring_options() {
+            let (card, driver) = (Box::new(card.clone()), Box::new(driver));
+            let device = Attach::Ring { card, driver, host: plan.clone() };
+            let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
+            assert_eq!(result.requests, 1_000, "{}", preset.name);
+        }
     }
+}
+
+/// Every way of the ring driver to hear of completions, and a static block that never becomes full.
+fn ring_options() -> Vec<RingOptions> {
+    let of = |completion| RingOptions { completion, ..RingOptions::default() };
+    let timeout = Time::from_us(20);
+    vec![
+        RingOptions::default(),
+        of(CompletionPolicy::PerReturn),
+        of(CompletionPolicy::Napi { budget: 4 }),
+        of(CompletionPolicy::Calibrated { threshold: 4, timeout }),
+        of(CompletionPolicy::HybridPolling { interval: Time::from_us(2) }),
+        RingOptions {
+            block: BlockPolicy::Static(32),
+            partial_after: Some(timeout),
+            ..RingOptions::default()
+        },
+    ]
 }

@@ -27,6 +27,8 @@ pub(crate) struct RingPort {
     /// The driver asked to be polled again at once.
     again: bool,
     last: Time,
+    /// A poll is on its way to a core.
+    asked: bool,
 }
 
 impl RingPort {
@@ -49,16 +51,16 @@ impl RingPort {
         }
         pci.set_now(epoch);
         pci.device_mut().events().begin_at(epoch);
-        Ok(RingPort { driver, epoch, again: false, last: Time::ZERO })
+        Ok(RingPort { driver, epoch, again: false, last: Time::ZERO, asked: false })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
         self.driver.function()
     }
 
-    /// When the driver looks for what is lost.
+    /// When the driver looks for what is lost, or sends a block that does not become full.
     fn deadline(&self) -> Option<Time> {
-        if self.driver.in_flight() > 0 { self.driver.next_deadline() } else { None }
+        if self.driver.in_flight() > 0 && !self.asked { self.driver.next_deadline() } else { None }
     }
 }
 
@@ -130,6 +132,7 @@ impl Port for RingPort {
         vectors.iter_mut().for_each(|vector| *vector = VECTOR);
         if at >= own {
             self.again = false;
+            self.asked = true;
             vectors.push(POLL);
         }
         at.saturating_sub(self.epoch)
@@ -138,6 +141,7 @@ impl Port for RingPort {
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
         let at = now + self.epoch;
         self.driver.function_mut().set_now(at);
+        self.asked &= vector != POLL;
         if vector == POLL || self.driver.on_interrupt(at) {
             let first = done.len();
             let polled = self.driver.poll(at, done);
@@ -174,6 +178,17 @@ impl Behind for RingPort {
             detail: match fault {
                 None => "nobody touched a block that the other side owned".into(),
                 Some(fault) => format!("{fault:?}"),
+            },
+        });
+        let stalled = self.driver.stalled();
+        laws.push(Invariant {
+            name: "ring_goes_on".into(),
+            holds: !stalled,
+            detail: match stalled {
+                false => "no request waits for others that never come".into(),
+                true => "fewer requests are outstanding than a static block holds, so it is never sent \
+                         (S0-36): raise the depth, or give --ring partial-after=100us or block=dynamic"
+                    .into(),
             },
         });
         let counters = self.driver.counters();
