@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Recording, Tape};
+use ssdyno_result::{Glance, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 
 use crate::clock::Clock;
@@ -99,6 +99,8 @@ struct Crew {
     stop: Arc<AtomicBool>,
     ramp: Arc<Ramp>,
     stopped: bool,
+    /// The next report of progress is to have a glance.
+    look: bool,
     hung: u64,
     lost: Option<usize>,
 }
@@ -145,7 +147,7 @@ impl Crew {
                 _ => return Err(BenchError::Lost { job: index }),
             }
         }
-        Ok(Crew { members, messages, stop, ramp, stopped: false, hung: 0, lost: None })
+        Ok(Crew { members, messages, stop, ramp, stopped: false, look: false, hung: 0, lost: None })
     }
 
     fn start(&mut self) -> Clock {
@@ -178,9 +180,9 @@ impl Crew {
                 Ok(Message::Ready(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     told_at = Instant::now();
-                    if !self.stopped && progress(&self.progress(clock)) == Flow::Stop {
-                        self.stopped = true;
-                        self.stop.store(true, Ordering::Relaxed);
+                    if !self.stopped {
+                        let flow = progress(&self.progress(clock));
+                        self.obey(flow);
                     }
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                 }
@@ -191,6 +193,26 @@ impl Crew {
                 }
             }
         }
+    }
+
+    fn obey(&mut self, flow: Flow) {
+        self.look = flow == Flow::Glance;
+        if self.look {
+            self.members.iter().for_each(|m| m.shared.pulse.asked.store(true, Ordering::Relaxed));
+        }
+        if flow == Flow::Stop {
+            self.stopped = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What all jobs told last; a job that waits for its target tells later.
+    fn glance(&self) -> Box<Glance> {
+        let mut all = Box::<Glance>::default();
+        for member in &self.members {
+            all.merge(&member.shared.pulse.glance.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        all
     }
 
     /// Gives up jobs that got no answer for `timeout`, and ends the others.
@@ -211,10 +233,12 @@ impl Crew {
         };
         let completed = sum(|pulse| &pulse.completed);
         Progress {
+            preparing: None,
             now: Time::from_ns(clock.now_ns()),
             issued: sum(|pulse| &pulse.issued),
             completed,
             latency_ns_mean: sum(|pulse| &pulse.latency_ns) as f64 / completed.max(1) as f64,
+            glance: self.look.then(|| self.glance()),
         }
     }
 

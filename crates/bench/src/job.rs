@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
-use ssdyno_result::Tape;
+use ssdyno_result::{Glance, Tape};
 use ssdyno_workload::{Step, Workload};
 
 use crate::clock::{Clock, SPIN};
@@ -25,6 +25,19 @@ pub(crate) struct Pulse {
     pub(crate) completed: AtomicU64,
     /// Sum over completed requests.
     pub(crate) latency_ns: AtomicU64,
+    /// Whoever watches would like a new `glance`.
+    pub(crate) asked: AtomicBool,
+    /// What was recorded when it was last asked for.
+    pub(crate) glance: Mutex<Glance>,
+}
+
+impl Pulse {
+    /// Lets who watches know what is recorded so far.
+    #[cold]
+    fn tell(&self, tape: &Tape) {
+        self.asked.store(false, Ordering::Relaxed);
+        *self.glance.lock().unwrap_or_else(PoisonError::into_inner) = tape.glance();
+    }
 }
 
 /// What a job shares with the others and with the one who watches.
@@ -107,6 +120,9 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
             state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
+            if job.shared.pulse.asked.load(Ordering::Relaxed) {
+                job.shared.pulse.tell(tape);
+            }
         }
         if state.outstanding == 0 && state.done {
             return state.end();

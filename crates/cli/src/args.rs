@@ -16,6 +16,7 @@ use crate::commands::pci::PciArgs;
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
 use crate::real::RealArgs;
+use crate::timeline::TimelineArgs;
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -106,6 +107,8 @@ pub(crate) struct RunArgs {
     /// Length of the points of the series, such as 10ms [default: by the length of the run].
     #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = RESULTS)]
     pub(crate) interval: Option<Span>,
+    #[command(flatten)]
+    pub(crate) timeline: TimelineArgs,
 }
 
 /// Heading of the options about what is kept.

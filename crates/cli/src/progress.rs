@@ -91,7 +91,8 @@ impl Board {
             bar.tick();
             bar
         });
-        Meter { bar, goal, name: name.to_owned(), started: Instant::now(), lines: 0 }
+        let (name, started) = (name.to_owned(), Instant::now());
+        Meter { bar, goal, name, started, loaded: None, lines: 0 }
     }
 }
 
@@ -101,20 +102,19 @@ pub(crate) struct Meter {
     goal: Goal,
     name: String,
     started: Instant,
+    /// When the load was first seen.
+    loaded: Option<Instant>,
     lines: u32,
 }
 
 impl Meter {
     /// To be called as the runner does.
     pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
-        let share = self.goal.share(progress);
-        let speed = progress.completed as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
-        let message = format!(
-            "{} of device time, {} requests/s, mean latency {}",
-            seconds(progress.now.as_s_f64()),
-            rate(speed),
-            nanoseconds(progress.latency_ns_mean),
-        );
+        let share = progress.preparing.or_else(|| self.goal.share(progress));
+        let message = match progress.preparing {
+            Some(_) => "preparing the device".to_owned(),
+            None => self.message(progress),
+        };
         if let Some(bar) = &self.bar {
             if let Some(share) = share {
                 bar.set_position((share * STEPS as f64) as u64);
@@ -128,6 +128,17 @@ impl Meter {
             tell(&format!("{}: {percent}{message}\n", self.name));
         }
         flow()
+    }
+
+    fn message(&mut self, progress: &Progress) -> String {
+        // The speed is that of the load, without the preparation before it.
+        let loaded = self.loaded.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+        format!(
+            "{} of device time, {} requests/s, mean latency {}",
+            seconds(progress.now.as_s_f64()),
+            rate(progress.completed as f64 / loaded.max(1e-3)),
+            nanoseconds(progress.latency_ns_mean),
+        )
     }
 
     /// Takes the bar away.
@@ -184,7 +195,7 @@ mod tests {
     #[test]
     fn the_nearer_goal_counts() {
         let progress =
-            Progress { now: Time::from_s(1), issued: 30, completed: 25, latency_ns_mean: 0.0 };
+            Progress { now: Time::from_s(1), issued: 30, completed: 25, ..Progress::default() };
         let goal =
             |requests, seconds: Option<u64>| Goal { requests, duration: seconds.map(Time::from_s) };
         assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));
