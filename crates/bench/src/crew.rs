@@ -13,7 +13,9 @@ use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
+use crate::machine;
 use crate::plan::Plan;
+use crate::probe::Prober;
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
@@ -34,18 +36,29 @@ pub(crate) fn execute(
     let target = Arc::new(Target::open(&run.target, &run.access)?);
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
-    let notes = plan.notes.clone();
+    let mut notes = plan.notes.clone();
     let (means, closed) = (plan.means, plan.closed);
+    let jobs = plan.jobs.len();
     let floor = report::floor_ns(&run.source, run.keep)?;
-    let mut crew = Crew::set_up(run, plan, &target)?;
+    let mut crew = Crew::set_up(run, plan, &target, progress)?;
+    let (prober, mut more_notes) = machine::start(run.options.probing, &target);
     let before = Usage::of_process();
     let clock = crew.start();
     crew.watch(clock, run.options.timeout, progress);
     let usage = Usage::of_process() - before;
     let wall = Duration::from_nanos(clock.now_ns());
+    let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
+    let hung = crew.hung;
     let (mut recording, reports) = crew.recording(clock)?;
+    notes.append(&mut more_notes);
+    let complete = reports.len() == jobs;
+    let machine = probed
+        .map(|probed| machine::result(probed, &target, &recording, complete.then_some(&reports)));
+    if hung > 0 {
+        notes.push(unanswered(hung));
+    }
     let parts = Parts {
         run,
         means,
@@ -57,9 +70,17 @@ pub(crate) fn execute(
         floor,
         workers,
         failure: failure.as_ref(),
+        machine,
     };
     let result = parts.result(&mut recording);
     Ok(Measured { result, recording, failure })
+}
+
+fn unanswered(hung: u64) -> String {
+    format!(
+        "{hung} requests were without an answer when the run ended; where the kernel does not give \
+         them up, this program cannot end before it has answered them"
+    )
 }
 
 /// Everything about one job that is on its way.
@@ -92,6 +113,38 @@ impl Member {
     }
 }
 
+/// Waits until all `jobs` are ready. They try the target first, which may never answer: then the
+/// threads are left behind.
+fn wait_ready(
+    messages: &Receiver<Message>,
+    jobs: usize,
+    run: &Run,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<(), BenchError> {
+    let began = Instant::now();
+    let mut ready = 0;
+    while ready < jobs {
+        match messages.recv_timeout(WATCH) {
+            Ok(Message::Ready(outcome)) => {
+                outcome?;
+                ready += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let preparing = Some(ready as f64 / jobs as f64);
+                if progress(&Progress { preparing, ..Progress::default() }) == Flow::Stop {
+                    return Err(BenchError::Unprepared);
+                }
+                if began.elapsed() >= run.options.timeout {
+                    let (target, waited) = (run.target.clone(), run.options.timeout);
+                    return Err(BenchError::Silent { target, waited });
+                }
+            }
+            _ => return Err(BenchError::Lost { job: ready }),
+        }
+    }
+    Ok(())
+}
+
 /// All jobs of a run, and the one who watches them.
 struct Crew {
     members: Vec<Member>,
@@ -107,7 +160,12 @@ struct Crew {
 
 impl Crew {
     /// Starts the threads and waits until each is ready.
-    fn set_up(run: &Run, plan: Plan, target: &Arc<Target>) -> Result<Crew, BenchError> {
+    fn set_up(
+        run: &Run,
+        plan: Plan,
+        target: &Arc<Target>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Crew, BenchError> {
         let (tell, messages) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
@@ -141,12 +199,7 @@ impl Crew {
             let (moved, at) = (Instant::now(), (0, 0));
             members.push(Member { shared, go, report: None, moved, at, abandoned: false });
         }
-        for index in 0..members.len() {
-            match messages.recv() {
-                Ok(Message::Ready(ready)) => ready?,
-                _ => return Err(BenchError::Lost { job: index }),
-            }
-        }
+        wait_ready(&messages, members.len(), run, progress)?;
         Ok(Crew { members, messages, stop, ramp, stopped: false, look: false, hung: 0, lost: None })
     }
 
@@ -292,5 +345,41 @@ impl Crew {
         }
         let recording = Recording::merge(recordings).ok_or(BenchError::Lost { job: 0 })?;
         Ok((recording, reports))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permit::Access;
+
+    /// Jobs that never come back from their first request.
+    #[test]
+    fn a_target_that_does_not_answer_before_the_load_ends_the_run_in_time() {
+        let (_tell, messages) = mpsc::channel();
+        let run = Run {
+            target: "/dev/hung".to_owned(),
+            access: Access::ReadOnly,
+            workload: "test".to_owned(),
+            source: ssdyno_rig::Source::Generator(ssdyno_workload::Config::default()),
+            seed: 1,
+            limits: ssdyno_rig::Limits::default(),
+            keep: ssdyno_result::Keep::Summary,
+            interval: None,
+            options: crate::Options {
+                timeout: Duration::from_millis(200),
+                ..crate::Options::default()
+            },
+        };
+        let began = Instant::now();
+        let mut told = 0;
+        let silent = wait_ready(&messages, 2, &run, &mut |_| {
+            told += 1;
+            Flow::Continue
+        });
+        assert!(matches!(silent, Err(BenchError::Silent { .. })), "{silent:?}");
+        assert!(told >= 2 && began.elapsed() < Duration::from_secs(2), "{told}");
+        let stopped = wait_ready(&messages, 2, &run, &mut |_| Flow::Stop);
+        assert!(matches!(stopped, Err(BenchError::Unprepared)), "{stopped:?}");
     }
 }

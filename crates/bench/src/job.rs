@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
+use ssdyno_result::probe::Moved;
 use ssdyno_result::{Glance, Tape};
 use ssdyno_workload::{Step, Workload};
 
@@ -85,6 +86,8 @@ pub(crate) struct Ended {
     pub(crate) issued: u64,
     pub(crate) faults: Faults,
     pub(crate) delays: Delays,
+    /// What was moved without being recorded: the ramp-up.
+    pub(crate) unrecorded: Moved,
     pub(crate) failure: Option<JobFailure>,
 }
 
@@ -151,6 +154,7 @@ struct State {
     done: bool,
     faults: Faults,
     delays: Delays,
+    unrecorded: Moved,
     failure: Option<JobFailure>,
 }
 
@@ -171,6 +175,7 @@ impl State {
             done: false,
             faults: Faults::default(),
             delays: Delays::default(),
+            unrecorded: Moved::default(),
             failure: None,
         }
     }
@@ -181,6 +186,7 @@ impl State {
             issued: self.issued,
             faults: self.faults,
             delays: self.delays,
+            unrecorded: self.unrecorded,
             failure: self.failure,
         }
     }
@@ -330,7 +336,9 @@ impl State {
         let mut reaped = tape.reaped(self.now_ns);
         for (slot, outcome) in skipped {
             let Slot { request, .. } = self.complete(*slot);
-            self.status(&request, *outcome);
+            if self.status(&request, *outcome) == Status::Ok {
+                self.unrecorded.add(request.op, u64::from(request.length_bytes));
+            }
             reaped.skip();
             job.workload.completed(now);
         }

@@ -22,6 +22,7 @@ mod plan;
 mod progress;
 mod real;
 mod replay;
+mod screen;
 mod timeline;
 mod toml_places;
 

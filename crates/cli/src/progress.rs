@@ -11,6 +11,7 @@ use ssdyno_rig::{Flow, Progress};
 
 use crate::diagnose::Exit;
 use crate::output::tell;
+use crate::screen::{self, Screen};
 
 /// Set by the first interrupt.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -25,12 +26,21 @@ const STEPS: u64 = 1000;
 pub(crate) fn watch_interrupts() {
     let handler = || {
         if STOP.swap(true, Ordering::SeqCst) {
+            screen::leave();
             std::process::exit(Exit::Interrupted as i32);
         }
-        tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
+        // Who shows the live view takes it away before it says so.
+        if !screen::is_active() {
+            tell_stopping();
+        }
     };
     // Without a handler an interrupt ends the program at once, which is safe too.
     let _ = ctrlc::set_handler(handler);
+}
+
+/// After the first interrupt.
+pub(crate) fn tell_stopping() {
+    tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
 }
 
 /// True after the first interrupt.
@@ -52,7 +62,7 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// 0 to 1.
-    fn share(&self, progress: &Progress) -> Option<f64> {
+    pub(crate) fn share(&self, progress: &Progress) -> Option<f64> {
         let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
         let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
         let share =
@@ -73,6 +83,11 @@ impl Board {
         let terminal = std::io::stderr().is_terminal();
         let target = ProgressDrawTarget::stderr_with_hz(10);
         Board { bars: terminal.then(|| MultiProgress::with_draw_target(target)) }
+    }
+
+    /// Lines instead of bars, wherever they go.
+    pub(crate) fn plain() -> Board {
+        Board { bars: None }
     }
 
     /// One more run.
@@ -145,6 +160,43 @@ impl Meter {
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// How one run is watched.
+pub(crate) enum Watch {
+    /// Live, on the whole terminal.
+    Screen(Box<Screen>),
+    /// In lines or with a bar.
+    Meter(Meter),
+}
+
+impl Watch {
+    /// The live view where the terminal and `live` allow it. `real`: the clock is the wall's.
+    pub(crate) fn new(name: &str, workload: &str, goal: Goal, (live, real): (bool, bool)) -> Watch {
+        let plain = || std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+        let screen = live.then(|| Screen::open(name, workload, goal, real)).flatten();
+        match screen {
+            Some(screen) => Watch::Screen(Box::new(screen)),
+            None if !live || plain() => Watch::Meter(Board::plain().meter(name, goal)),
+            None => Watch::Meter(Board::new().meter(name, goal)),
+        }
+    }
+
+    /// To be called as the runner does.
+    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+        match self {
+            Watch::Screen(screen) => screen.update(progress),
+            Watch::Meter(meter) => meter.update(progress),
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(crate) fn finish(self) {
+        match self {
+            Watch::Screen(screen) => drop(screen),
+            Watch::Meter(meter) => meter.finish(),
         }
     }
 }

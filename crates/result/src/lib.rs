@@ -30,6 +30,7 @@ mod histogram;
 mod host;
 mod little;
 mod parquet_rows;
+pub mod probe;
 mod quantiles;
 mod recorder;
 mod recording;

@@ -14,7 +14,7 @@ use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::Output;
 use crate::plan::{self, Plan};
-use crate::progress::Board;
+use crate::progress::{Goal, Watch};
 use crate::real::{self, RealPlan};
 use crate::replay;
 use crate::timeline::TimelineFile;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let mut timeline = TimelineFile::create(&args.timeline)?;
     let directory = Directory::create(args, &plan.run.target)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
-    let mut meter = Board::new().meter(&plan.run.target, plan.goal());
+    let mut meter = watch(args, &plan.run.target, plan.goal(), false);
     let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
     let measured = plan.run.execute_read(reader, &mut |progress| meter.update(progress));
     meter.finish();
@@ -78,7 +78,7 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
     let plan = RealPlan::new(args)?;
     let directory = Directory::create(args, &plan.run.target)?;
-    let mut meter = Board::new().meter(&plan.run.target, plan::goal(&plan.run.source));
+    let mut meter = watch(args, &plan.run.target, plan::goal(&plan.run.source), true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     match measured {
@@ -93,6 +93,10 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
             Err(plan.explain(&error, Exit::Usage))
         }
     }
+}
+
+fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
+    Watch::new(target, &args.load.workload, goal, (!args.no_live, real))
 }
 
 /// Writes and tells what was measured.
