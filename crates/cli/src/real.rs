@@ -83,9 +83,9 @@ impl RealArgs {
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             batch: self.batch,
-            timeout: self.timeout.map_or(usual.timeout, |timeout| {
-                Duration::from_nanos(timeout.0.as_ns())
-            }),
+            timeout: self
+                .timeout
+                .map_or(usual.timeout, |timeout| Duration::from_nanos(timeout.0.as_ns())),
             probing: match self.probe_interval {
                 _ if self.no_probes => Probing::Off,
                 Some(interval) => Probing::Every(Duration::from_nanos(interval.0.as_ns())),

@@ -194,13 +194,18 @@ impl Moved {
 impl DeviceCheck {
     /// Compares what `name` counted with what the run asked for. `whole`: the target is that very
     /// device, and not a file on it; `direct`: nothing is cached on the way.
-    pub fn new(name: &str, (whole, direct): (bool, bool), run: Moved, device: Moved) -> DeviceCheck {
+    pub fn new(
+        name: &str,
+        (whole, direct): (bool, bool),
+        run: Moved,
+        device: Moved,
+    ) -> DeviceCheck {
         let near = |run: u64, device: u64| {
             let others = !whole && device > run;
             others || run.abs_diff(device) <= run.max(device) / 100 + (64 << 10)
         };
-        let agrees = near(run.read_bytes, device.read_bytes)
-            && near(run.write_bytes, device.write_bytes);
+        let agrees =
+            near(run.read_bytes, device.read_bytes) && near(run.write_bytes, device.write_bytes);
         let mut detail = format!("{name} counted {}", device.text());
         if !agrees {
             detail.push_str(&format!(", the run {}", run.text()));
@@ -263,9 +268,8 @@ impl Machine {
         ] {
             facts.extend(figure.map(|figure| format!("{} {what}", rate(figure))));
         }
-        let power = self.mean(|s| {
-            s.power.as_ref().map(|all| all.iter().map(|sensor| sensor.watts).sum())
-        });
+        let power =
+            self.mean(|s| s.power.as_ref().map(|all| all.iter().map(|sensor| sensor.watts).sum()));
         facts.push(match power {
             Some(power) => format!("power {}", watts(power)),
             None => "power not available".to_owned(),
@@ -291,7 +295,10 @@ mod tests {
     fn two_accounts_of_the_same_requests_agree_and_others_do_not() {
         let check = |run, device| DeviceCheck::new("sda", (true, true), run, device);
         let same = check(read(1000, 4_096_000), read(1000, 4_096_000));
-        assert!(same.agrees && same.detail.ends_with(" B") && same.detail.starts_with("sda counted 1"), "{same:?}");
+        assert!(
+            same.agrees && same.detail.ends_with(" B") && same.detail.starts_with("sda counted 1"),
+            "{same:?}"
+        );
         let split = check(read(1000, 1 << 30), read(4000, 1 << 30));
         assert!(split.agrees && split.detail.contains("split"), "{split:?}");
         for (run, device, why) in [

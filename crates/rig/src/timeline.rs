@@ -224,9 +224,7 @@ mod tests {
             target: "sim:test".into(),
             device: ssdyno_device::Config::parse(&text).unwrap().into(),
             workload: "test".into(),
-            source: crate::Source::Generator(
-                ssdyno_workload::Config::from_toml(workload).unwrap(),
-            ),
+            source: crate::Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
             seed: 5,
             limits: crate::Limits::default(),
             keep: ssdyno_result::Keep::All,

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use procfs::{Current, CurrentSI};
 
-use ssdyno_result::probe::{
-    CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower as Power,
-};
+use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower as Power};
 
 /// Sectors of /proc/diskstats, whatever the device's own.
 const SECTOR_BYTES: u64 = 512;

@@ -9,7 +9,7 @@ use ssdyno_bench::probe::{self, Probe, Sample};
 use ssdyno_result::{bytes_per_second, rate};
 
 use crate::args::ProbeArgs;
-use crate::diagnose::Failure;
+use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::Output;
 use crate::progress::interrupted;
 
@@ -19,6 +19,10 @@ use crate::progress::interrupted;
 pub(crate) struct ProbeOutput {
     /// One for each interval.
     samples: Vec<Sample>,
+    /// Whether it was interrupted before all samples were taken.
+    partial: bool,
+    /// Why the whole is no success, if it is none.
+    error: Option<ErrorBody>,
 }
 
 /// How often the interrupt is looked at.
@@ -48,7 +52,21 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
             output.text(&line(&sample))?;
         }
     }
-    if output.json { output.object(&ProbeOutput { samples }) } else { Ok(()) }
+    let failure = interrupted().then(|| {
+        Failure::new(Exit::Interrupted, "interrupted").with_help("the samples until then are whole")
+    });
+    let error = failure.as_ref().map(Failure::body);
+    let told = match output.json {
+        true => output.object(&ProbeOutput { samples, partial: failure.is_some(), error }),
+        false => Ok(()),
+    };
+    match failure {
+        Some(mut failure) => {
+            failure.told = told.is_ok();
+            Err(failure)
+        }
+        None => told,
+    }
 }
 
 /// The kernel's name of a device, given as a path or under that name.

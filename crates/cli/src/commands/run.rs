@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_result::{Keep, Recording, ResultError, RunDirectory, RunResult, summary_text};
 use ssdyno_engine::events::EventReader;
+use ssdyno_result::{Keep, Recording, ResultError, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::RunArgs;

@@ -65,13 +65,8 @@ impl Watchdog<'_> {
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let mut meter = CountMeter::new();
     let timeout = Duration::from_nanos(args.timeout.0.as_ns());
-    let mut watchdog = Watchdog {
-        target: &args.target,
-        timeout,
-        output,
-        requests: 0,
-        since: Instant::now(),
-    };
+    let mut watchdog =
+        Watchdog { target: &args.target, timeout, output, requests: 0, since: Instant::now() };
     let report = match &args.resume {
         Some(journal) => {
             let target = open(&args.target, &Access::ReadOnly)?;

@@ -68,7 +68,14 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
     ];
     frame.render_widget(Line::from_iter(name), title);
     draw_progress(view, frame, progress);
-    let columns = format!("{:NAME$}{:>VALUE$}{:>VALUE$}", "", "now", "run", NAME = NAME.into(), VALUE = VALUE.into());
+    let columns = format!(
+        "{:NAME$}{:>VALUE$}{:>VALUE$}",
+        "",
+        "now",
+        "run",
+        NAME = NAME.into(),
+        VALUE = VALUE.into()
+    );
     frame.render_widget(Paragraph::new(columns).style(FAINT), head);
     if figures > 0 {
         let each = Layout::vertical(vec![Constraint::Fill(1); figures.into()]).split(table);
@@ -78,7 +85,10 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
     }
     frame.render_widget(Paragraph::new(view.counts.as_str()), counts);
     frame.render_widget(Paragraph::new(view.cost.as_str()), cost);
-    frame.render_widget(Line::styled("Ctrl-C ends the run and keeps what was measured", FAINT), keys);
+    frame.render_widget(
+        Line::styled("Ctrl-C ends the run and keeps what was measured", FAINT),
+        keys,
+    );
 }
 
 fn draw_progress(view: &View, frame: &mut Frame<'_>, area: Rect) {

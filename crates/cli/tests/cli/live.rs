@@ -51,7 +51,8 @@ fn parts(shown: &str) -> (&str, &str, &str) {
 }
 
 /// Whether the terminal shows what is typed, as `stty -a` tells.
-const ECHO: &str = "stty -a | grep -qE '[^-]echo ' && stty -a | grep -q 'susp = ^Z' && echo RESTORED";
+const ECHO: &str =
+    "stty -a | grep -qE '[^-]echo ' && stty -a | grep -q 'susp = ^Z' && echo RESTORED";
 
 #[test]
 fn a_run_shows_its_figures_and_gives_the_terminal_back() {
@@ -71,7 +72,8 @@ fn a_run_shows_its_figures_and_gives_the_terminal_back() {
 #[test]
 fn an_interrupt_gives_the_terminal_back_and_keeps_the_result() {
     let place = Place::new();
-    let command = format!("ssdyno run null: --for 100s --keep summary --name i; C=$?; {ECHO}; exit $C");
+    let command =
+        format!("ssdyno run null: --for 100s --keep summary --name i; C=$?; {ECHO}; exit $C");
     let Some((shown, code)) = on_a_terminal(&place, &command, b"\x03") else { return };
     // The shell gets the signal too, and dies of it where it does not wait for its job.
     assert!([130, 2].contains(&(code & 0xff)), "{code}: {shown}");

@@ -70,7 +70,12 @@ fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
     let place = Place::new();
     place.write("file", vec![7u8; 4 << 20]);
     let run = started(&place, &[&READ[..], &["--for", "60s", "--keep", "summary"]].concat(), "a");
-    std::fs::File::options().write(true).open(place.path().join("file")).unwrap().set_len(0).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(place.path().join("file"))
+        .unwrap()
+        .set_len(0)
+        .unwrap();
     let began = Instant::now();
     let object = ended(run, 1);
     assert!(began.elapsed() < Duration::from_secs(10));
@@ -98,7 +103,10 @@ fn a_full_disk_for_results_keeps_the_figures_that_fit() {
     let object = one_object(json);
     assert_eq!(object["requests"], 100_000);
     let message = message(&object);
-    assert!(message.contains("requests.parquet") && message.contains("free some space"), "{message}");
+    assert!(
+        message.contains("requests.parquet") && message.contains("free some space"),
+        "{message}"
+    );
     assert!(rest.contains("result.json") && !rest.contains("parquet"), "{rest}");
 }
 
@@ -113,7 +121,9 @@ fn little_lockable_memory_and_forbidden_rings_are_told() {
     match output.status.code() {
         // Root may lock what it likes.
         Some(0) => assert_eq!(object["requests"], 500),
-        Some(2) => assert!(message(&object).contains("ulimit -l") || message(&object).contains("io_uring")),
+        Some(2) => {
+            assert!(message(&object).contains("ulimit -l") || message(&object).contains("io_uring"))
+        }
         code => panic!("{code:?}: {object}"),
     }
     let forbid = "strace -f -qq -o /dev/null -e inject=io_uring_setup:error=EPERM";

@@ -137,7 +137,10 @@ pub(super) fn latency_percentiles(r: &RunResult) -> String {
 }
 
 /// The outline of a figure over time: level within each point, gaps where it does not exist.
-pub(super) fn steps(series: &[SeriesPoint], pick: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<(f64, f64)> {
+pub(super) fn steps(
+    series: &[SeriesPoint],
+    pick: impl Fn(&SeriesPoint) -> Option<f64>,
+) -> Vec<(f64, f64)> {
     let level = |p: &SeriesPoint| {
         let value = pick(p)?;
         Some([(p.start_seconds, value), (p.start_seconds + p.length_seconds, value)])

@@ -1,17 +1,19 @@
 //! The pictures of the machine, on the time axis of the series above them.
 
-use super::charts::{
-    bytes_tick, highest, plain_tick, rate_tick, steps, time_axis, watts_tick,
-};
+use super::charts::{bytes_tick, highest, plain_tick, rate_tick, steps, time_axis, watts_tick};
 use super::escape;
 use super::plot::{Axis, Plot};
 use crate::format::percent;
-use crate::probe::{Machine, Sample};
+use crate::probe::{CpuShares, Machine, Memory, Sample};
 use crate::result::RunResult;
 
 /// Colours, in turn, of lines that have none of their own.
 const CLASSES: [&str; 4] = ["read", "write", "trim", "flush"];
 
+/// Takes a figure out of a part of a sample.
+type Pick<P, F> = fn(&P) -> F;
+
+/// Colour, name, points.
 type Line = (&'static str, String, Vec<(f64, f64)>);
 
 /// Everything about the machine.
@@ -58,7 +60,7 @@ fn lines(
 }
 
 fn cpu(r: &RunResult, m: &Machine) -> String {
-    let kinds: [(&str, &str, fn(&crate::probe::CpuShares) -> f64); 5] = [
+    let kinds: [(&str, &str, Pick<CpuShares, f64>); 5] = [
         ("read", "user", |cpu| cpu.user),
         ("write", "system", |cpu| cpu.system),
         ("flush", "interrupts", |cpu| cpu.irq + cpu.softirq),
@@ -69,7 +71,8 @@ fn cpu(r: &RunResult, m: &Machine) -> String {
     if bottom.is_empty() {
         return String::new();
     }
-    let y = Axis { label: "share of all processors", from: 0.0, to: 1.0, log: false, format: percent };
+    let y =
+        Axis { label: "share of all processors", from: 0.0, to: 1.0, log: false, format: percent };
     let mut plot = Plot::new("Processors, kinds stacked", time_axis(r), y);
     for (i, (class, name, _)) in kinds.iter().enumerate() {
         let sum = |cpu| kinds[..=i].iter().map(|(.., pick)| pick(&cpu)).sum();
@@ -125,13 +128,13 @@ fn device_load(r: &RunResult, m: &Machine) -> String {
 }
 
 fn memory(r: &RunResult, m: &Machine) -> String {
-    let kinds: [(&str, fn(&crate::probe::Memory) -> u64); 4] = [
+    let kinds: [(&str, Pick<Memory, u64>); 4] = [
         ("free", |memory| memory.free_bytes),
         ("cached", |memory| memory.cached_bytes),
         ("buffered", |memory| memory.buffered_bytes),
         ("swap used", |memory| memory.swap_used_bytes),
     ];
-    let line = |(class, (name, pick)): (&&'static str, &(&str, fn(&crate::probe::Memory) -> u64))| {
+    let line = |(class, (name, pick)): (&&'static str, &(&str, Pick<Memory, u64>))| {
         let points = outline(m, |s| s.memory.as_ref().map(|memory| pick(memory) as f64));
         (*class, (*name).to_owned(), points)
     };
