@@ -53,6 +53,11 @@ impl TimelineFile {
         Ok(Some(TimelineFile { timeline: Timeline::new(from, Time::MAX, EVENTS_MAX), path, fresh }))
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the file; gives a line that says where it is and what is in it. Nothing is left of
     /// a file that could not be written whole.
     pub(crate) fn write(&self, rows: Option<&Rows>) -> Result<String, Failure> {

@@ -114,7 +114,10 @@ fn conclude(
         failure = Some(unwritable(error));
     }
     // After the results: what becomes of it does not touch them.
-    let timeline = files.timeline.as_ref().map(|file| file.write(recording.rows())).transpose();
+    let drawn = |file: &TimelineFile| {
+        Ok((file.path().display().to_string(), file.write(recording.rows())?))
+    };
+    let timeline = files.timeline.as_ref().map(drawn).transpose();
     let told = Told {
         place: written.ok().flatten(),
         replay: replay::command(args, target),
@@ -136,7 +139,8 @@ fn conclude(
 /// What is said beside the result.
 struct Told {
     place: Option<String>,
-    timeline: Option<String>,
+    /// Path, and a line about it.
+    timeline: Option<(String, String)>,
     replay: String,
 }
 
@@ -151,7 +155,7 @@ fn tell(
         return output.object(&RunOutput {
             result,
             results_directory: place,
-            timeline,
+            timeline: timeline.map(|(path, _)| path),
             replay: Some(replay),
             error: failure.map(Failure::body),
         });
@@ -160,7 +164,7 @@ fn tell(
     if let Some(place) = place {
         text.push_str(&format!("\nResults  {place} (open report.html)"));
     }
-    if let Some(timeline) = timeline {
+    if let Some((_, timeline)) = timeline {
         text.push_str(&format!("\nTimeline {timeline}"));
     }
     text.push_str(&format!("\nReplay   {replay}\n"));

@@ -152,10 +152,14 @@ mod tests {
         }
     }
 
-    fn shown(view: &View, width: u16, height: u16) -> String {
+    fn drawn(view: &View, width: u16, height: u16) -> Terminal<TestBackend> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(view, frame)).unwrap();
-        terminal.backend().to_string()
+        terminal
+    }
+
+    fn shown(view: &View, width: u16, height: u16) -> String {
+        drawn(view, width, height).backend().to_string()
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
             let mut view = view();
             view.share = share;
             view.figures = vec![Figure { history, ..view.figures[0].clone() }; figures];
-            shown(&view, width, height);
+            drawn(&view, width, height);
         }
     }
 }
