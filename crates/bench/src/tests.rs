@@ -318,8 +318,10 @@ fn a_block_device_is_read() {
     assert_eq!(machine.device.as_deref(), device.name.strip_prefix("/dev/"));
     let check = machine.device_check.unwrap();
     assert!(check.agrees, "{check:?}");
-    assert_eq!(check.device, check.run);
+    assert_eq!(check.device.read_bytes, check.run.read_bytes);
+    // The kernel joins neighbours, never more than a few in a random load.
     assert_eq!(check.run.reads, 5_100);
+    assert!((4_900..=5_100).contains(&check.device.reads), "{check:?}");
 }
 
 #[test]
