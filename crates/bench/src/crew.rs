@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Recording, Tape};
+use ssdyno_result::{Glance, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 
 use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
+use crate::machine;
 use crate::plan::Plan;
+use crate::probe::Prober;
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
@@ -34,18 +36,29 @@ pub(crate) fn execute(
     let target = Arc::new(Target::open(&run.target, &run.access)?);
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
-    let notes = plan.notes.clone();
+    let mut notes = plan.notes.clone();
     let (means, closed) = (plan.means, plan.closed);
+    let jobs = plan.jobs.len();
     let floor = report::floor_ns(&run.source, run.keep)?;
-    let mut crew = Crew::set_up(run, plan, &target)?;
+    let mut crew = Crew::set_up(run, plan, &target, progress)?;
+    let (prober, mut more_notes) = machine::start(run.options.probing, &target);
     let before = Usage::of_process();
     let clock = crew.start();
     crew.watch(clock, run.options.timeout, progress);
     let usage = Usage::of_process() - before;
     let wall = Duration::from_nanos(clock.now_ns());
+    let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
+    let hung = crew.hung;
     let (mut recording, reports) = crew.recording(clock)?;
+    notes.append(&mut more_notes);
+    let complete = reports.len() == jobs;
+    let machine = probed
+        .map(|probed| machine::result(probed, &target, &recording, complete.then_some(&reports)));
+    if hung > 0 {
+        notes.push(unanswered(hung));
+    }
     let parts = Parts {
         run,
         means,
@@ -57,9 +70,17 @@ pub(crate) fn execute(
         floor,
         workers,
         failure: failure.as_ref(),
+        machine,
     };
     let result = parts.result(&mut recording);
     Ok(Measured { result, recording, failure })
+}
+
+fn unanswered(hung: u64) -> String {
+    format!(
+        "{hung} requests were without an answer when the run ended; where the kernel does not give \
+         them up, this program cannot end before it has answered them"
+    )
 }
 
 /// Everything about one job that is on its way.
@@ -92,6 +113,38 @@ impl Member {
     }
 }
 
+/// Waits until all `jobs` are ready. They try the target first, which may never answer: then the
+/// threads are left behind.
+fn wait_ready(
+    messages: &Receiver<Message>,
+    jobs: usize,
+    run: &Run,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<(), BenchError> {
+    let began = Instant::now();
+    let mut ready = 0;
+    while ready < jobs {
+        match messages.recv_timeout(WATCH) {
+            Ok(Message::Ready(outcome)) => {
+                outcome?;
+                ready += 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let preparing = Some(ready as f64 / jobs as f64);
+                if progress(&Progress { preparing, ..Progress::default() }) == Flow::Stop {
+                    return Err(BenchError::Unprepared);
+                }
+                if began.elapsed() >= run.options.timeout {
+                    let (target, waited) = (run.target.clone(), run.options.timeout);
+                    return Err(BenchError::Silent { target, waited });
+                }
+            }
+            _ => return Err(BenchError::Lost { job: ready }),
+        }
+    }
+    Ok(())
+}
+
 /// All jobs of a run, and the one who watches them.
 struct Crew {
     members: Vec<Member>,
@@ -99,13 +152,20 @@ struct Crew {
     stop: Arc<AtomicBool>,
     ramp: Arc<Ramp>,
     stopped: bool,
+    /// The next report of progress is to have a glance.
+    look: bool,
     hung: u64,
     lost: Option<usize>,
 }
 
 impl Crew {
     /// Starts the threads and waits until each is ready.
-    fn set_up(run: &Run, plan: Plan, target: &Arc<Target>) -> Result<Crew, BenchError> {
+    fn set_up(
+        run: &Run,
+        plan: Plan,
+        target: &Arc<Target>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Crew, BenchError> {
         let (tell, messages) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
@@ -139,13 +199,8 @@ impl Crew {
             let (moved, at) = (Instant::now(), (0, 0));
             members.push(Member { shared, go, report: None, moved, at, abandoned: false });
         }
-        for index in 0..members.len() {
-            match messages.recv() {
-                Ok(Message::Ready(ready)) => ready?,
-                _ => return Err(BenchError::Lost { job: index }),
-            }
-        }
-        Ok(Crew { members, messages, stop, ramp, stopped: false, hung: 0, lost: None })
+        wait_ready(&messages, members.len(), run, progress)?;
+        Ok(Crew { members, messages, stop, ramp, stopped: false, look: false, hung: 0, lost: None })
     }
 
     fn start(&mut self) -> Clock {
@@ -178,9 +233,9 @@ impl Crew {
                 Ok(Message::Ready(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     told_at = Instant::now();
-                    if !self.stopped && progress(&self.progress(clock)) == Flow::Stop {
-                        self.stopped = true;
-                        self.stop.store(true, Ordering::Relaxed);
+                    if !self.stopped {
+                        let flow = progress(&self.progress(clock));
+                        self.obey(flow);
                     }
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                 }
@@ -191,6 +246,26 @@ impl Crew {
                 }
             }
         }
+    }
+
+    fn obey(&mut self, flow: Flow) {
+        self.look = flow == Flow::Glance;
+        if self.look {
+            self.members.iter().for_each(|m| m.shared.pulse.asked.store(true, Ordering::Relaxed));
+        }
+        if flow == Flow::Stop {
+            self.stopped = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What all jobs told last; a job that waits for its target tells later.
+    fn glance(&self) -> Box<Glance> {
+        let mut all = Box::<Glance>::default();
+        for member in &self.members {
+            all.merge(&member.shared.pulse.glance.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        all
     }
 
     /// Gives up jobs that got no answer for `timeout`, and ends the others.
@@ -211,10 +286,12 @@ impl Crew {
         };
         let completed = sum(|pulse| &pulse.completed);
         Progress {
+            preparing: None,
             now: Time::from_ns(clock.now_ns()),
             issued: sum(|pulse| &pulse.issued),
             completed,
             latency_ns_mean: sum(|pulse| &pulse.latency_ns) as f64 / completed.max(1) as f64,
+            glance: self.look.then(|| self.glance()),
         }
     }
 
@@ -268,5 +345,41 @@ impl Crew {
         }
         let recording = Recording::merge(recordings).ok_or(BenchError::Lost { job: 0 })?;
         Ok((recording, reports))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permit::Access;
+
+    /// Jobs that never come back from their first request.
+    #[test]
+    fn a_target_that_does_not_answer_before_the_load_ends_the_run_in_time() {
+        let (_tell, messages) = mpsc::channel();
+        let run = Run {
+            target: "/dev/hung".to_owned(),
+            access: Access::ReadOnly,
+            workload: "test".to_owned(),
+            source: ssdyno_rig::Source::Generator(ssdyno_workload::Config::default()),
+            seed: 1,
+            limits: ssdyno_rig::Limits::default(),
+            keep: ssdyno_result::Keep::Summary,
+            interval: None,
+            options: crate::Options {
+                timeout: Duration::from_millis(200),
+                ..crate::Options::default()
+            },
+        };
+        let began = Instant::now();
+        let mut told = 0;
+        let silent = wait_ready(&messages, 2, &run, &mut |_| {
+            told += 1;
+            Flow::Continue
+        });
+        assert!(matches!(silent, Err(BenchError::Silent { .. })), "{silent:?}");
+        assert!(told >= 2 && began.elapsed() < Duration::from_secs(2), "{told}");
+        let stopped = wait_ready(&messages, 2, &run, &mut |_| Flow::Stop);
+        assert!(matches!(stopped, Err(BenchError::Unprepared)), "{stopped:?}");
     }
 }

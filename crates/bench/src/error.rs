@@ -6,6 +6,9 @@ use std::time::Duration;
 use ssdyno_block::{Op, Request};
 use ssdyno_workload::WorkloadError;
 
+/// The system's number for it (errno(3), ENOMEM), the same on every Linux.
+const OUT_OF_MEMORY: i32 = 12;
+
 /// Why a run in wall time could not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -112,6 +115,17 @@ pub enum BenchError {
         /// How long was waited.
         waited: Duration,
     },
+    /// The target does not answer the requests that are tried before the load.
+    #[error("{target} hangs: it did not answer for {} s, before the load began", waited.as_secs())]
+    Silent {
+        /// The target, as it was named.
+        target: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The run was told to stop before the load began.
+    #[error("interrupted before the load began")]
+    Unprepared,
     /// A job of ours ended without a word.
     #[error("job {job} of the run ended unexpectedly")]
     Lost {
@@ -156,11 +170,15 @@ impl BenchError {
                 return error.help.clone().unwrap_or_else(|| "correct the workload".to_owned());
             }
             BenchError::Option { .. } => "leave the option out",
+            BenchError::Uring { source } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
+                "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
+                 or use the engine `threads`"
+            }
             BenchError::Uring { .. } => {
                 "use the engine `threads`, or allow io_uring (sysctl kernel.io_uring_disabled=0; \
                  containers forbid it by a seccomp profile)"
             }
-            BenchError::Engine { source, .. } if source.raw_os_error() == Some(12) => {
+            BenchError::Engine { source, .. } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
                 "there is too little memory that may be locked: raise `ulimit -l`, or lower the \
                  depth or the block size"
             }
@@ -173,6 +191,11 @@ impl BenchError {
                 "look at the kernel's log (`dmesg`); a longer timeout waits longer; the figures \
                  are those of the requests until then"
             }
+            BenchError::Silent { .. } => {
+                "look at the kernel's log (`dmesg`); a longer timeout waits longer; nothing was \
+                 measured"
+            }
+            BenchError::Unprepared => "nothing was measured, and nothing is kept",
             BenchError::Lost { .. } => "please report this with the command that did it",
             BenchError::Interrupted => "the figures are those of the requests until then",
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
-use ssdyno_result::Tape;
+use ssdyno_result::probe::Moved;
+use ssdyno_result::{Glance, Tape};
 use ssdyno_workload::{Step, Workload};
 
 use crate::clock::{Clock, SPIN};
@@ -25,6 +26,19 @@ pub(crate) struct Pulse {
     pub(crate) completed: AtomicU64,
     /// Sum over completed requests.
     pub(crate) latency_ns: AtomicU64,
+    /// Whoever watches would like a new `glance`.
+    pub(crate) asked: AtomicBool,
+    /// What was recorded when it was last asked for.
+    pub(crate) glance: Mutex<Glance>,
+}
+
+impl Pulse {
+    /// Lets who watches know what is recorded so far.
+    #[cold]
+    fn tell(&self, tape: &Tape) {
+        self.asked.store(false, Ordering::Relaxed);
+        *self.glance.lock().unwrap_or_else(PoisonError::into_inner) = tape.glance();
+    }
 }
 
 /// What a job shares with the others and with the one who watches.
@@ -72,6 +86,8 @@ pub(crate) struct Ended {
     pub(crate) issued: u64,
     pub(crate) faults: Faults,
     pub(crate) delays: Delays,
+    /// What was moved without being recorded: the ramp-up.
+    pub(crate) unrecorded: Moved,
     pub(crate) failure: Option<JobFailure>,
 }
 
@@ -107,6 +123,9 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
             state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
+            if job.shared.pulse.asked.load(Ordering::Relaxed) {
+                job.shared.pulse.tell(tape);
+            }
         }
         if state.outstanding == 0 && state.done {
             return state.end();
@@ -135,6 +154,7 @@ struct State {
     done: bool,
     faults: Faults,
     delays: Delays,
+    unrecorded: Moved,
     failure: Option<JobFailure>,
 }
 
@@ -155,6 +175,7 @@ impl State {
             done: false,
             faults: Faults::default(),
             delays: Delays::default(),
+            unrecorded: Moved::default(),
             failure: None,
         }
     }
@@ -165,6 +186,7 @@ impl State {
             issued: self.issued,
             faults: self.faults,
             delays: self.delays,
+            unrecorded: self.unrecorded,
             failure: self.failure,
         }
     }
@@ -314,7 +336,9 @@ impl State {
         let mut reaped = tape.reaped(self.now_ns);
         for (slot, outcome) in skipped {
             let Slot { request, .. } = self.complete(*slot);
-            self.status(&request, *outcome);
+            if self.status(&request, *outcome) == Status::Ok {
+                self.unrecorded.add(request.op, u64::from(request.length_bytes));
+            }
             reaped.skip();
             job.workload.completed(now);
         }

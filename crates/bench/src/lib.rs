@@ -44,6 +44,8 @@ mod error;
 mod faults;
 #[cfg(target_os = "linux")]
 mod job;
+#[cfg(target_os = "linux")]
+mod machine;
 mod options;
 mod permit;
 #[cfg(target_os = "linux")]
@@ -70,7 +72,7 @@ pub mod verify;
 mod worker;
 
 pub use error::BenchError;
-pub use options::{EngineKind, NULL, Options};
+pub use options::{EngineKind, NULL, Options, Probing};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

@@ -30,6 +30,18 @@ impl FromStr for EngineKind {
     }
 }
 
+/// Whether the machine is probed while the target is loaded (S4-18 … S4-20).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Probing {
+    /// As often as a thousandth of one processor pays for, ten times a second at most.
+    #[default]
+    Auto,
+    /// At this interval, whatever it costs.
+    Every(Duration),
+    /// Not at all.
+    Off,
+}
+
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -49,6 +61,8 @@ pub struct Options {
     pub batch: Option<u32>,
     /// Without a completion for so long the target is taken to hang, and the run ends.
     pub timeout: Duration,
+    /// Whether the machine is probed meanwhile.
+    pub probing: Probing,
 }
 
 impl Default for Options {
@@ -61,6 +75,7 @@ impl Default for Options {
             cores: Vec::new(),
             batch: None,
             timeout: Duration::from_secs(30),
+            probing: Probing::Auto,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ssdyno_result::probe::Machine;
 use ssdyno_result::{
     Configuration, IssueDelay, Keep, OwnCost, Recording, RunResult, Tape, nanoseconds,
 };
@@ -77,6 +78,8 @@ pub(crate) struct Parts<'a> {
     /// Threads that the kernel made for our requests.
     pub(crate) workers: usize,
     pub(crate) failure: Option<&'a BenchError>,
+    /// What the machine did meanwhile, if it was probed.
+    pub(crate) machine: Option<Machine>,
 }
 
 impl Parts<'_> {
@@ -96,6 +99,7 @@ impl Parts<'_> {
         self.fill_cost(&mut result);
         self.fill_delays(&mut result);
         self.describe(&mut result);
+        self.fill_machine(&mut result);
         self.warn(&mut result);
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
@@ -141,6 +145,14 @@ impl Parts<'_> {
             max: delays.ours_ns_max(),
             queued: delays.queued(),
         });
+    }
+
+    fn fill_machine(&self, result: &mut RunResult) {
+        let check = self.machine.as_ref().and_then(|machine| machine.device_check.as_ref());
+        if let Some(check) = check.filter(|check| !check.agrees) {
+            result.notes.push(format!("the device's own counters differ: {}", check.detail));
+        }
+        result.machine.clone_from(&self.machine);
     }
 
     /// Says how the load was carried.

@@ -165,6 +165,12 @@ impl Target {
         Ok(file.map(std::fs::File::from))
     }
 
+    /// The device whose counters tell of this target, as the kernel names it.
+    pub(crate) fn disk_name(&self) -> Option<String> {
+        let status = rustix::fs::fstat(self.file()?).ok()?;
+        crate::probe::disk_of(&status)
+    }
+
     /// The open file; `None` for `null:`.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {

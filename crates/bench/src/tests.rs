@@ -305,7 +305,7 @@ fn a_block_device_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 4 << 20);
     let Some(device) = Loop::over(&name) else { return };
-    let mut run = run(&device.name, "depth = 32\nrequests = 5000\n");
+    let mut run = run(&device.name, "depth = 32\nrequests = 5000\nramp_up = 100\n");
     run.options.batch = Some(29);
     let result = measure(&run).result;
     assert_eq!((result.requests, result.errors), (5_000, 0), "{:?}", result.notes);
@@ -313,6 +313,15 @@ fn a_block_device_is_read() {
         let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
         assert!(calls <= 0.035 + 0.01, "{calls} system calls for each request");
     }
+    // Nobody else uses it: its own account is ours, with the ramp-up, to the last request.
+    let machine = result.machine.unwrap();
+    assert_eq!(machine.device.as_deref(), device.name.strip_prefix("/dev/"));
+    let check = machine.device_check.unwrap();
+    assert!(check.agrees, "{check:?}");
+    assert_eq!(check.device.read_bytes, check.run.read_bytes);
+    // The kernel joins neighbours, never more than a few in a random load.
+    assert_eq!(check.run.reads, 5_100);
+    assert!((4_900..=5_100).contains(&check.device.reads), "{check:?}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::commands::pci::PciArgs;
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
 use crate::real::RealArgs;
+use crate::timeline::TimelineArgs;
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -106,6 +107,12 @@ pub(crate) struct RunArgs {
     /// Length of the points of the series, such as 10ms [default: by the length of the run].
     #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = RESULTS)]
     pub(crate) interval: Option<Span>,
+    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
+    /// with TERM=dumb or with NO_COLOR.
+    #[arg(long)]
+    pub(crate) no_live: bool,
+    #[command(flatten)]
+    pub(crate) timeline: TimelineArgs,
 }
 
 /// Heading of the options about what is kept.
@@ -282,6 +289,9 @@ pub(crate) struct VerifyArgs {
     /// After a crash: check the target against this journal; nothing is written.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "write"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Without an answer for so long the target is taken to hang.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
+    pub(crate) timeout: Span,
 }
 
 #[cfg(target_os = "linux")]
@@ -338,6 +348,10 @@ pub(crate) enum SchemaName {
     Compare,
     Papers,
     Pci,
+    #[cfg(target_os = "linux")]
+    Verify,
+    #[cfg(target_os = "linux")]
+    Probe,
     Error,
 }
 

@@ -23,6 +23,8 @@ mod progress;
 mod real;
 mod replay;
 mod ring;
+mod screen;
+mod timeline;
 mod toml_places;
 
 use std::process::ExitCode;

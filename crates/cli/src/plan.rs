@@ -84,6 +84,8 @@ impl Plan {
                 Failure::new(Exit::Failed, what.to_lowercase())
                     .with_help("the figures are those of the requests before it")
             }
+            RunError::Unprepared => Failure::new(Exit::Interrupted, error.to_string())
+                .with_help("nothing was measured, and nothing is kept"),
             RunError::Interrupted => Failure::new(Exit::Interrupted, "interrupted")
                 .with_help("the figures are those of the requests until then"),
         }

@@ -11,6 +11,7 @@ use ssdyno_rig::{Flow, Progress};
 
 use crate::diagnose::Exit;
 use crate::output::tell;
+use crate::screen::{self, Screen};
 
 /// Set by the first interrupt.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -25,12 +26,21 @@ const STEPS: u64 = 1000;
 pub(crate) fn watch_interrupts() {
     let handler = || {
         if STOP.swap(true, Ordering::SeqCst) {
+            screen::leave();
             std::process::exit(Exit::Interrupted as i32);
         }
-        tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
+        // Who shows the live view takes it away before it says so.
+        if !screen::is_active() {
+            tell_stopping();
+        }
     };
     // Without a handler an interrupt ends the program at once, which is safe too.
     let _ = ctrlc::set_handler(handler);
+}
+
+/// After the first interrupt.
+pub(crate) fn tell_stopping() {
+    tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
 }
 
 /// True after the first interrupt.
@@ -52,7 +62,7 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// 0 to 1.
-    fn share(&self, progress: &Progress) -> Option<f64> {
+    pub(crate) fn share(&self, progress: &Progress) -> Option<f64> {
         let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
         let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
         let share =
@@ -75,6 +85,11 @@ impl Board {
         Board { bars: terminal.then(|| MultiProgress::with_draw_target(target)) }
     }
 
+    /// Lines instead of bars, wherever they go.
+    pub(crate) fn plain() -> Board {
+        Board { bars: None }
+    }
+
     /// One more run.
     pub(crate) fn meter(&self, name: &str, goal: Goal) -> Meter {
         let bar = self.bars.as_ref().map(|bars| {
@@ -91,7 +106,8 @@ impl Board {
             bar.tick();
             bar
         });
-        Meter { bar, goal, name: name.to_owned(), started: Instant::now(), lines: 0 }
+        let (name, started) = (name.to_owned(), Instant::now());
+        Meter { bar, goal, name, started, loaded: None, lines: 0 }
     }
 }
 
@@ -101,20 +117,19 @@ pub(crate) struct Meter {
     goal: Goal,
     name: String,
     started: Instant,
+    /// When the load was first seen.
+    loaded: Option<Instant>,
     lines: u32,
 }
 
 impl Meter {
     /// To be called as the runner does.
     pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
-        let share = self.goal.share(progress);
-        let speed = progress.completed as f64 / self.started.elapsed().as_secs_f64().max(1e-9);
-        let message = format!(
-            "{} of device time, {} requests/s, mean latency {}",
-            seconds(progress.now.as_s_f64()),
-            rate(speed),
-            nanoseconds(progress.latency_ns_mean),
-        );
+        let share = progress.preparing.or_else(|| self.goal.share(progress));
+        let message = match progress.preparing {
+            Some(_) => "preparing the device".to_owned(),
+            None => self.message(progress),
+        };
         if let Some(bar) = &self.bar {
             if let Some(share) = share {
                 bar.set_position((share * STEPS as f64) as u64);
@@ -130,10 +145,58 @@ impl Meter {
         flow()
     }
 
+    fn message(&mut self, progress: &Progress) -> String {
+        // The speed is that of the load, without the preparation before it.
+        let loaded = self.loaded.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+        format!(
+            "{} of device time, {} requests/s, mean latency {}",
+            seconds(progress.now.as_s_f64()),
+            rate(progress.completed as f64 / loaded.max(1e-3)),
+            nanoseconds(progress.latency_ns_mean),
+        )
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// How one run is watched.
+pub(crate) enum Watch {
+    /// Live, on the whole terminal.
+    Screen(Box<Screen>),
+    /// In lines or with a bar.
+    Meter(Meter),
+}
+
+impl Watch {
+    /// The live view where the terminal and `live` allow it. `real`: the clock is the wall's.
+    pub(crate) fn new(name: &str, workload: &str, goal: Goal, (live, real): (bool, bool)) -> Watch {
+        let plain = || std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+        let screen = live.then(|| Screen::open(name, workload, goal, real)).flatten();
+        match screen {
+            Some(screen) => Watch::Screen(Box::new(screen)),
+            None if !live || plain() => Watch::Meter(Board::plain().meter(name, goal)),
+            None => Watch::Meter(Board::new().meter(name, goal)),
+        }
+    }
+
+    /// To be called as the runner does.
+    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+        match self {
+            Watch::Screen(screen) => screen.update(progress),
+            Watch::Meter(meter) => meter.update(progress),
+        }
+    }
+
+    /// Gives the terminal back.
+    pub(crate) fn finish(self) {
+        match self {
+            Watch::Screen(screen) => drop(screen),
+            Watch::Meter(meter) => meter.finish(),
         }
     }
 }
@@ -184,7 +247,7 @@ mod tests {
     #[test]
     fn the_nearer_goal_counts() {
         let progress =
-            Progress { now: Time::from_s(1), issued: 30, completed: 25, latency_ns_mean: 0.0 };
+            Progress { now: Time::from_s(1), issued: 30, completed: 25, ..Progress::default() };
         let goal =
             |requests, seconds: Option<u64>| Goal { requests, duration: seconds.map(Time::from_s) };
         assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));

@@ -1,10 +1,11 @@
 //! Real targets: from arguments to a run in wall time, and from its errors back to the arguments.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ssdyno_bench::{Access, BenchError, NULL, Options, Run};
+use ssdyno_bench::{Access, BenchError, NULL, Options, Probing, Run};
 use ssdyno_block::units::Span;
 use ssdyno_rig::Limits;
 
@@ -43,6 +44,14 @@ pub(crate) struct RealArgs {
     /// Without an answer for so long the target is taken to hang [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,
+    /// Do not sample the machine (processors, interrupts, memory, network, the device's own
+    /// counters, power) while the target is loaded.
+    #[arg(long, conflicts_with = "probe_interval")]
+    pub(crate) no_probes: bool,
+    /// Sample the machine this often [default: 100ms, or longer where that would take more than a
+    /// thousandth of a processor].
+    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    pub(crate) probe_interval: Option<Span>,
 }
 
 impl RealArgs {
@@ -59,6 +68,9 @@ impl RealArgs {
         }
         given.extend(self.batch.map(|batch| ("--batch", Some(batch.to_string()))));
         given.extend(self.timeout.map(|timeout| ("--timeout", Some(timeout.to_string()))));
+        given.extend(self.no_probes.then_some(("--no-probes", None)));
+        let interval = self.probe_interval.map(|interval| interval.to_string());
+        given.extend(interval.map(|interval| ("--probe-interval", Some(interval))));
         given
     }
 
@@ -71,9 +83,14 @@ impl RealArgs {
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             batch: self.batch,
-            timeout: self.timeout.map_or(usual.timeout, |timeout| {
-                std::time::Duration::from_nanos(timeout.0.as_ns())
-            }),
+            timeout: self
+                .timeout
+                .map_or(usual.timeout, |timeout| Duration::from_nanos(timeout.0.as_ns())),
+            probing: match self.probe_interval {
+                _ if self.no_probes => Probing::Off,
+                Some(interval) => Probing::Every(Duration::from_nanos(interval.0.as_ns())),
+                None => Probing::Auto,
+            },
         }
     }
 }
@@ -138,7 +155,9 @@ impl RealPlan {
             BenchError::Workload(error) => {
                 return load::workload_failure(exit, error, self.workload.as_ref());
             }
-            BenchError::Interrupted => Exit::Interrupted,
+            BenchError::Interrupted | BenchError::Unprepared => Exit::Interrupted,
+            // Nothing is wrong with what was asked for.
+            BenchError::Silent { .. } => Exit::Failed,
             _ => exit,
         };
         Failure::new(exit, error.to_string()).with_help(error.help())

@@ -139,6 +139,8 @@ mod tests {
             "8",
             "--timeout",
             "5s",
+            "--probe-interval",
+            "200ms",
         ];
         let once = parsed(&line);
         let again = parsed(&once.split(' ').collect::<Vec<_>>());

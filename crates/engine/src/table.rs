@@ -36,7 +36,14 @@ impl<T: Pod> Table<T> {
             None => Memory::Heap(vec![value; len]),
         };
         let mut table = Table { memory, len };
-        table.fill(value);
+        match bytemuck::bytes_of(&value) {
+            // Fresh pages are zero; they come when they are first written, and not all at once here.
+            [0, rest @ ..] if rest.iter().all(|byte| *byte == 0) => {}
+            [first, rest @ ..] if rest.iter().all(|byte| byte == first) => {
+                bytemuck::cast_slice_mut(&mut table).fill(*first);
+            }
+            _ => table.fill(value),
+        }
         table
     }
 }

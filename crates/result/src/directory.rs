@@ -17,7 +17,7 @@ const MOST_OF_ONE_NAME: u32 = 10_000;
 /// A fresh directory for one run.
 ///
 /// Files are written beside their place and renamed when they are whole, so a reader never sees
-/// half a file. Write `result.json` last: a directory that has it is complete.
+/// half a file. Write `result.json` last: a directory that has it will get nothing more.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -100,18 +100,18 @@ impl RunDirectory {
         self.write_text("result.json", &to_json(result)?)
     }
 
-    /// Writes everything there is, `result.json` last.
+    /// Writes everything there is, `result.json` last; what cannot be written does not keep the
+    /// rest from being written.
     ///
     /// # Errors
     /// The first of the above.
     pub fn write_all(&self, result: &RunResult, rows: Option<&Rows>) -> Result<(), ResultError> {
         crate::finite::check_finite(result)?;
-        if let Some(rows) = rows {
-            self.write_parquet(rows)?;
-        }
-        self.write_report(result)?;
-        self.write_json(result)?;
-        Ok(())
+        // Rows are large, figures are small: where the disk is full these may still fit.
+        let rows = rows.map_or(Ok(()), |rows| self.write_parquet(rows).map(drop));
+        let report = self.write_report(result).map(drop);
+        let json = self.write_json(result).map(drop);
+        rows.and(report).and(json)
     }
 
     fn write_text(&self, name: &str, text: &str) -> Result<PathBuf, ResultError> {

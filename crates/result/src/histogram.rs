@@ -12,7 +12,7 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 /// Own rather than `hdrhistogram`: one shift and one add without range checks or resizing, so it
 /// can stand twice in a hot path of 25 ns, and the exact percentiles from rows need the bucket
 /// borders. Memory: 58 KiB, of which a run touches the few cache lines its latencies fall in.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
@@ -58,6 +58,13 @@ impl Histogram {
             *mine += theirs;
         }
         self.total += other.total;
+    }
+
+    /// What was counted after `earlier`, a former state of the same histogram.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let pairs = self.counts.iter().zip(&earlier.counts);
+        let counts: Vec<u64> = pairs.map(|(now, then)| now.saturating_sub(*then)).collect();
+        Histogram { total: counts.iter().sum(), counts }
     }
 
     /// Latencies counted.

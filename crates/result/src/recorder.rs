@@ -6,6 +6,7 @@ use ssdyno_block::{Completion, Op, Request, Status, Time};
 
 use crate::batches::Batches;
 use crate::buckets::Grid;
+use crate::glance::Glance;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::recording::Recording;
@@ -213,6 +214,11 @@ impl Recorder {
     /// Requests recorded: completed without error inside the window.
     pub fn recorded(&self) -> u64 {
         self.ops.iter().map(|t| t.histogram.total()).sum()
+    }
+
+    /// What is recorded so far: some microseconds of work, for a few times a second.
+    pub fn glance(&self) -> Glance {
+        Glance::of([&self.ops])
     }
 
     /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.

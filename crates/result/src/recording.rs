@@ -100,6 +100,11 @@ impl Recording {
         self.ops.iter().map(|t| t.histogram.total()).sum()
     }
 
+    /// Requests of `op` completed without error inside the window.
+    pub fn count(&self, op: Op) -> u64 {
+        self.ops[op as usize].histogram.total()
+    }
+
     /// Bytes of the requests of `op` completed without error inside the window.
     pub fn bytes(&self, op: Op) -> u64 {
         self.ops[op as usize].bytes

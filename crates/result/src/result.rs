@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostResult;
+use crate::probe::Machine;
 use crate::statistics::Interval;
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
@@ -74,6 +75,9 @@ pub struct RunResult {
     pub host: Option<HostResult>,
     /// What the tool itself cost.
     pub own_cost: Option<OwnCost>,
+    /// What the machine did meanwhile; `null` for a simulated target, or where it was not probed.
+    #[serde(default)]
+    pub machine: Option<Machine>,
     /// Figures over time. Counts and bytes sum to the figures of the run.
     #[serde(default)]
     pub series: Vec<SeriesPoint>,

@@ -4,6 +4,7 @@ use ssdyno_block::{Op, Request, Status, Time};
 
 use crate::batches::Batches;
 use crate::buckets::Grid;
+use crate::glance::Glance;
 use crate::little::Little;
 use crate::recorder::{Inside, Keep, Totals, is_data};
 use crate::recording::Recording;
@@ -144,6 +145,13 @@ impl Tape {
     /// Sum of the latencies recorded, errors included, in ns: what a live view makes a mean from.
     pub fn latency_ns_sum(&self) -> u64 {
         self.latency_ns
+    }
+
+    /// What is recorded so far: some microseconds of work, for a few times a second.
+    #[cold]
+    pub fn glance(&self) -> Glance {
+        let waited = self.waited.iter().map(|waited| &waited.ops);
+        Glance::of(std::iter::once(&self.ops).chain(waited))
     }
 
     /// Requests announced and not yet completed.

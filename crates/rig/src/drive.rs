@@ -6,7 +6,7 @@ use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::Recorder;
+use ssdyno_result::{Glance, Recorder};
 use ssdyno_workload::{Step, Workload};
 
 /// Device events are shown to their readers in batches of about this many: they stay in the
@@ -26,8 +26,11 @@ pub struct Limits {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Progress {
+    /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
+    /// from then on.
+    pub preparing: Option<f64>,
     /// Virtual time.
     pub now: Time,
     /// Requests issued.
@@ -36,6 +39,8 @@ pub struct Progress {
     pub completed: u64,
     /// Mean latency so far, in ns; 0 before the first completion.
     pub latency_ns_mean: f64,
+    /// What is recorded so far, where it was asked for with [`Flow::Glance`].
+    pub glance: Option<Box<Glance>>,
 }
 
 /// Whether to go on.
@@ -43,6 +48,9 @@ pub struct Progress {
 pub enum Flow {
     /// Go on.
     Continue,
+    /// Go on, and tell what is recorded so far when it can be told: with the next report or the
+    /// one after. It costs some microseconds.
+    Glance,
     /// Issue nothing more, wait for what is in flight, and end as a partial run.
     Stop,
 }
@@ -112,11 +120,8 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
             }
         }
         turns += 1;
-        if turns.is_multiple_of(PROGRESS_EVERY)
-            && progress(&state.progress(drive.recorder)) == Flow::Stop
-        {
-            state.stopped = true;
-            state.stop();
+        if turns.is_multiple_of(PROGRESS_EVERY) {
+            state.report(drive.recorder, progress);
         }
     }
     state.show_events(&mut drive);
@@ -140,6 +145,8 @@ struct State {
     issued: u64,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
+    /// The next report of progress is to have a glance.
+    look: bool,
     /// A request that found the target full.
     held: Option<(Request, Time)>,
     in_flight: Vec<(Request, Time)>,
@@ -236,13 +243,24 @@ impl State {
         self.last_completion = completion.completed;
     }
 
+    fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&Progress) -> Flow) {
+        let flow = progress(&self.progress(recorder));
+        self.look = flow == Flow::Glance;
+        if flow == Flow::Stop {
+            self.stopped = true;
+            self.stop();
+        }
+    }
+
     fn progress(&self, recorder: &Recorder) -> Progress {
         let recorded = recorder.recorded().max(1);
         Progress {
+            preparing: None,
             now: self.now,
             issued: self.issued,
             completed: recorder.completed(),
             latency_ns_mean: recorder.latency_ps_sum() as f64 / recorded as f64 / 1e3,
+            glance: self.look.then(|| Box::new(recorder.glance())),
         }
     }
 }

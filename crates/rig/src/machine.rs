@@ -37,16 +37,20 @@ struct Machine<P> {
     host: Host<P>,
 }
 
-/// Builds what `attach` says.
-pub(crate) fn build(attach: &Attach, seed: u64) -> Result<Box<dyn Rigged>, RunError> {
+/// Builds what `attach` says; `watcher` as in [`Ssd::prepare`].
+pub(crate) fn build(
+    attach: &Attach,
+    seed: u64,
+    watcher: &mut dyn FnMut(f64) -> bool,
+) -> Result<Box<dyn Rigged>, RunError> {
     match attach {
-        Attach::Direct(device) => Ok(Box::new(Ssd::new(device, seed)?)),
+        Attach::Direct(device) => Ok(Box::new(Ssd::prepare(device, seed, watcher)?)),
         Attach::Nvme { device, driver, host } => {
-            let ssd = Ssd::new(device, seed)?;
+            let ssd = Ssd::prepare(device, seed, watcher)?;
             machine(host, NvmePort::start(device, driver, host, ssd)?, seed)
         }
         Attach::Ring { card, driver, host } => {
-            machine(host, RingPort::start(card, driver, host, seed)?, seed)
+            machine(host, RingPort::start(card, driver, host, (seed, watcher))?, seed)
         }
     }
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use ssdyno_block::{Request, SubmitError, Time};
 use ssdyno_device::Device;
+use ssdyno_device::PrepareError;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
+use ssdyno_engine::events::EventReader;
 use ssdyno_flash::ConfigError;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
 use ssdyno_workload::{
@@ -98,6 +100,18 @@ pub enum RunError {
     /// The run was told to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The run was told to stop before it began.
+    #[error("interrupted while the device was being prepared")]
+    Unprepared,
+}
+
+impl From<PrepareError> for RunError {
+    fn from(error: PrepareError) -> RunError {
+        match error {
+            PrepareError::Config(error) => RunError::Device(error),
+            PrepareError::Interrupted => RunError::Unprepared,
+        }
+    }
 }
 
 impl From<ssdyno_energy::ConfigError> for RunError {
@@ -109,16 +123,40 @@ impl From<ssdyno_energy::ConfigError> for RunError {
 impl Run {
     /// Builds the device, drives it to the end and works out the figures. An error before the first
     /// request is returned; a later one is in [`Measured::failure`], with what was measured.
+    ///
+    /// `progress` is called every few milliseconds, while the device is prepared and while it is
+    /// loaded, and may stop the run.
+    ///
+    /// # Errors
+    /// Everything that can be found out beforehand; [`RunError::Unprepared`] where `progress` ended
+    /// the preparation.
     pub fn execute(
         &self,
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, RunError> {
-        let mut device = machine::build(&self.device, self.seed)?;
+        self.execute_read(None, progress)
+    }
+
+    /// As [`execute`](Run::execute), where `reader` hears of every device event: a
+    /// [`Timeline`](crate::Timeline), say.
+    ///
+    /// # Errors
+    /// Those of [`execute`](Run::execute).
+    pub fn execute_read(
+        &self,
+        reader: Option<&mut dyn EventReader>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Measured, RunError> {
+        let mut device = machine::build(&self.device, self.seed, &mut |share| {
+            let preparing = Progress { preparing: Some(share), ..Progress::default() };
+            progress(&preparing) != Flow::Stop
+        })?;
         let facts = device.facts();
         let mut meter =
             Meter::new(self.device.energy(), &report::energy_facts(&self.device, &facts))?;
         let (mut workload, ramp_up) = self.workload(device.as_device())?;
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(ramp_up);
+        let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
         let cpu = cpu_time::ThreadTime::now();
         let ended = drive(
             Drive {
@@ -126,7 +164,7 @@ impl Run {
                 workload: workload.as_mut(),
                 recorder: &mut recorder,
                 meter: &mut meter,
-                readers: &mut [],
+                readers: &mut readers,
                 limits: self.limits,
             },
             progress,

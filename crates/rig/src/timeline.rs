@@ -37,6 +37,17 @@ impl Timeline {
         self.left_out
     }
 
+    /// Events that are kept.
+    pub fn kept(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Until when the timeline tells everything: where there was no room for more, or the end.
+    fn end(&self) -> Time {
+        let full = || self.events.iter().map(|event| event.from).max();
+        if self.left_out > 0 { full().unwrap_or(self.to) } else { self.to }
+    }
+
     /// Writes device events and the requests in `rows` that overlap the window.
     ///
     /// # Errors
@@ -93,9 +104,10 @@ impl Timeline {
     }
 
     fn write_requests(&self, rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
+        let end = self.end();
         let inside = rows.iter().enumerate().filter(|(_, row)| {
             let from = Time::from_ns(row.issue_ns);
-            from < self.to && from + Time::from_ns(row.latency_ns) >= self.from
+            from < end && from + Time::from_ns(row.latency_ns) >= self.from
         });
         for (id, row) in inside.take(self.most) {
             let from = Time::from_ns(row.issue_ns);
@@ -199,5 +211,61 @@ mod tests {
         timeline.read(&[busy(0, 0, 1), busy(0, 1, 2), busy(0, 2, 3)]);
         assert_eq!(timeline.left_out(), 1);
         assert_eq!(written(&timeline)["displayTimeUnit"], "ns");
+    }
+
+    /// Reads one at a time, without a host: a request is its die's read and the channel's transfer,
+    /// one after the other, and the spans must say so to the picosecond.
+    #[test]
+    fn spans_lie_inside_their_requests_and_add_up_to_them() {
+        let text = ssdyno_device::presets::find("config-a").unwrap().text;
+        let text = text.replace("blocks_per_plane = 512", "blocks_per_plane = 32");
+        let workload = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 1\nrequests = 300";
+        let run = crate::Run {
+            target: "sim:test".into(),
+            device: ssdyno_device::Config::parse(&text).unwrap().into(),
+            workload: "test".into(),
+            source: crate::Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
+            seed: 5,
+            limits: crate::Limits::default(),
+            keep: ssdyno_result::Keep::All,
+            interval: None,
+        };
+        let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);
+        let go_on = &mut |_: &crate::Progress| crate::Flow::Continue;
+        let measured = run.execute_read(Some(&mut timeline), go_on).unwrap();
+        let mut text = Vec::new();
+        timeline.write(measured.recording.rows(), &mut text).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let events = json["traceEvents"].as_array().unwrap();
+        // Picoseconds, exactly: six decimals of a microsecond.
+        let ps = |event: &serde_json::Value, key: &str| {
+            (event[key].as_f64().unwrap() * 1e6).round() as u64
+        };
+        let of = |ph: &str| events.iter().filter(|e| e["ph"] == ph).collect::<Vec<_>>();
+        let (begins, ends) = (of("b"), of("e"));
+        assert_eq!((begins.len(), ends.len()), (300, 300));
+        let spans: Vec<(&str, u64, u64)> = of("X")
+            .into_iter()
+            .filter(|e| e["name"] == "read" || e["name"] == "transfer" && e["pid"] == 1)
+            .map(|e| (e["name"].as_str().unwrap(), ps(e, "ts"), ps(e, "ts") + ps(e, "dur")))
+            .collect();
+        assert_eq!(spans.len(), 600, "a read and a transfer for each");
+        for (begin, end) in begins.iter().zip(&ends) {
+            assert_eq!(begin["id"], end["id"]);
+            let (from, to) = (ps(begin, "ts"), ps(end, "ts"));
+            // Rows are whole nanoseconds.
+            let inside = |s: &&(&str, u64, u64)| s.1 + 1_000 > from && s.2 < to + 2_000;
+            let own: Vec<_> = spans.iter().filter(inside).collect();
+            let [("read", a, b), ("transfer", c, d)] = own[..] else { panic!("{own:?}") };
+            assert_eq!((b - a, b == c), (50_000_000, true), "{own:?}");
+            assert!((d - a).abs_diff(to - from) < 2_000, "{own:?} in {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn requests_end_where_there_was_no_room_for_more() {
+        let mut timeline = Timeline::new(Time::ZERO, Time::MAX, 2);
+        timeline.read(&[busy(0, 0, 10), busy(0, 10, 20), busy(0, 20, 30)]);
+        assert_eq!((timeline.end(), timeline.kept()), (Time::from_ns(10), 2));
     }
 }

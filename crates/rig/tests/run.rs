@@ -171,3 +171,26 @@ fn an_impossible_device_names_the_key() {
         other => panic!("{:?}", other.map(|m| m.failure)),
     }
 }
+
+/// A device that is being prepared can be watched and given up, and is the same when watched.
+#[test]
+fn preparation_is_told_of_and_can_be_ended() {
+    let run = run(config(&[]), &READS.replace("60000", "100"), 3);
+    let mut shares = Vec::new();
+    let watched = run.execute(&mut |progress| {
+        shares.extend(progress.preparing);
+        Flow::Continue
+    });
+    assert!(shares.len() > 3, "{shares:?}");
+    assert!(shares.is_sorted() && shares.iter().all(|s| (0.0..=1.0).contains(s)), "{shares:?}");
+    let mut calls = 0;
+    let ended = run.execute(&mut |progress| {
+        assert!(progress.preparing.is_some(), "the load began all the same");
+        calls += 1;
+        if calls < 3 { Flow::Continue } else { Flow::Stop }
+    });
+    assert!(matches!(ended, Err(RunError::Unprepared)), "{ended:?}");
+    assert_eq!(calls, 3, "the first word was heard");
+    let again = run.execute(&mut |_| Flow::Continue).unwrap().result;
+    assert_eq!(watched.unwrap().result.latency_ns, again.latency_ns);
+}

@@ -1,67 +1,119 @@
 //! What the machine does while a target is loaded (S4-18 … S4-20).
 //!
 //! A [`Prober`] samples in a thread of its own, on the clock of the run, so that samples and requests
-//! lie on one timeline. It costs a few hundred microseconds of one processor a sample. Power comes
+//! lie on one timeline. A sample costs some hundred microseconds of one processor. Power comes
 //! from RAPL zones and hwmon sensors; a machine without them (most virtual ones) says `null`, never
 //! a number.
 //!
 //! Not probed: other machines (many hosts come later), processes, temperatures.
 
-mod sample;
+mod disk;
 mod snapshot;
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use sample::{CpuShares, Disk, Memory, Network, Power, Sample};
+pub use disk::disk_name;
+pub(crate) use disk::of as disk_of;
 use snapshot::{Sensors, Snapshot};
+pub use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
 /// Where the machine describes itself.
 const SYS: &str = "/sys";
+
+/// Shortest interval where none is asked for: ten samples a second.
+const INTERVAL_LEAST: Duration = Duration::from_millis(100);
+
+/// Where no interval is asked for, samples take one part in so many of one processor's time.
+const COST_SHARE: u32 = 1_000;
+
+/// Most snapshots that are kept. Then every other one goes and the interval doubles, so that a run
+/// of any length has some hundred, and costs less the longer it is.
+const SNAPSHOTS_MOST: usize = 600;
 
 /// Samples the machine at an interval until it is stopped.
 #[derive(Debug)]
 pub struct Prober {
     stop: Sender<()>,
-    thread: JoinHandle<()>,
-    samples: Receiver<Sample>,
+    thread: JoinHandle<Vec<Snapshot>>,
+}
+
+/// What a [`Prober`] saw.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Probed {
+    /// One after the other without gaps.
+    pub samples: Vec<Sample>,
+    /// What the device moved from the first to the last moment; `None` where it has no counters.
+    pub moved: Option<Moved>,
 }
 
 impl Prober {
-    /// Begins now; times count from `zero`. `disk` is the name of the device under test in the
-    /// kernel, such as `nvme0n1`.
-    pub fn start(zero: Instant, interval: Duration, disk: Option<String>) -> Prober {
-        let (stop, stopped) = channel();
-        let (out, samples) = channel();
-        let thread = std::thread::spawn(move || {
-            let mut probe = Probe::new(zero, disk);
-            let mut next = Instant::now() + interval;
+    /// Begins now, which is also where times count from. `disk` is the name of the device under
+    /// test in the kernel, such as `nvme0n1` (see [`disk_name`]). Without an `interval` there is a
+    /// sample ten times a second, or less often where that would take more than a thousandth of a
+    /// processor.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(interval: Option<Duration>, disk: Option<String>) -> std::io::Result<Prober> {
+        let began = Instant::now();
+        let sensors = Sensors::find(Path::new(SYS));
+        let first = Snapshot::take(Duration::ZERO, disk.as_deref(), &sensors);
+        let zero = Instant::now();
+        let interval =
+            interval.unwrap_or_else(|| ((zero - began) * COST_SHARE).max(INTERVAL_LEAST));
+        let (stop, stopped) = channel::<()>();
+        let take = move || Snapshot::take(zero.elapsed(), disk.as_deref(), &sensors);
+        let watch = move || {
+            let mut snapshots = Snapshots { kept: vec![first], interval };
+            let mut next = zero + interval;
             loop {
                 let wait = next.saturating_duration_since(Instant::now());
                 let ended = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
-                // Nobody listens any more: nothing to do.
-                if out.send(probe.sample()).is_err() || ended {
-                    return;
+                snapshots.add(take());
+                if ended {
+                    return snapshots.kept;
                 }
-                next += interval;
+                // A machine that was too busy to take some in time leaves them out.
+                next = (next + snapshots.interval).max(Instant::now());
             }
-        });
-        Prober { stop, thread, samples }
+        };
+        let thread = std::thread::Builder::new().name("probes".to_owned()).spawn(watch)?;
+        Ok(Prober { stop, thread })
     }
 
-    /// Samples since the last call.
-    pub fn take(&self) -> Vec<Sample> {
-        self.samples.try_iter().collect()
-    }
-
-    /// Takes a last sample, which may be shorter, and gives all that were not yet taken.
-    pub fn finish(self) -> Vec<Sample> {
+    /// Takes a last sample, which may be shorter, and gives all of them.
+    pub fn finish(self) -> Probed {
         drop(self.stop);
-        // A thread that panicked has lost its last samples; those before are worth keeping.
-        let _ = self.thread.join();
-        self.samples.try_iter().collect()
+        // A thread that panicked takes its samples with it; the run has its own figures.
+        let snapshots = self.thread.join().unwrap_or_default();
+        let moved = snapshots.first().zip(snapshots.last());
+        Probed {
+            samples: snapshots.windows(2).map(|pair| pair[0].until(&pair[1])).collect(),
+            moved: moved.and_then(|(first, last)| first.moved_until(last)),
+        }
+    }
+}
+
+/// A bounded number of snapshots over any time.
+struct Snapshots {
+    kept: Vec<Snapshot>,
+    interval: Duration,
+}
+
+impl Snapshots {
+    fn add(&mut self, snapshot: Snapshot) {
+        if self.kept.len() >= SNAPSHOTS_MOST {
+            let mut even = false;
+            self.kept.retain(|_| {
+                even = !even;
+                even
+            });
+            self.interval *= 2;
+        }
+        self.kept.push(snapshot);
     }
 }
 
@@ -97,10 +149,11 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_probed_and_the_samples_join() {
-        let prober = Prober::start(Instant::now(), Duration::from_millis(20), None);
+        let prober = Prober::start(Some(Duration::from_millis(20)), None).unwrap();
         std::thread::sleep(Duration::from_millis(70));
-        let samples = prober.finish();
-        assert!(samples.len() >= 2, "{samples:?}");
+        let Probed { samples, moved } = prober.finish();
+        assert!(samples.len() >= 2 && moved.is_none(), "{samples:?}");
+        assert_eq!(samples[0].start_seconds, 0.0);
         for pair in samples.windows(2) {
             let end = pair[0].start_seconds + pair[0].length_seconds;
             assert!((end - pair[1].start_seconds).abs() < 1e-6, "{pair:?}");
@@ -109,6 +162,26 @@ mod tests {
         assert!(last.memory.is_some_and(|memory| memory.free_bytes > 0));
         assert!(last.context_switches_per_second.is_some());
         assert_eq!(last.disk, None);
+    }
+
+    #[test]
+    fn any_length_of_run_has_a_bounded_number_of_samples_over_all_of_it() {
+        let mut snapshots = Snapshots { kept: Vec::new(), interval: Duration::from_millis(100) };
+        let mut at = Duration::ZERO;
+        let mut taken = 0u32;
+        // A day.
+        while at < Duration::from_secs(86_400) {
+            snapshots.add(Snapshot::empty(at));
+            at += snapshots.interval;
+            taken += 1;
+        }
+        let kept = &snapshots.kept;
+        assert!((SNAPSHOTS_MOST / 2..=SNAPSHOTS_MOST).contains(&kept.len()), "{}", kept.len());
+        assert!(taken < 5_000, "{taken} samples in a day");
+        assert_eq!(kept[0].at, Duration::ZERO);
+        let steps: Vec<f64> =
+            kept.windows(2).map(|pair| (pair[1].at - pair[0].at).as_secs_f64()).collect();
+        assert!(steps.iter().all(|step| *step <= 2.0 * snapshots.interval.as_secs_f64()));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use procfs::{Current, CurrentSI};
 
-use super::sample::{CpuShares, Disk, Memory, Network, Power, Sample};
+use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower as Power};
 
 /// Sectors of /proc/diskstats, whatever the device's own.
-const SECTOR_BYTES: f64 = 512.0;
+const SECTOR_BYTES: u64 = 512;
 
 /// Counters as the kernel keeps them; each only grows.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +35,14 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
+    /// One that says nothing.
+    pub(super) fn empty(at: Duration) -> Snapshot {
+        Snapshot { at, ..Snapshot::default() }
+    }
+
     /// Reads everything; `disk` is the name of the device in the kernel.
     pub(super) fn take(at: Duration, disk: Option<&str>, sensors: &Sensors) -> Snapshot {
-        let mut now = Snapshot { at, ..Snapshot::default() };
+        let mut now = Snapshot::empty(at);
         if let Ok(stat) = procfs::KernelStats::current() {
             let total = &stat.total;
             let or_zero = |ticks: Option<u64>| ticks.unwrap_or(0);
@@ -144,8 +149,8 @@ impl Snapshot {
                 Disk {
                     reads_per_second: reads,
                     writes_per_second: writes,
-                    read_bytes_per_second: sectors_read * SECTOR_BYTES,
-                    write_bytes_per_second: sectors_written * SECTOR_BYTES,
+                    read_bytes_per_second: sectors_read * SECTOR_BYTES as f64,
+                    write_bytes_per_second: sectors_written * SECTOR_BYTES as f64,
                     // The kernel counts whole milliseconds, at other moments than we do.
                     busy_share: (busy_ms / 1e3).min(1.0),
                     in_flight_mean: weighted_ms / 1e3,
@@ -153,6 +158,18 @@ impl Snapshot {
             }),
             power: self.power_until(later, length_seconds),
         }
+    }
+
+    /// What the device moved from `self` to `later`, by its own account.
+    pub(super) fn moved_until(&self, later: &Snapshot) -> Option<Moved> {
+        let (before, after) = (self.disk?, later.disk?);
+        let since = |at: usize| after[at].saturating_sub(before[at]);
+        Some(Moved {
+            reads: since(0),
+            writes: since(1),
+            read_bytes: since(2) * SECTOR_BYTES,
+            write_bytes: since(3) * SECTOR_BYTES,
+        })
     }
 
     fn power_until(&self, later: &Snapshot, seconds: f64) -> Option<Vec<Power>> {

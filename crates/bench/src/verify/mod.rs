@@ -121,6 +121,8 @@ pub struct Progress {
     pub of: u64,
     /// Faults so far.
     pub faults: u64,
+    /// Requests answered so far: while this stands still, the target does not answer.
+    pub requests: u64,
 }
 
 /// Time between two reports of progress.

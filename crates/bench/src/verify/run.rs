@@ -152,7 +152,10 @@ impl Shared {
                 told = Instant::now();
                 let done = self.done.load(Ordering::Relaxed).min(of);
                 let faults = self.faults.load(Ordering::Relaxed);
-                if progress(&Progress { done, of, faults }) == Flow::Stop {
+                let requests =
+                    [&self.reads, &self.writes, &self.flushes].map(|n| n.load(Ordering::Relaxed));
+                let requests = requests.iter().sum();
+                if progress(&Progress { done, of, faults, requests }) == Flow::Stop {
                     self.stop.store(true, Ordering::Relaxed);
                 }
             }

@@ -1,14 +1,15 @@
 //! `ssdyno probe`.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::probe::{Probe, Sample};
+use ssdyno_bench::probe::{self, Probe, Sample};
 use ssdyno_result::{bytes_per_second, rate};
 
 use crate::args::ProbeArgs;
-use crate::diagnose::Failure;
+use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::Output;
 use crate::progress::interrupted;
 
@@ -18,6 +19,10 @@ use crate::progress::interrupted;
 pub(crate) struct ProbeOutput {
     /// One for each interval.
     samples: Vec<Sample>,
+    /// Whether it was interrupted before all samples were taken.
+    partial: bool,
+    /// Why the whole is no success, if it is none.
+    error: Option<ErrorBody>,
 }
 
 /// How often the interrupt is looked at.
@@ -26,8 +31,7 @@ const STEP: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
     let interval = Duration::from_secs_f64(args.interval.0.as_s_f64());
     let zero = Instant::now();
-    let disk =
-        args.device.as_deref().map(|path| path.rsplit('/').next().unwrap_or(path).to_owned());
+    let disk = args.device.as_deref().map(device).transpose()?;
     let mut probe = Probe::new(zero, disk);
     let mut samples = Vec::new();
     if !output.json {
@@ -48,7 +52,37 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
             output.text(&line(&sample))?;
         }
     }
-    if output.json { output.object(&ProbeOutput { samples }) } else { Ok(()) }
+    let failure = interrupted().then(|| {
+        Failure::new(Exit::Interrupted, "interrupted").with_help("the samples until then are whole")
+    });
+    let error = failure.as_ref().map(Failure::body);
+    let told = match output.json {
+        true => output.object(&ProbeOutput { samples, partial: failure.is_some(), error }),
+        false => Ok(()),
+    };
+    match failure {
+        Some(mut failure) => {
+            failure.told = told.is_ok();
+            Err(failure)
+        }
+        None => told,
+    }
+}
+
+/// The kernel's name of a device, given as a path or under that name.
+fn device(given: &str) -> Result<String, Failure> {
+    let path = match given.contains('/') {
+        true => PathBuf::from(given),
+        false => Path::new("/dev").join(given),
+    };
+    let found = probe::disk_name(&path).map_err(|error| {
+        Failure::usage(format!("cannot look at {}: {error}", path.display()))
+            .with_help("name a block device, such as /dev/nvme0n1 (`lsblk` lists them)")
+    })?;
+    found.ok_or_else(|| {
+        Failure::usage(format!("{given} is no block device, nor does it lie on one"))
+            .with_help("name a block device, such as /dev/nvme0n1 (`lsblk` lists them)")
+    })
 }
 
 const HEAD: &str = "   time s  user %   sys %  iowait %    irq/s    ctxt/s  free memory     disk read/s    disk write/s  power\n";

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Recording, ResultError, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
@@ -13,9 +14,10 @@ use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::Output;
 use crate::plan::{self, Plan};
-use crate::progress::Board;
+use crate::progress::{Goal, Watch};
 use crate::real::{self, RealPlan};
 use crate::replay;
+use crate::timeline::TimelineFile;
 
 /// What `run --json` prints: the result, and what became of it. `result.json` has the result
 /// alone.
@@ -27,6 +29,9 @@ pub(crate) struct RunOutput<'a> {
     /// Where the files lie; `null` with `--keep none`, or where they could not be written.
     #[serde(default)]
     results_directory: Option<String>,
+    /// Where the timeline lies; `null` where none was asked for, or it could not be written.
+    #[serde(default)]
+    timeline: Option<String>,
     /// The command that repeats the run.
     #[serde(default)]
     replay: Option<String>,
@@ -45,16 +50,21 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
     let plan = Plan::new(&args.target, &args.load, args.keep(), args.interval.map(|i| i.0))?;
     // Made before the run: who has no place for results should hear of it at once.
-    let directory = Directory::create(args, &plan.run.target)?;
-    let mut meter = Board::new().meter(&plan.run.target, plan.goal());
-    let measured = plan.run.execute(&mut |progress| meter.update(progress));
+    let mut timeline = TimelineFile::create(&args.timeline)?;
+    let directory = Directory::create(args, &plan.run.target)
+        .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
+    let mut meter = watch(args, &plan.run.target, plan.goal(), false);
+    let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
+    let measured = plan.run.execute_read(reader, &mut |progress| meter.update(progress));
     meter.finish();
     match measured {
         Ok(Measured { result, recording, failure, .. }) => {
             let failure = judge(&plan, &result, failure.as_ref());
-            conclude(args, output, &plan.run.target, directory, (&result, &recording), failure)
+            let files = Files { directory, timeline };
+            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
         }
         Err(error) => {
+            timeline.iter().for_each(TimelineFile::discard);
             directory.inspect(Directory::remove);
             Err(plan.explain(&error, Exit::Usage))
         }
@@ -62,16 +72,21 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
+    if args.timeline.timeline.is_some() {
+        return Err(Failure::usage("`--timeline` is for simulated targets")
+            .with_help("nobody sees into a real device; requests.parquet has its requests"));
+    }
     let plan = RealPlan::new(args)?;
     let directory = Directory::create(args, &plan.run.target)?;
-    let mut meter = Board::new().meter(&plan.run.target, plan::goal(&plan.run.source));
+    let mut meter = watch(args, &plan.run.target, plan::goal(&plan.run.source), true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     match measured {
         Ok(ssdyno_bench::Measured { result, recording, failure }) => {
             let failure = failure.map(|error| plan.explain(&error, Exit::Failed));
             let failure = failure.or_else(|| judge_result(&result));
-            conclude(args, output, &plan.run.target, directory, (&result, &recording), failure)
+            let files = Files { directory, timeline: None };
+            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
         }
         Err(error) => {
             directory.inspect(Directory::remove);
@@ -80,23 +95,38 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
+fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
+    Watch::new(target, &args.load.workload, goal, (!args.no_live, real))
+}
+
 /// Writes and tells what was measured.
 fn conclude(
     args: &RunArgs,
     output: Output,
     target: &str,
-    directory: Option<Directory>,
+    files: &Files,
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,
 ) -> Result<(), Failure> {
-    let written = directory.as_ref().map(|d| d.write(result, recording)).transpose();
+    let written = files.directory.as_ref().map(|d| d.write(result, recording)).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));
     }
-    let place = written.ok().flatten();
-    let replay = replay::command(args, target);
-    let told = tell(output, result, place, replay, failure.as_ref());
+    // After the results: what becomes of it does not touch them.
+    let drawn = |file: &TimelineFile| {
+        Ok((file.path().display().to_string(), file.write(recording.rows())?))
+    };
+    let timeline = files.timeline.as_ref().map(drawn).transpose();
+    let told = Told {
+        place: written.ok().flatten(),
+        replay: replay::command(args, target),
+        timeline: timeline.unwrap_or_else(|error| {
+            failure = Some(error);
+            None
+        }),
+    };
+    let told = tell(output, result, told, failure.as_ref());
     match failure {
         Some(mut failure) => {
             failure.told = told.is_ok();
@@ -106,17 +136,26 @@ fn conclude(
     }
 }
 
+/// What is said beside the result.
+struct Told {
+    place: Option<String>,
+    /// Path, and a line about it.
+    timeline: Option<(String, String)>,
+    replay: String,
+}
+
 fn tell(
     output: Output,
     result: &RunResult,
-    place: Option<String>,
-    replay: String,
+    told: Told,
     failure: Option<&Failure>,
 ) -> Result<(), Failure> {
+    let Told { place, timeline, replay } = told;
     if output.json {
         return output.object(&RunOutput {
             result,
             results_directory: place,
+            timeline: timeline.map(|(path, _)| path),
             replay: Some(replay),
             error: failure.map(Failure::body),
         });
@@ -124,6 +163,9 @@ fn tell(
     let mut text = summary_text(result);
     if let Some(place) = place {
         text.push_str(&format!("\nResults  {place} (open report.html)"));
+    }
+    if let Some((_, timeline)) = timeline {
+        text.push_str(&format!("\nTimeline {timeline}"));
     }
     text.push_str(&format!("\nReplay   {replay}\n"));
     output.text(&text)
@@ -170,6 +212,12 @@ pub(crate) fn unwritable(error: &ResultError) -> Failure {
         }
         other => Failure::new(Exit::Failed, other.to_string()),
     }
+}
+
+/// Where things are kept.
+struct Files {
+    directory: Option<Directory>,
+    timeline: Option<TimelineFile>,
 }
 
 /// The directory of the run, and whether its base was made for it.

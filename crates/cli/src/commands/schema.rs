@@ -34,6 +34,10 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Pci => of::<PciOutput>(),
+        #[cfg(target_os = "linux")]
+        SchemaName::Verify => of::<crate::commands::verify::VerifyOutput<'_>>(),
+        #[cfg(target_os = "linux")]
+        SchemaName::Probe => of::<crate::commands::probe::ProbeOutput>(),
         SchemaName::Error => of::<ErrorObject>(),
     }
 }

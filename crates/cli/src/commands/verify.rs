@@ -1,6 +1,7 @@
 //! `ssdyno verify`.
 
 use std::fs::File;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,12 +27,54 @@ pub(crate) struct VerifyOutput<'a> {
     error: Option<ErrorBody>,
 }
 
+/// After an interrupt: how long requests under way may take.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Ends the program where the target never answers: threads that wait for it cannot be taken back.
+struct Watchdog<'a> {
+    target: &'a str,
+    timeout: Duration,
+    output: Output,
+    requests: u64,
+    since: Instant,
+}
+
+impl Watchdog<'_> {
+    fn look(&mut self, requests: u64) {
+        if requests != self.requests {
+            (self.requests, self.since) = (requests, Instant::now());
+        }
+        let (patience, exit) = match interrupted() {
+            true => (self.timeout.min(DRAIN), Exit::Interrupted),
+            false => (self.timeout, Exit::Failed),
+        };
+        if self.since.elapsed() < patience {
+            return;
+        }
+        let (target, seconds) = (self.target, patience.as_secs_f64());
+        let message = format!("{target} hangs: no request was answered for {seconds} s");
+        let failure = Failure::new(exit, message).with_help(
+            "look at the kernel's log (`dmesg`); what was written is in the journal, if one was \
+             asked for: --resume checks it",
+        );
+        crate::report(&failure, self.output);
+        std::process::exit(exit as i32);
+    }
+}
+
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let mut meter = CountMeter::new();
+    let timeout = Duration::from_nanos(args.timeout.0.as_ns());
+    let mut watchdog =
+        Watchdog { target: &args.target, timeout, output, requests: 0, since: Instant::now() };
     let report = match &args.resume {
         Some(journal) => {
             let target = open(&args.target, &Access::ReadOnly)?;
-            let mut update = |p: &Progress| meter.update(p.done, p.of, faults(p.faults));
+            watchdog.since = Instant::now();
+            let mut update = |p: &Progress| {
+                watchdog.look(p.requests);
+                meter.update(p.done, p.of, faults(p.faults))
+            };
             let (size, sector) = (target.size_bytes, target.sector_bytes);
             verify::resume(journal, size, sector, args.threads, &target.file, &mut update)
         }
@@ -43,7 +86,11 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 ));
             }
             let target = open(&args.target, &access)?;
-            let mut update = |p: &Progress| meter.update(p.done, p.of, faults(p.faults));
+            watchdog.since = Instant::now();
+            let mut update = |p: &Progress| {
+                watchdog.look(p.requests);
+                meter.update(p.done, p.of, faults(p.faults))
+            };
             verify::verify(&plan(args, &target), &target.file as &dyn Medium, &mut update)
         }
     };

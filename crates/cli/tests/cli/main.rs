@@ -4,4 +4,11 @@
 
 mod bad_input;
 mod common;
+#[cfg(target_os = "linux")]
+mod json;
+#[cfg(target_os = "linux")]
+mod live;
+mod timeline;
+#[cfg(target_os = "linux")]
+mod trouble;
 mod verbs;

@@ -4,7 +4,7 @@ use ssdyno_block::{BlockTarget, Completion, Op, Request, SubmitError, Time, Toke
 use ssdyno_engine::Server;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, Part, PartKind};
 use ssdyno_flash::{ConfigError, PerLevel};
-use ssdyno_ftl::Health;
+use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
 use super::config::{MediaConfig, RingConfig};
@@ -85,7 +85,11 @@ fn fastest(times: &PerLevel) -> Time {
 }
 
 impl Media {
-    pub(super) fn new(config: &RingConfig, seed: u64) -> Result<Media, ConfigError> {
+    pub(super) fn new(
+        config: &RingConfig,
+        seed: u64,
+        watcher: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Media, PrepareError> {
         let page = u64::from(PAGE_BYTES);
         match &config.media {
             MediaConfig::Dram { capacity, bandwidth } => {
@@ -116,7 +120,7 @@ impl Media {
                 let missing =
                     || ConfigError::new("flash", "missing", "give the tables [flash] and [ftl]");
                 let inner = inner(config).ok_or_else(missing)?;
-                let ssd = Ssd::new(&inner, seed)?;
+                let ssd = Ssd::prepare(&inner, seed, watcher)?;
                 Ok(Media {
                     pages: ssd.capacity_bytes() / page,
                     technology: Technology::Flash,

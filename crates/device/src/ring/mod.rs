@@ -21,7 +21,7 @@ use ssdyno_block::{Completion, Time};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_flash::ConfigError;
-use ssdyno_ftl::Health;
+use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Fault, ResponseMode};
@@ -224,6 +224,22 @@ impl RingCard {
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn new(config: &RingConfig, seed: u64) -> Result<RingCard, ConfigError> {
+        RingCard::prepare(config, seed, &mut |_| true).map_err(|error| match error {
+            PrepareError::Config(error) => error,
+            PrepareError::Interrupted => unreachable!("nobody interrupts"),
+        })
+    }
+
+    /// As [`new`](RingCard::new), watched as [`Ssd::prepare`](crate::Ssd::prepare) is: flash media
+    /// are preconditioned.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong; [`PrepareError::Interrupted`].
+    pub fn prepare(
+        config: &RingConfig,
+        seed: u64,
+        watcher: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<RingCard, PrepareError> {
         config.check()?;
         let local = (config.card.max_block * 2 + config.card.prefetch).next_power_of_two();
         debug_assert!(local < 1 << SLOT_BITS);
@@ -236,7 +252,7 @@ impl RingCard {
         let engine_count = engines.len();
         engines.iter_mut().take(config.dma.engines as usize).for_each(|e| e.moves_data = true);
         Ok(RingCard {
-            media: Media::new(config, seed)?,
+            media: Media::new(config, seed, watcher)?,
             link: TlpLink::new(&config.link)?,
             queue: EventQueue::new(),
             log: EventLog::default(),

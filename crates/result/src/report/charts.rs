@@ -13,19 +13,19 @@ use crate::text::parts;
 fn ns_tick(v: f64) -> String {
     short(nanoseconds(v))
 }
-fn rate_tick(v: f64) -> String {
+pub(super) fn rate_tick(v: f64) -> String {
     short(rate(v))
 }
-fn bytes_tick(v: f64) -> String {
+pub(super) fn bytes_tick(v: f64) -> String {
     short(bytes_per_second(v))
 }
-fn watts_tick(v: f64) -> String {
+pub(super) fn watts_tick(v: f64) -> String {
     short(watts(v))
 }
 fn seconds_tick(v: f64) -> String {
     short(seconds(v))
 }
-fn plain_tick(v: f64) -> String {
+pub(super) fn plain_tick(v: f64) -> String {
     short(significant(v, 3))
 }
 
@@ -137,7 +137,10 @@ pub(super) fn latency_percentiles(r: &RunResult) -> String {
 }
 
 /// The outline of a figure over time: level within each point, gaps where it does not exist.
-fn steps(series: &[SeriesPoint], pick: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<(f64, f64)> {
+pub(super) fn steps(
+    series: &[SeriesPoint],
+    pick: impl Fn(&SeriesPoint) -> Option<f64>,
+) -> Vec<(f64, f64)> {
     let level = |p: &SeriesPoint| {
         let value = pick(p)?;
         Some([(p.start_seconds, value), (p.start_seconds + p.length_seconds, value)])
@@ -156,7 +159,7 @@ fn shown(series: &[SeriesPoint]) -> &[SeriesPoint] {
     }
 }
 
-fn time_axis(r: &RunResult) -> Axis {
+pub(super) fn time_axis(r: &RunResult) -> Axis {
     let end = r.series.last().map_or(0.0, |p| p.start_seconds + p.length_seconds);
     let to = if end > 0.0 { end } else { 1.0 };
     Axis {
@@ -168,7 +171,7 @@ fn time_axis(r: &RunResult) -> Axis {
     }
 }
 
-fn highest(lines: &[Vec<(f64, f64)>]) -> f64 {
+pub(super) fn highest(lines: &[Vec<(f64, f64)>]) -> f64 {
     lines.iter().flatten().map(|p| p.1).fold(0.0, f64::max)
 }
 

@@ -5,6 +5,7 @@
 //! so a test can parse it.
 
 mod charts;
+mod machine;
 mod plot;
 mod tables;
 
@@ -44,6 +45,9 @@ pub fn report_html(result: &RunResult) -> String {
         pair(charts::latency_over_time(result), charts::power_over_time(result)),
     ];
     section(&mut page, "time", "Over time", &time);
+    if let Some(machine) = &result.machine {
+        section(&mut page, "machine", "The machine meanwhile", &machine::blocks(result, machine));
+    }
     section(
         &mut page,
         "energy",

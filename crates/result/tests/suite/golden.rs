@@ -139,3 +139,80 @@ fn the_page_takes_hostile_names() {
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     roxmltree::Document::parse_with_options(&page, options).unwrap();
 }
+
+/// Two samples over the series of the sample run, the first of which began in the ramp-up.
+fn probed() -> RunResult {
+    use ssdyno_result::probe::{
+        CpuShares, DeviceCheck, Disk, Machine, Memory, Moved, Network, Sample, SensorPower,
+    };
+    let mut result = sample::result(Keep::Summary);
+    let end = result.series.last().map(|p| p.start_seconds + p.length_seconds).unwrap();
+    let sample = |from: f64, to: f64| Sample {
+        start_seconds: from,
+        length_seconds: to - from,
+        cpu: Some(CpuShares { user: 0.25, system: 0.25, idle: 0.5, ..CpuShares::default() }),
+        interrupts_per_second: Some(2e3),
+        context_switches_per_second: Some(3e3),
+        memory: Some(Memory { free_bytes: 1 << 33, cached_bytes: 1 << 32, ..Memory::default() }),
+        network: Some(Network { bytes_in_per_second: 1e5, ..Network::default() }),
+        disk: Some(Disk { reads_per_second: 4e3, read_bytes_per_second: 16e6, ..Disk::default() }),
+        power: Some(vec![SensorPower { sensor: "package-0 <&>".into(), watts: 7.5 }]),
+    };
+    let moved = Moved { reads: 9, read_bytes: 9 << 20, ..Moved::default() };
+    result.machine = Some(Machine {
+        device: Some("loop<0>".into()),
+        samples: vec![sample(-end / 4.0, end / 2.0), sample(end / 2.0, end)],
+        device_check: Some(DeviceCheck::new("loop<0>", (true, true), moved, Moved::default())),
+    });
+    result
+}
+
+#[test]
+fn the_machine_is_drawn_on_the_time_axis_of_the_series() {
+    let result = probed();
+    assert_valid(&result);
+    let page = report_html(&result);
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let tree = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    // Where a picture's lines begin and end.
+    let ends = |title: &str| -> Vec<(String, String)> {
+        let picture = tree
+            .descendants()
+            .find(|n| n.has_tag_name("svg") && n.attribute("aria-label") == Some(title))
+            .unwrap_or_else(|| panic!("no {title}"));
+        let lines = picture
+            .descendants()
+            .filter(|n| n.attribute("class").is_some_and(|class| class.starts_with("line ")));
+        let x = |point: &str| point.split(' ').next().unwrap().to_owned();
+        lines
+            .map(|line| {
+                let path = line.attribute("d").unwrap();
+                let mut points = path.split(['M', 'L']).filter(|point| !point.is_empty()).map(x);
+                let first = points.next().unwrap();
+                (first, points.next_back().unwrap())
+            })
+            .collect()
+    };
+    let iops = ends("Requests per second")[0].clone();
+    for title in [
+        "Interrupts and context switches",
+        "Requests by the device's own counters",
+        "Throughput by the device's own counters",
+        "Load of the device",
+        "Memory",
+        "Network",
+        "Power by sensor",
+    ] {
+        let lines = ends(title);
+        assert!(!lines.is_empty(), "{title} is empty");
+        assert!(lines.iter().all(|line| *line == iops), "{title}: {lines:?}, the series {iops:?}");
+    }
+    assert!(page.contains("Processors, kinds stacked"));
+    assert!(page.contains("keeps no account") && !page.contains("loop<0>"));
+    let mut poor = result;
+    poor.machine.as_mut().unwrap().samples.iter_mut().for_each(|sample| sample.power = None);
+    assert!(report_html(&poor).contains("Power: not available on this machine"));
+    let text = summary_text(&poor);
+    assert!(text.contains("25.0 % user") && text.contains("power not available"), "{text}");
+    assert!(text.contains("NOT as the run did"), "{text}");
+}

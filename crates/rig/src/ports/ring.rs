@@ -32,14 +32,16 @@ pub(crate) struct RingPort {
 }
 
 impl RingPort {
-    /// Builds the card, and lets the driver start it.
+    /// Builds the card with a seed, watched as [`RingCard::prepare`] is, and lets the driver start
+    /// it.
     pub(crate) fn start(
         card: &RingConfig,
         driver: &Options,
         host: &HostPlan,
-        seed: u64,
+        (seed, watcher): (u64, &mut dyn FnMut(f64) -> bool),
     ) -> Result<RingPort, RunError> {
-        let pci = SimulatedPci::new(RingCard::new(card, seed)?, timing(&host.config));
+        let card = RingCard::prepare(card, seed, watcher)?;
+        let pci = SimulatedPci::new(card, timing(&host.config));
         let mut driver = RingDriver::new(pci, *driver)?;
         // The start waited for register reads.
         let pci = driver.function_mut();

@@ -1,0 +1,50 @@
+//! The machine beside the run: when it is probed, and what becomes of the samples.
+
+use ssdyno_block::Op;
+use ssdyno_result::Recording;
+use ssdyno_result::probe::{DeviceCheck, Machine, Moved};
+
+use crate::options::Probing;
+use crate::probe::{Probed, Prober};
+use crate::target::{Kind, Target};
+use crate::worker::JobReport;
+
+/// Begins to probe, right before the load begins; and what is to be said if that failed.
+pub(crate) fn start(probing: Probing, target: &Target) -> (Option<Prober>, Vec<String>) {
+    let interval = match probing {
+        Probing::Off => return (None, Vec::new()),
+        Probing::Auto => None,
+        Probing::Every(interval) => Some(interval),
+    };
+    match Prober::start(interval, target.disk_name()) {
+        Ok(prober) => (Some(prober), Vec::new()),
+        Err(error) => (None, vec![format!("the machine was not probed: {error}")]),
+    }
+}
+
+/// What goes into the result. `reports` are those of all jobs; `None` where some never came back.
+pub(crate) fn result(
+    probed: Probed,
+    target: &Target,
+    recording: &Recording,
+    reports: Option<&Vec<JobReport>>,
+) -> Machine {
+    // Both count from here: samples lie beside the points of the series.
+    let shift = recording.start().as_s_f64();
+    let mut samples = probed.samples;
+    samples.iter_mut().for_each(|sample| sample.start_seconds -= shift);
+    let device = target.disk_name();
+    let check = || {
+        let mut run = Moved {
+            reads: recording.count(Op::Read),
+            writes: recording.count(Op::Write),
+            read_bytes: recording.bytes(Op::Read),
+            write_bytes: recording.bytes(Op::Write),
+        };
+        reports?.iter().for_each(|report| run.merge(&report.ended.unrecorded));
+        let whole = matches!(target.kind, Kind::Device(_));
+        Some(DeviceCheck::new(device.as_ref()?, (whole, target.direct), run, probed.moved?))
+    };
+    let device_check = check();
+    Machine { device, samples, device_check }
+}

@@ -1,0 +1,292 @@
+//! The live view of a run: IOPS, throughput and percentiles, now and over time, and what the tool
+//! itself costs.
+//!
+//! Figures are read four times a second from what the jobs count anyway; nothing is added to the way
+//! of a request. Drawing happens where progress is reported: for a real target on a thread that
+//! carries no load.
+
+mod terminal;
+mod view;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
+use ssdyno_block::Time;
+use ssdyno_result::{Glance, bytes_per_second, nanoseconds, rate, seconds};
+use ssdyno_rig::{Flow, Progress};
+
+use crate::progress::{Goal, flow};
+use terminal::Canvas;
+pub(crate) use terminal::{is_active, leave};
+use view::{Figure, View};
+
+/// How often figures are taken and drawn.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// What is called `now`: so many of those.
+const NOW: usize = 4;
+
+/// Points of a history: wider than terminals are.
+const HISTORY: usize = 512;
+
+/// The live view of one run.
+pub(crate) struct Screen {
+    canvas: Canvas,
+    goal: Goal,
+    figures: Figures,
+    view: View,
+    next: Instant,
+    /// When the load was first seen, and what the process had cost then.
+    loaded: Option<(Instant, Option<ProcessTime>)>,
+    real: bool,
+}
+
+impl Screen {
+    /// Takes the terminal, if there is one that is fit for it.
+    pub(crate) fn open(target: &str, workload: &str, goal: Goal, real: bool) -> Option<Screen> {
+        if !terminal::is_fit() {
+            return None;
+        }
+        let view = View {
+            target: target.to_owned(),
+            workload: workload.to_owned(),
+            state: "preparing".to_owned(),
+            ..View::default()
+        };
+        let mut screen = Screen {
+            canvas: Canvas::open().ok()?,
+            goal,
+            figures: Figures::default(),
+            view,
+            next: Instant::now(),
+            loaded: None,
+            real,
+        };
+        screen.draw();
+        Some(screen)
+    }
+
+    /// To be called as the runner does.
+    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+        let flow = flow();
+        if flow == Flow::Stop {
+            // From here on nobody may call again: the message must be seen.
+            leave();
+            crate::progress::tell_stopping();
+            return flow;
+        }
+        let now = Instant::now();
+        if let Some(share) = progress.preparing {
+            if now >= self.next {
+                self.next = now + EVERY;
+                self.view.state = "preparing the device".to_owned();
+                self.view.share = Some(share);
+                self.draw();
+            }
+            return flow;
+        }
+        self.loaded.get_or_insert_with(|| (now, ProcessTime::try_now().ok()));
+        if now < self.next {
+            return flow;
+        }
+        let Some(glance) = &progress.glance else { return Flow::Glance };
+        self.next = now + EVERY;
+        self.figures.add(progress, glance);
+        self.fill(progress);
+        self.draw();
+        flow
+    }
+
+    fn draw(&mut self) {
+        let view = &self.view;
+        self.canvas.draw(|frame| view::draw(view, frame));
+    }
+
+    fn fill(&mut self, progress: &Progress) {
+        let wall = self.loaded.as_ref().map_or(0.0, |(began, _)| began.elapsed().as_secs_f64());
+        let now = progress.now.as_s_f64();
+        let share = self.goal.share(progress);
+        let mut state = seconds(now);
+        if let Some(end) = self.goal.duration {
+            state.push_str(&format!(" of {}", seconds(end.as_s_f64())));
+        }
+        if !self.real {
+            state.push_str(" of device time");
+        }
+        // Too early to tell otherwise.
+        if let Some(share) = share.filter(|share| *share > 0.02) {
+            let left = wall * (1.0 - share) / share;
+            state.push_str(&format!(", {left:.0} s left"));
+        }
+        (self.view.state, self.view.share) = (state, share);
+        self.view.figures = self.figures.rows();
+        let errors = match self.figures.errors() {
+            0 => "no errors".to_owned(),
+            n => format!("{n} ERRORS"),
+        };
+        self.view.counts =
+            format!("{} requests completed, {errors}", rate(progress.completed as f64));
+        self.view.cost = self.cost(progress.completed, wall);
+    }
+
+    fn cost(&self, completed: u64, wall: f64) -> String {
+        let began = self.loaded.as_ref().and_then(|(_, cpu)| cpu.as_ref());
+        let spent = began.and_then(|cpu| cpu.try_elapsed().ok());
+        let (Some(spent), true) = (spent, completed > 0 && wall > 0.0) else {
+            return String::new();
+        };
+        let each = nanoseconds(spent.as_nanos() as f64 / completed as f64);
+        if self.real {
+            let share = spent.as_secs_f64() / wall * 100.0;
+            format!("own cost: {each} CPU a request, {share:.0} % of one processor")
+        } else {
+            let speed = rate(completed as f64 / wall);
+            format!("simulation: {speed} requests by second of wall time, {each} CPU each")
+        }
+    }
+}
+
+/// What was seen, and what follows from it.
+#[derive(Default)]
+struct Figures {
+    /// The last ones, oldest first: time of the device, requests completed, what was recorded.
+    seen: VecDeque<(Time, u64, Glance)>,
+    iops: VecDeque<Option<u64>>,
+    throughput: VecDeque<Option<u64>>,
+    percentiles: [VecDeque<Option<u64>>; 3],
+}
+
+/// Figures of a stretch of time.
+struct Stretch {
+    iops: f64,
+    throughput: f64,
+    percentiles_ns: Option<[f64; 3]>,
+}
+
+impl Figures {
+    fn add(&mut self, progress: &Progress, glance: &Glance) {
+        self.seen.push_back((progress.now, progress.completed, glance.clone()));
+        if self.seen.len() > NOW + 1 {
+            self.seen.pop_front();
+        }
+        let last = self.seen.len().checked_sub(2).and_then(|at| self.stretch(at));
+        push(&mut self.iops, last.as_ref().map(|s| s.iops));
+        push(&mut self.throughput, last.as_ref().map(|s| s.throughput));
+        let percentiles = last.and_then(|s| s.percentiles_ns);
+        for (at, history) in self.percentiles.iter_mut().enumerate() {
+            push(history, percentiles.map(|all| all[at]));
+        }
+    }
+
+    fn errors(&self) -> u64 {
+        self.seen.back().map_or(0, |(.., glance)| glance.errors)
+    }
+
+    /// From the one at `from` to the last; `None` where no time passed.
+    fn stretch(&self, from: usize) -> Option<Stretch> {
+        let ((then, before, earlier), (now, after, glance)) =
+            (self.seen.get(from)?, self.seen.back()?);
+        let length = now.saturating_sub(*then).as_s_f64();
+        if length <= 0.0 {
+            return None;
+        }
+        let between = glance.since(earlier);
+        let iops = after.saturating_sub(*before) as f64 / length;
+        // A job may tell late what it recorded; what it completed is always fresh.
+        let each = between.bytes as f64 / between.histogram.total().max(1) as f64;
+        let percentiles_ns = between.percentiles_ns();
+        Some(Stretch { iops, throughput: iops * each, percentiles_ns })
+    }
+
+    /// Over the whole run.
+    fn whole(&self) -> Option<Stretch> {
+        let (now, completed, glance) = self.seen.back()?;
+        let iops = *completed as f64 / now.as_s_f64().max(1e-9);
+        let each = glance.bytes as f64 / glance.histogram.total().max(1) as f64;
+        let percentiles_ns = glance.percentiles_ns();
+        Some(Stretch { iops, throughput: iops * each, percentiles_ns })
+    }
+
+    fn rows(&self) -> Vec<Figure> {
+        let (now, whole) = (self.stretch(0), self.whole());
+        let text = |stretch: &Option<Stretch>, show: &dyn Fn(&Stretch) -> Option<String>| {
+            stretch.as_ref().and_then(show).unwrap_or_else(|| "-".to_owned())
+        };
+        let row = |name, history: &VecDeque<_>, show: &dyn Fn(&Stretch) -> Option<String>| Figure {
+            name,
+            now: text(&now, show),
+            whole: text(&whole, show),
+            history: history.iter().copied().collect(),
+        };
+        let mut rows = vec![
+            row("IOPS", &self.iops, &|s| Some(rate(s.iops))),
+            row("Throughput", &self.throughput, &|s| Some(bytes_per_second(s.throughput))),
+        ];
+        let percentiles = ["p50", "p99", "p99.9"].into_iter().zip(&self.percentiles).enumerate();
+        rows.extend(percentiles.map(|(at, (name, history))| {
+            row(name, history, &|s| s.percentiles_ns.map(|all| nanoseconds(all[at])))
+        }));
+        rows
+    }
+}
+
+fn push(history: &mut VecDeque<Option<u64>>, value: Option<f64>) {
+    if history.len() >= HISTORY {
+        history.pop_front();
+    }
+    history.push_back(value.map(|value| value.round() as u64));
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::{Request, Status};
+    use ssdyno_result::{Keep, Tape};
+
+    use super::*;
+
+    #[test]
+    fn now_is_the_last_second_and_run_is_all_of_it() {
+        let mut figures = Figures::default();
+        let mut tape = Tape::new(Keep::Summary, None, false);
+        let read = Request::read(0, 4096);
+        let mut completed = 0;
+        // Ten quarters of a second of 100 requests at 1 ms each, then five of 1000 at 10 µs.
+        for quarter in 1..=15u64 {
+            let now_ns = quarter * 250_000_000;
+            let (count, latency_ns) = if quarter <= 10 { (100, 1_000_000) } else { (1000, 10_000) };
+            let start = now_ns - latency_ns;
+            tape.issued(start, count);
+            let mut reaped = tape.reaped(now_ns);
+            (0..count).for_each(|_| reaped.add(&read, start, start, Status::Ok));
+            drop(reaped);
+            completed += count;
+            let progress =
+                Progress { now: Time::from_ns(now_ns), completed, ..Progress::default() };
+            figures.add(&progress, &tape.glance());
+        }
+        let now = figures.stretch(0).unwrap();
+        assert_eq!((now.iops, now.throughput), (4000.0, 4000.0 * 4096.0));
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.005;
+        let [p50, _, p99_9] = now.percentiles_ns.unwrap();
+        assert!(near(p50, 10_000.0) && near(p99_9, 10_000.0), "{p50} {p99_9}");
+        let whole = figures.whole().unwrap();
+        assert_eq!(whole.iops, 1600.0);
+        let [p50, p99, _] = whole.percentiles_ns.unwrap();
+        assert!(near(p50, 10_000.0) && near(p99, 1_000_000.0), "{p50} {p99}");
+        let rows = figures.rows();
+        assert_eq!((rows[0].name, rows[0].now.as_str()), ("IOPS", "4.000 k"));
+        assert_eq!(rows[0].history.len(), 15);
+        assert_eq!((rows[0].history[0], rows[0].history[1]), (None, Some(400)));
+    }
+
+    #[test]
+    fn a_target_that_stands_still_shows_nothing_and_breaks_nothing() {
+        let mut figures = Figures::default();
+        for _ in 0..HISTORY + 9 {
+            figures.add(&Progress::default(), &Glance::default());
+        }
+        assert_eq!(figures.rows()[0].now, "-");
+        assert_eq!(figures.iops.len(), HISTORY);
+    }
+}

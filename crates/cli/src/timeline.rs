@@ -1,0 +1,125 @@
+//! `--timeline`: what the parts of a simulated device did when, for trace viewers.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_result::Rows;
+use ssdyno_rig::{EVENTS_MAX, Timeline};
+
+use crate::diagnose::{Exit, Failure};
+
+/// How every timeline begins, and hardly anything else.
+const HEAD: &[u8] = b"{\"displayTimeUnit\"";
+
+/// The options.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Timeline")]
+pub(crate) struct TimelineArgs {
+    /// Write when each part of a simulated device was busy, and the requests, to this file: JSON
+    /// for ui.perfetto.dev or chrome://tracing, a million events at most.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timeline: Option<PathBuf>,
+    /// Begin the timeline at this time of the device [default: 0s].
+    #[arg(long, value_name = "TIME", requires = "timeline")]
+    timeline_from: Option<Span>,
+}
+
+/// A timeline, and the file that it will be in.
+#[derive(Debug)]
+pub(crate) struct TimelineFile {
+    pub(crate) timeline: Timeline,
+    path: PathBuf,
+    /// It was not there before.
+    fresh: bool,
+}
+
+impl TimelineFile {
+    /// Makes the file before the run: who cannot write it should hear of it at once.
+    pub(crate) fn create(args: &TimelineArgs) -> Result<Option<TimelineFile>, Failure> {
+        let Some(path) = args.timeline.clone() else { return Ok(None) };
+        let fresh = !path.exists();
+        if !fresh && !may_replace(&path) {
+            let message = format!("{} exists and is no timeline", path.display());
+            return Err(Failure::usage(message).with_help("name another file, or remove it"));
+        }
+        // Kept as it is until there is something to write.
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        opened.map_err(|error| unwritable(&path, &error))?;
+        let from = args.timeline_from.map_or(Time::ZERO, |from| from.0);
+        Ok(Some(TimelineFile { timeline: Timeline::new(from, Time::MAX, EVENTS_MAX), path, fresh }))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the file; gives a line that says where it is and what is in it. Nothing is left of
+    /// a file that could not be written whole.
+    pub(crate) fn write(&self, rows: Option<&Rows>) -> Result<String, Failure> {
+        let written = File::create(&self.path).and_then(|file| {
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            self.timeline.write(rows, &mut out)?;
+            out.flush()
+        });
+        written.map_err(|error| {
+            self.remove();
+            unwritable(&self.path, &error)
+        })?;
+        let (path, kept) = (self.path.display(), self.timeline.kept());
+        let mut line = format!("{path} (open in ui.perfetto.dev; {kept} events");
+        match self.timeline.left_out() {
+            0 => {}
+            more => line.push_str(&format!(", the first; {more} later ones are not in it")),
+        }
+        if rows.is_none() {
+            line.push_str("; no requests, because their rows were not kept");
+        }
+        Ok(line + ")")
+    }
+
+    /// After a run that never began.
+    pub(crate) fn discard(&self) {
+        if self.fresh {
+            self.remove();
+        }
+    }
+
+    fn remove(&self) {
+        if is_regular(&self.path) {
+            // It may be gone already; there is nothing more to do.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn is_regular(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Pipes and the like, empty files, and timelines of earlier runs.
+fn may_replace(path: &Path) -> bool {
+    if !is_regular(path) {
+        return true;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(HEAD.len() as u64).read_to_end(&mut head));
+    // What cannot be read may be writable; opening it will tell.
+    read.is_err() || head.is_empty() || head == HEAD
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let help = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space or name a file elsewhere; the figures of the run are not affected"
+        }
+        io::ErrorKind::NotFound => "make the directory first",
+        _ => "name a file that you may write with --timeline",
+    };
+    Failure::new(Exit::Unwritable, format!("cannot write the timeline {}: {error}", path.display()))
+        .with_help(help)
+}

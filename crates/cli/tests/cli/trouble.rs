@@ -1,0 +1,208 @@
+//! Real targets that misbehave, and machines that forbid things: a message, an exit code, no hang.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{Place, one_object};
+
+/// Starts `args` and waits until its load has begun, or nearly so.
+fn started(place: &Place, args: &[&str], name: &str) -> Child {
+    let mut command = place.command(&[args, &["--name", name, "--json"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while !place.path().join("results").join(name).exists() {
+        assert!(began.elapsed() < Duration::from_secs(10), "it does not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    child
+}
+
+fn ended(child: Child, code: i32) -> Value {
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    one_object(&String::from_utf8(output.stdout).unwrap())
+}
+
+fn stored(place: &Place, name: &str) -> Value {
+    let file = place.path().join("results").join(name).join("result.json");
+    one_object(&std::fs::read_to_string(file).unwrap())
+}
+
+fn message(object: &Value) -> String {
+    format!("{} {}", object["error"]["message"], object["error"]["help"])
+}
+
+/// Runs a shell command in which `ssdyno` is the program; `None` where `needs` is missing here.
+fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Output> {
+    let missing = needs.iter().find(|tool| {
+        let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+        !found.is_ok_and(|found| found.status.success())
+    });
+    if let Some(tool) = missing {
+        println!("skipped: there is no {tool} here");
+        return None;
+    }
+    let command = command.replace("ssdyno", env!("CARGO_BIN_EXE_ssdyno"));
+    let mut sh = Command::new("sh");
+    Some(sh.args(["-c", &command]).current_dir(place.path()).output().unwrap())
+}
+
+const READ: [&str; 4] = ["run", "./file", "--workload", "randread"];
+
+#[test]
+fn two_runs_at_once_are_refused_and_the_first_goes_on() {
+    let place = Place::new();
+    place.write("file", vec![7u8; 1 << 20]);
+    let first = started(&place, &[&READ[..], &["--for", "2s", "--keep", "summary"]].concat(), "a");
+    let refused = place.fails(2, &[&READ[..], &["--for", "1s"]].concat());
+    assert!(refused.contains("locked by another program"), "{refused}");
+    let verify = ["verify", "./file", "--write", "--overwrite"];
+    assert!(place.fails(2, &verify).contains("locked by another program"));
+    assert_eq!(ended(first, 0)["partial"], false);
+}
+
+#[test]
+fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
+    let place = Place::new();
+    place.write("file", vec![7u8; 4 << 20]);
+    let run = started(&place, &[&READ[..], &["--for", "60s", "--keep", "summary"]].concat(), "a");
+    std::fs::File::options()
+        .write(true)
+        .open(place.path().join("file"))
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    let began = Instant::now();
+    let object = ended(run, 1);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(message(&object).contains("does not answer any more"), "{}", message(&object));
+    let stored = stored(&place, "a");
+    assert_eq!(stored["partial"], true);
+    assert!(stored["requests"].as_u64().unwrap() > 0 && stored["errors"].as_u64().unwrap() > 0);
+}
+
+/// A file system of 300 KiB, in a name space of its own: no root needed where those are allowed.
+#[test]
+fn a_full_disk_for_results_keeps_the_figures_that_fit() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("tiny")).unwrap();
+    let command = "unshare -rm sh -c 'mount -t tmpfs -o size=300k none tiny || exit 77; \
+        ssdyno run null: --requests 100000 --workload randread --results tiny --name a --json; \
+        echo; echo code $?; ls tiny/a'";
+    let Some(output) = shell(&place, &["unshare", "mount"], command) else { return };
+    let text = String::from_utf8(output.stdout).unwrap();
+    if output.status.code() == Some(77) || text.is_empty() {
+        println!("skipped: no name spaces here");
+        return;
+    }
+    let (json, rest) = text.split_once("\n\ncode").unwrap();
+    let object = one_object(json);
+    assert_eq!(object["requests"], 100_000);
+    let message = message(&object);
+    assert!(
+        message.contains("requests.parquet") && message.contains("free some space"),
+        "{message}"
+    );
+    assert!(rest.contains("result.json") && !rest.contains("parquet"), "{rest}");
+}
+
+#[test]
+fn little_lockable_memory_and_forbidden_rings_are_told() {
+    let place = Place::new();
+    place.write("file", vec![7u8; 1 << 20]);
+    let run = "ssdyno run ./file --workload randread --requests 500 --keep none --json";
+    let limited = format!("ulimit -l 0; exec {run} --engine io_uring");
+    let Some(output) = shell(&place, &["sh"], &limited) else { return };
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    match output.status.code() {
+        // Root may lock what it likes.
+        Some(0) => assert_eq!(object["requests"], 500),
+        Some(2) => {
+            assert!(message(&object).contains("ulimit -l") || message(&object).contains("io_uring"))
+        }
+        code => panic!("{code:?}: {object}"),
+    }
+    let forbid = "strace -f -qq -o /dev/null -e inject=io_uring_setup:error=EPERM";
+    let Some(output) = shell(&place, &["strace"], &format!("{forbid} true")) else { return };
+    if !output.status.success() {
+        println!("skipped: nothing can be traced here");
+        return;
+    }
+    let Some(output) = shell(&place, &[], &format!("{forbid} {run}")) else { return };
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(object["requests"], 500);
+    assert!(object["notes"].to_string().contains("threads, because io_uring cannot be used"));
+    let asked = format!("{forbid} {run} --engine io_uring");
+    let Some(output) = shell(&place, &[], &asked) else { return };
+    assert_eq!(output.status.code(), Some(2));
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert!(message(&object).contains("kernel.io_uring_disabled"), "{}", message(&object));
+}
+
+/// A file system on a loop device, which is taken down whatever happens.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    /// `None` where that is not allowed.
+    fn new(place: &Place) -> Option<Mounted> {
+        let make = "truncate -s 64M fs.img && mkfs.ext4 -q fs.img && mkdir mnt && mount -o loop fs.img mnt";
+        let output = shell(place, &["mkfs.ext4", "mount", "fsfreeze", "losetup"], make)?;
+        if !output.status.success() {
+            println!("skipped: no file system can be mounted here (root may)");
+            return None;
+        }
+        Some(Mounted(place.path().join("mnt")))
+    }
+
+    fn freeze(&self, how: &str) {
+        assert!(Command::new("fsfreeze").arg(how).arg(&self.0).status().unwrap().success());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).stderr(Stdio::null()).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Waits for a file, since the program itself cannot end before the kernel lets go of it.
+fn wait_for(file: &Path) {
+    let began = Instant::now();
+    while !file.exists() {
+        assert!(began.elapsed() < Duration::from_secs(10), "no {}", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_target_that_hangs_is_given_up_in_time() {
+    let place = Place::new();
+    let Some(mounted) = Mounted::new(&place) else { return };
+    let write = ["mnt/t", "--write", "--size", "16MiB", "--timeout", "1s"];
+    let run = ["run", "--workload", "randwrite", "--for", "60s", "--keep", "summary"];
+    let run = started(&place, &[&run[..], &write[..]].concat(), "a");
+    mounted.freeze("-f");
+    // Written while the target still hangs.
+    wait_for(&place.path().join("results/a/result.json"));
+    mounted.freeze("-u");
+    let object = ended(run, 1);
+    assert!(message(&object).contains("hangs"), "{}", message(&object));
+    assert!(object["notes"].to_string().contains("without an answer when the run ended"));
+    assert_eq!(stored(&place, "a")["partial"], true);
+
+    let verify = ["verify", "mnt/t", "--write", "--overwrite", "--timeout", "1s", "--json"];
+    let verify = [&verify[..], &["--writes", "100000000"]].concat();
+    let mut command = place.command(&verify);
+    let verify = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    mounted.freeze("-f");
+    std::thread::sleep(Duration::from_millis(1800));
+    mounted.freeze("-u");
+    let object = ended(verify, 1);
+    assert!(message(&object).contains("hangs"), "{}", message(&object));
+}

@@ -1,0 +1,104 @@
+//! What a run has recorded so far, for who watches it.
+
+use ssdyno_block::Op;
+
+use crate::histogram::Histogram;
+use crate::recorder::{Totals, is_data};
+
+/// Percentiles that a glance tells: p50, p99, p99.9.
+const SHARES: [f64; 3] = [0.50, 0.99, 0.999];
+
+/// The state of a recording while it goes on. Two of them, one from the other, say what happened
+/// between.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Glance {
+    /// Requests that ended in an error.
+    pub errors: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Latencies of the requests without error, all operations together.
+    pub histogram: Histogram,
+}
+
+impl Glance {
+    pub(crate) fn of<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> Glance {
+        let mut glance = Glance::default();
+        for totals in all {
+            for (op, totals) in Op::ALL.into_iter().zip(totals) {
+                glance.errors += totals.errors;
+                glance.bytes += if is_data(op) { totals.bytes } else { 0 };
+                if totals.histogram.total() > 0 {
+                    glance.histogram.merge(&totals.histogram);
+                }
+            }
+        }
+        glance
+    }
+
+    /// Adds what another job recorded.
+    pub fn merge(&mut self, other: &Glance) {
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+        self.histogram.merge(&other.histogram);
+    }
+
+    /// What was recorded after `earlier`, which is of the same run.
+    pub fn since(&self, earlier: &Glance) -> Glance {
+        Glance {
+            errors: self.errors.saturating_sub(earlier.errors),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            histogram: self.histogram.since(&earlier.histogram),
+        }
+    }
+
+    /// p50, p99 and p99.9 in ns, within 0.4 %; `None` without requests.
+    pub fn percentiles_ns(&self) -> Option<[f64; 3]> {
+        let total = self.histogram.total();
+        let at = |share| self.histogram.value_at(crate::quantiles::rank(share, total));
+        let [Some(p50), Some(p99), Some(p99_9)] = SHARES.map(at) else { return None };
+        Some([p50, p99, p99_9])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::{Request, Status, Time};
+
+    use crate::{Keep, Recorder, Tape};
+
+    #[test]
+    fn a_glance_tells_of_the_requests_since_the_last_one() {
+        let mut tape = Tape::new(Keep::Summary, None, false);
+        let read = Request::read(0, 4096);
+        tape.issued(0, 3);
+        tape.reaped(1_000).add(&read, 0, 0, Status::Ok);
+        let first = tape.glance();
+        // One that waited outside is among the others.
+        tape.reaped(900_000).add(&read, 0, 500, Status::Ok);
+        tape.reaped(900_000).add(&read, 0, 0, Status::Error);
+        let all = tape.glance();
+        assert_eq!((all.histogram.total(), all.bytes, all.errors), (2, 8192, 1));
+        let between = all.since(&first);
+        assert_eq!((between.histogram.total(), between.bytes, between.errors), (1, 4096, 1));
+        let [p50, _, p99_9] = between.percentiles_ns().unwrap();
+        assert!(p50 == p99_9 && (p50 / 900_000.0 - 1.0).abs() < 0.004, "{p50}");
+        assert_eq!(first.since(&all).percentiles_ns(), None);
+    }
+
+    #[test]
+    fn jobs_add_up_and_a_recorder_tells_the_same() {
+        let mut recorder = Recorder::new(Keep::Summary, None);
+        let read = Request::read(0, 4096);
+        recorder.arrived(Time::ZERO);
+        let completion = ssdyno_block::Completion {
+            token: ssdyno_block::Token(0),
+            accepted: Time::ZERO,
+            completed: Time::from_us(3),
+            status: Status::Ok,
+        };
+        recorder.record(&read, Time::ZERO, &completion);
+        let mut glance = recorder.glance();
+        glance.merge(&recorder.glance());
+        assert_eq!((glance.histogram.total(), glance.bytes), (2, 8192));
+    }
+}
