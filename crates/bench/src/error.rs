@@ -148,8 +148,8 @@ impl BenchError {
             BenchError::Geometry { .. } => "the device may be gone or have no medium",
             BenchError::TooSmall { .. } => "use a larger file or device",
             BenchError::ReadOnly { .. } => {
-                "allow writing explicitly, after a look at what is on the target, or use a \
-                 workload that only reads"
+                "allow it with `--write`, after a look at what is on the target, or use a workload \
+                 that only reads (`ssdyno list workloads`)"
             }
             BenchError::Permit { .. } => "check the target and start again",
             BenchError::Workload(error) => {

@@ -15,7 +15,7 @@ use crate::commands::pci::PciArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
-use crate::real::RealArgs;
+use crate::real::{self, RealArgs};
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -124,9 +124,10 @@ impl RunArgs {
 /// What is asked of a target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not.
-    #[arg(long, value_name = "WORKLOAD", default_value = "mixed")]
-    pub(crate) workload: String,
+    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not [default: mixed; for
+    /// a device or a file, which are read-only unless --write says otherwise, randread].
+    #[arg(long, value_name = "WORKLOAD")]
+    pub(crate) workload: Option<String>,
     /// Decides about everything random: same seed, same figures.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
@@ -144,6 +145,14 @@ pub(crate) struct LoadArgs {
     pub(crate) trace: TraceArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
+}
+
+impl LoadArgs {
+    /// The workload to load `target` with: as asked, or a default that the target permits.
+    pub(crate) fn workload(&self, target: &str) -> &str {
+        let harmless = real::is_real(target) && target != ssdyno_bench::NULL;
+        self.workload.as_deref().unwrap_or(if harmless { "randread" } else { "mixed" })
+    }
 }
 
 /// How a trace is read and played.

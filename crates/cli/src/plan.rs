@@ -41,12 +41,12 @@ impl Plan {
     ) -> Result<Plan, Failure> {
         let settings = settings(&load.set)?;
         let device = load::device(target, &settings)?;
-        let (workload, source) = source(load, &settings)?;
+        let (workload, source) = source(load, target, &settings)?;
         let attach = load.host.attach(device.config, &source)?;
         let run = Run {
             target: device.name,
             device: attach,
-            workload: load.workload.clone(),
+            workload: load.workload(target).to_owned(),
             source,
             seed: load.seed,
             limits: Limits::default(),
@@ -90,18 +90,20 @@ impl Plan {
     }
 }
 
-/// The workload that the arguments name, and its file if it is no trace.
+/// The workload that the arguments name for `target`, and its file if it is no trace.
 pub(crate) fn source(
     load: &LoadArgs,
+    target: &str,
     settings: &[Setting],
 ) -> Result<(Option<Document>, Source), Failure> {
-    if let Some(mut generator) = load::workload(&load.workload, settings)? {
+    let name = load.workload(target);
+    if let Some(mut generator) = load::workload(name, settings)? {
         refuse_trace_options(&load.trace)?;
         limit(&mut generator.config, load);
         return Ok((Some(generator.document), Source::Generator(generator.config)));
     }
     refuse_workload_keys(settings)?;
-    let path = PathBuf::from(&load.workload);
+    let path = PathBuf::from(name);
     Ok((None, Source::Trace { path, options: trace_options(load) }))
 }
 

@@ -117,11 +117,11 @@ impl RealPlan {
                 .with_key(&setting.key)
                 .at(Some(setting.place(true, "no effect on a real target"))));
         }
-        let (workload, source) = plan::source(load, &settings)?;
+        let (workload, source) = plan::source(load, &args.target, &settings)?;
         let run = Run {
             target: args.target.clone(),
             access: access(args)?,
-            workload: load.workload.clone(),
+            workload: load.workload(&args.target).to_owned(),
             source,
             seed: load.seed,
             limits: Limits::default(),

@@ -185,7 +185,7 @@ impl Directory {
             return Ok(None);
         }
         let name = args.name.clone().unwrap_or_else(|| {
-            let (workload, seed) = (&args.load.workload, args.load.seed);
+            let (workload, seed) = (args.load.workload(target), args.load.seed);
             RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
         });
         let base = (!args.results.exists()).then(|| args.results.clone());

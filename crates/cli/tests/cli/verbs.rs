@@ -55,6 +55,38 @@ fn keep_decides_about_files() {
     assert!(!place.path().join("results/s/requests.parquet").exists());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_target_is_only_read_unless_asked_otherwise() {
+    let place = Place::new();
+    place.write("target", vec![0x5A; 1 << 20]);
+    let args = ["run", "./target", "--requests", "500", "--keep", "none"];
+    let result = place.json(&args);
+    assert_eq!(
+        (&result["workload"], &result["requests_by_op"]["read"]),
+        (&"randread".into(), &500.into())
+    );
+    for preset in ["latency", "throughput", "spek"] {
+        let result = place.json(&[&args[..], &["--workload", preset]].concat());
+        assert_eq!(result["requests"], 500, "{preset}");
+    }
+    assert_eq!(
+        place.json(&["run", "./target", "--for", "20ms", "--workload", "quick", "--keep", "none"])
+            ["requests_by_op"]["write"],
+        0
+    );
+    let refused = place.fails(2, &[&args[..], &["--workload", "mixed"]].concat());
+    assert!(refused.contains("--write"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("target")).unwrap(), vec![0x5A; 1 << 20]);
+    // Where nothing can be lost the default stays.
+    for target in ["null:", "sim:config-a"] {
+        assert_eq!(
+            place.json(&["run", target, "--requests", "500", "--keep", "none"])["workload"],
+            "mixed"
+        );
+    }
+}
+
 #[test]
 fn limits_of_the_command_line_replace_those_of_the_workload() {
     let place = Place::new();
