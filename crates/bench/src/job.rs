@@ -60,6 +60,9 @@ pub(crate) struct Job {
     pub(crate) end_ns: u64,
     /// Whether the target may be written to.
     pub(crate) writable: bool,
+    /// Where a time ends the ramp-up: the start of the recorded window of the run, which other
+    /// jobs may have begun.
+    pub(crate) origin_ns: Option<u64>,
     pub(crate) clock: Clock,
     pub(crate) shared: Shared,
 }
@@ -103,6 +106,7 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
         {
             let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
+            state.begin_window(job, tape);
             state.reap(job, engine, tape);
             state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
@@ -150,7 +154,7 @@ impl State {
             completed: 0,
             wake_ns: u64::MAX,
             full: false,
-            ramping_up: job.shared.ramp.start_ns() != Some(0),
+            ramping_up: job.origin_ns.is_some() || job.shared.ramp.start_ns() != Some(0),
             failing: false,
             done: false,
             faults: Faults::default(),
@@ -173,6 +177,20 @@ impl State {
     fn fail(&mut self, failure: JobFailure) {
         self.done = true;
         self.failure.get_or_insert(failure);
+    }
+
+    /// Begins to record, where a time decides about it and has come. Nothing that was told to the
+    /// tape so far was later: the clock was read once since.
+    #[inline]
+    fn begin_window(&mut self, job: &Job, tape: &mut Tape) {
+        if let (true, Some(origin_ns), Some(start_ns)) =
+            (self.ramping_up, job.origin_ns, job.shared.ramp.start_ns())
+            && self.now_ns >= start_ns
+        {
+            self.ramping_up = false;
+            tape.start_within(start_ns, origin_ns.min(start_ns));
+            self.delays = Delays::default();
+        }
     }
 
     /// Nobody waits for us any more. Our memory must stay until the last request is answered.
@@ -308,7 +326,11 @@ impl State {
         if outcomes.is_empty() {
             return;
         }
-        let (skip, start_ns) = job.shared.ramp.claim(outcomes.len() as u64, &job.clock);
+        let (skip, start_ns) = match job.origin_ns {
+            // A time decides, and it has not come.
+            Some(_) => (outcomes.len() as u64, None),
+            None => job.shared.ramp.claim(outcomes.len() as u64, &job.clock),
+        };
         let (skipped, recorded) = outcomes.split_at(skip as usize);
         let now = Time::from_ns(self.now_ns);
         let mut reaped = tape.reaped(self.now_ns);

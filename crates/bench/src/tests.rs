@@ -262,6 +262,85 @@ fn a_run_that_is_stopped_keeps_what_it_has() {
     assert!(measured.result.invariants.iter().all(|i| i.holds), "{:?}", measured.result.invariants);
 }
 
+/// The jobs of a job file with `text` as the load of `run`.
+fn with_jobs(mut run: Run, text: &str) -> Run {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let jobs = ssdyno_workload::read_fio_jobs(file.path()).unwrap();
+    run.source = Source::Jobs { path: "some.fio".into(), jobs };
+    run
+}
+
+#[test]
+fn jobs_of_a_job_file_run_and_are_told_apart() {
+    let text = "[global]\nbs=4k\nioengine=libaio\niodepth=8\nnorandommap\nsize=4m\n\
+                [a]\nrw=randread\nnumjobs=2\n[b]\nrw=read\nbs=64k\nstartdelay=20ms\n\
+                [c]\nstonewall\nrw=randrw\nnumjobs=3\ngroup_reporting\n\
+                [d]\nrw=randread\nrate_iops=1000\nruntime=60ms\ntime_based\nramp_time=50ms\n";
+    for keep in [Keep::All, Keep::Summary] {
+        let run = with_jobs(Run { keep, ..run("null:", "") }, text);
+        let Measured { result, recording, failure } = measure(&run);
+        assert!(failure.is_none() && !result.partial);
+        let names: Vec<&str> = result.jobs.iter().map(|job| job.name.as_str()).collect();
+        assert_eq!(names, ["a", "a", "b", "c", "d"]);
+        let groups: Vec<u32> = result.jobs.iter().map(|job| job.group).collect();
+        assert_eq!(groups, [0, 0, 0, 1, 1]);
+        let requests: Vec<u64> = result.jobs.iter().map(|job| job.requests).collect();
+        assert_eq!(requests[..4], [1024, 1024, 64, 3 * 1024]);
+        // 110 ms at 1000 a second, of which the first 50 are not recorded.
+        assert!((50..=61).contains(&requests[4]), "{requests:?}");
+        assert_eq!(result.requests, requests.iter().sum::<u64>());
+        assert_eq!(
+            recording.rows().map(|rows| rows.len() as u64).unwrap_or(result.requests),
+            result.requests
+        );
+        assert!(result.jobs[2].start_seconds >= 0.02 && result.jobs[3].start_seconds >= 0.02);
+        assert_eq!(result.jobs[3].copies, 3);
+        let writes: u64 = result.jobs.iter().map(|job| job.requests_by_op.write).sum();
+        assert_eq!(writes, result.jobs[3].requests_by_op.write);
+        assert_eq!(result.requests_by_op.write, writes);
+    }
+}
+
+#[test]
+fn jobs_run_on_a_file_with_both_engines_and_only_write_with_a_permit() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 20);
+    let text =
+        "[global]\nbs=4k\nioengine=libaio\niodepth=4\n[r]\nrw=randread\n[w]\nrw=write\nfsync=16\n";
+    let refused = refusal(&with_jobs(run(&name, ""), text));
+    assert!(matches!(&refused, BenchError::ReadOnlyJob { job, .. } if job == "w"), "{refused}");
+    for engine in [EngineKind::Uring, EngineKind::Threads] {
+        let mut run = with_jobs(run(&name, ""), text);
+        (run.access, run.options.engine) = (permit(&name), engine);
+        let result = match run.execute(&mut |_| Flow::Continue) {
+            Err(BenchError::Uring { source }) => {
+                eprintln!("skipped: no io_uring here ({source})");
+                continue;
+            }
+            other => other.unwrap().result,
+        };
+        let by_op = &result.requests_by_op;
+        assert_eq!((by_op.read, by_op.write, result.errors), (256, 256, 0), "{:?}", result.notes);
+        assert!((12..=16).contains(&by_op.flush), "{by_op:?}");
+    }
+}
+
+#[test]
+fn jobs_that_a_target_cannot_carry_are_named_by_their_section() {
+    let refused = |text: &str| match refusal(&with_jobs(run("null:", ""), text)) {
+        BenchError::Workload(error) => (error.at.clone().unwrap().number, error.to_string()),
+        other => panic!("{other}"),
+    };
+    let (line, message) = refused("[a]\nrw=read\n[b]\nsize=9000t\n");
+    assert!(line == 3 && message.contains("size"), "{message}");
+    let (line, message) = refused("[a]\nbs=1000\n");
+    assert!(line == 1 && message.contains("bs"), "{message}");
+    let mut twice = with_jobs(run("null:", ""), "[a]\n");
+    twice.options.jobs = 2;
+    assert!(matches!(refusal(&twice), BenchError::Option { option: "jobs", .. }));
+}
+
 #[test]
 fn cores_are_pinned() {
     let mut run = run("null:", "depth = 2\nrequests = 1000\n");

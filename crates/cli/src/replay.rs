@@ -26,7 +26,10 @@ fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
 }
 
 fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
-    option(words, "--workload", load.workload(target));
+    match &load.fio {
+        Some(file) => option(words, "--fio", file.display()),
+        None => option(words, "--workload", load.workload(target)),
+    }
     option(words, "--seed", load.seed);
     if let Some(duration) = load.duration {
         option(words, "--for", duration);
@@ -78,7 +81,7 @@ mod tests {
 
     fn parsed(line: &[&str]) -> String {
         let Verb::Run(args) = Cli::try_parse_from(line).unwrap().verb else { panic!("not a run") };
-        command(&args, &args.target)
+        command(&args, args.target())
     }
 
     #[test]

@@ -11,6 +11,7 @@ use ssdyno_rig::{Measured, RunError};
 
 use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
+use crate::fio;
 use crate::output::Output;
 use crate::plan::{self, Plan};
 use crate::progress::Board;
@@ -36,14 +37,15 @@ pub(crate) struct RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
-    if real::is_real(&args.target) {
+    let args = &fio::with_target(args)?;
+    if real::is_real(args.target()) {
         return run_real(args, output);
     }
     if let Some((option, _)) = args.real.given().first() {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device, a file or null:"));
     }
-    let plan = Plan::new(&args.target, &args.load, args.keep(), args.interval.map(|i| i.0))?;
+    let plan = Plan::new(args.target(), &args.load, args.keep(), args.interval.map(|i| i.0))?;
     // Made before the run: who has no place for results should hear of it at once.
     let directory = Directory::create(args, &plan.run.target)?;
     let mut meter = Board::new().meter(&plan.run.target, plan.goal());

@@ -87,6 +87,59 @@ fn a_real_target_is_only_read_unless_asked_otherwise() {
     }
 }
 
+/// A job file as people write them.
+const JOB_FILE: &str = "; two loads, one after the other\n[global]\nbs=4k\nioengine=libaio\ndirect=1\n\
+    size=2m\nnorandommap\n\n[mix]\nrw=randrw\nrwmixread=75\niodepth=8\nnumjobs=2\n\n[scan]\nstonewall\n\
+    rw=read\nbs=128k\nramp_time=1ms\nruntime=50ms\ntime_based\n";
+
+#[test]
+fn a_job_file_runs_on_a_simulated_device_and_repeats() {
+    let place = Place::new();
+    place.write("a.fio", JOB_FILE);
+    let args = ["run", "sim:config-a", "--fio", "a.fio", "--keep", "none"];
+    let result = place.json(&args);
+    let jobs = result["jobs"].as_array().unwrap();
+    let figures: Vec<_> =
+        jobs.iter().map(|j| (j["name"].as_str().unwrap(), j["group"].as_u64().unwrap())).collect();
+    assert_eq!(figures, [("mix", 0), ("mix", 0), ("scan", 1)]);
+    assert_eq!((&jobs[0]["requests"], &jobs[1]["requests"]), (&512.into(), &512.into()));
+    assert!((jobs[2]["seconds"].as_f64().unwrap() - 0.05).abs() < 0.005, "{}", jobs[2]);
+    let sum: u64 = jobs.iter().map(|job| job["requests"].as_u64().unwrap()).sum();
+    assert_eq!(result["requests"], sum);
+    assert!(result["replay"].as_str().unwrap().contains("--fio a.fio"));
+    // Virtual time: again the very same.
+    assert_eq!(place.json(&args)["jobs"], result["jobs"]);
+    let text = place.ok(&args);
+    assert!(text.contains("Job ") && text.contains("scan"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_job_file_names_its_target_and_needs_permission_to_write() {
+    let place = Place::new();
+    place.write("target", vec![0x5A; 4 << 20]);
+    place.write("r.fio", "[a]\nfilename=target\nrw=randread\nsize=1m\n");
+    let result = place.json(&["run", "--fio", "r.fio", "--keep", "none"]);
+    assert_eq!((&result["target"], &result["requests"]), (&"./target".into(), &256.into()));
+    place.write("other", vec![0; 4096]);
+    let refused = place.fails(2, &["run", "./other", "--fio", "r.fio"]);
+    assert!(refused.contains("[a] is for `target`"), "{refused}");
+    place.write("w.fio", format!("{JOB_FILE}\n[w]\nrw=write\n"));
+    let refused = place.fails(2, &["run", "./target", "--fio", "w.fio", "--keep", "none"]);
+    assert!(refused.contains("[mix]") && refused.contains("--write"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("target")).unwrap(), vec![0x5A; 4 << 20]);
+    place.write("n.fio", "[a]\nioengine=null\nrw=write\nsize=4m\n");
+    assert_eq!(place.json(&["run", "--fio", "n.fio", "--keep", "none"])["target"], "null:");
+    place.write("bad.fio", "[a]\nrw=read\n\nfrobnicate=1\n");
+    let refused = place.fails(2, &["run", "null:", "--fio", "bad.fio"]);
+    assert!(refused.contains("bad.fio:4: fio's option `frobnicate`"), "{refused}");
+    place.write("gone.fio", "[a]\nfilename=gone\nsize=8m\n");
+    let refused = place.fails(2, &["run", "--fio", "gone.fio"]);
+    assert!(refused.contains("--size 8388608B"), "{refused}");
+    place.fails(2, &["run", "null:", "--fio", "r.fio", "--workload", "quick"]);
+    place.fails(2, &["run", "null:", "--fio", "r.fio", "--set", "workload.depth=3"]);
+}
+
 #[test]
 fn limits_of_the_command_line_replace_those_of_the_workload() {
     let place = Place::new();
