@@ -9,7 +9,7 @@ use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_result::Tape;
 use ssdyno_workload::{Step, Workload};
 
-use crate::clock::{Clock, SPIN};
+use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
@@ -137,6 +137,8 @@ struct State {
     ramping_up: bool,
     failing: bool,
     done: bool,
+    /// To wake up in time.
+    margin: Margin,
     faults: Faults,
     delays: Delays,
     failure: Option<JobFailure>,
@@ -157,6 +159,7 @@ impl State {
             ramping_up: job.origin_ns.is_some() || job.shared.ramp.start_ns() != Some(0),
             failing: false,
             done: false,
+            margin: Margin::new(),
             faults: Faults::default(),
             delays: Delays::default(),
             failure: None,
@@ -275,8 +278,9 @@ impl State {
 
     /// Sleeps for most of the time and spins for the rest.
     fn wait_for_time<E: Engine>(&mut self, job: &Job, engine: &mut E) -> io::Result<()> {
-        let left = self.wake_ns.saturating_sub(job.clock.now_ns());
-        let sleep = Duration::from_nanos(left).saturating_sub(SPIN).min(TICK);
+        let now_ns = job.clock.now_ns();
+        let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
+        let sleep = left.saturating_sub(self.margin.get()).min(TICK);
         if self.outstanding > 0 {
             engine.turn(u32::from(!sleep.is_zero()), sleep)?;
         } else if !sleep.is_zero() {
@@ -284,6 +288,10 @@ impl State {
         }
         if sleep == TICK {
             return Ok(());
+        }
+        let (until_ns, woke_ns) = (now_ns + sleep.as_nanos() as u64, job.clock.now_ns());
+        if !sleep.is_zero() && woke_ns >= until_ns {
+            self.margin.learn(woke_ns - until_ns);
         }
         while job.clock.now_ns() < self.wake_ns {
             if self.outstanding > 0 && engine.ready()? {

@@ -1,6 +1,10 @@
 //! Every verb does what its help says.
 
 use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use crate::common::{Place, SMALL};
 use serde_json::Value;
@@ -138,6 +142,36 @@ fn a_job_file_names_its_target_and_needs_permission_to_write() {
     assert!(refused.contains("--size 8388608B"), "{refused}");
     place.fails(2, &["run", "null:", "--fio", "r.fio", "--workload", "quick"]);
     place.fails(2, &["run", "null:", "--fio", "r.fio", "--set", "workload.depth=3"]);
+}
+
+/// The most memory, in KiB, that a run of `requests` against `null:` had in use, with --keep summary.
+#[cfg(target_os = "linux")]
+fn memory_kib(place: &Place, requests: &str) -> u64 {
+    let args =
+        ["run", "null:", "--keep", "summary", "--workload", "randread", "--requests", requests];
+    let mut run = place.command(&args);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", run.id());
+    let mut most = 0;
+    while run.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        most = most.max(kib.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(run.wait().unwrap().success() && most > 0);
+    most
+}
+
+/// S4-17: without rows memory does not depend on how many requests there are. Rows of 18 million
+/// requests would be 280 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_flat_without_rows() {
+    let place = Place::new();
+    let (short, long) = (memory_kib(&place, "2000000"), memory_kib(&place, "20000000"));
+    assert!(long < short + 4096, "{short} KiB for 2 million requests, {long} KiB for 20 million");
 }
 
 #[test]
