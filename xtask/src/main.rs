@@ -13,6 +13,7 @@ mod artifacts;
 mod command;
 mod fuzz;
 mod layers;
+mod peers;
 mod plan;
 mod readme;
 mod report;
@@ -48,6 +49,15 @@ enum Chore {
     Bench {
         /// Only benchmarks whose name contains this text.
         filter: Option<String>,
+    },
+    /// Measure beside fio, in the same minute: tables, the goals, and what was reached of them.
+    Peers {
+        /// Runs of each, in turn; their median counts.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+        runs: u64,
+        /// Length of a run, in seconds.
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
     },
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {
@@ -108,6 +118,7 @@ fn chore(chore: Chore) -> Result<bool> {
             report::run(&workspace, "test", plan::test(&workspace), &selection.only)
         }
         Chore::Bench { filter } => bench(&workspace, filter.as_deref()),
+        Chore::Peers { runs, seconds } => peers::run(&workspace, runs, seconds),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),

@@ -88,7 +88,7 @@ fn has_rustup() -> bool {
     Cmd::new("rustup").args(["--version"]).works()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     Cmd::new("id").args(["-u"]).capture().is_ok_and(|id| id.stdout.trim() == "0")
 }
 

@@ -3,15 +3,18 @@
 //!
 //! Targets: a loop device over a file in memory, that file itself, and a file on the disk that
 //! holds the build directory. Ours records every request; fio runs with its usual statistics.
-//! Runs alternate, so that a busy neighbour meets both; each figure is the median.
+//! Runs alternate, so that a busy neighbour meets both; each figure is the median, with half of the
+//! distance from the lowest to the highest. At the end: the goals, and what was reached of them.
 //!
-//! `cargo bench -p ssdyno-bench --bench peers [-- [--runs N] [--seconds N]]`, as root (for the
+//! `cargo xtask peers [--runs N] [--seconds N]` says what is missing and runs it, as root (for the
 //! loop device), with fio from Debian's packages (apt-get install fio).
+
+mod goals;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ssdyno_bench::{Access, EngineKind, Options, Run};
+use ssdyno_bench::{Access, EngineKind, NULL, Options, Run};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
@@ -46,14 +49,20 @@ enum Peer {
     Ours(&'static str, EngineKind, u32),
 }
 
+/// The target whose cost is compared.
+const LOOP: &str = "loop device over tmpfs";
+/// fio as it comes, and with everything that makes it cheaper.
+const FIO_DEFAULTS: &str = "fio, defaults";
+const FIO_BATCH: &str = "fio, fixed, batch 32";
+
 const FIXED: [&str; 2] = ["--fixedbufs", "--registerfiles"];
 
 /// Engines that suit block devices and files on disks.
 const ASYNCHRONOUS: &[Peer] = &[
-    Peer::Fio("fio io_uring, defaults", &["--ioengine=io_uring"]),
-    Peer::Fio("fio io_uring, fixed", &["--ioengine=io_uring", FIXED[0], FIXED[1]]),
+    Peer::Fio(FIO_DEFAULTS, &["--ioengine=io_uring"]),
+    Peer::Fio("fio, fixed", &["--ioengine=io_uring", FIXED[0], FIXED[1]]),
     Peer::Fio(
-        "fio io_uring, fixed, batch 8",
+        "fio, fixed, batch 8",
         &[
             "--ioengine=io_uring",
             FIXED[0],
@@ -64,7 +73,7 @@ const ASYNCHRONOUS: &[Peer] = &[
         ],
     ),
     Peer::Fio(
-        "fio io_uring, fixed, batch 32",
+        FIO_BATCH,
         &[
             "--ioengine=io_uring",
             FIXED[0],
@@ -77,9 +86,19 @@ const ASYNCHRONOUS: &[Peer] = &[
     Peer::Ours("ours", EngineKind::Auto, 1),
 ];
 
+/// Without a target: what the tools themselves cost.
+const NOTHING: &[Peer] = &[
+    Peer::Fio(FIO_DEFAULTS, &["--ioengine=null"]),
+    Peer::Fio(
+        "fio null, no statistics",
+        &["--ioengine=null", "--gtod_reduce=1", "--disable_lat=1", "--norandommap"],
+    ),
+    Peer::Ours("ours", EngineKind::Auto, 1),
+];
+
 /// Engines that suit files in memory.
 const SYNCHRONOUS: &[Peer] = &[
-    Peer::Fio("fio io_uring, defaults", &["--ioengine=io_uring"]),
+    Peer::Fio(FIO_DEFAULTS, &["--ioengine=io_uring"]),
     Peer::Fio("fio psync, 1 job", &["--ioengine=psync"]),
     Peer::Fio("fio psync, 32 jobs", &["--ioengine=psync", "--numjobs=32", "--group_reporting"]),
     Peer::Fio("fio mmap, 32 jobs", &["--ioengine=mmap", "--numjobs=32", "--group_reporting"]),
@@ -97,24 +116,28 @@ fn main() {
         println!("there is no fio to compare with: apt-get install fio");
         return;
     }
+    let mut tables = vec![compare("null:", NULL, NOTHING, runs, seconds)];
     let memory = scratch(Path::new("/dev/shm"));
     let disk = scratch(&PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     if let Some(file) = &memory {
         match attach(file) {
             Some(device) => {
-                compare("loop device over tmpfs", &device, ASYNCHRONOUS, runs, seconds);
+                tables.push(compare(LOOP, &device, ASYNCHRONOUS, runs, seconds));
                 let _ = Command::new("losetup").args(["--detach", &device]).status();
             }
             None => println!("no loop device: not root, or the kernel has none"),
         }
-        compare("file on tmpfs", &file.display().to_string(), SYNCHRONOUS, runs, seconds);
+        let name = file.display().to_string();
+        tables.push(compare("file on tmpfs", &name, SYNCHRONOUS, runs, seconds));
     }
     if let Some(file) = &disk {
-        compare("file on disk", &file.display().to_string(), ASYNCHRONOUS, runs, seconds);
+        let name = file.display().to_string();
+        tables.push(compare("file on disk", &name, ASYNCHRONOUS, runs, seconds));
     }
     for file in [memory, disk].into_iter().flatten() {
         let _ = std::fs::remove_file(file);
     }
+    goals::print(&tables);
 }
 
 /// A file of incompressible bytes; `None`, with a word, where it cannot be made.
@@ -140,11 +163,18 @@ fn attach(file: &Path) -> Option<String> {
     output.status.success().then_some(name)
 }
 
-fn compare(title: &str, target: &str, peers: &[Peer], runs: u64, seconds: u64) {
+/// What all runs on one target gave.
+struct Compared {
+    title: &'static str,
+    /// Each peer with its runs, ours last.
+    peers: Vec<(&'static str, Vec<Figures>)>,
+}
+
+fn compare(title: &'static str, target: &str, peers: &[Peer], runs: u64, seconds: u64) -> Compared {
     println!("\n{title} ({target}): median of {runs} runs of {seconds} s, by request");
     println!(
-        "{:32} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "", "IOPS", "CPU ns", "user ns", "system ns", "switches", "calls"
+        "{:26} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "IOPS", "spread", "CPU ns", "user ns", "system ns", "switches", "calls"
     );
     let mut measured = vec![Vec::new(); peers.len()];
     for seed in 0..runs {
@@ -152,12 +182,14 @@ fn compare(title: &str, target: &str, peers: &[Peer], runs: u64, seconds: u64) {
             figures.extend(run(peer, target, seconds, seed));
         }
     }
-    let medians: Vec<(&str, Figures)> =
-        peers.iter().zip(&measured).map(|(peer, figures)| (name(peer), median(figures))).collect();
-    for (name, f) in &medians {
+    let peers: Vec<(&str, Vec<Figures>)> = peers.iter().map(name).zip(measured).collect();
+    for (name, runs) in &peers {
+        let f = median(runs);
+        let spread = goals::spread(&runs.iter().map(|f| f.iops).collect::<Vec<f64>>());
         println!(
-            "{name:32} {:10.0} {:9.0} {:9.0} {:9.0} {:9.4} {:>9}",
+            "{name:26} {:10.0} {:>6.1} % {:9.0} {:9.0} {:9.0} {:9.4} {:>9}",
             f.iops,
+            100.0 * spread / f.iops,
             f.cpu_ns(),
             f.user_ns,
             f.system_ns,
@@ -165,14 +197,7 @@ fn compare(title: &str, target: &str, peers: &[Peer], runs: u64, seconds: u64) {
             f.calls.map_or("-".to_owned(), |calls| format!("{calls:.4}")),
         );
     }
-    let Some(((_, ours), theirs)) = medians.split_last() else { return };
-    for (name, peer) in theirs {
-        println!(
-            "ours by {name}: IOPS {:.2}, CPU {:.2}",
-            ours.iops / peer.iops,
-            ours.cpu_ns() / peer.cpu_ns()
-        );
-    }
+    Compared { title, peers }
 }
 
 fn name(peer: &Peer) -> &'static str {
@@ -246,10 +271,13 @@ fn fio(target: &str, options: &[&str], seconds: u64, seed: u64) -> Option<Figure
     command
         .args(["--name=peer", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"])
         .args(["--output-format=json", "--readonly", "--randrepeat=0"])
-        .args([format!("--filename={target}"), format!("--iodepth={DEPTH}")])
+        .arg(format!("--iodepth={DEPTH}"))
         .args([format!("--runtime={seconds}"), format!("--size={SIZE_BYTES}")])
         .arg(format!("--randseed={}", seed + 1))
         .args(options);
+    if target != NULL {
+        command.arg(format!("--filename={target}"));
+    }
     let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let json: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;

@@ -105,6 +105,7 @@ fn try_one<E: Engine>(
         requests_max: requests,
         end_ns: length.as_nanos() as u64,
         writable: false,
+        origin_ns: None,
         clock: Clock::start(),
         shared: Shared {
             stop: Arc::new(AtomicBool::new(false)),

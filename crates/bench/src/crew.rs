@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Glance, Recording, Tape};
+use ssdyno_result::{Glance, JobResult, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
+use ssdyno_workload::FioEntry;
 
 use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
@@ -20,7 +21,7 @@ use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
 use crate::target::{Target, Unlock};
-use crate::worker::{JobReport, Message, Worker};
+use crate::worker::{Go, JobReport, Message, Worker};
 
 /// How often progress is reported.
 const WATCH: Duration = Duration::from_millis(50);
@@ -36,9 +37,9 @@ pub(crate) fn execute(
     let target = Arc::new(Target::open(&run.target, &run.access)?);
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
-    let mut notes = plan.notes.clone();
+    let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
     let (means, closed) = (plan.means, plan.closed);
-    let jobs = plan.jobs.len();
+    let members = plan.jobs.len();
     let floor = report::floor_ns(&run.source, run.keep)?;
     let mut crew = Crew::set_up(run, plan, &target, progress)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, &target);
@@ -51,9 +52,9 @@ pub(crate) fn execute(
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
     let hung = crew.hung;
-    let (mut recording, reports) = crew.recording(clock)?;
+    let (mut recording, jobs, reports) = crew.recording(clock, &entries)?;
     notes.append(&mut more_notes);
-    let complete = reports.len() == jobs;
+    let complete = reports.len() == members;
     let machine = probed
         .map(|probed| machine::result(probed, &target, &recording, complete.then_some(&reports)));
     if hung > 0 {
@@ -64,6 +65,8 @@ pub(crate) fn execute(
         means,
         closed,
         notes,
+        capacity_bytes: target.facts().capacity_bytes,
+        jobs,
         reports: &reports,
         usage,
         wall,
@@ -86,7 +89,10 @@ fn unanswered(hung: u64) -> String {
 /// Everything about one job that is on its way.
 struct Member {
     shared: Shared,
-    go: Sender<Clock>,
+    go: Sender<Go>,
+    group: u32,
+    /// See [`JobPlan::entry`](crate::plan::JobPlan::entry).
+    entry: usize,
     report: Option<JobReport>,
     /// When it last got on, and how far it was.
     moved: Instant,
@@ -148,6 +154,8 @@ fn wait_ready(
 /// All jobs of a run, and the one who watches them.
 struct Crew {
     members: Vec<Member>,
+    /// The group at work.
+    group: u32,
     messages: Receiver<Message>,
     stop: Arc<AtomicBool>,
     ramp: Arc<Ramp>,
@@ -171,7 +179,8 @@ impl Crew {
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
         let mut members = Vec::with_capacity(plan.jobs.len());
         for (index, job) in plan.jobs.into_iter().enumerate() {
-            let tape = Tape::new(run.keep, run.interval, plan.ramp_up > 0);
+            let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
+            let tape = Tape::new(run.keep, run.interval, ramps_up);
             let shared = Shared {
                 stop: Arc::clone(&stop),
                 ramp: Arc::clone(&ramp),
@@ -183,12 +192,13 @@ impl Crew {
                 plan: job,
                 means: plan.means,
                 target: Arc::clone(target),
-                closed: plan.closed,
                 block_bytes: plan.block_bytes,
                 batch: run.options.batch,
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),
+                origin_ns: plan.origin_ns,
                 shared: shared.clone(),
             };
+            let (group, entry) = (worker.plan.group, worker.plan.entry);
             let (go, gone) = mpsc::channel();
             let tell = tell.clone();
             let named = std::thread::Builder::new().name(format!("job {index}"));
@@ -197,20 +207,50 @@ impl Crew {
                 source,
             })?;
             let (moved, at) = (Instant::now(), (0, 0));
-            members.push(Member { shared, go, report: None, moved, at, abandoned: false });
+            let abandoned = false;
+            members.push(Member { shared, go, group, entry, report: None, moved, at, abandoned });
         }
         wait_ready(&messages, members.len(), run, progress)?;
-        Ok(Crew { members, messages, stop, ramp, stopped: false, look: false, hung: 0, lost: None })
+        let group = members.iter().map(|member| member.group).min().unwrap_or(0);
+        Ok(Crew {
+            members,
+            group,
+            messages,
+            stop,
+            ramp,
+            stopped: false,
+            look: false,
+            hung: 0,
+            lost: None,
+        })
     }
 
     fn start(&mut self) -> Clock {
         let clock = Clock::start();
-        for member in &mut self.members {
+        self.start_group(Go { clock, start_ns: 0 });
+        clock
+    }
+
+    /// Starts the jobs of the present group.
+    fn start_group(&mut self, go: Go) {
+        for member in self.members.iter_mut().filter(|member| member.group == self.group) {
             member.moved = Instant::now();
             // A job that died meanwhile is found missing later.
-            let _ = member.go.send(clock);
+            let _ = member.go.send(go);
         }
-        clock
+    }
+
+    /// Starts the next group when the present one has ended.
+    fn go_on(&mut self, clock: Clock) {
+        let at_work = |m: &Member| m.group == self.group && m.report.is_none() && !m.abandoned;
+        if self.members.iter().any(at_work) {
+            return;
+        }
+        let groups = self.members.iter().map(|member| member.group);
+        if let Some(group) = groups.filter(|group| *group > self.group).min() {
+            self.group = group;
+            self.start_group(Go { clock, start_ns: clock.now_ns() });
+        }
     }
 
     /// Until every job has ended or was given up.
@@ -229,6 +269,7 @@ impl Crew {
                         self.stop.store(true, Ordering::Relaxed);
                     }
                     self.members[index].report = Some(*report);
+                    self.go_on(clock);
                 }
                 Ok(Message::Ready(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -238,6 +279,7 @@ impl Crew {
                         self.obey(flow);
                     }
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
+                    self.go_on(clock);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let missing = |m: &Member| m.report.is_none() && !m.abandoned;
@@ -325,26 +367,53 @@ impl Crew {
         (self.hung > 0).then_some(hung)
     }
 
-    /// What all jobs recorded, and their reports.
-    fn recording(self, clock: Clock) -> Result<(Recording, Vec<JobReport>), BenchError> {
+    /// What all jobs recorded, what those of `entries` did, and the jobs' reports.
+    fn recording(
+        self,
+        clock: Clock,
+        entries: &[FioEntry],
+    ) -> Result<(Recording, Vec<JobResult>, Vec<JobReport>), BenchError> {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
         let end_ns = if given_up { clock.now_ns() } else { ends.max().unwrap_or(0) };
-        let mut recordings = Vec::with_capacity(self.members.len());
+        let mut recordings: Vec<Vec<Recording>> = Vec::new();
+        recordings.resize_with(entries.len().max(1), Vec::new);
         let mut reports = Vec::with_capacity(self.members.len());
         for member in self.members {
             let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(mut tape) = tape {
                 // A job may have ended before another one ended the ramp-up.
-                if let (true, Some(start_ns)) = (tape.ramping_up(), self.ramp.start_ns()) {
+                if let (true, Some(start_ns)) = (tape.ramping_up(), self.ramp.start_ns())
+                    && entries.is_empty()
+                {
                     tape.start_at(start_ns);
                 }
-                recordings.push(tape.finish(end_ns));
+                // Jobs that are reported apart have an end of their own.
+                let own = member.report.as_ref().filter(|_| !entries.is_empty());
+                let end_ns = own.map_or(end_ns, |report| report.ended.end_ns);
+                recordings[member.entry].push(tape.finish(end_ns));
             }
             reports.extend(member.report);
         }
-        let recording = Recording::merge(recordings).ok_or(BenchError::Lost { job: 0 })?;
-        Ok((recording, reports))
+        let merged: Vec<_> = recordings.into_iter().map(Recording::merge).collect();
+        let starts = merged.iter().flatten().filter(|part| part.has_started());
+        let start = starts.map(Recording::start).min().unwrap_or_default();
+        let figures = |(entry, recording): (&FioEntry, &Option<Recording>)| {
+            let figures = recording.as_ref().map(|recording| JobResult::of(recording, start));
+            JobResult {
+                name: entry.name.clone(),
+                group: entry.group,
+                copies: entry.copies,
+                ..figures.unwrap_or_default()
+            }
+        };
+        let jobs = entries.iter().zip(&merged).map(figures).collect();
+        let merged: Vec<Recording> = merged.into_iter().flatten().collect();
+        let recording = match <[Recording; 1]>::try_from(merged) {
+            Ok([one]) => one,
+            Err(several) => Recording::merge(several).ok_or(BenchError::Lost { job: 0 })?,
+        };
+        Ok((recording, jobs, reports))
     }
 }
 

@@ -2,6 +2,9 @@
 
 use ssdyno_result::{Histogram, nanoseconds};
 
+/// Lateness of 1 % of the requests that asks for an explanation.
+const MUCH_NS: f64 = 50_000.0;
+
 /// Time from the intended start of a request to its submission. Of an open loop or a trace; in a
 /// closed loop a request is meant to start when it does.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +85,12 @@ impl Delays {
             ));
         }
         text.push_str("; latencies count from the intended start");
+        if self.ours_ns_at(0.99) > MUCH_NS {
+            text.push_str(
+                ". So late is other work on the cores (`chrt -f 10 ssdyno run ...` keeps them), or one \
+                 job that cannot issue as fast",
+            );
+        }
         Some(text)
     }
 }

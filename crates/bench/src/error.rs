@@ -105,6 +105,14 @@ pub enum BenchError {
         /// How it failed.
         source: io::Error,
     },
+    /// A job of a job file changes data, which is not permitted.
+    #[error("the job [{job}] writes or trims, and {target} is open for reading only")]
+    ReadOnlyJob {
+        /// The target, as it was named.
+        target: String,
+        /// Name of its section.
+        job: String,
+    },
     /// No completion came for too long.
     #[error("{target} hangs: {outstanding} requests without an answer for {} s", waited.as_secs())]
     Hang {
@@ -161,9 +169,9 @@ impl BenchError {
             BenchError::Kind { .. } => "name a block device such as /dev/nvme0n1, or a file",
             BenchError::Geometry { .. } => "the device may be gone or have no medium",
             BenchError::TooSmall { .. } => "use a larger file or device",
-            BenchError::ReadOnly { .. } => {
-                "allow writing explicitly, after a look at what is on the target, or use a \
-                 workload that only reads"
+            BenchError::ReadOnly { .. } | BenchError::ReadOnlyJob { .. } => {
+                "allow it with `--write`, after a look at what is on the target, or use a workload \
+                 that only reads (`ssdyno list workloads`)"
             }
             BenchError::Permit { .. } => "check the target and start again",
             BenchError::Workload(error) => {

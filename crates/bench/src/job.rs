@@ -10,7 +10,7 @@ use ssdyno_result::probe::Moved;
 use ssdyno_result::{Glance, Tape};
 use ssdyno_workload::{Step, Workload};
 
-use crate::clock::{Clock, SPIN};
+use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
@@ -74,6 +74,9 @@ pub(crate) struct Job {
     pub(crate) end_ns: u64,
     /// Whether the target may be written to.
     pub(crate) writable: bool,
+    /// Where a time ends the ramp-up: the start of the recorded window of the run, which other
+    /// jobs may have begun.
+    pub(crate) origin_ns: Option<u64>,
     pub(crate) clock: Clock,
     pub(crate) shared: Shared,
 }
@@ -119,6 +122,7 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
         {
             let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
+            state.begin_window(job, tape);
             state.reap(job, engine, tape);
             state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
@@ -152,6 +156,8 @@ struct State {
     ramping_up: bool,
     failing: bool,
     done: bool,
+    /// To wake up in time.
+    margin: Margin,
     faults: Faults,
     delays: Delays,
     unrecorded: Moved,
@@ -170,9 +176,10 @@ impl State {
             completed: 0,
             wake_ns: u64::MAX,
             full: false,
-            ramping_up: job.shared.ramp.start_ns() != Some(0),
+            ramping_up: job.origin_ns.is_some() || job.shared.ramp.start_ns() != Some(0),
             failing: false,
             done: false,
+            margin: Margin::new(),
             faults: Faults::default(),
             delays: Delays::default(),
             unrecorded: Moved::default(),
@@ -195,6 +202,20 @@ impl State {
     fn fail(&mut self, failure: JobFailure) {
         self.done = true;
         self.failure.get_or_insert(failure);
+    }
+
+    /// Begins to record, where a time decides about it and has come. Nothing that was told to the
+    /// tape so far was later: the clock was read once since.
+    #[inline]
+    fn begin_window(&mut self, job: &Job, tape: &mut Tape) {
+        if let (true, Some(origin_ns), Some(start_ns)) =
+            (self.ramping_up, job.origin_ns, job.shared.ramp.start_ns())
+            && self.now_ns >= start_ns
+        {
+            self.ramping_up = false;
+            tape.start_within(start_ns, origin_ns.min(start_ns));
+            self.delays = Delays::default();
+        }
     }
 
     /// Nobody waits for us any more. Our memory must stay until the last request is answered.
@@ -279,8 +300,9 @@ impl State {
 
     /// Sleeps for most of the time and spins for the rest.
     fn wait_for_time<E: Engine>(&mut self, job: &Job, engine: &mut E) -> io::Result<()> {
-        let left = self.wake_ns.saturating_sub(job.clock.now_ns());
-        let sleep = Duration::from_nanos(left).saturating_sub(SPIN).min(TICK);
+        let now_ns = job.clock.now_ns();
+        let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
+        let sleep = left.saturating_sub(self.margin.get()).min(TICK);
         if self.outstanding > 0 {
             engine.turn(u32::from(!sleep.is_zero()), sleep)?;
         } else if !sleep.is_zero() {
@@ -288,6 +310,10 @@ impl State {
         }
         if sleep == TICK {
             return Ok(());
+        }
+        let (until_ns, woke_ns) = (now_ns + sleep.as_nanos() as u64, job.clock.now_ns());
+        if !sleep.is_zero() && woke_ns >= until_ns {
+            self.margin.learn(woke_ns - until_ns);
         }
         while job.clock.now_ns() < self.wake_ns {
             if self.outstanding > 0 && engine.ready()? {
@@ -330,7 +356,11 @@ impl State {
         if outcomes.is_empty() {
             return;
         }
-        let (skip, start_ns) = job.shared.ramp.claim(outcomes.len() as u64, &job.clock);
+        let (skip, start_ns) = match job.origin_ns {
+            // A time decides, and it has not come.
+            Some(_) => (outcomes.len() as u64, None),
+            None => job.shared.ramp.claim(outcomes.len() as u64, &job.clock),
+        };
         let (skipped, recorded) = outcomes.split_at(skip as usize);
         let now = Time::from_ns(self.now_ns);
         let mut reaped = tape.reaped(self.now_ns);

@@ -1,10 +1,15 @@
 //! From what is asked to jobs that can start; everything that can be refused is refused here.
 
+mod jobs;
+
+use std::borrow::Cow;
 use std::time::Duration;
 
 use ssdyno_block::Op;
 use ssdyno_rig::Source;
-use ssdyno_workload::{Config, DeviceFacts, Timing, TraceOptions, Workload, open_trace};
+use ssdyno_workload::{
+    Config, DeviceFacts, FioEntry, FioJob, Timing, TraceOptions, Workload, open_trace,
+};
 
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::error::BenchError;
@@ -37,7 +42,19 @@ pub(crate) struct JobPlan {
     pub(crate) slots: u32,
     pub(crate) requests_max: u64,
     pub(crate) seed: u64,
-    pub(crate) core: Option<usize>,
+    /// Cores it may run on; empty: any.
+    pub(crate) cores: Vec<usize>,
+    /// Requests start whenever others complete.
+    pub(crate) closed: bool,
+    /// Where its figures belong, if they are reported apart: an index into [`Plan::entries`].
+    pub(crate) entry: usize,
+    /// Groups run one after the other.
+    pub(crate) group: u32,
+    /// Time from the start of the group to that of the job.
+    pub(crate) delay_ns: u64,
+    /// Time from the start of the job to that of its recording; `None` where the ramp-up of the
+    /// run decides.
+    pub(crate) ramp_ns: Option<u64>,
 }
 
 /// All jobs of a run.
@@ -50,13 +67,21 @@ pub(crate) struct Plan {
     /// The longest request, as far as it is known.
     pub(crate) block_bytes: u32,
     pub(crate) notes: Vec<String>,
+    /// What is reported apart.
+    pub(crate) entries: Vec<FioEntry>,
+    /// Start of the recorded window where times decide about it.
+    pub(crate) origin_ns: u64,
 }
 
 impl Plan {
     /// Plans `run` on `target`.
     pub(crate) fn new(run: &Run, target: &Target) -> Result<Plan, BenchError> {
-        check(&run.options)?;
-        let (means, mut notes) = means(target, &run.options)?;
+        let options = match &run.source {
+            Source::Jobs { jobs, .. } => Cow::Owned(jobs::options(&run.options, jobs)?),
+            _ => Cow::Borrowed(&run.options),
+        };
+        check(&options)?;
+        let (means, mut notes) = means(target, &options)?;
         notes.splice(0..0, target.notes.iter().cloned());
         let facts = target.facts();
         match &run.source {
@@ -71,6 +96,13 @@ impl Plan {
                 }
                 let workload = open_trace(path, options, &facts)?;
                 Ok(trace(run, options, workload, means, notes))
+            }
+            Source::Jobs { jobs, .. } => {
+                if let Some(job) = jobs.iter().find(|job| job.changes_data() && !target.writable) {
+                    return Err(refuse_job(job, target));
+                }
+                notes.extend(run.source.notes());
+                jobs::plan(run, jobs, &facts, means, notes)
             }
         }
     }
@@ -91,17 +123,22 @@ fn check(options: &Options) -> Result<(), BenchError> {
         let option = if options.iopoll { "iopoll" } else { "sqpoll" };
         return refuse(option, "only the engine io_uring has it");
     }
+    allowed(&options.cores).map(|_| ())
+}
+
+/// `wanted`, if this process may run on all of them.
+fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
     let cores = rustix::thread::sched_getaffinity(None).map_err(|source| BenchError::Engine {
         what: "asking for the cores that may be used",
         source: source.into(),
     })?;
     let most = rustix::thread::CpuSet::MAX_CPU;
-    match options.cores.iter().find(|core| **core >= most || !cores.is_set(**core)) {
+    match wanted.iter().find(|core| **core >= most || !cores.is_set(**core)) {
         Some(core) => Err(BenchError::Option {
             option: "cores",
             why: format!("core {core} does not exist or is not for this process"),
         }),
-        None => Ok(()),
+        None => Ok(wanted.to_vec()),
     }
 }
 
@@ -132,6 +169,10 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
             Ok((Means::Threads, vec![note]))
         }
     }
+}
+
+fn refuse_job(job: &FioJob, target: &Target) -> BenchError {
+    BenchError::ReadOnlyJob { target: target.name.clone(), job: job.name.clone() }
 }
 
 fn refuse_changes(config: &Config, target: &Target) -> Result<(), BenchError> {
@@ -179,11 +220,17 @@ fn generator(
             slots: slots as u32,
             requests_max: requests.map_or(u64::MAX, |r| share::part(r, index as u32, jobs)),
             seed,
-            core: core(&run.options, index),
+            cores: core(&run.options, index).into_iter().collect(),
+            closed,
+            entry: 0,
+            group: 0,
+            delay_ns: 0,
+            ramp_ns: None,
         });
     }
     let ramp_up = config.ramp_up;
-    Ok(Plan { means, jobs: plans, closed, ramp_up, block_bytes, notes })
+    let (entries, origin_ns) = (Vec::new(), 0);
+    Ok(Plan { means, jobs: plans, closed, ramp_up, block_bytes, notes, entries, origin_ns })
 }
 
 /// How many threads the synchronous engine needs to have as many outstanding as asked for.
@@ -233,9 +280,23 @@ fn trace(
         slots,
         requests_max: run.limits.requests.unwrap_or(u64::MAX),
         seed: run.seed,
-        core: core(&run.options, 0),
+        cores: core(&run.options, 0).into_iter().collect(),
+        closed,
+        entry: 0,
+        group: 0,
+        delay_ns: 0,
+        ramp_ns: None,
     };
-    Plan { means, jobs: vec![job], closed, ramp_up: 0, block_bytes: UNKNOWN_BLOCK_BYTES, notes }
+    Plan {
+        means,
+        jobs: vec![job],
+        closed,
+        ramp_up: 0,
+        block_bytes: UNKNOWN_BLOCK_BYTES,
+        notes,
+        entries: Vec::new(),
+        origin_ns: 0,
+    }
 }
 
 fn core(options: &Options, job: usize) -> Option<usize> {

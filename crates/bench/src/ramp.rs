@@ -20,6 +20,11 @@ impl Ramp {
         Ramp { left: AtomicI64::new(left), start_ns: AtomicU64::new(start_ns) }
     }
 
+    /// All that completes before `start_ns` is ramp-up.
+    pub(crate) fn until(start_ns: u64) -> Ramp {
+        Ramp { left: AtomicI64::new(0), start_ns: AtomicU64::new(start_ns) }
+    }
+
     /// Start of the recorded window, once it is known.
     pub(crate) fn start_ns(&self) -> Option<u64> {
         let start_ns = self.start_ns.load(Ordering::Acquire);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, IssueDelay, Keep, OwnCost, Recording, RunResult, Tape, nanoseconds,
+    Configuration, IssueDelay, JobResult, Keep, OwnCost, Recording, RunResult, Tape, nanoseconds,
 };
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
@@ -49,6 +49,7 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
         requests_max: FLOOR_REQUESTS,
         end_ns: u64::MAX,
         writable: false,
+        origin_ns: None,
         clock: Clock::start(),
         shared: Shared {
             stop: Arc::new(AtomicBool::new(false)),
@@ -69,6 +70,9 @@ pub(crate) struct Parts<'a> {
     pub(crate) means: Means,
     pub(crate) closed: bool,
     pub(crate) notes: Vec<String>,
+    pub(crate) capacity_bytes: u64,
+    /// What is reported apart.
+    pub(crate) jobs: Vec<JobResult>,
     pub(crate) reports: &'a [JobReport],
     /// Of the process, while the jobs ran.
     pub(crate) usage: Usage,
@@ -88,11 +92,12 @@ impl Parts<'_> {
         let mut result = RunResult {
             target: self.run.target.clone(),
             workload: self.run.workload.clone(),
-            seed: matches!(self.run.source, Source::Generator(_)).then_some(self.run.seed),
+            seed: (!matches!(self.run.source, Source::Trace { .. })).then_some(self.run.seed),
             partial: self.failure.is_some(),
             wall_seconds: self.wall.as_secs_f64(),
             configuration: Some(self.configuration()),
             notes: self.notes.clone(),
+            jobs: self.jobs.clone(),
             ..RunResult::default()
         };
         recording.fill(&mut result);
@@ -108,12 +113,7 @@ impl Parts<'_> {
     }
 
     fn configuration(&self) -> Configuration {
-        let workload_toml = match &self.run.source {
-            Source::Generator(config) => {
-                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
-            }
-            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
-        };
+        let workload_toml = self.run.source.to_toml(self.capacity_bytes, self.run.seed);
         Configuration { workload_toml, ..Configuration::default() }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use ssdyno_block::Request;
-use ssdyno_workload::WorkloadError;
+use ssdyno_block::{Request, Time};
+use ssdyno_workload::{WorkloadError, delayed};
 
 use crate::batching::{self, Trial};
 use crate::clock::{Clock, exact_timers};
@@ -17,6 +17,7 @@ use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
 use crate::job::{Ended, Job, Reaping, Shared, drive};
 use crate::plan::{JobPlan, Means};
+use crate::ramp::Ramp;
 use crate::target::Target;
 
 /// What a thread needs.
@@ -25,11 +26,20 @@ pub(crate) struct Worker {
     pub(crate) plan: JobPlan,
     pub(crate) means: Means,
     pub(crate) target: Arc<Target>,
-    pub(crate) closed: bool,
     pub(crate) block_bytes: u32,
     pub(crate) batch: Option<u32>,
     pub(crate) end_ns: u64,
+    /// Start of the recorded window of the run, where times decide about it.
+    pub(crate) origin_ns: u64,
     pub(crate) shared: Shared,
+}
+
+/// Tells a job to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Go {
+    pub(crate) clock: Clock,
+    /// When its group started.
+    pub(crate) start_ns: u64,
 }
 
 /// What a thread tells the one who watches.
@@ -60,7 +70,7 @@ pub(crate) struct JobReport {
 impl Worker {
     /// Runs the job; `go` gives the clock that all jobs start with. Nobody may be listening any
     /// more: then it ends quietly.
-    pub(crate) fn run(self, messages: &Sender<Message>, go: &Receiver<Clock>) {
+    pub(crate) fn run(self, messages: &Sender<Message>, go: &Receiver<Go>) {
         let failed = |error| {
             let _ = messages.send(Message::Ready(Err(error)));
         };
@@ -81,14 +91,16 @@ impl Worker {
         }
     }
 
-    /// Binds the thread to its core.
+    /// Binds the thread to its cores.
     fn settle(&self) -> Result<(), BenchError> {
         exact_timers();
-        let Some(core) = self.plan.core else { return Ok(()) };
+        if self.plan.cores.is_empty() {
+            return Ok(());
+        }
         let mut cores = rustix::thread::CpuSet::new();
-        cores.set(core);
+        self.plan.cores.iter().for_each(|core| cores.set(*core));
         rustix::thread::sched_setaffinity(None, &cores).map_err(|source| BenchError::Engine {
-            what: "binding a job to its core",
+            what: "binding a job to its cores",
             source: source.into(),
         })
     }
@@ -98,7 +110,7 @@ impl Worker {
         mut engine: E,
         registered: Option<bool>,
         messages: &Sender<Message>,
-        go: &Receiver<Clock>,
+        go: &Receiver<Go>,
     ) {
         let reaping = self.check_polling(&mut engine).and_then(|()| self.reaping(&mut engine));
         let reaping = match reaping {
@@ -112,16 +124,22 @@ impl Worker {
         if messages.send(Message::Ready(Ok(()))).is_err() {
             return;
         }
-        let Ok(clock) = go.recv() else { return };
+        let Ok(Go { clock, start_ns }) = go.recv() else { return };
+        let start_ns = start_ns + self.plan.delay_ns;
+        let mut shared = self.shared;
+        if let Some(ramp_ns) = self.plan.ramp_ns {
+            shared.ramp = Arc::new(Ramp::until(start_ns + ramp_ns));
+        }
         let mut job = Job {
-            workload: self.plan.workload,
+            workload: delayed(self.plan.workload, Time::from_ns(start_ns)),
+            origin_ns: self.plan.ramp_ns.map(|_| self.origin_ns),
             slots: self.plan.slots,
             reaping,
             requests_max: self.plan.requests_max,
             end_ns: self.end_ns,
             writable: self.target.writable,
             clock,
-            shared: self.shared,
+            shared,
         };
         let (before, began) = (Usage::of_thread(), std::time::Instant::now());
         let ended = drive(&mut job, &mut engine);
@@ -167,7 +185,7 @@ impl Worker {
     fn reaping<E: Engine>(&self, engine: &mut E) -> Result<Reaping, BenchError> {
         let several = self.plan.slots > 1 && matches!(self.means, Means::Uring(_));
         let batch = match self.batch {
-            _ if !self.closed => return Ok(Reaping::AtOnce),
+            _ if !self.plan.closed => return Ok(Reaping::AtOnce),
             Some(batch) => batch.min(self.plan.slots),
             None if several => {
                 let trial = Trial {

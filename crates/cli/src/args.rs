@@ -15,7 +15,7 @@ use crate::commands::pci::PciArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
-use crate::real::RealArgs;
+use crate::real::{self, RealArgs};
 use crate::timeline::TimelineArgs;
 
 /// Shown below the help of the program.
@@ -79,13 +79,13 @@ pub(crate) enum Verb {
     Man(ManArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
     /// block device such as /dev/nvme0n1, a file, or null: (the floor of the tool), read-only
     /// unless --write says otherwise.
-    #[arg(default_value = DEFAULT_TARGET)]
-    pub(crate) target: String,
+    /// [default: the file that a job file names, or sim:nvme-tlc].
+    pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
@@ -122,6 +122,11 @@ const RESULTS: &str = "Results";
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";
 
 impl RunArgs {
+    /// What to load, once it is decided.
+    pub(crate) fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or(DEFAULT_TARGET)
+    }
+
     /// `--keep`; clap has checked the word.
     pub(crate) fn keep(&self) -> Keep {
         self.keep.parse().unwrap_or_default()
@@ -131,9 +136,16 @@ impl RunArgs {
 /// What is asked of a target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not.
-    #[arg(long, value_name = "WORKLOAD", default_value = "mixed")]
-    pub(crate) workload: String,
+    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not [default: mixed; for
+    /// a device or a file, which are read-only unless --write says otherwise, randread].
+    #[arg(long, value_name = "WORKLOAD")]
+    pub(crate) workload: Option<String>,
+    /// A job file of fio in place of a workload: its jobs run at once, groups (stonewall) one after
+    /// the other. What cannot be carried over is named with its line.
+    #[arg(long, value_name = "FILE.fio",
+          conflicts_with_all = ["workload", "duration", "requests", "trace_format", "timing",
+                                "trace_depth", "trace_device", "beyond_end"])]
+    pub(crate) fio: Option<PathBuf>,
     /// Decides about everything random: same seed, same figures.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
@@ -151,6 +163,17 @@ pub(crate) struct LoadArgs {
     pub(crate) trace: TraceArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
+}
+
+impl LoadArgs {
+    /// The workload to load `target` with: as asked, or a default that the target permits.
+    pub(crate) fn workload(&self, target: &str) -> &str {
+        if let Some(name) = self.fio.as_ref().and_then(|file| file.to_str()) {
+            return name;
+        }
+        let harmless = real::is_real(target) && target != ssdyno_bench::NULL;
+        self.workload.as_deref().unwrap_or(if harmless { "randread" } else { "mixed" })
+    }
 }
 
 /// How a trace is read and played.

@@ -7,6 +7,7 @@ use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_rig::{Attach, HostOptions, HostPlan, Source};
+use ssdyno_workload::Config as WorkloadConfig;
 
 use crate::diagnose::Failure;
 use crate::load;
@@ -205,11 +206,17 @@ impl HostArgs {
 
     fn plan(&self, source: &Source) -> Result<HostPlan, Failure> {
         let host = load::host(&self.host)?;
-        let load = match source {
-            Source::Generator(config) => Some(config),
+        let threads = match source {
+            Source::Generator(config) => {
+                return Ok(HostPlan::new(&host.name, host.config, &self.options(), Some(config)));
+            }
             Source::Trace { .. } => None,
+            // Every copy of a job is a thread.
+            Source::Jobs { jobs, .. } => Some(jobs.iter().map(|job| job.copies).sum()),
         };
-        Ok(HostPlan::new(&host.name, host.config, &self.options(), load))
+        let load = threads
+            .map(|threads| WorkloadConfig { threads: Some(threads), ..WorkloadConfig::default() });
+        Ok(HostPlan::new(&host.name, host.config, &self.options(), load.as_ref()))
     }
 
     /// Puts the host before the device.

@@ -14,6 +14,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod consent;
 mod diagnose;
+mod fio;
 mod host;
 mod load;
 mod output;

@@ -9,6 +9,7 @@ use ssdyno_workload::{Timing, TraceOptions};
 
 use crate::args::{FAST_DEPTH, LoadArgs, TraceArgs};
 use crate::diagnose::{Exit, Failure};
+use crate::fio;
 use crate::load::{self, Document};
 use crate::overlay::{self, Setting};
 use crate::progress::Goal;
@@ -41,12 +42,12 @@ impl Plan {
     ) -> Result<Plan, Failure> {
         let settings = settings(&load.set)?;
         let device = load::device(target, &settings)?;
-        let (workload, source) = source(load, &settings)?;
+        let (workload, source) = source(load, target, &settings)?;
         let attach = load.host.attach(device.config, &source)?;
         let run = Run {
             target: device.name,
             device: attach,
-            workload: load.workload.clone(),
+            workload: load.workload(target).to_owned(),
             source,
             seed: load.seed,
             limits: Limits::default(),
@@ -92,18 +93,25 @@ impl Plan {
     }
 }
 
-/// The workload that the arguments name, and its file if it is no trace.
+/// The workload that the arguments name for `target`, and its file if it is no trace.
 pub(crate) fn source(
     load: &LoadArgs,
+    target: &str,
     settings: &[Setting],
 ) -> Result<(Option<Document>, Source), Failure> {
-    if let Some(mut generator) = load::workload(&load.workload, settings)? {
+    if let Some(path) = &load.fio {
+        refuse_workload_keys(settings, "a job file", "change the options in the file")?;
+        return Ok((None, fio::source(path, target)?));
+    }
+    let name = load.workload(target);
+    if let Some(mut generator) = load::workload(name, settings)? {
         refuse_trace_options(&load.trace)?;
         limit(&mut generator.config, load);
         return Ok((Some(generator.document), Source::Generator(generator.config)));
     }
-    refuse_workload_keys(settings)?;
-    let path = PathBuf::from(&load.workload);
+    let help = "traces are played as --timing, --trace-depth and --beyond-end say";
+    refuse_workload_keys(settings, "a trace", help)?;
+    let path = PathBuf::from(name);
     Ok((None, Source::Trace { path, options: trace_options(load) }))
 }
 
@@ -116,6 +124,7 @@ pub(crate) fn goal(source: &Source) -> Goal {
         Source::Trace { options, .. } => {
             Goal { requests: options.requests, duration: options.duration }
         }
+        Source::Jobs { .. } => Goal::default(),
     }
 }
 
@@ -134,13 +143,13 @@ fn refuse_trace_options(trace: &TraceArgs) -> Result<(), Failure> {
     }
 }
 
-fn refuse_workload_keys(settings: &[Setting]) -> Result<(), Failure> {
+fn refuse_workload_keys(settings: &[Setting], what: &str, help: &str) -> Result<(), Failure> {
     match settings.iter().find(|setting| setting.key.starts_with(overlay::WORKLOAD)) {
         None => Ok(()),
-        Some(setting) => Err(Failure::usage(format!("a trace has no key `{}`", setting.key))
-            .with_help("traces are played as --timing, --trace-depth and --beyond-end say")
+        Some(setting) => Err(Failure::usage(format!("{what} has no key `{}`", setting.key))
+            .with_help(help)
             .with_key(&setting.key)
-            .at(Some(setting.place(true, "no effect on a trace")))),
+            .at(Some(setting.place(true, "no effect here")))),
     }
 }
 

@@ -98,7 +98,7 @@ impl RealArgs {
 /// How the target may be opened: what was consented to.
 #[cfg(target_os = "linux")]
 fn access(args: &RunArgs) -> Result<Access, Failure> {
-    args.write.access(&args.target)
+    args.write.access(args.target())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -134,11 +134,11 @@ impl RealPlan {
                 .with_key(&setting.key)
                 .at(Some(setting.place(true, "no effect on a real target"))));
         }
-        let (workload, source) = plan::source(load, &settings)?;
+        let (workload, source) = plan::source(load, args.target(), &settings)?;
         let run = Run {
-            target: args.target.clone(),
+            target: args.target().to_owned(),
             access: access(args)?,
-            workload: load.workload.clone(),
+            workload: load.workload(args.target()).to_owned(),
             source,
             seed: load.seed,
             limits: Limits::default(),

@@ -7,7 +7,7 @@ use crate::args::{LoadArgs, RunArgs, TraceArgs};
 /// `ssdyno run` with everything that decides about the figures.
 pub(crate) fn command(args: &RunArgs, target: &str) -> String {
     let mut words = vec!["ssdyno".to_owned(), "run".to_owned(), target.to_owned()];
-    load(&args.load, &mut words);
+    load(&args.load, target, &mut words);
     for (name, value) in args.real.given() {
         words.push(name.to_owned());
         words.extend(value);
@@ -25,8 +25,11 @@ fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
     words.extend([name.to_owned(), value.to_string()]);
 }
 
-fn load(load: &LoadArgs, words: &mut Vec<String>) {
-    option(words, "--workload", &load.workload);
+fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
+    match &load.fio {
+        Some(file) => option(words, "--fio", file.display()),
+        None => option(words, "--workload", load.workload(target)),
+    }
     option(words, "--seed", load.seed);
     if let Some(duration) = load.duration {
         option(words, "--for", duration);
@@ -78,7 +81,7 @@ mod tests {
 
     fn parsed(line: &[&str]) -> String {
         let Verb::Run(args) = Cli::try_parse_from(line).unwrap().verb else { panic!("not a run") };
-        command(&args, &args.target)
+        command(&args, args.target())
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod format;
 mod glance;
 mod histogram;
 mod host;
+mod jobs;
 mod little;
 mod parquet_rows;
 pub mod probe;
@@ -51,6 +52,7 @@ pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significa
 pub use glance::Glance;
 pub use histogram::Histogram;
 pub use host::{HostCore, HostEnergy, HostResult};
+pub use jobs::JobResult;
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
 pub use report::report_html;

@@ -274,6 +274,21 @@ impl Recorder {
         self.series.add(request.op, bytes, latency, completed);
     }
 
+    /// Takes a request that has completed and is not to be in any figure, though others that
+    /// complete at the same time are: the ramp-up of one job among several.
+    pub fn leave_out(&mut self, intended: Time, completed: Time) {
+        if completed >= self.restart_at {
+            self.restart();
+        }
+        self.departures += 1;
+        self.skipped += 1;
+        self.last_completed = self.last_completed.max(completed);
+        self.little.departed(completed, self.start);
+        if completed >= self.start {
+            self.little.stayed(intended, completed, self.start);
+        }
+    }
+
     #[cold]
     fn restart(&mut self) {
         self.little.restart(self.start);

@@ -80,6 +80,11 @@ impl Recording {
         Some(all)
     }
 
+    /// Whether there is a recorded window: the ramp-up, if there was one, ended in time.
+    pub fn has_started(&self) -> bool {
+        !self.skip_unfinished
+    }
+
     /// Start of the recorded window.
     pub fn start(&self) -> Time {
         self.start
@@ -102,7 +107,17 @@ impl Recording {
 
     /// Requests of `op` completed without error inside the window.
     pub fn count(&self, op: Op) -> u64 {
-        self.ops[op as usize].histogram.total()
+        self.totals(op).histogram.total()
+    }
+
+    /// Requests that ended in an error inside the window.
+    pub(crate) fn errors(&self) -> u64 {
+        self.ops.iter().map(|t| t.errors).sum()
+    }
+
+    /// Latencies by operation; `None` without requests.
+    pub(crate) fn latency(&self) -> Option<LatencyByOp> {
+        self.latency_by_op(&self.histogram_of_all())
     }
 
     /// Bytes of the requests of `op` completed without error inside the window.
@@ -142,10 +157,10 @@ impl Recording {
         let moved = Op::ALL.iter().filter(|op| is_data(**op)).map(|op| self.bytes(*op)).sum();
         result.schema_version = SCHEMA_VERSION;
         result.requests = self.requests();
-        result.errors = self.ops.iter().map(|t| t.errors).sum();
+        result.errors = self.errors();
         result.iops = per_second(result.requests);
         result.throughput_bytes_per_second = per_second(moved);
-        result.requests_by_op = ByOp::from_fn(|op| self.totals(op).histogram.total());
+        result.requests_by_op = ByOp::from_fn(|op| self.count(op));
         result.simulated_seconds = seconds;
         let all = self.histogram_of_all();
         result.latency_ns = self.latency_by_op(&all);

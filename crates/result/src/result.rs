@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostResult;
+use crate::jobs::JobResult;
 use crate::probe::Machine;
 use crate::statistics::Interval;
 
@@ -84,6 +85,9 @@ pub struct RunResult {
     /// How many requests took how long, by operation; bins without requests are left out.
     #[serde(default)]
     pub latency_distribution: ByOp<Vec<LatencyBin>>,
+    /// Each job of a file with several, apart; empty where there is one workload.
+    #[serde(default)]
+    pub jobs: Vec<JobResult>,
     /// What a closed form gives for this run, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,

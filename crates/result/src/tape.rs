@@ -77,10 +77,16 @@ impl Tape {
     /// Ends the ramp-up: the recorded window starts at `start_ns`.
     #[cold]
     pub fn start_at(&mut self, start_ns: u64) {
+        self.start_within(start_ns, start_ns);
+    }
+
+    /// As [`start_at`](Tape::start_at) for a job that starts later than others of the run: its series
+    /// has the origin of theirs, `origin_ns`, which is no later than `start_ns`.
+    #[cold]
+    pub fn start_within(&mut self, start_ns: u64, origin_ns: u64) {
         self.start_ns = start_ns;
-        let start = Time::from_ns(start_ns);
-        self.series = Series::new(Grid::new(start, self.interval));
-        self.little.restart(start);
+        self.series = Series::new(Grid::new(Time::from_ns(origin_ns), self.interval));
+        self.little.restart(Time::from_ns(start_ns));
     }
 
     /// Announces `count` requests that are issued at `now_ns`, when they were meant to be.

@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, watts,
 };
+use crate::jobs::HEADER;
 use crate::result::{Energy, Latency, RunResult};
 use crate::statistics::Interval;
 
@@ -16,6 +17,7 @@ pub fn summary_text(result: &RunResult) -> String {
     let mut text = String::new();
     head(&mut text, result);
     latencies(&mut text, result);
+    jobs(&mut text, result);
     flash(&mut text, result);
     energy(&mut text, result);
     text.push_str(&result.host.as_ref().map(|host| host.text()).unwrap_or_default());
@@ -87,6 +89,18 @@ fn push_table(text: &mut String, table: &Table) {
     for row in table.lines() {
         line(text, format_args!("{}", row.trim_end()));
     }
+}
+
+/// Each job of a file with several.
+fn jobs(text: &mut String, r: &RunResult) {
+    if r.jobs.is_empty() {
+        return;
+    }
+    let mut table = table(&HEADER);
+    for job in &r.jobs {
+        table.add_row(job.row());
+    }
+    push_table(text, &table);
 }
 
 fn latencies(text: &mut String, r: &RunResult) {

@@ -9,6 +9,8 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Glance, Recorder};
 use ssdyno_workload::{Step, Workload};
 
+use crate::streams::Streams;
+
 /// Device events are shown to their readers in batches of about this many: they stay in the
 /// fastest cache between writer and readers.
 const EVENT_BATCH: usize = 512;
@@ -67,6 +69,8 @@ pub struct Drive<'a> {
     pub meter: &'a mut Meter,
     /// Who else hears of device events.
     pub readers: &'a mut [&'a mut dyn EventReader],
+    /// Who hears of the requests of each stream, where the workload has several.
+    pub streams: Option<&'a mut Streams>,
     /// Where to stop.
     pub limits: Limits,
 }
@@ -98,25 +102,33 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     let mut batch = Vec::with_capacity(64);
     // Due: the workload must be asked.
     let mut due = true;
-    let mut ramping_up = drive.recorder.window_start().is_none();
+    // Until recording starts: after so many completions, or at a time that is known.
+    let mut ramping_up = drive.recorder.window_start() != Some(Time::ZERO);
+    let mut start = drive.recorder.window_start().filter(|_| ramping_up);
     loop {
         if due {
             state.issue(&mut drive);
             drive.device.expect(drive.workload.upcoming());
             due = false;
         }
-        let Some(next) = drive.device.towards_answer(state.wake, &mut batch) else { break };
+        let wake = match start {
+            None => state.wake,
+            Some(start) => Some(state.wake.map_or(start, |wake| wake.min(start))),
+        };
+        let Some(next) = drive.device.towards_answer(wake, &mut batch) else { break };
         state.now = next;
         for completion in batch.drain(..) {
             state.complete(&mut drive, &completion);
             due = true;
         }
-        due |= state.wake.is_some_and(|wake| wake <= next);
+        due |= wake.is_some_and(|wake| wake <= next);
         if drive.device.events().len() >= EVENT_BATCH || ramping_up && due {
             state.show_events(&mut drive);
-            if let (true, Some(start)) = (ramping_up, drive.recorder.window_start()) {
-                ramping_up = false;
-                drive.meter.reset(start);
+            if let (true, Some(at)) = (ramping_up, drive.recorder.window_start())
+                && at <= next
+            {
+                (ramping_up, start) = (false, None);
+                drive.meter.reset(at);
             }
         }
         turns += 1;
@@ -135,6 +147,14 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     }
 }
 
+/// A request on its way.
+#[derive(Clone, Copy)]
+struct Sent {
+    request: Request,
+    intended: Time,
+    stream: u32,
+}
+
 #[derive(Default)]
 struct State {
     now: Time,
@@ -148,8 +168,8 @@ struct State {
     /// The next report of progress is to have a glance.
     look: bool,
     /// A request that found the target full.
-    held: Option<(Request, Time)>,
-    in_flight: Vec<(Request, Time)>,
+    held: Option<Sent>,
+    in_flight: Vec<Sent>,
     free: Vec<u32>,
 }
 
@@ -178,8 +198,8 @@ impl State {
     /// Issues all that the workload wants now.
     fn issue(&mut self, drive: &mut Drive<'_>) {
         self.wake = None;
-        if let Some((request, intended)) = self.held.take()
-            && !self.submit(drive, request, intended)
+        if let Some(held) = self.held.take()
+            && !self.submit(drive, held)
         {
             return;
         }
@@ -189,7 +209,8 @@ impl State {
             }
             match drive.workload.next(self.now) {
                 Step::Issue { request, intended } => {
-                    if !self.submit(drive, request, intended) {
+                    let stream = drive.workload.stream();
+                    if !self.submit(drive, Sent { request, intended, stream }) {
                         return;
                     }
                 }
@@ -206,14 +227,18 @@ impl State {
     }
 
     /// False if nothing more can be issued now.
-    fn submit(&mut self, drive: &mut Drive<'_>, request: Request, intended: Time) -> bool {
+    fn submit(&mut self, drive: &mut Drive<'_>, sent: Sent) -> bool {
+        let Sent { request, intended, stream } = sent;
         let token = self.free.pop().unwrap_or(self.in_flight.len() as u32);
         match drive.device.submit(self.now, request, Token(token)) {
             Ok(()) => {
                 drive.recorder.arrived(intended);
+                if let Some(streams) = drive.streams.as_deref_mut() {
+                    streams.arrived(stream, intended, drive.workload.recorded_from(stream));
+                }
                 match self.in_flight.get_mut(token as usize) {
-                    Some(place) => *place = (request, intended),
-                    None => self.in_flight.push((request, intended)),
+                    Some(place) => *place = sent,
+                    None => self.in_flight.push(sent),
                 }
                 self.issued += 1;
                 true
@@ -222,7 +247,7 @@ impl State {
                 if (token as usize) < self.in_flight.len() {
                     self.free.push(token);
                 }
-                self.held = Some((request, intended));
+                self.held = Some(sent);
                 false
             }
             Err(error) => {
@@ -236,10 +261,18 @@ impl State {
     #[inline]
     fn complete(&mut self, drive: &mut Drive<'_>, completion: &Completion) {
         let token = completion.token.0;
-        let (request, intended) = self.in_flight[token as usize];
+        let Sent { request, intended, stream } = self.in_flight[token as usize];
         self.free.push(token);
-        drive.recorder.record(&request, intended, completion);
-        drive.workload.completed(self.now);
+        let counts = match drive.streams.as_deref_mut() {
+            Some(streams) => streams.record(stream, &request, intended, completion),
+            None => true,
+        };
+        if counts {
+            drive.recorder.record(&request, intended, completion);
+        } else {
+            drive.recorder.leave_out(intended, completion.completed);
+        }
+        drive.workload.completed_in(stream, self.now);
         self.last_completion = completion.completed;
     }
 

@@ -20,9 +20,11 @@ mod machine;
 mod ports;
 mod report;
 mod run;
+mod streams;
 mod timeline;
 
 pub use attach::{Attach, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
-pub use run::{Measured, Run, RunError, Source};
+pub use run::{Measured, Run, RunError, Source, first_recorded};
+pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

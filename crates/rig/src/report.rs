@@ -8,14 +8,14 @@ use ssdyno_energy::{Breakdown, Facts};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
-    BusyShare, Configuration, Energy, EnergyRow, FlashOperations, Invariant, OwnCost, Power,
-    Recording, RunResult,
+    BusyShare, Configuration, Energy, EnergyRow, FlashOperations, Invariant, JobResult, OwnCost,
+    Power, Recording, RunResult,
 };
 
 use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
-use crate::run::{Run, RunError, Source};
+use crate::run::{Run, RunError};
 use crate::{expected, host_report};
 
 /// What the energy meter must know of the device.
@@ -40,6 +40,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) window_known: bool,
     pub(crate) cpu: Duration,
     pub(crate) notes: Vec<String>,
+    pub(crate) jobs: Vec<JobResult>,
     pub(crate) failure: Option<&'a RunError>,
 }
 
@@ -52,6 +53,7 @@ impl Parts<'_> {
             seed: Some(self.run.seed),
             partial: self.failure.is_some(),
             notes: self.notes.clone(),
+            jobs: self.jobs.clone(),
             configuration: Some(self.configuration()),
             ..RunResult::default()
         };
@@ -76,12 +78,7 @@ impl Parts<'_> {
     }
 
     fn configuration(&self) -> Configuration {
-        let workload_toml = match &self.run.source {
-            Source::Generator(config) => {
-                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
-            }
-            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
-        };
+        let workload_toml = self.run.source.to_toml(self.target.capacity_bytes(), self.run.seed);
         Configuration { device_toml: self.run.device.to_toml(), workload_toml }
     }
 

@@ -12,11 +12,13 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_flash::ConfigError;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
 use ssdyno_workload::{
-    Config as WorkloadConfig, DeviceFacts, TraceOptions, Workload, WorkloadError, open_trace,
+    Config as WorkloadConfig, DeviceFacts, FioJob, FioStream, TraceOptions, Workload,
+    WorkloadError, fio_entries, fio_streams, open_trace, run_together,
 };
 
 use crate::attach::Attach;
 use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
+use crate::streams::Streams;
 use crate::{machine, report};
 
 /// What is asked of the device.
@@ -32,6 +34,67 @@ pub enum Source {
         /// How it is read and played.
         options: TraceOptions,
     },
+    /// The jobs of a fio job file.
+    Jobs {
+        /// The file.
+        path: PathBuf,
+        /// Its sections.
+        jobs: Vec<FioJob>,
+    },
+}
+
+impl Source {
+    /// What repeats the workload, as TOML: of a target of `capacity_bytes`.
+    pub fn to_toml(&self, capacity_bytes: u64, seed: u64) -> String {
+        match self {
+            Source::Generator(config) => {
+                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
+            }
+            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
+            Source::Jobs { path, jobs } => {
+                let mut text = format!("# fio job file {}\n", path.display());
+                for stream in fio_streams(jobs, capacity_bytes, seed) {
+                    let config = toml::to_string(&stream.config.resolved()).unwrap_or_default();
+                    let name = &jobs[stream.job].name;
+                    let (copy, group) = (stream.copy, stream.group);
+                    let head = format!("\n# [{name}], copy {copy}, group {group}\n");
+                    text.push_str(&head);
+                    config.lines().for_each(|line| text.push_str(&format!("# {line}\n")));
+                }
+                text
+            }
+        }
+    }
+}
+
+impl Source {
+    /// What a reader of the figures must know of the workload.
+    pub fn notes(&self) -> Vec<String> {
+        let Source::Jobs { jobs, .. } = self else { return Vec::new() };
+        let mut notes: Vec<String> = Vec::new();
+        for job in jobs {
+            for note in job.notes.iter().map(|note| format!("job file: {note}")) {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        if jobs.iter().any(|job| job.group > 0) {
+            notes.push(
+                "job file: groups ran one after the other; the figures of all together are over \
+                 all of the time, those of each job over its own"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+}
+
+/// When the first of `streams` is recorded, from the start of the run.
+pub fn first_recorded(streams: &[FioStream]) -> Time {
+    let first = streams.iter().map(|stream| stream.group).min();
+    let first = streams.iter().filter(|stream| Some(stream.group) == first);
+    first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min().unwrap_or(Time::ZERO)
 }
 
 /// A run in virtual time.
@@ -154,8 +217,12 @@ impl Run {
         let facts = device.facts();
         let mut meter =
             Meter::new(self.device.energy(), &report::energy_facts(&self.device, &facts))?;
-        let (mut workload, ramp_up) = self.workload(device.as_device())?;
-        let mut recorder = Recorder::new(self.keep, self.interval).skip_first(ramp_up);
+        let load = self.load(device.as_device())?;
+        let (mut workload, mut streams) = (load.workload, load.streams);
+        let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
+        if load.ramp > Time::ZERO {
+            recorder = recorder.start_recording_at(load.ramp);
+        }
         let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
         let cpu = cpu_time::ThreadTime::now();
         let ended = drive(
@@ -165,6 +232,7 @@ impl Run {
                 recorder: &mut recorder,
                 meter: &mut meter,
                 readers: &mut readers,
+                streams: streams.as_mut(),
                 limits: self.limits,
             },
             progress,
@@ -182,26 +250,48 @@ impl Run {
             energy: &energy,
             window_known: start.is_some(),
             cpu,
-            notes: workload.notes(),
+            notes: self.source.notes().into_iter().chain(workload.notes()).collect(),
+            jobs: streams.map(|streams| streams.finish(recording.start())).unwrap_or_default(),
             failure: failure.as_ref(),
         }
         .result(&mut recording);
         Ok(Measured { result, recording, energy, failure })
     }
 
-    fn workload(
-        &self,
-        device: &dyn Device,
-    ) -> Result<(Box<dyn Workload + Send>, u64), WorkloadError> {
+    fn load(&self, device: &dyn Device) -> Result<Load, WorkloadError> {
         let facts = DeviceFacts {
             capacity_bytes: device.capacity_bytes(),
             sector_bytes: device.sector_bytes(),
         };
+        let plain = |workload, ramp_up| Load { workload, ramp_up, ramp: Time::ZERO, streams: None };
         match &self.source {
-            Source::Generator(config) => Ok((config.build(&facts, self.seed)?, config.ramp_up)),
-            Source::Trace { path, options } => Ok((open_trace(path, options, &facts)?, 0)),
+            Source::Generator(config) => {
+                Ok(plain(config.build(&facts, self.seed)?, config.ramp_up))
+            }
+            Source::Trace { path, options } => Ok(plain(open_trace(path, options, &facts)?, 0)),
+            Source::Jobs { jobs, .. } => {
+                let streams = fio_streams(jobs, facts.capacity_bytes, self.seed);
+                let entry_of = streams.iter().map(|stream| stream.entry).collect();
+                Ok(Load {
+                    ramp_up: 0,
+                    ramp: first_recorded(&streams),
+                    workload: run_together(streams, &facts)?,
+                    streams: Some(Streams::new(fio_entries(jobs), entry_of)),
+                })
+            }
         }
     }
+}
+
+/// A workload that is ready to run.
+struct Load {
+    workload: Box<dyn Workload + Send>,
+    /// Completions before recording starts.
+    ramp_up: u64,
+    /// Time before recording starts.
+    ramp: Time,
+    /// Where the workload has several.
+    streams: Option<Streams>,
 }
 
 fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {

@@ -28,7 +28,10 @@ pub use config::{
     Numbers, Pattern,
 };
 pub use error::{TraceLine, WorkloadError};
-pub use fio_job::{FioEngine, FioJob, is_fio_job_file, read_fio_jobs};
+pub use fio_job::{
+    FioEngine, FioEntry, FioJob, FioStream, delayed, fio_entries, fio_streams, is_fio_job_file,
+    read_fio_jobs, run_together,
+};
 pub use trace::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions, open_trace, read_trace};
 
 use ssdyno_block::{Request, Time};
@@ -55,7 +58,7 @@ pub enum Step {
 /// A stream of requests that reacts to nothing but time and the number of completions.
 ///
 /// The workload owes: every request is a non-empty (but for a flush) range of whole sectors inside
-/// the device it was built for; `intended` never goes back and is never later than `now`; a
+/// the device it was built for; `intended` never goes back within a stream and is never later than `now`; a
 /// [`Step::NotBefore`] is later than `now`; after [`Step::Done`] nothing else follows;
 /// [`Step::Wait`] is only said while a request is outstanding.
 ///
@@ -74,6 +77,26 @@ pub trait Workload {
 
     /// One of the requests issued completed at `now`.
     fn completed(&mut self, now: Time);
+
+    /// The stream of the request that was issued last, where several run side by side: each knows
+    /// how many of its own are outstanding.
+    fn stream(&self) -> u32 {
+        0
+    }
+
+    /// As [`completed`](Workload::completed), by a runner that remembers streams: one of the
+    /// requests of `stream` completed. A workload of several streams needs to be told so.
+    fn completed_in(&mut self, stream: u32, now: Time) {
+        let _ = stream;
+        self.completed(now);
+    }
+
+    /// From when requests of `stream` are to be recorded: what completes before is its ramp. Known
+    /// from its first request on.
+    fn recorded_from(&self, stream: u32) -> Time {
+        let _ = stream;
+        Time::ZERO
+    }
 
     /// Warnings collected while reading (trace lines skipped, split, late …), for the report.
     fn notes(&self) -> Vec<String> {

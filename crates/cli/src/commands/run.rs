@@ -12,6 +12,7 @@ use ssdyno_rig::{Measured, RunError};
 
 use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
+use crate::fio;
 use crate::output::Output;
 use crate::plan::{self, Plan};
 use crate::progress::{Goal, Watch};
@@ -41,14 +42,15 @@ pub(crate) struct RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
-    if real::is_real(&args.target) {
+    let args = &fio::with_target(args)?;
+    if real::is_real(args.target()) {
         return run_real(args, output);
     }
     if let Some((option, _)) = args.real.given().first() {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device, a file or null:"));
     }
-    let plan = Plan::new(&args.target, &args.load, args.keep(), args.interval.map(|i| i.0))?;
+    let plan = Plan::new(args.target(), &args.load, args.keep(), args.interval.map(|i| i.0))?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;
     let directory = Directory::create(args, &plan.run.target)
@@ -96,7 +98,7 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
-    Watch::new(target, &args.load.workload, goal, (!args.no_live, real))
+    Watch::new(target, args.load.workload(target), goal, (!args.no_live, real))
 }
 
 /// Writes and tells what was measured.
@@ -233,7 +235,7 @@ impl Directory {
             return Ok(None);
         }
         let name = args.name.clone().unwrap_or_else(|| {
-            let (workload, seed) = (&args.load.workload, args.load.seed);
+            let (workload, seed) = (args.load.workload(target), args.load.seed);
             RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
         });
         let base = (!args.results.exists()).then(|| args.results.clone());

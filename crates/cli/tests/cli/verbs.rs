@@ -1,6 +1,10 @@
 //! Every verb does what its help says.
 
 use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use crate::common::{Place, SMALL};
 use serde_json::Value;
@@ -53,6 +57,121 @@ fn keep_decides_about_files() {
     place.ok(&small(&["run", "sim:config-a", "--keep", "summary", "--name", "s"]));
     assert!(place.path().join("results/s/result.json").exists());
     assert!(!place.path().join("results/s/requests.parquet").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_target_is_only_read_unless_asked_otherwise() {
+    let place = Place::new();
+    place.write("target", vec![0x5A; 1 << 20]);
+    let args = ["run", "./target", "--requests", "500", "--keep", "none"];
+    let result = place.json(&args);
+    assert_eq!(
+        (&result["workload"], &result["requests_by_op"]["read"]),
+        (&"randread".into(), &500.into())
+    );
+    for preset in ["latency", "throughput", "spek"] {
+        let result = place.json(&[&args[..], &["--workload", preset]].concat());
+        assert_eq!(result["requests"], 500, "{preset}");
+    }
+    assert_eq!(
+        place.json(&["run", "./target", "--for", "20ms", "--workload", "quick", "--keep", "none"])
+            ["requests_by_op"]["write"],
+        0
+    );
+    let refused = place.fails(2, &[&args[..], &["--workload", "mixed"]].concat());
+    assert!(refused.contains("--write"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("target")).unwrap(), vec![0x5A; 1 << 20]);
+    // Where nothing can be lost the default stays.
+    for target in ["null:", "sim:config-a"] {
+        assert_eq!(
+            place.json(&["run", target, "--requests", "500", "--keep", "none"])["workload"],
+            "mixed"
+        );
+    }
+}
+
+/// A job file as people write them.
+const JOB_FILE: &str = "; two loads, one after the other\n[global]\nbs=4k\nioengine=libaio\ndirect=1\n\
+    size=2m\nnorandommap\n\n[mix]\nrw=randrw\nrwmixread=75\niodepth=8\nnumjobs=2\n\n[scan]\nstonewall\n\
+    rw=read\nbs=128k\nramp_time=1ms\nruntime=50ms\ntime_based\n";
+
+#[test]
+fn a_job_file_runs_on_a_simulated_device_and_repeats() {
+    let place = Place::new();
+    place.write("a.fio", JOB_FILE);
+    let args = ["run", "sim:config-a", "--fio", "a.fio", "--keep", "none"];
+    let result = place.json(&args);
+    let jobs = result["jobs"].as_array().unwrap();
+    let figures: Vec<_> =
+        jobs.iter().map(|j| (j["name"].as_str().unwrap(), j["group"].as_u64().unwrap())).collect();
+    assert_eq!(figures, [("mix", 0), ("mix", 0), ("scan", 1)]);
+    assert_eq!((&jobs[0]["requests"], &jobs[1]["requests"]), (&512.into(), &512.into()));
+    assert!((jobs[2]["seconds"].as_f64().unwrap() - 0.05).abs() < 0.005, "{}", jobs[2]);
+    let sum: u64 = jobs.iter().map(|job| job["requests"].as_u64().unwrap()).sum();
+    assert_eq!(result["requests"], sum);
+    assert!(result["replay"].as_str().unwrap().contains("--fio a.fio"));
+    // Virtual time: again the very same.
+    assert_eq!(place.json(&args)["jobs"], result["jobs"]);
+    let text = place.ok(&args);
+    assert!(text.contains("Job ") && text.contains("scan"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_job_file_names_its_target_and_needs_permission_to_write() {
+    let place = Place::new();
+    place.write("target", vec![0x5A; 4 << 20]);
+    place.write("r.fio", "[a]\nfilename=target\nrw=randread\nsize=1m\n");
+    let result = place.json(&["run", "--fio", "r.fio", "--keep", "none"]);
+    assert_eq!((&result["target"], &result["requests"]), (&"./target".into(), &256.into()));
+    place.write("other", vec![0; 4096]);
+    let refused = place.fails(2, &["run", "./other", "--fio", "r.fio"]);
+    assert!(refused.contains("[a] is for `target`"), "{refused}");
+    place.write("w.fio", format!("{JOB_FILE}\n[w]\nrw=write\n"));
+    let refused = place.fails(2, &["run", "./target", "--fio", "w.fio", "--keep", "none"]);
+    assert!(refused.contains("[mix]") && refused.contains("--write"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("target")).unwrap(), vec![0x5A; 4 << 20]);
+    place.write("n.fio", "[a]\nioengine=null\nrw=write\nsize=4m\n");
+    assert_eq!(place.json(&["run", "--fio", "n.fio", "--keep", "none"])["target"], "null:");
+    place.write("bad.fio", "[a]\nrw=read\n\nfrobnicate=1\n");
+    let refused = place.fails(2, &["run", "null:", "--fio", "bad.fio"]);
+    assert!(refused.contains("bad.fio:4: fio's option `frobnicate`"), "{refused}");
+    place.write("gone.fio", "[a]\nfilename=gone\nsize=8m\n");
+    let refused = place.fails(2, &["run", "--fio", "gone.fio"]);
+    assert!(refused.contains("--size 8388608B"), "{refused}");
+    place.fails(2, &["run", "null:", "--fio", "r.fio", "--workload", "quick"]);
+    place.fails(2, &["run", "null:", "--fio", "r.fio", "--set", "workload.depth=3"]);
+}
+
+/// The most memory, in KiB, that a run of `requests` against `null:` had in use, with --keep summary.
+#[cfg(target_os = "linux")]
+fn memory_kib(place: &Place, requests: &str) -> u64 {
+    let args =
+        ["run", "null:", "--keep", "summary", "--workload", "randread", "--requests", requests];
+    let mut run = place.command(&args);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", run.id());
+    let mut most = 0;
+    while run.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        most = most.max(kib.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(run.wait().unwrap().success() && most > 0);
+    most
+}
+
+/// S4-17: without rows memory does not depend on how many requests there are. Rows of 18 million
+/// requests would be 280 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_flat_without_rows() {
+    let place = Place::new();
+    let (short, long) = (memory_kib(&place, "2000000"), memory_kib(&place, "20000000"));
+    assert!(long < short + 4096, "{short} KiB for 2 million requests, {long} KiB for 20 million");
 }
 
 #[test]

@@ -132,6 +132,7 @@ fn simulate(
             recorder: &mut recorder,
             meter: &mut whole,
             readers: &mut [&mut clip],
+            streams: None,
             limits: Limits::default(),
         },
         &mut |progress| report(progress.completed, load.requests),

@@ -37,6 +37,7 @@ pub fn report_html(result: &RunResult) -> String {
         "Latency",
         &[
             tables::latency(result),
+            tables::jobs(result),
             pair(charts::latency_histogram(result), charts::latency_percentiles(result)),
         ],
     );

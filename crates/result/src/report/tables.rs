@@ -54,6 +54,11 @@ pub(super) fn latency(r: &RunResult) -> String {
     table(&header, &rows)
 }
 
+pub(super) fn jobs(r: &RunResult) -> String {
+    let rows: Vec<Vec<String>> = r.jobs.iter().map(crate::JobResult::row).collect();
+    table(&crate::jobs::HEADER, &rows)
+}
+
 pub(super) fn energy(r: &RunResult) -> String {
     let total = r.energy_joules.map_or(0.0, |e| e.total);
     let row = |e: &crate::EnergyRow| {

@@ -1,14 +1,17 @@
 //! Job files as people write them, and as nobody should.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_block::{Op, Request};
 
 use super::*;
-use crate::{ArrivalKind, DeviceFacts, WorkloadError};
+use crate::{ArrivalKind, Config, DeviceFacts, Pattern, Step, WorkloadError};
 
 const CAPACITY: u64 = 1 << 30;
+const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
 
 fn jobs(text: &str) -> Result<Vec<FioJob>, WorkloadError> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -26,20 +29,59 @@ fn refused(text: &str) -> (u64, String) {
     (error.at.as_ref().map_or(0, |at| at.number), error.to_string())
 }
 
+/// What the first copy of a job asks.
+fn config(text: &str) -> Config {
+    fio_streams(&[one(text)], CAPACITY, 1).remove(0).config
+}
+
+/// Everything the jobs issue on a target that answers after `service`: when, what and for which
+/// stream.
+fn play(text: &str, service: Time) -> Vec<(Time, Request, u32)> {
+    let streams = fio_streams(&jobs(text).unwrap(), CAPACITY, 1);
+    let mut workload = run_together(streams, &FACTS).unwrap();
+    let (mut now, mut issued, mut under_way) = (Time::ZERO, Vec::new(), VecDeque::new());
+    loop {
+        let due = under_way.front().map(|(at, _)| *at);
+        if due.is_some_and(|at| at <= now) {
+            let (_, stream) = under_way.pop_front().unwrap();
+            workload.completed_in(stream, now);
+            continue;
+        }
+        match workload.next(now) {
+            Step::Issue { request, intended } => {
+                assert!(intended <= now);
+                issued.push((now, request, workload.stream()));
+                under_way.push_back((now + service, workload.stream()));
+            }
+            Step::NotBefore(at) => {
+                assert!(at > now);
+                now = due.map_or(at, |due| due.min(at));
+            }
+            Step::Wait => now = due.expect("waits for nothing"),
+            Step::Done => {
+                assert!(under_way.is_empty() && workload.next(now) == Step::Done);
+                return issued;
+            }
+        }
+        assert!(issued.len() < 100_000);
+    }
+}
+
 #[test]
 fn a_usual_job_is_carried_over() {
     let job =
         one("rw=randrw\nrwmixread=70\nbs=16k\niodepth=32\nioengine=io_uring\ndirect=1\nsize=50%\n\
          runtime=30\ntime_based\nnorandommap\ncpus_allowed=0-1\nfilename=/dev/x\nrandseed=9\n");
-    assert_eq!(job.file.as_deref(), Some("/dev/x"));
+    assert_eq!((job.file.as_deref(), job.file_is_named), (Some("/dev/x"), true));
     assert_eq!(
         (job.engine, job.seed, job.cores.as_slice()),
         (FioEngine::Asynchronous, Some(9), &[0, 1][..])
     );
     assert_eq!(job.notes, Vec::<String>::new());
     assert!(job.changes_data());
-    let config = job.workload(CAPACITY);
-    assert_eq!((config.depth, config.threads), (Some(32), Some(1)));
+    let stream = fio_streams(&[job], CAPACITY, 1).remove(0);
+    let config = &stream.config;
+    assert_eq!((config.depth, config.threads, stream.seed), (Some(32), None, 9));
     assert_eq!((config.read_percent, config.write_percent), (Some(70.0), Some(30.0)));
     assert_eq!(config.block_size, Some(Bytes(16384)));
     assert_eq!(config.address.length, Some(Bytes(CAPACITY / 2)));
@@ -48,12 +90,74 @@ fn a_usual_job_is_carried_over() {
 
 #[test]
 fn how_much_is_done_follows_size_and_copies() {
-    let requests = |text: &str| one(text).workload(CAPACITY).requests;
+    let requests = |text: &str| config(text).requests;
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\n"), Some(10));
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nio_size=30m\n"), Some(30));
-    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nnumjobs=3\n"), Some(30));
+    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nloops=3\n"), Some(30));
     assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\n"), Some(7));
+    assert_eq!(requests("rw=read\nbs=1m\nsize=5m\nnumber_ios=7\n"), Some(5));
     assert_eq!(requests("rw=read\nbs=1m\n"), Some(CAPACITY >> 20));
+}
+
+#[test]
+fn every_copy_does_all_of_the_job() {
+    let text = "[a]\nrw=read\nbs=4k\nsize=40k\nnumjobs=3\noffset=1m\noffset_increment=64k\n";
+    let all = play(text, Time::from_us(10));
+    for copy in 0..3u64 {
+        let mine = all.iter().filter(|(_, _, stream)| u64::from(*stream) == copy);
+        let offsets: Vec<u64> = mine.map(|(_, request, _)| request.offset_bytes).collect();
+        let first = (1 << 20) + copy * 65536;
+        assert_eq!(offsets, (0..10).map(|i| first + i * 4096).collect::<Vec<_>>());
+    }
+    // Copies draw different places.
+    let streams = fio_streams(&jobs("[a]\nrw=randread\nnumjobs=2\n[b]\n").unwrap(), CAPACITY, 1);
+    assert!(streams[0].seed != streams[1].seed && streams[1].seed != streams[2].seed);
+    let seeded = "[a]\nrandseed=5\nnumjobs=2\n[b]\nrandseed=5\n";
+    let streams = fio_streams(&jobs(seeded).unwrap(), CAPACITY, 1);
+    assert!(streams[0].seed == 5 && streams[2].seed == 5 && streams[1].seed != 5);
+}
+
+#[test]
+fn groups_wait_for_one_another_and_delays_are_kept() {
+    let text = "[global]\nrw=read\nbs=4k\n[a]\nnumber_ios=10\nstartdelay=1ms\n[b]\nnumber_ios=2\n\
+                [c]\nstonewall\nnumber_ios=3\nramp_time=2ms\nthinktime=4ms\n[d]\nnumber_ios=1\n";
+    let all = play(text, Time::from_us(100));
+    let of = |stream: u32| -> Vec<Time> {
+        all.iter().filter(|(.., s)| *s == stream).map(|(at, ..)| *at).collect()
+    };
+    assert_eq!((of(0).len(), of(0)[0]), (10, Time::from_ms(1)));
+    assert_eq!(of(1), [Time::ZERO, Time::from_us(100)]);
+    // The last of the first group is answered after 1 ms and ten times 0.1 ms.
+    let second = Time::from_ms(2);
+    let pause = Time::from_us(4_100);
+    assert_eq!(of(2), [second, second + pause, second + pause * 2]);
+    assert_eq!(of(3), [second]);
+    assert!(matches!(jobs(text).unwrap()[2].ramp, ramp if ramp == Time::from_ms(2)));
+}
+
+#[test]
+fn flushes_and_pauses_come_after_so_many() {
+    let all = play("[a]\nrw=write\nbs=4k\nnumber_ios=100\nfsync=10\n", Time::from_us(1));
+    let flushes = all.iter().enumerate().filter(|(_, (_, r, _))| r.op == Op::Flush);
+    let at: Vec<usize> = flushes.map(|(at, _)| at).collect();
+    // None follows the very last write, as in fio.
+    assert_eq!(at, (1..=9).map(|n| n * 11 - 1).collect::<Vec<_>>());
+    let text = "[a]\nrw=read\nioengine=libaio\niodepth=4\nnumber_ios=24\nthinktime=1ms\n\
+                thinktime_blocks=8\n";
+    let all = play(text, Time::from_us(50));
+    let starts: Vec<Time> = all.chunks(8).map(|chunk| chunk[0].0).collect();
+    // Eight at depth four take twice the time of one; then nothing for a millisecond.
+    assert_eq!(starts, [Time::ZERO, Time::from_us(1_100), Time::from_us(2_200)]);
+}
+
+#[test]
+fn each_direction_has_its_own_rate() {
+    let config = config("rw=randrw\nrwmixread=90\nrate_iops=300,100\n");
+    assert_eq!(config.arrivals.as_ref().unwrap().rate, Some(400.0));
+    assert_eq!((config.read_percent, config.write_percent), (Some(75.0), Some(25.0)));
+    let both = self::config("rw=rw\nbs=4k\nrate=4m\n");
+    assert_eq!(both.arrivals.unwrap().rate, Some(2048.0));
+    assert!(refused("rw=rw\nrate_iops=100,\n").1.contains("no rate"));
 }
 
 #[test]
@@ -61,21 +165,22 @@ fn walls_make_groups_and_globals_apply() {
     let all = jobs("[global]\nbs=8k\nstonewall\n[a]\n[b]\nrw=write\nstonewall=0\n[c]\n").unwrap();
     let groups: Vec<u32> = all.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1]);
-    assert!(all.iter().all(|job| job.workload(CAPACITY).block_size == Some(Bytes(8192))));
+    let streams = fio_streams(&all, CAPACITY, 1);
+    assert!(streams.iter().all(|stream| stream.config.block_size == Some(Bytes(8192))));
     assert_eq!(all.iter().map(FioJob::changes_data).collect::<Vec<_>>(), [false, true, false]);
 }
 
 #[test]
 fn mixes_of_sizes_and_rates() {
-    let config = one("rw=randread\nbssplit=4k/60:16k/:64k/\n").workload(CAPACITY);
+    let config = self::config("rw=randread\nbssplit=4k/60:16k/:64k/\n");
     let sizes: Vec<(u64, f64)> = config.block_sizes.iter().map(|s| (s.size.0, s.weight)).collect();
     assert_eq!(sizes, [(4096, 60.0), (16384, 20.0), (65536, 20.0)]);
-    let config = one("rw=randread\nbsrange=4k-16k\n").workload(CAPACITY);
+    let config = self::config("rw=randread\nbsrange=4k-16k\n");
     assert_eq!(config.block_sizes.len(), 4);
-    let arrivals = one("rw=randread\nrate=4m\nrate_process=poisson\n").workload(CAPACITY).arrivals;
+    let arrivals = self::config("rw=randread\nrate=4m\nrate_process=poisson\n").arrivals;
     let arrivals = arrivals.unwrap();
     assert_eq!((arrivals.kind, arrivals.rate), (ArrivalKind::Poisson, Some(1024.0)));
-    let config = one("rw=randread\nrandom_distribution=zipf:1.2\n").workload(CAPACITY);
+    let config = self::config("rw=randread\nrandom_distribution=zipf:1.2\n");
     assert_eq!((config.address.pattern, config.address.theta), (Pattern::Zipf, 1.2));
 }
 
@@ -103,8 +208,8 @@ fn what_is_not_carried_over_is_named_by_line() {
 
 #[test]
 fn notes_say_what_is_done_another_way() {
-    let notes = one("rw=randread\niodepth=8\ngroup_reporting\n").notes.join("\n");
-    for part in ["norandommap", "iodepth counts as 1", "group_reporting", "direct=1"] {
+    let notes = one("rw=randread\niodepth=8\niodepth_batch=4\n").notes.join("\n");
+    for part in ["norandommap", "iodepth counts as 1", "iodepth_batch", "direct=1"] {
         assert!(notes.contains(part), "{notes}");
     }
 }
@@ -125,12 +230,49 @@ proptest! {
     ) {
         let text = format!("[a]\n{}", lines.join("\n"));
         match jobs(&text) {
-            Ok(all) => for job in all {
-                let facts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
+            Ok(all) => for stream in fio_streams(&all, CAPACITY, 1) {
                 // It may still be impossible for this target; that has its own message.
-                let _ = job.workload(CAPACITY).build(&facts, 1);
+                if let Err(error) = stream.build(&FACTS) {
+                    prop_assert!(error.at.is_some_and(|at| at.number > 0));
+                }
             },
             Err(error) => prop_assert!(error.at.is_some_and(|at| at.file != PathBuf::new())),
         }
+    }
+}
+
+proptest! {
+    /// Any mix of groups, delays, rates and pauses: everything that is asked for is issued once, in
+    /// the order of the groups, and the end is reached.
+    #[test]
+    fn any_jobs_run_together_to_their_end(
+        parts in prop::collection::vec(
+            (1u64..20, 1u32..4, 1u32..6, any::<bool>(), 0u64..3, prop::option::of(1u64..4), prop::option::of(500u64..5000)),
+            1..5,
+        ),
+        service in 1u64..2_000,
+    ) {
+        let mut text = String::from("[global]\nrw=randrw\nioengine=libaio\n");
+        let (mut expected, mut groups) = (Vec::new(), Vec::new());
+        for (number, (requests, copies, depth, wall, delay, think, rate)) in parts.iter().enumerate() {
+            text.push_str(&format!(
+                "[j{number}]\nnumber_ios={requests}\nnumjobs={copies}\niodepth={depth}\nstartdelay={delay}ms\n\
+                 stonewall={}\n", u8::from(*wall)
+            ));
+            think.iter().for_each(|n| text.push_str(&format!("thinktime=500\nthinktime_blocks={n}\n")));
+            rate.iter().for_each(|n| text.push_str(&format!("rate_iops={n}\n")));
+            for _ in 0..*copies {
+                expected.push(*requests as usize);
+            }
+        }
+        for job in jobs(&text).unwrap() {
+            groups.extend(std::iter::repeat_n(job.group, job.copies as usize));
+        }
+        let all = play(&text, Time::from_us(service));
+        for (stream, expected) in expected.iter().enumerate() {
+            prop_assert_eq!(all.iter().filter(|(.., s)| *s == stream as u32).count(), *expected);
+        }
+        prop_assert!(all.windows(2).all(|two| groups[two[0].2 as usize] <= groups[two[1].2 as usize]));
+        prop_assert_eq!(&all, &play(&text, Time::from_us(service)));
     }
 }

@@ -47,12 +47,18 @@ pub(super) fn size(text: &str) -> Option<Size> {
 
 /// A time; seconds where no unit stands.
 pub(super) fn seconds(text: &str) -> Option<Time> {
+    time(text, "s")
+}
+
+/// A time; in `usual` where no unit stands.
+pub(super) fn time(text: &str, usual: &str) -> Option<Time> {
     let (value, unit) = split(text)?;
-    let factor = match unit.as_str() {
+    let unit = if unit.is_empty() { usual } else { unit.as_str() };
+    let factor = match unit {
         "d" => 86_400.0,
         "h" => 3_600.0,
         "m" => 60.0,
-        "" | "s" => 1.0,
+        "s" => 1.0,
         "ms" => 1e-3,
         "us" => 1e-6,
         _ => return None,
@@ -107,6 +113,8 @@ mod tests {
         assert_eq!(seconds("5"), Some(Time::from_s(5)));
         assert_eq!(seconds("2m"), Some(Time::from_s(120)));
         assert_eq!(seconds("250ms"), Some(Time::from_ms(250)));
+        assert_eq!(time("40", "us"), Some(Time::from_us(40)));
+        assert_eq!(time("40ms", "us"), Some(Time::from_ms(40)));
         assert_eq!(cores("0-2,5"), Some(vec![0, 1, 2, 5]));
         assert_eq!(cores("3-1"), None);
     }

@@ -1,0 +1,101 @@
+//! What is to be reached beside fio, and what was.
+
+use crate::{Compared, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP};
+
+/// A goal: `what`, at most or at least `bound`; `None` where it could not be measured.
+struct Goal {
+    what: String,
+    bound: f64,
+    at_least: bool,
+    /// One for each run: runs alternate, so those of the same number met the same neighbours.
+    reached: Option<Vec<f64>>,
+}
+
+/// Half of the distance from the lowest to the highest.
+pub(crate) fn spread(values: &[f64]) -> f64 {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if values.is_empty() { f64::NAN } else { (high - low) / 2.0 }
+}
+
+/// Prints every goal beside what `tables` say.
+pub(crate) fn print(tables: &[Compared]) {
+    println!("\n{:56} {:>10} {:>10} {:>9}", "Goals", "goal", "reached", "spread");
+    for goal in goals(tables) {
+        let bound = format!("{} {}", if goal.at_least { ">=" } else { "<=" }, goal.bound);
+        let Some(mut values) = goal.reached.filter(|values| !values.is_empty()) else {
+            println!("{:56} {bound:>10} {:>10}", goal.what, "-");
+            continue;
+        };
+        values.sort_by(f64::total_cmp);
+        let median = values[values.len() / 2];
+        let met = if goal.at_least { median >= goal.bound } else { median <= goal.bound };
+        println!(
+            "{:56} {bound:>10} {median:>10.3} {:>9.3}  {}",
+            goal.what,
+            spread(&values),
+            if met { "met" } else { "NOT MET" }
+        );
+    }
+    println!("t/io_uring of fio is in no package of Debian: not compared");
+}
+
+fn goals(tables: &[Compared]) -> Vec<Goal> {
+    let find = |title: &str| tables.iter().find(|table| table.title == title);
+    let mut goals = vec![Goal {
+        what: "null:, user CPU ns by request, everything recorded".to_owned(),
+        bound: 30.0,
+        at_least: false,
+        reached: find("null:").and_then(|table| each(table, |ours| Some(ours.user_ns))),
+    }];
+    let cost = |what: &str, bound: f64, peer: &str| Goal {
+        what: format!("{LOOP}, CPU by {what}"),
+        bound,
+        at_least: false,
+        reached: find(LOOP).and_then(|table| ratios(table, peer, Figures::cpu_ns)),
+    };
+    goals.push(cost(FIO_DEFAULTS, 0.5, FIO_DEFAULTS));
+    goals.push(cost(FIO_BATCH, 0.95, FIO_BATCH));
+    goals.push(Goal {
+        what: format!("{LOOP}, system calls by request"),
+        bound: 0.035,
+        at_least: false,
+        reached: find(LOOP).and_then(|table| each(table, |ours| ours.calls)),
+    });
+    goals.push(Goal {
+        what: format!("{LOOP}, context switches by request"),
+        bound: 0.04,
+        at_least: false,
+        reached: find(LOOP).and_then(|table| each(table, |ours| Some(ours.switches))),
+    });
+    for table in tables.iter().filter(|table| table.title != "null:") {
+        let best = fastest(table);
+        goals.push(Goal {
+            what: format!("{}, IOPS by {}", table.title, best.unwrap_or("the best of fio")),
+            bound: 1.0,
+            at_least: true,
+            reached: best.and_then(|peer| ratios(table, peer, |figures| figures.iops)),
+        });
+    }
+    goals
+}
+
+/// The peer with the highest median of IOPS.
+fn fastest(table: &Compared) -> Option<&'static str> {
+    let (_, theirs) = table.peers.split_last()?;
+    let known = theirs.iter().filter(|(_, runs)| !runs.is_empty());
+    let iops = |runs: &[Figures]| crate::median(runs).iops;
+    known.max_by(|(_, a), (_, b)| iops(a).total_cmp(&iops(b))).map(|(name, _)| *name)
+}
+
+/// A figure of ours, for each run.
+fn each(table: &Compared, pick: impl Fn(&Figures) -> Option<f64>) -> Option<Vec<f64>> {
+    table.peers.last()?.1.iter().map(pick).collect()
+}
+
+/// A figure of ours by that of `peer`, run by run.
+fn ratios(table: &Compared, peer: &str, pick: impl Fn(&Figures) -> f64) -> Option<Vec<f64>> {
+    let (_, ours) = table.peers.last()?;
+    let (_, theirs) = table.peers.iter().find(|(name, _)| *name == peer)?;
+    Some(ours.iter().zip(theirs).map(|(ours, theirs)| pick(ours) / pick(theirs)).collect())
+}

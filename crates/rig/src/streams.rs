@@ -1,0 +1,64 @@
+//! Recording several streams that run side by side, each apart.
+
+use ssdyno_block::{Completion, Request, Time};
+use ssdyno_result::{JobResult, Keep, Recorder};
+use ssdyno_workload::FioEntry;
+
+/// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
+#[derive(Debug)]
+pub struct Streams {
+    /// What is reported apart, with its recorder once it has begun.
+    entries: Vec<(FioEntry, Option<Recorder>)>,
+    /// The entry of each stream, and from when on it is recorded.
+    streams: Vec<(usize, Time)>,
+}
+
+impl Streams {
+    /// For streams that belong to `entries` as `entry_of` says.
+    pub fn new(entries: Vec<FioEntry>, entry_of: Vec<usize>) -> Streams {
+        Streams {
+            entries: entries.into_iter().map(|entry| (entry, None)).collect(),
+            streams: entry_of.into_iter().map(|entry| (entry, Time::ZERO)).collect(),
+        }
+    }
+
+    /// A request of `stream` came into being at `intended`; the stream is recorded from `start` on.
+    pub(crate) fn arrived(&mut self, stream: u32, intended: Time, start: Time) {
+        let Some((entry, from)) = self.streams.get_mut(stream as usize) else { return };
+        *from = start;
+        if let Some((_, recorder)) = self.entries.get_mut(*entry) {
+            let new = || Recorder::new(Keep::Summary, None).start_recording_at(start);
+            recorder.get_or_insert_with(new).arrived(intended);
+        }
+    }
+
+    /// Records a request of `stream`. False if it belongs to the stream's ramp.
+    pub(crate) fn record(
+        &mut self,
+        stream: u32,
+        request: &Request,
+        intended: Time,
+        completion: &Completion,
+    ) -> bool {
+        let Some((entry, from)) = self.streams.get(stream as usize) else { return true };
+        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry) {
+            recorder.record(request, intended, completion);
+        }
+        completion.completed >= *from
+    }
+
+    /// The figures of each entry, in a run that was recorded from `start` on.
+    pub(crate) fn finish(self, start: Time) -> Vec<JobResult> {
+        let figures = |(entry, recorder): (FioEntry, Option<Recorder>)| {
+            let recording = recorder.map(|recorder| recorder.finish(Time::ZERO));
+            let figures = recording.map(|recording| JobResult::of(&recording, start));
+            JobResult {
+                name: entry.name,
+                group: entry.group,
+                copies: entry.copies,
+                ..figures.unwrap_or_default()
+            }
+        };
+        self.entries.into_iter().map(figures).collect()
+    }
+}

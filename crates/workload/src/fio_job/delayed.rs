@@ -1,0 +1,50 @@
+//! A workload that begins later.
+
+use ssdyno_block::{Request, Time};
+
+use crate::{Step, Workload, WorkloadError};
+
+/// `inner` with its time counted from `start`.
+struct Delayed {
+    inner: Box<dyn Workload + Send>,
+    start: Time,
+}
+
+/// The workload that does what `inner` does, `start` later.
+pub fn delayed(inner: Box<dyn Workload + Send>, start: Time) -> Box<dyn Workload + Send> {
+    if start == Time::ZERO {
+        return inner;
+    }
+    Box::new(Delayed { inner, start })
+}
+
+impl Workload for Delayed {
+    fn next(&mut self, now: Time) -> Step {
+        if now < self.start {
+            return Step::NotBefore(self.start);
+        }
+        match self.inner.next(now - self.start) {
+            Step::Issue { request, intended } => {
+                Step::Issue { request, intended: intended + self.start }
+            }
+            Step::NotBefore(at) => Step::NotBefore(at.saturating_add(self.start)),
+            step => step,
+        }
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        self.inner.upcoming()
+    }
+
+    fn completed(&mut self, now: Time) {
+        self.inner.completed(now.saturating_sub(self.start));
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        self.inner.error()
+    }
+}

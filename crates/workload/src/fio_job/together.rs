@@ -1,0 +1,146 @@
+//! All streams of a job file as one workload, for a runner with one clock.
+
+use ssdyno_block::Time;
+
+use super::FioStream;
+use super::delayed::delayed;
+use crate::{DeviceFacts, Step, Workload, WorkloadError};
+
+/// A stream and how far it is.
+struct Part {
+    stream: FioStream,
+    /// Built for the target; its time counts from the start of its group until it begins.
+    workload: Option<Box<dyn Workload + Send>>,
+    /// When its group began.
+    began: Time,
+    outstanding: u64,
+    done: bool,
+}
+
+/// Streams side by side, group after group (fio: `stonewall`).
+struct Together {
+    parts: Vec<Part>,
+    /// The group at work.
+    group: u32,
+    /// The part that is asked first: they take turns.
+    turn: usize,
+    /// The part that issued last.
+    last: usize,
+    done: bool,
+}
+
+/// One workload of all `streams`: those of a group begin together, a group begins when the one
+/// before has completed. [`Workload::stream`] is the index of a stream.
+///
+/// # Errors
+/// The first stream that `device` cannot carry.
+pub fn run_together(
+    streams: Vec<FioStream>,
+    device: &DeviceFacts,
+) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+    let part = |stream: FioStream| {
+        let workload = Some(stream.build(device)?);
+        let done = false;
+        Ok(Part { stream, workload, began: Time::ZERO, outstanding: 0, done })
+    };
+    let parts = streams.into_iter().map(part).collect::<Result<Vec<_>, WorkloadError>>()?;
+    let group = parts.iter().map(|part| part.stream.group).min().unwrap_or(0);
+    let mut together = Together { parts, group, turn: 0, last: 0, done: false };
+    together.begin(Time::ZERO);
+    Ok(Box::new(together))
+}
+
+impl Together {
+    /// Lets the streams of the present group begin at `now`.
+    fn begin(&mut self, now: Time) {
+        for part in self.parts.iter_mut().filter(|part| part.stream.group == self.group) {
+            part.began = now;
+            let start = now.saturating_add(part.stream.start_delay);
+            part.workload = part.workload.take().map(|workload| delayed(workload, start));
+        }
+    }
+
+    /// The group after the present one, if there is one.
+    fn next_group(&self) -> Option<u32> {
+        self.parts.iter().map(|part| part.stream.group).filter(|group| *group > self.group).min()
+    }
+}
+
+impl Part {
+    fn next(&mut self, now: Time) -> Step {
+        let step = self.workload.as_mut().map_or(Step::Done, |workload| workload.next(now));
+        match step {
+            Step::Issue { .. } => self.outstanding += 1,
+            Step::Done => self.done = true,
+            _ => {}
+        }
+        step
+    }
+}
+
+impl Workload for Together {
+    fn next(&mut self, now: Time) -> Step {
+        while !self.done {
+            let (mut earliest, mut outstanding) = (Time::MAX, 0);
+            let count = self.parts.len();
+            for at in (0..count).map(|step| (self.turn + step) % count) {
+                let part = &mut self.parts[at];
+                if part.stream.group != self.group {
+                    continue;
+                }
+                if !part.done {
+                    match part.next(now) {
+                        step @ Step::Issue { .. } => {
+                            (self.last, self.turn) = (at, (at + 1) % count);
+                            return step;
+                        }
+                        Step::NotBefore(at) => earliest = earliest.min(at),
+                        Step::Wait | Step::Done => {}
+                    }
+                }
+                outstanding += part.outstanding;
+            }
+            if earliest < Time::MAX {
+                return Step::NotBefore(earliest);
+            }
+            if outstanding > 0 {
+                return Step::Wait;
+            }
+            match self.next_group() {
+                Some(group) => {
+                    self.group = group;
+                    self.begin(now);
+                }
+                None => self.done = true,
+            }
+        }
+        Step::Done
+    }
+
+    fn completed(&mut self, now: Time) {
+        self.completed_in(self.last as u32, now);
+    }
+
+    fn stream(&self) -> u32 {
+        self.last as u32
+    }
+
+    fn completed_in(&mut self, stream: u32, now: Time) {
+        let Some(part) = self.parts.get_mut(stream as usize) else { return };
+        part.outstanding = part.outstanding.saturating_sub(1);
+        if let Some(workload) = &mut part.workload {
+            workload.completed(now);
+        }
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        let Some(part) = self.parts.get(stream as usize) else { return Time::ZERO };
+        let start = part.began.saturating_add(part.stream.start_delay);
+        start.saturating_add(part.stream.ramp)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let workloads = self.parts.iter().filter_map(|part| part.workload.as_ref());
+        workloads.flat_map(|workload| workload.notes()).collect()
+    }
+}
