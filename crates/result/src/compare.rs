@@ -88,9 +88,9 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         let key = format!("latency_ns.{name}");
         add(&key, Kind::Latency, &|r| {
             let l = r.latency_ns.as_ref()?.all;
-            let c = r.confidence.as_ref().map(|c| c.latency_ns).unwrap_or_default();
+            let c = r.confidence.as_ref().map(|c| c.latency_ns.all).unwrap_or_default();
             let value = [l.mean, l.p50, l.p95, l.p99, l.p99_9][i];
-            Some((value, [c.mean, c.p50, c.p95, c.p99, c.p99_9][i]))
+            Some((value, c.list()[i]))
         });
     }
     add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
@@ -187,7 +187,7 @@ fn decimals_for(half: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::result::{Confidence, Energy, Latency, LatencyByOp, LatencyIntervals};
+    use crate::result::{Confidence, Energy, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp};
 
     use super::*;
 
@@ -208,7 +208,10 @@ mod tests {
             latency_ns: Some(LatencyByOp { all, ..LatencyByOp::default() }),
             confidence: Some(Confidence {
                 iops: around(iops),
-                latency_ns: LatencyIntervals { p99: around(p99), ..LatencyIntervals::default() },
+                latency_ns: LatencyIntervalsByOp {
+                    all: LatencyIntervals { p99: around(p99), ..LatencyIntervals::default() },
+                    ..LatencyIntervalsByOp::default()
+                },
                 ..Confidence::default()
             }),
             ..RunResult::default()

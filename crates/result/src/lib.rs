@@ -21,6 +21,7 @@
 mod batches;
 mod buckets;
 mod compare;
+mod confidence;
 mod directory;
 mod error;
 mod finite;
@@ -36,6 +37,7 @@ mod report;
 mod result;
 mod rows;
 mod series;
+mod slices;
 mod statistics;
 mod tape;
 mod text;
@@ -53,7 +55,8 @@ pub use recording::Recording;
 pub use report::report_html;
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
-    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals, OwnCost, Power,
+    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
+    LatencyIntervalsByOp, OwnCost, Power,
     RunResult, SCHEMA_VERSION, SeriesPoint, schema,
 };
 pub use rows::{Row, Rows};

@@ -106,6 +106,13 @@ pub struct ByOp<T> {
     pub flush: T,
 }
 
+impl LatencyIntervals {
+    /// Mean, median, 95th, 99th and 99.9th percentile, in this order.
+    pub fn list(&self) -> [Option<Interval>; 5] {
+        [self.mean, self.p50, self.p95, self.p99, self.p99_9]
+    }
+}
+
 impl<T> ByOp<T> {
     /// Makes the value of each operation.
     pub fn from_fn(mut make: impl FnMut(ssdyno_block::Op) -> T) -> ByOp<T> {
@@ -176,8 +183,31 @@ pub struct Confidence {
     pub iops: Option<Interval>,
     /// Around `throughput_bytes_per_second`.
     pub throughput_bytes_per_second: Option<Interval>,
-    /// Around the figures of `latency_ns`, all operations together.
-    pub latency_ns: LatencyIntervals,
+    /// Around the figures of `latency_ns`.
+    pub latency_ns: LatencyIntervalsByOp,
+    /// Around the figures of `device_latency_ns`.
+    #[serde(default)]
+    pub device_latency_ns: LatencyIntervals,
+}
+
+/// Intervals around the latency of all requests, and of each operation that occurred.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyIntervalsByOp {
+    /// All operations together.
+    #[serde(flatten)]
+    pub all: LatencyIntervals,
+    /// Reads; `null` without any.
+    #[serde(default)]
+    pub read: Option<LatencyIntervals>,
+    /// Writes; `null` without any.
+    #[serde(default)]
+    pub write: Option<LatencyIntervals>,
+    /// Trims; `null` without any.
+    #[serde(default)]
+    pub trim: Option<LatencyIntervals>,
+    /// Flushes; `null` without any.
+    #[serde(default)]
+    pub flush: Option<LatencyIntervals>,
 }
 
 /// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.
