@@ -39,8 +39,10 @@ mod rows;
 mod series;
 mod slices;
 mod statistics;
+mod steady;
 mod tape;
 mod text;
+mod until;
 
 pub use buckets::{Buckets, Grid};
 pub use compare::{Comparison, FigureComparison, Verdict, compare};
@@ -57,10 +59,12 @@ pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
     LatencyIntervalsByOp, OwnCost, Power,
-    RunResult, SCHEMA_VERSION, SeriesPoint, schema,
+    RunResult, SCHEMA_VERSION, SeriesPoint, StopReason, schema,
 };
 pub use rows::{Row, Rows};
 pub use series::{EnergyBuckets, Series, set_power};
 pub use statistics::{Interval, LEVEL};
+pub use steady::{SteadyPeriod, SteadyState};
 pub use tape::{Reaped, Tape};
 pub use text::summary_text;
+pub use until::{Glance, Metric, Precise, Precision, Until};

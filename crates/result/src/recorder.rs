@@ -12,6 +12,7 @@ use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
+use crate::until::Glance;
 
 /// What of a run is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -232,6 +233,15 @@ impl Recorder {
     /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.
     pub fn latency_ps_sum(&self) -> u128 {
         self.ops.iter().map(|t| t.latency_ps).sum()
+    }
+
+    /// How precise the figures are by now.
+    pub fn glance(&self) -> Glance {
+        Glance {
+            start: self.start,
+            batches: self.batches.clone(),
+            slices: self.slices.glance(),
+        }
     }
 
     /// Announces a request whose latency counts from `intended`.

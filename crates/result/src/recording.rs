@@ -16,6 +16,7 @@ use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::Slices;
 use crate::statistics;
+use crate::steady::SteadyState;
 
 /// Shares that a [`Latency`] prints.
 pub(crate) const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 0.999];
@@ -146,6 +147,7 @@ impl Recording {
         result.confidence = self.confidence(result, &all);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
         result.series = self.series.points(self.end);
+        result.steady_state = SteadyState::find(&result.series);
         self.check(result, moved);
         self.warn(result);
     }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::HostResult;
 use crate::statistics::Interval;
+use crate::steady::SteadyState;
+use crate::until::Precision;
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
 /// meaning; added keys do not raise it.
@@ -50,6 +52,16 @@ pub struct RunResult {
     pub issue_delay_ns: Option<IssueDelay>,
     /// Intervals around the figures; `null` where there were too few requests for one.
     pub confidence: Option<Confidence>,
+    /// Why the run stopped where it did: `done`, `requests`, `duration`, `precision`, `interrupted`,
+    /// `error`; `null` in results of older programs.
+    #[serde(default)]
+    pub stopped_because: Option<StopReason>,
+    /// The precision that was asked for and reached; `null` where none was asked for.
+    #[serde(default)]
+    pub until: Option<Precision>,
+    /// When the load was steady and when not; `null` where the run is too short to say.
+    #[serde(default)]
+    pub steady_state: Option<SteadyState>,
     /// Energy of the device over the recorded window; `null` without an energy model.
     pub energy_joules: Option<Energy>,
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
@@ -91,6 +103,44 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// What repeats the run.
     pub configuration: Option<Configuration>,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The workload had nothing more to ask.
+    Done,
+    /// The number of requests was reached.
+    Requests,
+    /// The time was over.
+    Duration,
+    /// The interval was as narrow as asked.
+    Precision,
+    /// The user said so.
+    Interrupted,
+    /// The target failed, or the load could not go on.
+    Error,
+}
+
+impl StopReason {
+    /// Why a run ended that met no error: told to stop, precise enough, or at one of its limits.
+    pub fn of_limits(
+        interrupted: bool,
+        precise: bool,
+        requests: Option<u64>,
+        issued: u64,
+        duration: Option<ssdyno_block::Time>,
+        end: ssdyno_block::Time,
+    ) -> StopReason {
+        match () {
+            () if interrupted => StopReason::Interrupted,
+            () if precise => StopReason::Precision,
+            () if requests.is_some_and(|most| issued >= most) => StopReason::Requests,
+            () if duration.is_some_and(|most| end >= most) => StopReason::Duration,
+            () => StopReason::Done,
+        }
+    }
 }
 
 /// A value for each operation.

@@ -45,12 +45,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A ratio of sums over batches, and how far it may be off.
+/// How far a ratio of sums over batches may be off.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
-    /// Sum of the amounts by sum of the weights.
-    pub(crate) value: f64,
-    /// Standard error of `value`, the correlation of neighbouring batches allowed for.
+    /// Standard error of the ratio, the correlation of neighbouring batches allowed for.
     pub(crate) error: f64,
     /// Half the width of the interval in standard errors.
     pub(crate) student: f64,
@@ -91,13 +89,13 @@ pub(crate) fn ratio(amounts: &[f64], weights: &[f64]) -> Option<Ratio> {
     let kurtosis = if squares > 0.0 { batches * fourths / (squares * squares) } else { 3.0 };
     let worth = batches.min(2.0 * batches / (kurtosis - 1.0).max(1e-9));
     let student = student((worth / inflation - 1.0).max(FREEDOM_LEAST))?;
-    error.is_finite().then_some(Ratio { value, error, student })
+    error.is_finite().then_some(Ratio { error, student })
 }
 
 /// Interval around `estimate`, a ratio of sums of the whole run, from batches of it. The lower
 /// bound does not go below zero: all our figures are amounts.
 pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
-    let Ratio { error, student, .. } = ratio(amounts, weights)?;
+    let Ratio { error, student } = ratio(amounts, weights)?;
     let half = student * error;
     let (low, high) = ((estimate - half).max(0.0), estimate + half);
     high.is_finite().then_some(Interval { estimate, low, high, level: LEVEL })

@@ -10,6 +10,7 @@ use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
+use crate::until::Glance;
 
 const PS_PER_NS: u64 = 1_000;
 
@@ -155,6 +156,15 @@ impl Tape {
         }
         let lanes: [View<'_>; LANES] = [lane(0), lane(1), lane(2), lane(3), inside];
         self.slices.close(self.departures, end, lanes);
+    }
+
+    /// How precise the figures are by now; `None` during the ramp-up.
+    pub fn glance(&self) -> Option<Glance> {
+        (!self.ramping_up()).then(|| Glance {
+            start: Time::from_ns(self.start_ns),
+            batches: self.batches.clone(),
+            slices: self.slices.glance(),
+        })
     }
 
     /// Whether the ramp-up is not over yet.

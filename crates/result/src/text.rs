@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, watts,
 };
-use crate::result::{Energy, Latency, LatencyIntervals, RunResult};
+use crate::result::{Energy, Latency, LatencyIntervals, RunResult, StopReason};
 use crate::statistics::Interval;
 
 /// The first screen: rates, latencies by operation, write amplification, energy, expected beside
@@ -54,6 +54,34 @@ fn head(text: &mut String, r: &RunResult) {
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
     let throughput = bytes_per_second(r.throughput_bytes_per_second);
     line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
+    if let Some(steady) = &r.steady_state {
+        line(text, format_args!("Steady      {}", steady.text()));
+    }
+    if let Some(stopped) = precision(r) {
+        line(text, format_args!("Stopped     {stopped}"));
+    }
+}
+
+/// Why a run that was to be precise stopped; `None` where no precision was asked for.
+pub(crate) fn precision(r: &RunResult) -> Option<String> {
+    let p = r.until?;
+    let percent = |half: f64| format!("± {} %", significant(100.0 * half, 2));
+    let asked = percent(p.asked);
+    let at_stop = p.at_stop.map_or("no interval yet".to_owned(), percent);
+    let why = match r.stopped_because {
+        Some(StopReason::Requests) => "the number of requests was reached",
+        Some(StopReason::Duration) => "the time was over",
+        Some(StopReason::Interrupted) => "it was interrupted",
+        Some(StopReason::Error) => "of an error",
+        _ => "the workload was done",
+    };
+    Some(match p.reached {
+        true => format!("{} known to {at_stop}, asked for {asked}", p.metric),
+        false => format!(
+            "because {why}, before {} was known to {asked} (last look: {at_stop})",
+            p.metric
+        ),
+    })
 }
 
 /// ` ± 0.3 %`, or nothing.

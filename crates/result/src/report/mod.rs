@@ -40,6 +40,7 @@ pub fn report_html(result: &RunResult) -> String {
         ],
     );
     let time = [
+        tables::steady(result),
         pair(charts::iops_over_time(result), charts::throughput_over_time(result)),
         pair(charts::latency_over_time(result), charts::power_over_time(result)),
     ];

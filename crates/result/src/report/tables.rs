@@ -9,7 +9,7 @@ use crate::format::{
 };
 use crate::result::{Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
-use crate::text::{deviation, either_side, own_cost};
+use crate::text::{deviation, either_side, own_cost, precision};
 
 /// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.
 fn table(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -61,6 +61,24 @@ pub(super) fn latency(r: &RunResult) -> String {
     rows.extend(r.device_latency_ns.map(|l| row("all, inside the device", r.requests, &l, inside)));
     let header = ["", "requests", "mean", "min", "p50", "p95", "p99", "p99.9", "max"];
     table(&header, &rows)
+}
+
+/// When the load was steady, in words, and the stretches.
+pub(super) fn steady(r: &RunResult) -> String {
+    let Some(steady) = &r.steady_state else { return String::new() };
+    let row = |p: &crate::SteadyPeriod| {
+        let left = p.left_because.clone().unwrap_or_else(|| "the run ended".to_owned());
+        let (iops, latency) = (rate(p.iops), nanoseconds(p.latency_ns_mean));
+        vec![seconds(p.from_seconds), seconds(p.to_seconds), iops, latency, left]
+    };
+    let rows: Vec<_> = steady.periods.iter().map(row).collect();
+    let whole = matches!(&steady.periods[..], [only] if only.left_because.is_none());
+    let table = match whole {
+        true => String::new(),
+        false => table(&["steady from", "to", "IOPS", "mean latency", "left because"], &rows),
+    };
+    let (text, criterion) = (escape(&steady.text()), escape(&steady.criterion));
+    format!("<p>Steady {text}.</p>\n{table}<p class=\"fine\">Steady: {criterion}.</p>\n")
 }
 
 pub(super) fn energy(r: &RunResult) -> String {
@@ -173,6 +191,9 @@ pub(super) fn remarks(page: &mut String, r: &RunResult) {
     }
     for note in &r.notes {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(note));
+    }
+    if let Some(stopped) = precision(r) {
+        let _ = writeln!(page, "<p class=\"fine\">Stopped: {}.</p>", escape(&stopped));
     }
     if let Some(cost) = r.own_cost {
         let _ = writeln!(page, "<p class=\"fine\">Own cost: {}.</p>", escape(&own_cost(&cost)));

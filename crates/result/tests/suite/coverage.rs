@@ -6,7 +6,7 @@
 //! price of not knowing the correlation.
 
 use ssdyno_block::{Completion, Request, Status, Time, Token};
-use ssdyno_result::{Interval, Keep, Recorder, RunResult};
+use ssdyno_result::{Interval, Keep, Precise, Recorder, RunResult};
 
 use crate::sample::draw;
 
@@ -179,4 +179,46 @@ fn a_queue() {
     check::<Mm1<50>>(20_000, Keep::All);
     check::<Mm1<80>>(40_000, Keep::All);
     check::<Mm1<80>>(40_000, Keep::Summary);
+}
+
+/// How long a run to a precision takes, and whether its interval still covers the truth although
+/// it was looked at again and again.
+fn coverage_until<P: Process>(until: &str, metric: usize) -> (u64, u64) {
+    let until: ssdyno_result::Until = until.parse().unwrap();
+    let (mut covered, mut requests) = (0, 0);
+    for seed in 0..SEEDS {
+        let (mut recorder, mut process) = (Recorder::new(Keep::All, None), P::new(seed));
+        let mut precise = Precise::new(until);
+        let mut completed = 0;
+        let end = loop {
+            let end = record(&mut recorder, &mut process);
+            completed += 1;
+            if precise.due(completed) && precise.look(completed, &recorder.glance()) {
+                break end;
+            }
+            assert!(completed < 5_000_000, "seed {seed} never gets precise");
+        };
+        let mut result = RunResult::default();
+        recorder.finish(end).fill(&mut result);
+        let interval = intervals(&result)[metric].unwrap();
+        covered += u64::from(covers(&interval, P::truth()[metric]));
+        requests += completed;
+        // What was seen on the way is what the result says, within the resolution of a bucket.
+        let half = interval.relative_half_width().unwrap();
+        assert!(half <= until.relative_half_width * 1.1 + 0.004, "{half}");
+        assert!(precise.precision().reached);
+    }
+    (covered, requests / SEEDS)
+}
+
+#[test]
+fn stopping_when_precise_keeps_the_coverage() {
+    for (covered, requests) in [
+        coverage_until::<Mm1<50>>("mean=6%", 0),
+        coverage_until::<Mm1<80>>("12%", 0),
+        coverage_until::<Mm1<80>>("p95=15%", 2),
+        coverage_until::<Ar1<95>>("iops=1%", 4),
+    ] {
+        assert!((180..=200).contains(&covered), "{covered} of {SEEDS}, {requests} requests");
+    }
 }
