@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Recording, Tape};
+use ssdyno_result::{Glance, Precise, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 
 use crate::clock::Clock;
@@ -45,6 +45,8 @@ pub(crate) fn execute(
     let wall = Duration::from_nanos(clock.now_ns());
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
+    let precision = crew.precise.as_ref().map(Precise::precision);
+    let interrupted = crew.stopped;
     let (mut recording, reports) = crew.recording(clock)?;
     let parts = Parts {
         run,
@@ -57,6 +59,8 @@ pub(crate) fn execute(
         floor,
         workers,
         failure: failure.as_ref(),
+        precision,
+        interrupted,
     };
     let result = parts.result(&mut recording);
     Ok(Measured { result, recording, failure })
@@ -99,6 +103,7 @@ struct Crew {
     stop: Arc<AtomicBool>,
     ramp: Arc<Ramp>,
     stopped: bool,
+    precise: Option<Precise>,
     hung: u64,
     lost: Option<usize>,
 }
@@ -145,7 +150,8 @@ impl Crew {
                 _ => return Err(BenchError::Lost { job: index }),
             }
         }
-        Ok(Crew { members, messages, stop, ramp, stopped: false, hung: 0, lost: None })
+        let precise = run.limits.until.map(Precise::new);
+        Ok(Crew { members, messages, stop, ramp, stopped: false, precise, hung: 0, lost: None })
     }
 
     fn start(&mut self) -> Clock {
@@ -182,6 +188,7 @@ impl Crew {
                         self.stopped = true;
                         self.stop.store(true, Ordering::Relaxed);
                     }
+                    self.look();
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -190,6 +197,24 @@ impl Crew {
                     return;
                 }
             }
+        }
+    }
+
+    /// Ends the run where its figures are known as well as was asked for.
+    fn look(&mut self) {
+        let Some(precise) = &mut self.precise else { return };
+        let completed = |m: &Member| m.shared.pulse.completed.load(Ordering::Relaxed);
+        let completed = self.members.iter().map(completed).sum();
+        if self.stop.load(Ordering::Relaxed) || !precise.due(completed) {
+            return;
+        }
+        // A job waits for its tape a moment then; looks are rare.
+        let glances = self.members.iter().filter_map(|member| {
+            let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+            tape.as_ref().and_then(Tape::glance)
+        });
+        if Glance::merge(glances).is_some_and(|glance| precise.look(completed, &glance)) {
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 

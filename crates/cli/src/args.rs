@@ -8,7 +8,7 @@ use clap_complete::Shell;
 #[cfg(target_os = "linux")]
 use ssdyno_block::units::Bytes;
 use ssdyno_block::units::Span;
-use ssdyno_result::Keep;
+use ssdyno_result::{Keep, Until};
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 
 use crate::commands::pci::PciArgs;
@@ -137,6 +137,11 @@ pub(crate) struct LoadArgs {
     /// Issue this many requests.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
+    /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as 1%; or that
+    /// of one figure: p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for or --requests is
+    /// the limit then [default: 10 minutes, at most 20 million requests].
+    #[arg(long, value_name = "[FIGURE=]N%")]
+    pub(crate) until: Option<Until>,
     /// Set a key of the device or the workload; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

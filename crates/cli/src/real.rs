@@ -124,7 +124,7 @@ impl RealPlan {
             workload: load.workload.clone(),
             source,
             seed: load.seed,
-            limits: Limits::default(),
+            limits: Limits { until: load.until, ..Limits::default() },
             keep: args.keep(),
             interval: args.interval.map(|interval| interval.0),
             options: args.real.options(),

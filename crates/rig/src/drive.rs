@@ -6,7 +6,7 @@ use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::Recorder;
+use ssdyno_result::{Precise, Precision, Recorder, Until};
 use ssdyno_workload::{Step, Workload};
 
 /// Device events are shown to their readers in batches of about this many: they stay in the
@@ -17,12 +17,14 @@ const EVENT_BATCH: usize = 512;
 const PROGRESS_EVERY: u32 = 1 << 13;
 
 /// Where a run stops issuing, whatever the workload would do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
     /// Requests issued.
     pub requests: Option<u64>,
     /// Time since the start.
     pub duration: Option<Time>,
+    /// How well figures are to be known; the run ends when they are.
+    pub until: Option<Until>,
 }
 
 /// How far a run is.
@@ -74,6 +76,8 @@ pub struct Ended {
     pub issued: u64,
     /// True if it was told to stop.
     pub stopped: bool,
+    /// What became of [`Limits::until`], if it was set.
+    pub precision: Option<Precision>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
     /// Wall-clock time of the loop.
@@ -90,6 +94,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     let mut batch = Vec::with_capacity(64);
     // Due: the workload must be asked.
     let mut due = true;
+    let mut precise = drive.limits.until.map(Precise::new);
     let mut ramping_up = drive.recorder.window_start().is_none();
     loop {
         if due {
@@ -111,6 +116,13 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
                 drive.meter.reset(start);
             }
         }
+        if let Some(precise) = &mut precise
+            && precise.due(drive.recorder.completed())
+            && !state.done
+            && precise.look(drive.recorder.completed(), &drive.recorder.glance())
+        {
+            state.stop();
+        }
         turns += 1;
         if turns.is_multiple_of(PROGRESS_EVERY)
             && progress(&state.progress(drive.recorder)) == Flow::Stop
@@ -125,6 +137,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         settled: state.now,
         issued: state.issued,
         stopped: state.stopped,
+        precision: precise.map(|precise| precise.precision()),
         refused: state.refused,
         wall: started.elapsed(),
     }

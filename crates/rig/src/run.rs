@@ -32,6 +32,18 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// Requests (with ramp-up) and time after which it is done, as far as it says.
+    pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
+        match self {
+            Source::Generator(config) => {
+                (config.total_requests(), config.duration.map(|span| span.0))
+            }
+            Source::Trace { options, .. } => (options.requests, options.duration),
+        }
+    }
+}
+
 /// A run in virtual time.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -149,6 +161,14 @@ impl Run {
         }
         .result(&mut recording);
         Ok(Measured { result, recording, energy, failure })
+    }
+
+    /// Requests to issue (with ramp-up) and time at most, whether the workload says so or the run.
+    pub(crate) fn bounds(&self) -> (Option<u64>, Option<Time>) {
+        let (requests, duration) = self.source.bounds();
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        let shortest = duration.into_iter().chain(self.limits.duration).min();
+        (least(requests, self.limits.requests), shortest)
     }
 
     fn workload(

@@ -214,9 +214,9 @@ fn coverage_until<P: Process>(until: &str, metric: usize) -> (u64, u64) {
 #[test]
 fn stopping_when_precise_keeps_the_coverage() {
     for (covered, requests) in [
-        coverage_until::<Mm1<50>>("mean=6%", 0),
-        coverage_until::<Mm1<80>>("12%", 0),
-        coverage_until::<Mm1<80>>("p95=15%", 2),
+        coverage_until::<Mm1<50>>("mean=10%", 0),
+        coverage_until::<Mm1<80>>("20%", 0),
+        coverage_until::<Mm1<80>>("p95=25%", 2),
         coverage_until::<Ar1<95>>("iops=1%", 4),
     ] {
         assert!((180..=200).contains(&covered), "{covered} of {SEEDS}, {requests} requests");
