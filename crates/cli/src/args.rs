@@ -12,6 +12,7 @@ use ssdyno_result::{Keep, Until};
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 
 use crate::commands::pci::PciArgs;
+use crate::commands::pts::PtsArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
@@ -55,6 +56,10 @@ pub(crate) enum Verb {
     /// Lay results or targets side by side, with intervals and verdicts.
     #[command(after_help = SET)]
     Compare(Box<CompareArgs>),
+    /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
+    /// in steady state. Everything on the target is lost.
+    #[command(after_help = SET)]
+    Pts(Box<PtsArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
     /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
@@ -343,6 +348,7 @@ pub(crate) enum SchemaName {
     Compare,
     Papers,
     Pci,
+    Pts,
     Error,
 }
 

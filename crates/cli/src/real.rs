@@ -62,7 +62,8 @@ impl RealArgs {
         given
     }
 
-    fn options(&self) -> Options {
+    /// What was given, over what is usual.
+    pub(crate) fn options(&self) -> Options {
         let usual = Options::default();
         Options {
             engine: self.engine.as_ref().and_then(|e| e.parse().ok()).unwrap_or(usual.engine),

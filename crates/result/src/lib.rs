@@ -55,6 +55,7 @@ pub use host::{HostCore, HostEnergy, HostResult};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
 pub use report::report_html;
+pub use report::{Axis, Page, Plot, table as html_table};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
@@ -64,7 +65,7 @@ pub use result::{
 pub use rows::{Row, Rows};
 pub use series::{EnergyBuckets, Series, set_power};
 pub use statistics::{Interval, LEVEL};
-pub use steady::{SteadyPeriod, SteadyState};
+pub use steady::{SteadyPeriod, SteadyState, slope};
 pub use tape::{Reaped, Tape};
 pub use text::summary_text;
 pub use until::{Glance, Metric, Precise, Precision, Until};

@@ -265,8 +265,9 @@ fn average(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Slope of the best line by least squares, by step.
-pub(crate) fn slope(values: &[f64]) -> f64 {
+/// Slope of the best line by least squares through values one step apart, by step; 0 for fewer than
+/// two.
+pub fn slope(values: &[f64]) -> f64 {
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let (mean, mut above, mut below) = (average(values), 0.0, 0.0);
     for (at, value) in values.iter().enumerate() {

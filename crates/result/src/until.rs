@@ -71,7 +71,7 @@ impl fmt::Display for Metric {
 pub struct Until {
     /// The figure.
     pub metric: Metric,
-    /// Half the width of its interval by the figure, above 0 to 1.
+    /// Half the width of its interval by the figure, above 0 to 0.1.
     pub relative_half_width: f64,
 }
 
@@ -105,9 +105,11 @@ impl FromStr for Until {
         };
         let number = percent.trim().strip_suffix('%').map(str::trim_end);
         let number = number.and_then(|number| number.parse::<f64>().ok());
-        let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
+        let number = number.filter(|number| *number > 0.0 && *number <= 10.0);
         let number =
-            number.ok_or("write a percentage above 0 to 100, such as 1%, or p99=2%".to_owned())?;
+            number.ok_or("write a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;
+        // Above 10 % a run may end before it has seen the target's slow moments at all: simulated
+        // queues at load 0.8 then cover the truth 85 times of 100 only, and not 95.
         // Percentiles are watched in bins of 0.8 %.
         if metric.share().is_some() && number < 1.0 {
             return Err("percentiles are watched to within 1%; write 1% or more".to_owned());
@@ -250,7 +252,7 @@ mod tests {
         for text in ["1%", "0.3%", "mean=2%", "p99=2%", "p99.9=10%", "iops=0.5%", "throughput=1%"] {
             assert_eq!(text.parse::<Until>().unwrap().to_string(), text);
         }
-        for wrong in ["", "1", "%", "0%", "-1%", "101%", "nan%", "p98=1%", "p99=0.5%", "p99", "=1%"] {
+        for wrong in ["", "1", "%", "0%", "-1%", "11%", "nan%", "p98=1%", "p99=0.5%", "p99", "=1%"] {
             assert!(wrong.parse::<Until>().is_err(), "{wrong}");
         }
     }

@@ -63,6 +63,8 @@ pub struct Drive<'a> {
     pub readers: &'a mut [&'a mut dyn EventReader],
     /// Where to stop.
     pub limits: Limits,
+    /// When it begins on the device's clock: not before it has settled from what it did before.
+    pub start: Time,
 }
 
 /// How a run ended.
@@ -89,7 +91,9 @@ pub struct Ended {
 /// `progress` is called every few milliseconds and may stop the run.
 pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) -> Ended {
     let started = std::time::Instant::now();
-    let mut state = State::default();
+    let mut state = State { now: drive.start, ..State::default() };
+    // Limits count from the start.
+    drive.limits.duration = drive.limits.duration.map(|length| drive.start.saturating_add(length));
     let mut turns = 0u32;
     let mut batch = Vec::with_capacity(64);
     // Due: the workload must be asked.

@@ -140,6 +140,7 @@ impl Run {
                 meter: &mut meter,
                 readers: &mut [],
                 limits: self.limits,
+                start: Time::ZERO,
             },
             progress,
         );

@@ -133,6 +133,7 @@ fn simulate(
             meter: &mut whole,
             readers: &mut [&mut clip],
             limits: Limits::default(),
+            start: Time::ZERO,
         },
         &mut |progress| report(progress.completed, load.requests),
     );

@@ -5,6 +5,7 @@
 //! so a test can parse it.
 
 mod charts;
+mod page;
 mod plot;
 mod tables;
 
@@ -16,6 +17,9 @@ use crate::format::{
 use crate::result::RunResult;
 use crate::statistics::Interval;
 use crate::text::{either_side, plus_minus};
+
+pub use page::{Page, table};
+pub use plot::{Axis, Plot};
 
 const STYLE: &str = include_str!("style.css");
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
+use super::page::table;
 use super::plot::short;
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
@@ -10,27 +11,6 @@ use crate::format::{
 use crate::result::{Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
 use crate::text::{deviation, either_side, own_cost, precision};
-
-/// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.
-fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
-    for cell in header {
-        let _ = write!(html, "<th>{}</th>", escape(cell));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for row in rows {
-        html.push_str("<tr>");
-        for cell in row {
-            let _ = write!(html, "<td>{}</td>", escape(cell));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n");
-    html
-}
 
 pub(super) fn latency(r: &RunResult) -> String {
     let Some(latency) = &r.latency_ns else { return String::new() };
