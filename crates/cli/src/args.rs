@@ -227,12 +227,23 @@ impl From<BeyondEndArg> for BeyondEnd {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Directories of runs, result.json files, or targets, which are then run side by side. The
-    /// first is what the others are compared with.
+    /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
+    /// by side, real ones one after the other and only reading. The first is what the others are
+    /// compared with.
     #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
     pub(crate) sides: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    /// What to keep: all (result.json and report.html of the comparison) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
+          value_parser = PossibleValuesParser::new(["all", "none"]))]
+    pub(crate) keep: String,
+    /// Name of the directory of the comparison [default: the sides and the time].
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    pub(crate) name: Option<String>,
+    /// Where directories of runs lie.
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = RESULTS)]
+    pub(crate) results: PathBuf,
 }
 
 #[derive(Debug, Args)]

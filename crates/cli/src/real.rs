@@ -6,9 +6,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ssdyno_bench::{Access, BenchError, NULL, Options, Run};
 use ssdyno_block::units::Span;
+use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
 
-use crate::args::{RunArgs, positive_span};
+use crate::args::{LoadArgs, RunArgs, positive_span};
 use crate::diagnose::{Exit, Failure};
 use crate::load::{self, Document};
 use crate::overlay;
@@ -106,7 +107,15 @@ pub(crate) struct RealPlan {
 impl RealPlan {
     /// Reads everything that the arguments name.
     pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
-        let load = &args.load;
+        let mut plan = RealPlan::reading(&args.target, &args.load, args.keep())?;
+        plan.run.access = access(args)?;
+        plan.run.interval = args.interval.map(|interval| interval.0);
+        plan.run.options = args.real.options();
+        Ok(plan)
+    }
+
+    /// A run that may only read, with what is usual for the rest.
+    pub(crate) fn reading(target: &str, load: &LoadArgs, keep: Keep) -> Result<RealPlan, Failure> {
         if let Some((option, _)) = load.host.given().first() {
             return Err(Failure::usage(format!("`{option}` is for simulated targets"))
                 .with_help("leave it out: here this machine is the host"));
@@ -120,15 +129,15 @@ impl RealPlan {
         }
         let (workload, source) = plan::source(load, &settings)?;
         let run = Run {
-            target: args.target.clone(),
-            access: access(args)?,
+            target: target.to_owned(),
+            access: Access::ReadOnly,
             workload: load.workload.clone(),
             source,
             seed: load.seed,
             limits: Limits { until: load.until, ..Limits::default() },
-            keep: args.keep(),
-            interval: args.interval.map(|interval| interval.0),
-            options: args.real.options(),
+            keep,
+            interval: None,
+            options: Options::default(),
         };
         Ok(RealPlan { run, workload })
     }

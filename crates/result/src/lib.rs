@@ -54,7 +54,7 @@ pub use histogram::Histogram;
 pub use host::{HostCore, HostEnergy, HostResult};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
-pub use report::report_html;
+pub use report::{comparison_html, figure_text, report_html};
 pub use report::{Axis, Page, Plot, table as html_table};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,

@@ -5,6 +5,7 @@
 //! so a test can parse it.
 
 mod charts;
+mod comparison;
 mod page;
 mod plot;
 mod tables;
@@ -18,6 +19,7 @@ use crate::result::RunResult;
 use crate::statistics::Interval;
 use crate::text::{either_side, plus_minus};
 
+pub use comparison::{comparison_html, figure_text};
 pub use page::{Page, table};
 pub use plot::{Axis, Plot};
 
