@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ssdyno_block::Time;
 use ssdyno_result::{
     Configuration, IssueDelay, Keep, OwnCost, Precision, Recording, RunResult, StopReason, Tape,
     nanoseconds,
 };
-use ssdyno_block::Time;
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
 

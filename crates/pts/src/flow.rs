@@ -70,7 +70,8 @@ impl Plan {
             parts: Vec::new(),
             notes,
         };
-        let rounds: u64 = parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
+        let rounds: u64 =
+            parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
         let stage = Stage { what: String::new(), done: 0, of: rounds + 2 * parts.len() as u64 };
         let mut flow = Run { plan: self, subject, observer, result, stage };
         let failure = flow.parts(&parts).err();
@@ -253,8 +254,12 @@ impl Run<'_> {
         };
         // Loads may be shorter than the time between two reports of progress.
         let mut outcome = self.subject.load(config, seed, length, &mut watch)?;
-        let idle =
-            Progress { now: ssdyno_block::Time::ZERO, issued: 0, completed: 0, latency_ns_mean: 0.0 };
+        let idle = Progress {
+            now: ssdyno_block::Time::ZERO,
+            issued: 0,
+            completed: 0,
+            latency_ns_mean: 0.0,
+        };
         if watch(&idle) == Flow::Stop {
             outcome.stopped = true;
         }

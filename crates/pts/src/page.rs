@@ -102,9 +102,8 @@ fn convergence(test: Test, part: &Part) -> String {
     let writes: Vec<(usize, &Cell)> =
         first.cells.iter().enumerate().filter(|(_, cell)| cell.read_percent == 0).collect();
     let line = |at: usize| -> Vec<(f64, f64)> {
-        let point = |round: &crate::Round| {
-            Some((f64::from(round.round), pick(round.cells.get(at)?)?))
-        };
+        let point =
+            |round: &crate::Round| Some((f64::from(round.round), pick(round.cells.get(at)?)?));
         part.rounds.iter().filter_map(point).collect()
     };
     let mut html = String::new();

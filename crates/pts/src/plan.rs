@@ -185,7 +185,10 @@ impl Plan {
             return refuse("the active range is no share of the device", "write 1 to 100 percent");
         }
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
-            return refuse("so much preconditioning is none", "write how many times over, such as 2");
+            return refuse(
+                "so much preconditioning is none",
+                "write how many times over, such as 2",
+            );
         }
         if (self.rounds_max as usize) < WINDOW_ROUNDS {
             return refuse("steady state needs five rounds", "allow 5 rounds or more");

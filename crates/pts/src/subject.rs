@@ -136,8 +136,9 @@ impl Subject for Real {
             (_, 0) => "discarded from start to end; what the drive makes of that is its affair \
                        (a secure erase or a format is stronger)"
                 .to_owned(),
-            (_, _) => "none: the target does not take discards; the overwrite stands in for it"
-                .to_owned(),
+            (_, _) => {
+                "none: the target does not take discards; the overwrite stands in for it".to_owned()
+            }
         })
     }
 

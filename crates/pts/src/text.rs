@@ -20,7 +20,11 @@ pub fn text(result: &PtsResult) -> String {
     for part in &result.parts {
         let _ = writeln!(text, "\n{}", part.name);
         for step in &part.steps {
-            let took = if step.seconds > 0.0 { format!(" ({})", seconds(step.seconds)) } else { String::new() };
+            let took = if step.seconds > 0.0 {
+                format!(" ({})", seconds(step.seconds))
+            } else {
+                String::new()
+            };
             let _ = writeln!(text, "  {}: {}{took}", step.step.replace('_', " "), step.detail);
         }
         let _ = writeln!(text, "  {}", verdict(part));

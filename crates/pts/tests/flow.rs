@@ -99,7 +99,8 @@ fn iops_of_a_simulated_device() {
 
 #[test]
 fn the_same_seed_gives_the_same_rounds() {
-    let plan = Plan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
+    let plan =
+        Plan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
     let (first, _) = finished(&plan, &mut small());
     let (again, _) = finished(&plan, &mut small());
     assert!(first == again);

@@ -230,7 +230,9 @@ fn decimals_for(half: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::result::{Confidence, Energy, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp};
+    use crate::result::{
+        Confidence, Energy, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+    };
 
     use super::*;
 

@@ -54,13 +54,13 @@ pub use histogram::Histogram;
 pub use host::{HostCore, HostEnergy, HostResult};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
-pub use report::{comparison_html, figure_text, report_html};
 pub use report::{Axis, Page, Plot, table as html_table};
+pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
-    LatencyIntervalsByOp, OwnCost, Power,
-    RunResult, SCHEMA_VERSION, SeriesPoint, StopReason, schema,
+    LatencyIntervalsByOp, OwnCost, Power, RunResult, SCHEMA_VERSION, SeriesPoint, StopReason,
+    schema,
 };
 pub use rows::{Row, Rows};
 pub use series::{EnergyBuckets, Series, set_power};

@@ -237,11 +237,7 @@ impl Recorder {
 
     /// How precise the figures are by now.
     pub fn glance(&self) -> Glance {
-        Glance {
-            start: self.start,
-            batches: self.batches.clone(),
-            slices: self.slices.glance(),
-        }
+        Glance { start: self.start, batches: self.batches.clone(), slices: self.slices.glance() }
     }
 
     /// Announces a request whose latency counts from `intended`.

@@ -3,11 +3,11 @@
 use ssdyno_block::{Op, Time};
 
 use crate::batches::Batches;
+use crate::confidence::Source;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::quantiles::{self, Wanted, rank};
 use crate::recorder::{Inside, Totals, is_data};
-use crate::confidence::Source;
 use crate::result::{
     ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, RunResult, SCHEMA_VERSION,
     SeriesPoint,

@@ -340,8 +340,7 @@ mod tests {
         levels.extend([1.0; 54]);
         levels.extend([0.6; 30]);
         let found = find(&levels);
-        let times: Vec<_> =
-            found.periods.iter().map(|p| (p.from_seconds, p.to_seconds)).collect();
+        let times: Vec<_> = found.periods.iter().map(|p| (p.from_seconds, p.to_seconds)).collect();
         // Windows are two points here; the fast start is too short to be steady itself.
         assert_eq!(times, [(1.6, 7.0), (7.0, 10.0)]);
         let why = found.periods[0].left_because.as_deref().unwrap();

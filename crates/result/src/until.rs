@@ -252,7 +252,8 @@ mod tests {
         for text in ["1%", "0.3%", "mean=2%", "p99=2%", "p99.9=10%", "iops=0.5%", "throughput=1%"] {
             assert_eq!(text.parse::<Until>().unwrap().to_string(), text);
         }
-        for wrong in ["", "1", "%", "0%", "-1%", "11%", "nan%", "p98=1%", "p99=0.5%", "p99", "=1%"] {
+        for wrong in ["", "1", "%", "0%", "-1%", "11%", "nan%", "p98=1%", "p99=0.5%", "p99", "=1%"]
+        {
             assert!(wrong.parse::<Until>().is_err(), "{wrong}");
         }
     }

@@ -10,7 +10,10 @@ fn a_run_stops_when_it_is_precise_and_says_so() {
         place.json(&[&args[..], &["--set", "flash.blocks_per_plane=32"], more].concat())
     };
     let result = run(&["--until", "1%"]);
-    assert_eq!((&result["stopped_because"], &result["until"]["reached"]), (&"precision".into(), &true.into()));
+    assert_eq!(
+        (&result["stopped_because"], &result["until"]["reached"]),
+        (&"precision".into(), &true.into())
+    );
     assert!(result["until"]["at_stop"].as_f64().unwrap() <= 0.01);
     assert!(result["requests"].as_u64().unwrap() > 2_048);
     assert!(result["replay"].as_str().unwrap().contains("--until 1%"));
@@ -59,7 +62,8 @@ fn a_comparison_leaves_its_files() {
 #[test]
 fn a_real_and_a_simulated_target_are_compared() {
     let place = Place::new();
-    let args = ["compare", "sim:config-a", "null:", "--workload", "randread", "--requests", "20000"];
+    let args =
+        ["compare", "sim:config-a", "null:", "--workload", "randread", "--requests", "20000"];
     let compared = place.json(&[&args[..], &["--keep", "none"]].concat());
     assert_eq!(compared["results"][1]["target"], "null:");
     assert_eq!(compared["comparisons"][0]["verdict"], "better");

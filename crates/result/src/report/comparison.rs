@@ -12,8 +12,10 @@ const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
 /// The page of a comparison: opens without a network. `results` in the order of the arguments,
 /// `comparisons` each of the others against the first.
 pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> String {
-    let facts: Vec<String> =
-        results.iter().map(|r| format!("{} {}, {} requests", r.target, r.workload, r.requests)).collect();
+    let facts: Vec<String> = results
+        .iter()
+        .map(|r| format!("{} {}, {} requests", r.target, r.workload, r.requests))
+        .collect();
     let partial = results.iter().any(|result| result.partial);
     let mut page = Page::new("Comparison", partial, &facts);
     for comparison in comparisons {
@@ -26,9 +28,9 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
                 Verdict::Worse => "worse",
                 Verdict::CannotTell => "cannot tell",
             };
-            let interval = f.interval.map(|i| {
-                format!("{} to {}", significant(i.low, 4), significant(i.high, 4))
-            });
+            let interval = f
+                .interval
+                .map(|i| format!("{} to {}", significant(i.low, 4), significant(i.high, 4)));
             vec![
                 f.figure.clone(),
                 figure_text(f, f.first),

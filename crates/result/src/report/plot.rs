@@ -34,12 +34,7 @@ impl Axis {
     }
 
     /// A logarithmic axis over `[from, to]`, an octave at least.
-    pub fn logarithmic(
-        label: &'static str,
-        from: f64,
-        to: f64,
-        format: fn(f64) -> String,
-    ) -> Axis {
+    pub fn logarithmic(label: &'static str, from: f64, to: f64, format: fn(f64) -> String) -> Axis {
         let from = from.max(1e-12);
         let to = to.max(from);
         let widen = if to < from * 2.0 { 1.5 } else { 1.0 };
@@ -153,13 +148,7 @@ impl Plot {
     }
 
     /// A filled area between `top` and `bottom` (left to right both), named in the legend.
-    pub fn area(
-        &mut self,
-        class: &str,
-        name: &str,
-        top: &[(f64, f64)],
-        bottom: &[(f64, f64)],
-    ) {
+    pub fn area(&mut self, class: &str, name: &str, top: &[(f64, f64)], bottom: &[(f64, f64)]) {
         let mut outline = top.to_vec();
         outline.extend(bottom.iter().rev());
         let path = self.path(&outline);

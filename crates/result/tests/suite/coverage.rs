@@ -67,7 +67,13 @@ impl<const LOAD_PERCENT: u32> Process for Mm1<LOAD_PERCENT> {
 
     fn truth() -> [f64; 5] {
         let quantile = |share: f64| -Self::MEAN_NS * (1.0 - share).ln();
-        [Self::MEAN_NS, quantile(0.5), quantile(0.95), quantile(0.99), 1e9 * Self::LOAD / SERVICE_NS]
+        [
+            Self::MEAN_NS,
+            quantile(0.5),
+            quantile(0.95),
+            quantile(0.99),
+            1e9 * Self::LOAD / SERVICE_NS,
+        ]
     }
 }
 
