@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Glance, Precise, Recording, Tape};
+use ssdyno_result::{Evidence, Precise, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 
 use crate::clock::Clock;
@@ -209,11 +209,11 @@ impl Crew {
             return;
         }
         // A job waits for its tape a moment then; looks are rare.
-        let glances = self.members.iter().filter_map(|member| {
+        let evidence = self.members.iter().filter_map(|member| {
             let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
-            tape.as_ref().and_then(Tape::glance)
+            tape.as_ref().and_then(Tape::evidence)
         });
-        if Glance::merge(glances).is_some_and(|glance| precise.look(completed, &glance)) {
+        if Evidence::merge(evidence).is_some_and(|evidence| precise.look(completed, &evidence)) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }

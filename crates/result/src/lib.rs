@@ -68,4 +68,4 @@ pub use statistics::{Interval, LEVEL};
 pub use steady::{SteadyPeriod, SteadyState, slope};
 pub use tape::{Reaped, Tape};
 pub use text::summary_text;
-pub use until::{Glance, Metric, Precise, Precision, Until};
+pub use until::{Evidence, Metric, Precise, Precision, Until};

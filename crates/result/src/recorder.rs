@@ -12,7 +12,7 @@ use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
-use crate::until::Glance;
+use crate::until::Evidence;
 
 /// What of a run is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -236,8 +236,12 @@ impl Recorder {
     }
 
     /// How precise the figures are by now.
-    pub fn glance(&self) -> Glance {
-        Glance { start: self.start, batches: self.batches.clone(), slices: self.slices.glance() }
+    pub fn evidence(&self) -> Evidence {
+        Evidence {
+            start: self.start,
+            batches: self.batches.clone(),
+            slices: self.slices.evidence(),
+        }
     }
 
     /// Announces a request whose latency counts from `intended`.

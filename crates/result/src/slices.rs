@@ -163,7 +163,7 @@ impl Slices {
     }
 
     /// The same without what only the recording itself needs.
-    pub(crate) fn glance(&self) -> Slices {
+    pub(crate) fn evidence(&self) -> Slices {
         let (size, next_at, done) = (self.size, self.next_at, self.done.clone());
         Slices { size, next_at, done, before: Default::default() }
     }

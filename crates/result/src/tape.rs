@@ -10,7 +10,7 @@ use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
-use crate::until::Glance;
+use crate::until::Evidence;
 
 const PS_PER_NS: u64 = 1_000;
 
@@ -159,11 +159,11 @@ impl Tape {
     }
 
     /// How precise the figures are by now; `None` during the ramp-up.
-    pub fn glance(&self) -> Option<Glance> {
-        (!self.ramping_up()).then(|| Glance {
+    pub fn evidence(&self) -> Option<Evidence> {
+        (!self.ramping_up()).then(|| Evidence {
             start: Time::from_ns(self.start_ns),
             batches: self.batches.clone(),
-            slices: self.slices.glance(),
+            slices: self.slices.evidence(),
         })
     }
 

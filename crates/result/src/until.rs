@@ -120,15 +120,15 @@ impl FromStr for Until {
 
 /// What a recording knows of its precision while the run goes on.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct Evidence {
     pub(crate) start: Time,
     pub(crate) batches: Batches,
     pub(crate) slices: Slices,
 }
 
-impl Glance {
-    /// The glances of several jobs as one; `None` without any.
-    pub fn merge(parts: impl IntoIterator<Item = Glance>) -> Option<Glance> {
+impl Evidence {
+    /// The evidence of several jobs as one; `None` without any.
+    pub fn merge(parts: impl IntoIterator<Item = Evidence>) -> Option<Evidence> {
         let mut parts = parts.into_iter();
         let mut all = parts.next()?;
         for part in parts {
@@ -223,9 +223,9 @@ impl Precise {
     }
 
     /// Looks; true if the run is long enough.
-    pub fn look(&mut self, completed: u64, glance: &Glance) -> bool {
+    pub fn look(&mut self, completed: u64, evidence: &Evidence) -> bool {
         self.next_at = completed + completed / 4;
-        self.last = glance.relative_half_width(self.until.metric);
+        self.last = evidence.relative_half_width(self.until.metric);
         let narrow = self.last.is_some_and(|half| half <= self.until.relative_half_width);
         self.narrow = if narrow { self.narrow + 1 } else { 0 };
         self.reached = self.narrow >= Precise::LOOKS;

@@ -123,7 +123,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         if let Some(precise) = &mut precise
             && precise.due(drive.recorder.completed())
             && !state.done
-            && precise.look(drive.recorder.completed(), &drive.recorder.glance())
+            && precise.look(drive.recorder.completed(), &drive.recorder.evidence())
         {
             state.stop();
         }
