@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 /// Top to bottom. A crate may depend on crates in rows below its own.
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
-    &["ssdyno-papers"],
+    &["ssdyno-papers", "ssdyno-pts"],
     &["ssdyno-bench", "ssdyno-profile"],
     &["ssdyno-rig"],
     &["ssdyno-host"],

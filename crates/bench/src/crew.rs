@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Glance, JobResult, Recording, Tape};
+use ssdyno_result::{Evidence, Glance, JobResult, Precise, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 use ssdyno_workload::FioEntry;
 
@@ -51,6 +51,8 @@ pub(crate) fn execute(
     let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
+    let precision = crew.precise.as_ref().map(Precise::precision);
+    let interrupted = crew.stopped;
     let hung = crew.hung;
     let (mut recording, jobs, reports) = crew.recording(clock, &entries)?;
     notes.append(&mut more_notes);
@@ -74,6 +76,8 @@ pub(crate) fn execute(
         workers,
         failure: failure.as_ref(),
         machine,
+        precision,
+        interrupted,
     };
     let result = parts.result(&mut recording);
     Ok(Measured { result, recording, failure })
@@ -162,6 +166,7 @@ struct Crew {
     stopped: bool,
     /// The next report of progress is to have a glance.
     look: bool,
+    precise: Option<Precise>,
     hung: u64,
     lost: Option<usize>,
 }
@@ -212,6 +217,7 @@ impl Crew {
         }
         wait_ready(&messages, members.len(), run, progress)?;
         let group = members.iter().map(|member| member.group).min().unwrap_or(0);
+        let precise = run.limits.until.map(Precise::new);
         Ok(Crew {
             members,
             group,
@@ -219,6 +225,7 @@ impl Crew {
             stop,
             ramp,
             stopped: false,
+            precise,
             look: false,
             hung: 0,
             lost: None,
@@ -278,6 +285,7 @@ impl Crew {
                         let flow = progress(&self.progress(clock));
                         self.obey(flow);
                     }
+                    self.look();
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                     self.go_on(clock);
                 }
@@ -297,6 +305,24 @@ impl Crew {
         }
         if flow == Flow::Stop {
             self.stopped = true;
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the run where its figures are known as well as was asked for.
+    fn look(&mut self) {
+        let Some(precise) = &mut self.precise else { return };
+        let completed = |m: &Member| m.shared.pulse.completed.load(Ordering::Relaxed);
+        let completed = self.members.iter().map(completed).sum();
+        if self.stop.load(Ordering::Relaxed) || !precise.due(completed) {
+            return;
+        }
+        // A job waits for its tape a moment then; looks are rare.
+        let evidence = self.members.iter().filter_map(|member| {
+            let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+            tape.as_ref().and_then(Tape::evidence)
+        });
+        if Evidence::merge(evidence).is_some_and(|evidence| precise.look(completed, &evidence)) {
             self.stop.store(true, Ordering::Relaxed);
         }
     }

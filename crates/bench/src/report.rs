@@ -4,9 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ssdyno_block::Time;
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, IssueDelay, JobResult, Keep, OwnCost, Recording, RunResult, Tape, nanoseconds,
+    Configuration, IssueDelay, JobResult, Keep, OwnCost, Precision, Recording, RunResult,
+    StopReason, Tape, nanoseconds,
 };
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
@@ -84,6 +86,9 @@ pub(crate) struct Parts<'a> {
     pub(crate) failure: Option<&'a BenchError>,
     /// What the machine did meanwhile, if it was probed.
     pub(crate) machine: Option<Machine>,
+    pub(crate) precision: Option<Precision>,
+    /// Told to stop.
+    pub(crate) interrupted: bool,
 }
 
 impl Parts<'_> {
@@ -101,6 +106,8 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        result.until = self.precision;
+        result.stopped_because = Some(self.stop_reason());
         self.fill_cost(&mut result);
         self.fill_delays(&mut result);
         self.describe(&mut result);
@@ -110,6 +117,23 @@ impl Parts<'_> {
             result.notes.push(format!("The run ended early: {failure}"));
         }
         result
+    }
+
+    fn stop_reason(&self) -> StopReason {
+        if self.failure.is_some() && !self.interrupted {
+            return StopReason::Error;
+        }
+        let (requests, duration) = self.run.source.bounds();
+        let limits = &self.run.limits;
+        let end = self.reports.iter().map(|report| report.ended.end_ns).max().unwrap_or(0);
+        StopReason::of_limits(
+            self.interrupted,
+            self.precision.is_some_and(|precision| precision.reached),
+            requests.into_iter().chain(limits.requests).min(),
+            self.reports.iter().map(|report| report.ended.issued).sum(),
+            duration.into_iter().chain(limits.duration).min(),
+            Time::from_ns(end),
+        )
     }
 
     fn configuration(&self) -> Configuration {

@@ -8,10 +8,11 @@ use clap_complete::Shell;
 #[cfg(target_os = "linux")]
 use ssdyno_block::units::Bytes;
 use ssdyno_block::units::Span;
-use ssdyno_result::Keep;
+use ssdyno_result::{Keep, Until};
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 
 use crate::commands::pci::PciArgs;
+use crate::commands::pts::PtsArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
@@ -56,6 +57,10 @@ pub(crate) enum Verb {
     /// Lay results or targets side by side, with intervals and verdicts.
     #[command(after_help = SET)]
     Compare(Box<CompareArgs>),
+    /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
+    /// in steady state. Everything on the target is lost.
+    #[command(after_help = SET)]
+    Pts(Box<PtsArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
     /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
@@ -156,6 +161,11 @@ pub(crate) struct LoadArgs {
     /// Issue this many requests.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
+    /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as 1%; or that
+    /// of one figure: p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for or --requests is
+    /// the limit then [default: 10 minutes, at most 20 million requests].
+    #[arg(long, value_name = "[FIGURE=]N%")]
+    pub(crate) until: Option<Until>,
     /// Set a key of the device or the workload; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -247,12 +257,23 @@ impl From<BeyondEndArg> for BeyondEnd {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Directories of runs, result.json files, or targets, which are then run side by side. The
-    /// first is what the others are compared with.
+    /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
+    /// by side, real ones one after the other and only reading. The first is what the others are
+    /// compared with.
     #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
     pub(crate) sides: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    /// What to keep: all (result.json and report.html of the comparison) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
+          value_parser = PossibleValuesParser::new(["all", "none"]))]
+    pub(crate) keep: String,
+    /// Name of the directory of the comparison [default: the sides and the time].
+    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
+    pub(crate) name: Option<String>,
+    /// Where directories of runs lie.
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = RESULTS)]
+    pub(crate) results: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -371,6 +392,7 @@ pub(crate) enum SchemaName {
     Compare,
     Papers,
     Pci,
+    Pts,
     #[cfg(target_os = "linux")]
     Verify,
     #[cfg(target_os = "linux")]

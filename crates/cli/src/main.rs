@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),
+        Verb::Pts(args) => commands::pts::run(args, output),
         Verb::Papers(args) => commands::papers::run(args, output),
         Verb::Pci(args) => commands::pci::run(args, output),
         #[cfg(target_os = "linux")]

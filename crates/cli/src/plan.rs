@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
+use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::{Limits, Run, RunError, Source};
 use ssdyno_workload::{Timing, TraceOptions};
@@ -50,7 +51,7 @@ impl Plan {
             workload: load.workload(target).to_owned(),
             source,
             seed: load.seed,
-            limits: Limits::default(),
+            limits: Limits { until: load.until, ..Limits::default() },
             keep,
             interval,
         };
@@ -128,10 +129,18 @@ pub(crate) fn goal(source: &Source) -> Goal {
     }
 }
 
-/// `--for` and `--requests` take the place of both limits of the workload.
+/// Where `--until` gives up if nothing else is said: long enough for what can be known at all,
+/// and rows that fit in memory.
+const UNTIL_REQUESTS_MAX: u64 = 20_000_000;
+const UNTIL_TIME_MAX: Time = Time::from_s(600);
+
+/// `--for` and `--requests` take the place of both limits of the workload; so do those of
+/// `--until`, for which a workload's own are too short.
 fn limit(config: &mut ssdyno_workload::Config, load: &LoadArgs) {
     if load.duration.is_some() || load.requests.is_some() {
         (config.duration, config.requests) = (load.duration, load.requests);
+    } else if load.until.is_some() {
+        (config.duration, config.requests) = (Some(Span(UNTIL_TIME_MAX)), Some(UNTIL_REQUESTS_MAX));
     }
 }
 

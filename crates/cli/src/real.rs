@@ -7,9 +7,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ssdyno_bench::{Access, BenchError, NULL, Options, Probing, Run};
 use ssdyno_block::units::Span;
+use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
 
-use crate::args::{RunArgs, positive_span};
+use crate::args::{LoadArgs, RunArgs, positive_span};
 use crate::diagnose::{Exit, Failure};
 use crate::load::{self, Document};
 use crate::overlay;
@@ -74,7 +75,8 @@ impl RealArgs {
         given
     }
 
-    fn options(&self) -> Options {
+    /// What was given, over what is usual.
+    pub(crate) fn options(&self) -> Options {
         let usual = Options::default();
         Options {
             engine: self.engine.as_ref().and_then(|e| e.parse().ok()).unwrap_or(usual.engine),
@@ -122,7 +124,15 @@ pub(crate) struct RealPlan {
 impl RealPlan {
     /// Reads everything that the arguments name.
     pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
-        let load = &args.load;
+        let mut plan = RealPlan::reading(args.target(), &args.load, args.keep())?;
+        plan.run.access = access(args)?;
+        plan.run.interval = args.interval.map(|interval| interval.0);
+        plan.run.options = args.real.options();
+        Ok(plan)
+    }
+
+    /// A run that may only read, with what is usual for the rest.
+    pub(crate) fn reading(target: &str, load: &LoadArgs, keep: Keep) -> Result<RealPlan, Failure> {
         if let Some((option, _)) = load.host.given().first() {
             return Err(Failure::usage(format!("`{option}` is for simulated targets"))
                 .with_help("leave it out: here this machine is the host"));
@@ -134,17 +144,17 @@ impl RealPlan {
                 .with_key(&setting.key)
                 .at(Some(setting.place(true, "no effect on a real target"))));
         }
-        let (workload, source) = plan::source(load, args.target(), &settings)?;
+        let (workload, source) = plan::source(load, target, &settings)?;
         let run = Run {
-            target: args.target().to_owned(),
-            access: access(args)?,
-            workload: load.workload(args.target()).to_owned(),
+            target: target.to_owned(),
+            access: Access::ReadOnly,
+            workload: load.workload(target).to_owned(),
             source,
             seed: load.seed,
-            limits: Limits::default(),
-            keep: args.keep(),
-            interval: args.interval.map(|interval| interval.0),
-            options: args.real.options(),
+            limits: Limits { until: load.until, ..Limits::default() },
+            keep,
+            interval: None,
+            options: Options::default(),
         };
         Ok(RealPlan { run, workload })
     }

@@ -37,6 +37,9 @@ fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
     if let Some(requests) = load.requests {
         option(words, "--requests", requests);
     }
+    if let Some(until) = load.until {
+        option(words, "--until", until);
+    }
     load.set.iter().for_each(|setting| option(words, "--set", setting));
     trace(&load.trace, words);
     load.host.given().into_iter().for_each(|(name, value)| option(words, name, value));

@@ -145,6 +145,19 @@ impl Groups {
         statistics::ratio_interval(iops, &counts, &self.seconds())
     }
 
+    /// Interval around the requests per second of the groups themselves.
+    pub(crate) fn own_iops(&self) -> Option<Interval> {
+        let seconds: f64 = self.seconds().iter().sum();
+        self.iops((self.size * self.groups.len() as u64) as f64 / seconds)
+    }
+
+    /// Interval around the bytes per second of the groups themselves.
+    pub(crate) fn own_throughput(&self) -> Option<Interval> {
+        let seconds: f64 = self.seconds().iter().sum();
+        let bytes: u64 = self.groups.iter().map(|group| group.bytes).sum();
+        self.throughput(bytes as f64 / seconds)
+    }
+
     /// Interval around `throughput` in bytes per second.
     pub(crate) fn throughput(&self, throughput: f64) -> Option<Interval> {
         let bytes: Vec<f64> = self.groups.iter().map(|g| g.bytes as f64).collect();

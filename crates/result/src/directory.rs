@@ -114,7 +114,12 @@ impl RunDirectory {
         rows.and(report).and(json)
     }
 
-    fn write_text(&self, name: &str, text: &str) -> Result<PathBuf, ResultError> {
+    /// Writes a text of another kind of run, such as its page, whole or not at all; what was there
+    /// under the name is replaced.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`]; what was there is kept then.
+    pub fn write_text(&self, name: &str, text: &str) -> Result<PathBuf, ResultError> {
         self.write_file(name, |mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()

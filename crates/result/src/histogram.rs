@@ -28,6 +28,21 @@ impl Histogram {
     /// Largest relative error of [`value_at`](Histogram::value_at).
     pub const RELATIVE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
 
+    /// Number of the last bucket.
+    pub(crate) const LAST: usize = BUCKETS - 1;
+
+    /// Latencies counted in `bucket`.
+    #[inline]
+    pub(crate) fn count_in(&self, bucket: usize) -> u64 {
+        self.counts[bucket]
+    }
+
+    /// Counts `count` latencies that lie in `bucket`.
+    pub(crate) fn add_bucket(&mut self, bucket: usize, count: u64) {
+        self.counts[bucket] += count;
+        self.total += count;
+    }
+
     /// Number of the bucket that holds `ns`.
     #[inline]
     pub(crate) fn bucket(ns: u64) -> usize {

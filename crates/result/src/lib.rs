@@ -21,6 +21,7 @@
 mod batches;
 mod buckets;
 mod compare;
+mod confidence;
 mod directory;
 mod error;
 mod finite;
@@ -39,9 +40,12 @@ mod report;
 mod result;
 mod rows;
 mod series;
+mod slices;
 mod statistics;
+mod steady;
 mod tape;
 mod text;
+mod until;
 
 pub use buckets::{Buckets, Grid};
 pub use compare::{Comparison, FigureComparison, Verdict, compare};
@@ -55,14 +59,18 @@ pub use host::{HostCore, HostEnergy, HostResult};
 pub use jobs::JobResult;
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
-pub use report::report_html;
+pub use report::{Axis, Page, Plot, table as html_table};
+pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
-    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals, OwnCost, Power,
-    RunResult, SCHEMA_VERSION, SeriesPoint, schema,
+    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
+    LatencyIntervalsByOp, OwnCost, Power, RunResult, SCHEMA_VERSION, SeriesPoint, StopReason,
+    schema,
 };
 pub use rows::{Row, Rows};
 pub use series::{EnergyBuckets, Series, set_power};
 pub use statistics::{Interval, LEVEL};
+pub use steady::{SteadyPeriod, SteadyState, slope};
 pub use tape::{Reaped, Tape};
 pub use text::summary_text;
+pub use until::{Evidence, Metric, Precise, Precision, Until};

@@ -120,40 +120,6 @@ fn gather(rows: &Rows, probes: &mut [Probe]) {
     });
 }
 
-/// For each limit, the share of every one of `batches` equal runs of consecutive rows that does
-/// not exceed it. `count` is the number of rows without error.
-pub(crate) fn shares_below<const LIMITS: usize>(
-    rows: &Rows,
-    limits: &[f64; LIMITS],
-    batches: usize,
-    count: u64,
-) -> [Vec<f64>; LIMITS] {
-    let each = (count / batches as u64).max(1);
-    let mut shares = [const { Vec::new() }; LIMITS];
-    let limits: [u64; LIMITS] = limits.map(|l| l as u64);
-    let mut below = [0u64; LIMITS];
-    let (mut left, mut batch) = (each, 0);
-    rows.for_each_ok(|_, latency_ns| {
-        for (n, limit) in below.iter_mut().zip(limits) {
-            *n += u64::from(latency_ns <= limit);
-        }
-        left -= 1;
-        if left == 0 {
-            left = each;
-            batch += 1;
-            for (share, n) in shares.iter_mut().zip(&mut below) {
-                let n = std::mem::take(n);
-                // What is left over of the last batch is no batch.
-                if batch <= batches {
-                    share.push(n as f64 / each as f64);
-                }
-            }
-        }
-    });
-    shares.iter_mut().for_each(|share| share.resize(batches, 0.0));
-    shares
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -202,15 +168,5 @@ mod tests {
             prop_assert_eq!(&got[0], &want(&sorted));
             prop_assert_eq!(&got[1], &want(&sorted_reads));
         }
-    }
-
-    #[test]
-    fn shares_are_by_batch() {
-        let mut rows = Rows::default();
-        for i in 0..40 {
-            rows.push(&Request::read(0, 512), Time::ZERO, i, Status::Ok);
-        }
-        let shares = shares_below(&rows, &[14.0], 4, 40);
-        assert_eq!(shares, [[1.0, 0.5, 0.0, 0.0]]);
     }
 }

@@ -12,6 +12,8 @@ use crate::little::Little;
 use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
+use crate::slices::{LANES, Slices, View};
+use crate::until::Evidence;
 
 /// What of a run is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -76,6 +78,17 @@ impl Default for Totals {
 }
 
 impl Totals {
+    /// The state of these and, where there are some, of `others` of the same operation.
+    pub(crate) fn view<'a>(&'a self, others: Option<&'a Totals>) -> View<'a> {
+        let all = || std::iter::once(self).chain(others);
+        View {
+            histograms: all().map(|totals| &totals.histogram).collect(),
+            latency_ps: all().map(|totals| totals.latency_ps).sum(),
+            latency_ps_min: all().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
+            latency_ps_max: all().map(|t| t.latency_ps_max).max().unwrap_or(0),
+        }
+    }
+
     /// Adds what another job recorded.
     pub(crate) fn merge(&mut self, other: &Totals) {
         self.bytes += other.bytes;
@@ -151,6 +164,7 @@ pub struct Recorder {
     inside: Inside,
     little: Little,
     batches: Batches,
+    slices: Slices,
     series: Series,
     rows: Option<Rows>,
 }
@@ -172,6 +186,7 @@ impl Recorder {
             inside: Inside::default(),
             little: Little::default(),
             batches: Batches::default(),
+            slices: Slices::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
             rows: (keep != Keep::Summary).then(Rows::default),
         }
@@ -226,6 +241,15 @@ impl Recorder {
         self.ops.iter().map(|t| t.latency_ps).sum()
     }
 
+    /// How precise the figures are by now.
+    pub fn evidence(&self) -> Evidence {
+        Evidence {
+            start: self.start,
+            batches: self.batches.clone(),
+            slices: self.slices.evidence(),
+        }
+    }
+
     /// Announces a request whose latency counts from `intended`.
     #[inline]
     pub fn arrived(&mut self, intended: Time) {
@@ -272,6 +296,22 @@ impl Recorder {
         let moved = if is_data(request.op) { bytes } else { 0 };
         self.batches.add(latency.as_ps(), moved, completed);
         self.series.add(request.op, bytes, latency, completed);
+        if self.slices.due(self.departures) {
+            self.close_slice(completed);
+        }
+    }
+
+    #[cold]
+    fn close_slice(&mut self, end: Time) {
+        let inside = View {
+            histograms: vec![&self.inside.histogram],
+            latency_ps: self.ops.iter().map(|t| t.latency_ps - t.wait_ps).sum(),
+            latency_ps_min: self.inside.latency_ps_min,
+            latency_ps_max: self.inside.latency_ps_max,
+        };
+        let [read, write, trim, flush] = self.ops.each_ref().map(|totals| totals.view(None));
+        let lanes: [View<'_>; LANES] = [read, write, trim, flush, inside];
+        self.slices.close(self.departures, end, lanes);
     }
 
     /// Takes a request that has completed and is not to be in any figure, though others that
@@ -322,6 +362,7 @@ impl Recorder {
             inside: self.inside,
             little: self.little,
             batches: self.batches,
+            slices: self.slices,
             series: self.series,
             rows: self.rows,
         }

@@ -3,28 +3,25 @@
 use ssdyno_block::{Op, Time};
 
 use crate::batches::Batches;
+use crate::confidence::Source;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::quantiles::{self, Wanted, rank};
 use crate::recorder::{Inside, Totals, is_data};
 use crate::result::{
-    ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, LatencyIntervals, RunResult,
-    SCHEMA_VERSION, SeriesPoint,
+    ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, RunResult, SCHEMA_VERSION,
+    SeriesPoint,
 };
 use crate::rows::Rows;
 use crate::series::Series;
+use crate::slices::Slices;
 use crate::statistics;
+use crate::steady::SteadyState;
 
 /// Shares that a [`Latency`] prints.
-const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 0.999];
+pub(crate) const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 0.999];
 /// Bins an octave in a published distribution: 2 % each.
 const BINS_PER_OCTAVE: usize = 32;
-
-const MEANING: &str = "95 % intervals from 32 batches of consecutive requests, which allows for \
-    the correlation of neighbours (mean, rates: batch means; percentiles: shares of batches). \
-    They say how far a run of the same length with another seed, or another stretch of the same \
-    steady load, would differ. A simulated run repeats exactly with the same seed: there the \
-    interval is no error of measurement, and it says nothing about the model's fidelity.";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -42,6 +39,7 @@ pub struct Recording {
     pub(crate) inside: Inside,
     pub(crate) little: Little,
     pub(crate) batches: Batches,
+    pub(crate) slices: Slices,
     pub(crate) series: Series,
     pub(crate) rows: Option<Rows>,
 }
@@ -70,6 +68,7 @@ impl Recording {
             all.inside.merge(&part.inside);
             all.little.merge(&part.little);
             all.batches.merge(part.batches);
+            all.slices.merge(part.slices);
             all.series.merge(part.series);
         }
         (all.start, all.end) = (start, end);
@@ -168,6 +167,7 @@ impl Recording {
         result.confidence = self.confidence(result, &all);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
         result.series = self.series.points(self.end);
+        result.steady_state = SteadyState::find(&result.series);
         self.check(result, moved);
         self.warn(result);
     }
@@ -246,52 +246,16 @@ impl Recording {
     }
 
     fn confidence(&self, result: &RunResult, all: &Histogram) -> Option<Confidence> {
-        let latency = result.latency_ns.as_ref()?.all;
-        let groups = self.batches.groups(self.start)?;
-        let mean = statistics::batch_means_interval(latency.mean, &groups.means_ns());
-        let percentiles = self.percentile_intervals(&latency, all);
-        let [p50, p95, p99, p99_9] = percentiles;
-        Some(Confidence {
-            level: statistics::LEVEL,
-            meaning: MEANING.to_owned(),
-            iops: groups.iops(result.iops),
-            throughput_bytes_per_second: groups.throughput(result.throughput_bytes_per_second),
-            latency_ns: LatencyIntervals { mean, p50, p95, p99, p99_9 },
-        })
-    }
-
-    /// Intervals need the order of the requests, so they exist only where rows do.
-    fn percentile_intervals(
-        &self,
-        latency: &Latency,
-        all: &Histogram,
-    ) -> [Option<statistics::Interval>; 4] {
-        let Some(rows) = &self.rows else { return [None; 4] };
-        let count = all.total();
-        let estimates = [latency.p50, latency.p95, latency.p99, latency.p99_9];
-        let below = quantiles::shares_below(rows, &estimates, Batches::GROUPS, count);
-        let shares: Vec<Option<(f64, f64)>> = SHARES
-            .iter()
-            .zip(&below)
-            .map(|(share, batches)| statistics::quantile_shares(*share, batches, count))
-            .collect();
-        let mut at = Vec::new();
-        for (low, high) in shares.iter().flatten() {
-            at.extend([rank(*low, count), rank(*high, count)]);
-        }
-        let wanted = [Wanted { op: None, histogram: all, ranks: at }];
-        let mut bounds = quantiles::exact(rows, &wanted).into_iter().flatten();
-        let mut intervals = [None; 4];
-        for ((interval, share), estimate) in intervals.iter_mut().zip(&shares).zip(estimates) {
-            if share.is_some()
-                && let (Some(low), Some(high)) = (bounds.next(), bounds.next())
-            {
-                let (low, high) = (low.min(estimate), high.max(estimate));
-                *interval =
-                    Some(statistics::Interval { estimate, low, high, level: statistics::LEVEL });
-            }
-        }
-        intervals
+        let source = Source {
+            ops: self.ops.each_ref(),
+            inside: &self.inside.histogram,
+            all,
+            rows: self.rows.as_ref(),
+            batches: &self.batches,
+            slices: &self.slices,
+            start: self.start,
+        };
+        source.confidence(result)
     }
 
     fn check(&mut self, result: &mut RunResult, moved: u64) {

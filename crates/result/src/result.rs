@@ -9,6 +9,8 @@ use crate::host::HostResult;
 use crate::jobs::JobResult;
 use crate::probe::Machine;
 use crate::statistics::Interval;
+use crate::steady::SteadyState;
+use crate::until::Precision;
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
 /// meaning; added keys do not raise it.
@@ -52,6 +54,16 @@ pub struct RunResult {
     pub issue_delay_ns: Option<IssueDelay>,
     /// Intervals around the figures; `null` where there were too few requests for one.
     pub confidence: Option<Confidence>,
+    /// Why the run stopped where it did: `done`, `requests`, `duration`, `precision`, `interrupted`,
+    /// `error`; `null` in results of older programs.
+    #[serde(default)]
+    pub stopped_because: Option<StopReason>,
+    /// The precision that was asked for and reached; `null` where none was asked for.
+    #[serde(default)]
+    pub until: Option<Precision>,
+    /// When the load was steady and when not; `null` where the run is too short to say.
+    #[serde(default)]
+    pub steady_state: Option<SteadyState>,
     /// Energy of the device over the recorded window; `null` without an energy model.
     pub energy_joules: Option<Energy>,
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
@@ -101,6 +113,44 @@ pub struct RunResult {
     pub configuration: Option<Configuration>,
 }
 
+/// Why a run stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The workload had nothing more to ask.
+    Done,
+    /// The number of requests was reached.
+    Requests,
+    /// The time was over.
+    Duration,
+    /// The interval was as narrow as asked.
+    Precision,
+    /// The user said so.
+    Interrupted,
+    /// The target failed, or the load could not go on.
+    Error,
+}
+
+impl StopReason {
+    /// Why a run ended that met no error: told to stop, precise enough, or at one of its limits.
+    pub fn of_limits(
+        interrupted: bool,
+        precise: bool,
+        requests: Option<u64>,
+        issued: u64,
+        duration: Option<ssdyno_block::Time>,
+        end: ssdyno_block::Time,
+    ) -> StopReason {
+        match () {
+            () if interrupted => StopReason::Interrupted,
+            () if precise => StopReason::Precision,
+            () if requests.is_some_and(|most| issued >= most) => StopReason::Requests,
+            () if duration.is_some_and(|most| end >= most) => StopReason::Duration,
+            () => StopReason::Done,
+        }
+    }
+}
+
 /// A value for each operation.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ByOp<T> {
@@ -112,6 +162,13 @@ pub struct ByOp<T> {
     pub trim: T,
     /// Flushes.
     pub flush: T,
+}
+
+impl LatencyIntervals {
+    /// Mean, median, 95th, 99th and 99.9th percentile, in this order.
+    pub fn list(&self) -> [Option<Interval>; 5] {
+        [self.mean, self.p50, self.p95, self.p99, self.p99_9]
+    }
 }
 
 impl<T> ByOp<T> {
@@ -184,8 +241,31 @@ pub struct Confidence {
     pub iops: Option<Interval>,
     /// Around `throughput_bytes_per_second`.
     pub throughput_bytes_per_second: Option<Interval>,
-    /// Around the figures of `latency_ns`, all operations together.
-    pub latency_ns: LatencyIntervals,
+    /// Around the figures of `latency_ns`.
+    pub latency_ns: LatencyIntervalsByOp,
+    /// Around the figures of `device_latency_ns`.
+    #[serde(default)]
+    pub device_latency_ns: LatencyIntervals,
+}
+
+/// Intervals around the latency of all requests, and of each operation that occurred.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyIntervalsByOp {
+    /// All operations together.
+    #[serde(flatten)]
+    pub all: LatencyIntervals,
+    /// Reads; `null` without any.
+    #[serde(default)]
+    pub read: Option<LatencyIntervals>,
+    /// Writes; `null` without any.
+    #[serde(default)]
+    pub write: Option<LatencyIntervals>,
+    /// Trims; `null` without any.
+    #[serde(default)]
+    pub trim: Option<LatencyIntervals>,
+    /// Flushes; `null` without any.
+    #[serde(default)]
+    pub flush: Option<LatencyIntervals>,
 }
 
 /// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.

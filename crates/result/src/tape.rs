@@ -10,6 +10,8 @@ use crate::recorder::{Inside, Keep, Totals, is_data};
 use crate::recording::Recording;
 use crate::rows::Rows;
 use crate::series::Series;
+use crate::slices::{LANES, Slices, View};
+use crate::until::Evidence;
 
 const PS_PER_NS: u64 = 1_000;
 
@@ -41,6 +43,7 @@ pub struct Tape {
     waited: Option<Box<Waited>>,
     little: Little,
     batches: Batches,
+    slices: Slices,
     series: Series,
     rows: Option<Rows>,
 }
@@ -69,6 +72,7 @@ impl Tape {
             waited: None,
             little: Little::default(),
             batches: Batches::default(),
+            slices: Slices::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
             rows: (keep != Keep::Summary).then(Rows::default),
         }
@@ -138,6 +142,38 @@ impl Tape {
         self.series.add_many(Op::ALL[op], sum.count, sum.bytes, latency_ps, max, completed);
     }
 
+    #[cold]
+    fn close_slice(&mut self, end: Time) {
+        let waited = self.waited.as_deref();
+        let latest = |op: usize| waited.map(|waited| &waited.ops[op]);
+        let lane = |op: usize| self.ops[op].view(latest(op));
+        let all = || self.ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
+        // What did not wait was in the device for all of its time.
+        let mut inside = View {
+            histograms: self.ops.iter().map(|totals| &totals.histogram).collect(),
+            latency_ps: all().map(|totals| totals.latency_ps - totals.wait_ps).sum(),
+            latency_ps_min: self.ops.iter().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
+            latency_ps_max: self.ops.iter().map(|t| t.latency_ps_max).max().unwrap_or(0),
+        };
+        inside.histograms.retain(|histogram| histogram.total() > 0);
+        if let Some(waited) = waited {
+            inside.histograms.push(&waited.inside.histogram);
+            inside.latency_ps_min = inside.latency_ps_min.min(waited.inside.latency_ps_min);
+            inside.latency_ps_max = inside.latency_ps_max.max(waited.inside.latency_ps_max);
+        }
+        let lanes: [View<'_>; LANES] = [lane(0), lane(1), lane(2), lane(3), inside];
+        self.slices.close(self.departures, end, lanes);
+    }
+
+    /// How precise the figures are by now; `None` during the ramp-up.
+    pub fn evidence(&self) -> Option<Evidence> {
+        (!self.ramping_up()).then(|| Evidence {
+            start: Time::from_ns(self.start_ns),
+            batches: self.batches.clone(),
+            slices: self.slices.evidence(),
+        })
+    }
+
     /// Whether the ramp-up is not over yet.
     pub fn ramping_up(&self) -> bool {
         self.start_ns == u64::MAX
@@ -190,6 +226,7 @@ impl Tape {
             inside,
             little: self.little,
             batches: self.batches,
+            slices: self.slices,
             series: self.series,
             rows: self.rows,
         };
@@ -306,6 +343,9 @@ impl Drop for Reaped<'_> {
             let op = used.trailing_zeros() as usize & 3;
             used &= used - 1;
             tape.close(op, self.completed);
+        }
+        if tape.slices.due(tape.departures) && tape.start_ns != u64::MAX {
+            tape.close_slice(self.completed);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, watts,
 };
 use crate::jobs::HEADER;
-use crate::result::{Energy, Latency, RunResult};
+use crate::result::{Energy, Latency, LatencyIntervals, RunResult, StopReason};
 use crate::statistics::Interval;
 
 /// The first screen: rates, latencies by operation, write amplification, energy, expected beside
@@ -57,6 +57,34 @@ fn head(text: &mut String, r: &RunResult) {
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
     let throughput = bytes_per_second(r.throughput_bytes_per_second);
     line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
+    if let Some(steady) = &r.steady_state {
+        line(text, format_args!("Steady      {}", steady.text()));
+    }
+    if let Some(stopped) = precision(r) {
+        line(text, format_args!("Stopped     {stopped}"));
+    }
+}
+
+/// Why a run that was to be precise stopped; `None` where no precision was asked for.
+pub(crate) fn precision(r: &RunResult) -> Option<String> {
+    let p = r.until?;
+    let percent = |half: f64| format!("± {} %", significant(100.0 * half, 2));
+    let asked = percent(p.asked);
+    let at_stop = p.at_stop.map_or("no interval yet".to_owned(), percent);
+    let why = match r.stopped_because {
+        Some(StopReason::Requests) => "the number of requests was reached",
+        Some(StopReason::Duration) => "the time was over",
+        Some(StopReason::Interrupted) => "it was interrupted",
+        Some(StopReason::Error) => "of an error",
+        _ => "the workload was done",
+    };
+    Some(match p.reached {
+        true => format!("{} known to {at_stop}, asked for {asked}", p.metric),
+        false => format!(
+            "because {why}, before {} was known to {asked} (last look: {at_stop})",
+            p.metric
+        ),
+    })
 }
 
 /// ` ± 0.3 %`, or nothing.
@@ -68,9 +96,24 @@ pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
     }
 }
 
-/// `569.3 µs to 3.571 ms`: for percentiles, whose intervals are lopsided.
-pub(crate) fn between(interval: &Interval) -> String {
-    format!("{} to {}", nanoseconds(interval.low), nanoseconds(interval.high))
+/// `± 0.3 %`, or `-3 +12 %` where the sides differ: percentiles have lopsided intervals. `± 0 %`
+/// where both bounds are the figure itself, as with a latency that never varies.
+pub(crate) fn either_side(interval: &Interval) -> String {
+    let Interval { estimate, low, high, .. } = *interval;
+    if estimate == 0.0 {
+        return "-".into();
+    }
+    let [down, up] = [estimate - low, high - estimate].map(|side| 100.0 * side / estimate.abs());
+    let digits = |percent: f64| match percent {
+        p if p < 0.005 => "0".to_owned(),
+        p if p < 9.95 => significant(p, if p < 0.1 { 1 } else { 2 }),
+        p => significant(p, 3).split('.').next().unwrap_or_default().to_owned(),
+    };
+    match (digits(down), digits(up)) {
+        (down, up) if down == up => format!("± {up} %"),
+        _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
+        (down, up) => format!("-{down} +{up} %"),
+    }
 }
 
 /// A table without borders whose first column is text and the rest numbers.
@@ -109,40 +152,38 @@ fn latencies(text: &mut String, r: &RunResult) {
         return;
     };
     let mut table = table(&["Latency", "requests", "mean", "p50", "p95", "p99", "p99.9", "max"]);
-    let mut add = |name: &str, requests: u64, l: &Latency| {
+    let mut add = |name: &str, requests: u64, l: &Latency, around: LatencyIntervals| {
         let mut row = vec![name.to_owned(), count(requests)];
         row.extend([l.mean, l.p50, l.p95, l.p99, l.p99_9, l.max].map(nanoseconds));
         table.add_row(row);
+        let around = around.list().map(|interval| interval.as_ref().map(either_side));
+        if around.iter().any(Option::is_some) {
+            let mut row = vec!["  95 % interval".to_owned(), String::new()];
+            row.extend(around.map(|text| text.unwrap_or_else(|| "too few".to_owned())));
+            table.add_row(row);
+        }
     };
     let n = &r.requests_by_op;
+    let c = r.confidence.as_ref();
+    let around = c.map(|c| c.latency_ns).unwrap_or_default();
     let by_op = [
-        ("read", n.read, latency.read),
-        ("write", n.write, latency.write),
-        ("trim", n.trim, latency.trim),
-        ("flush", n.flush, latency.flush),
+        ("read", n.read, latency.read, around.read),
+        ("write", n.write, latency.write, around.write),
+        ("trim", n.trim, latency.trim, around.trim),
+        ("flush", n.flush, latency.flush, around.flush),
     ];
-    let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l)| Some((s, n, l?))).collect();
-    add("all", r.requests, &latency.all);
+    let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l, c)| Some((s, n, l?, c))).collect();
+    add("all", r.requests, &latency.all, around.all);
     if used.len() > 1 {
-        used.iter().for_each(|(name, n, l)| add(name, *n, l));
+        used.iter().for_each(|(name, n, l, c)| add(name, *n, l, c.unwrap_or_default()));
     } else if let [(name, ..)] = used[..] {
         line(text, format_args!("Operations  {name}"));
     }
     if let Some(device) = &r.device_latency_ns {
-        add("in device", r.requests, device);
+        let around = c.map(|c| c.device_latency_ns).unwrap_or_default();
+        add("in device", r.requests, device, around);
     }
     push_table(text, &table);
-    let intervals = r.confidence.as_ref().map(|c| c.latency_ns).unwrap_or_default();
-    let mut shown = Vec::new();
-    shown.extend(intervals.mean.map(|i| format!("mean{}", plus_minus(Some(i)))));
-    for (name, interval) in
-        [("p50", intervals.p50), ("p99", intervals.p99), ("p99.9", intervals.p99_9)]
-    {
-        shown.extend(interval.map(|i| format!("{name} {}", between(&i))));
-    }
-    if !shown.is_empty() {
-        line(text, format_args!("95 % interval of all: {}", shown.join(", ")));
-    }
 }
 
 fn flash(text: &mut String, r: &RunResult) {

@@ -6,7 +6,7 @@ use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Glance, Recorder};
+use ssdyno_result::{Glance, Precise, Precision, Recorder, Until};
 use ssdyno_workload::{Step, Workload};
 
 use crate::streams::Streams;
@@ -19,12 +19,14 @@ const EVENT_BATCH: usize = 512;
 const PROGRESS_EVERY: u32 = 1 << 13;
 
 /// Where a run stops issuing, whatever the workload would do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
     /// Requests issued.
     pub requests: Option<u64>,
     /// Time since the start.
     pub duration: Option<Time>,
+    /// How well figures are to be known; the run ends when they are.
+    pub until: Option<Until>,
 }
 
 /// How far a run is.
@@ -73,6 +75,8 @@ pub struct Drive<'a> {
     pub streams: Option<&'a mut Streams>,
     /// Where to stop.
     pub limits: Limits,
+    /// When it begins on the device's clock: not before it has settled from what it did before.
+    pub start: Time,
 }
 
 /// How a run ended.
@@ -86,6 +90,8 @@ pub struct Ended {
     pub issued: u64,
     /// True if it was told to stop.
     pub stopped: bool,
+    /// What became of [`Limits::until`], if it was set.
+    pub precision: Option<Precision>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
     /// Wall-clock time of the loop.
@@ -97,14 +103,17 @@ pub struct Ended {
 /// `progress` is called every few milliseconds and may stop the run.
 pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) -> Ended {
     let started = std::time::Instant::now();
-    let mut state = State::default();
+    let mut state = State { now: drive.start, ..State::default() };
+    // Limits count from the start.
+    drive.limits.duration = drive.limits.duration.map(|length| drive.start.saturating_add(length));
     let mut turns = 0u32;
     let mut batch = Vec::with_capacity(64);
     // Due: the workload must be asked.
     let mut due = true;
     // Until recording starts: after so many completions, or at a time that is known.
-    let mut ramping_up = drive.recorder.window_start() != Some(Time::ZERO);
+    let mut ramping_up = drive.recorder.window_start() != Some(drive.start);
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
+    let mut precise = drive.limits.until.map(Precise::new);
     loop {
         if due {
             state.issue(&mut drive);
@@ -131,6 +140,13 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
                 drive.meter.reset(at);
             }
         }
+        if let Some(precise) = &mut precise
+            && precise.due(drive.recorder.completed())
+            && !state.done
+            && precise.look(drive.recorder.completed(), &drive.recorder.evidence())
+        {
+            state.stop();
+        }
         turns += 1;
         if turns.is_multiple_of(PROGRESS_EVERY) {
             state.report(drive.recorder, progress);
@@ -142,6 +158,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         settled: state.now,
         issued: state.issued,
         stopped: state.stopped,
+        precision: precise.map(|precise| precise.precision()),
         refused: state.refused,
         wall: started.elapsed(),
     }

@@ -5,6 +5,9 @@
 //! [`RunResult`](ssdyno_result::RunResult) with energy, write amplification, expected figures and
 //! invariants.
 //!
+//! A [`Session`] loads one device again and again and keeps its state, as a specification of rounds
+//! demands.
+//!
 //! Errors: [`RunError`]. A run that ends early keeps what was measured and is marked partial.
 //!
 //! A machine of host, driver, bus and device is a target as a device alone is: the loop and all reports
@@ -20,11 +23,13 @@ mod machine;
 mod ports;
 mod report;
 mod run;
+mod session;
 mod streams;
 mod timeline;
 
 pub use attach::{Attach, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use run::{Measured, Run, RunError, Source, first_recorded};
+pub use session::{Loaded, Session};
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

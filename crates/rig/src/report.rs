@@ -9,7 +9,7 @@ use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
     BusyShare, Configuration, Energy, EnergyRow, FlashOperations, Invariant, JobResult, OwnCost,
-    Power, Recording, RunResult,
+    Power, Recording, RunResult, StopReason,
 };
 
 use crate::attach::Attach;
@@ -58,6 +58,8 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        result.until = self.ended.precision;
+        result.stopped_because = Some(self.stop_reason());
         self.fill_flash(&mut result, recording);
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
@@ -75,6 +77,21 @@ impl Parts<'_> {
             result.notes.push(format!("The run ended early: {failure}"));
         }
         result
+    }
+
+    fn stop_reason(&self) -> StopReason {
+        if self.failure.is_some() && !self.ended.stopped {
+            return StopReason::Error;
+        }
+        let (requests, duration) = self.run.bounds();
+        StopReason::of_limits(
+            self.ended.stopped,
+            self.ended.precision.is_some_and(|precision| precision.reached),
+            requests,
+            self.ended.issued,
+            duration,
+            self.ended.last_completion,
+        )
     }
 
     fn configuration(&self) -> Configuration {

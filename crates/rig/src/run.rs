@@ -97,6 +97,20 @@ pub fn first_recorded(streams: &[FioStream]) -> Time {
     first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min().unwrap_or(Time::ZERO)
 }
 
+impl Source {
+    /// Requests (with ramp-up) and time after which it is done, as far as it says.
+    pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
+        match self {
+            Source::Generator(config) => {
+                (config.total_requests(), config.duration.map(|span| span.0))
+            }
+            Source::Trace { options, .. } => (options.requests, options.duration),
+            // Each job has its own.
+            Source::Jobs { .. } => (None, None),
+        }
+    }
+}
+
 /// A run in virtual time.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -234,6 +248,7 @@ impl Run {
                 readers: &mut readers,
                 streams: streams.as_mut(),
                 limits: self.limits,
+                start: Time::ZERO,
             },
             progress,
         );
@@ -256,6 +271,14 @@ impl Run {
         }
         .result(&mut recording);
         Ok(Measured { result, recording, energy, failure })
+    }
+
+    /// Requests to issue (with ramp-up) and time at most, whether the workload says so or the run.
+    pub(crate) fn bounds(&self) -> (Option<u64>, Option<Time>) {
+        let (requests, duration) = self.source.bounds();
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        let shortest = duration.into_iter().chain(self.limits.duration).min();
+        (least(requests, self.limits.requests), shortest)
     }
 
     fn load(&self, device: &dyn Device) -> Result<Load, WorkloadError> {

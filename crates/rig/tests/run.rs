@@ -156,7 +156,7 @@ fn limits_end_a_run_in_time() {
     run.limits.duration = Some(Time::from_ms(5));
     let seconds = measure(&run).result.simulated_seconds;
     assert!((0.005..0.006).contains(&seconds), "{seconds}");
-    run.limits = Limits { requests: Some(123), duration: None };
+    run.limits = Limits { requests: Some(123), ..Limits::default() };
     assert_eq!(measure(&run).result.requests, 123);
 }
 

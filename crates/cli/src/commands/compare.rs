@@ -5,22 +5,24 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::SystemTime;
 
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_result::{
-    Comparison, FigureComparison, Keep, RunResult, Verdict, bytes_per_second, joules, nanoseconds,
-    rate, significant,
+    Comparison, Keep, ResultError, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
+    to_json,
 };
 
 use crate::args::CompareArgs;
-use crate::commands::run::judge;
+use crate::commands::run::{judge, judge_result, unwritable};
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
 use crate::output::Output;
-use crate::plan::Plan;
+use crate::plan::{Plan, goal};
 use crate::progress::{Board, Meter};
+use crate::real::{self, RealPlan};
 
 /// What `compare --json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -30,6 +32,9 @@ pub(crate) struct CompareOutput {
     results: Vec<RunResult>,
     /// Each result but the first against the first.
     comparisons: Vec<Comparison>,
+    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    #[serde(default)]
+    results_directory: Option<String>,
     /// What was wrong with a run, if anything was.
     error: Option<ErrorBody>,
 }
@@ -38,6 +43,7 @@ pub(crate) struct CompareOutput {
 enum Side {
     Stored(Box<RunResult>),
     ToRun(Box<Plan>),
+    ToMeasure(Box<RealPlan>),
 }
 
 /// A side with its result, and what was wrong with its run.
@@ -45,10 +51,17 @@ type Outcome = Result<(RunResult, Option<Failure>), Failure>;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let sides = args.sides.iter().map(|side| read(side, args)).collect::<Result<Vec<_>, _>>()?;
+    // Made before the runs: who has no place for results should hear of it at once.
+    let directory = directory(args)?;
     let mut results = Vec::new();
     let mut failure: Option<Failure> = None;
     for outcome in run_all(sides) {
-        let (result, wrong) = outcome?;
+        let (result, wrong) = outcome.inspect_err(|_| {
+            if let Some(directory) = &directory {
+                // Nothing is compared: nothing is left behind.
+                let _ = std::fs::remove_dir(directory.path());
+            }
+        })?;
         results.push(result);
         failure = failure.or(wrong);
     }
@@ -58,8 +71,15 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let comparisons: Vec<Comparison> =
         others.iter().map(|other| ssdyno_result::compare(first, other)).collect();
     let text = comparisons.iter().map(comparison_text).collect::<Vec<_>>().join("\n");
-    let body = failure.as_ref().map(Failure::body);
-    let told = output.either(|| text, || CompareOutput { results, comparisons, error: body });
+    let mut compared = CompareOutput { results, comparisons, results_directory: None, error: None };
+    match directory.as_ref().map(|directory| write(directory, &compared)).transpose() {
+        Ok(place) => compared.results_directory = place,
+        Err(error) => failure = Some(unwritable(&error)),
+    }
+    compared.error = failure.as_ref().map(Failure::body);
+    let place = compared.results_directory.clone();
+    let place = place.map(|place| format!("\nResults  {place} (open report.html)\n"));
+    let told = output.either(|| text + &place.unwrap_or_default(), || compared);
     match failure {
         Some(mut failure) => {
             failure.told = told.is_ok();
@@ -67,6 +87,31 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         }
         None => told,
     }
+}
+
+fn directory(args: &CompareArgs) -> Result<Option<RunDirectory>, Failure> {
+    if args.keep == "none" {
+        return Ok(None);
+    }
+    let name = args.name.clone().unwrap_or_else(|| {
+        let sides: Vec<&str> =
+            args.sides.iter().map(|side| side.trim_end_matches('/')).filter_map(last).collect();
+        RunDirectory::default_name("compare", &sides.join("-vs-"), None, SystemTime::now())
+    });
+    RunDirectory::create(&args.results, &name).map(Some).map_err(|error| unwritable(&error))
+}
+
+/// What a path ends with.
+fn last(path: &str) -> Option<&str> {
+    path.rsplit(['/', '\\']).next()
+}
+
+/// The page first: a directory that has `result.json` is complete.
+fn write(directory: &RunDirectory, compared: &CompareOutput) -> Result<String, ResultError> {
+    let page = comparison_html(&compared.results, &compared.comparisons);
+    directory.write_text("report.html", &page)?;
+    directory.write_text("result.json", &to_json(compared)?)?;
+    Ok(directory.path().display().to_string())
 }
 
 fn read(side: &str, args: &CompareArgs) -> Result<Side, Failure> {
@@ -83,7 +128,11 @@ fn read(side: &str, args: &CompareArgs) -> Result<Side, Failure> {
     if is_json {
         return stored(side);
     }
-    // Rows are needed for the intervals, files are not.
+    if real::is_real(side) {
+        let plan = RealPlan::reading(side, &args.load, Keep::None)?;
+        return Ok(Side::ToMeasure(Box::new(plan)));
+    }
+    // Rows make percentiles exact; files are not needed.
     Plan::new(side, &args.load, Keep::None, None).map(|plan| Side::ToRun(Box::new(plan)))
 }
 
@@ -96,7 +145,8 @@ fn stored(file: &str) -> Result<Side, Failure> {
     Ok(Side::Stored(Box::new(result)))
 }
 
-/// Runs side by side, on all cores; outcomes in the order of the sides.
+/// Runs simulations side by side, on all cores, then real targets one after the other on a quiet
+/// machine; outcomes in the order of the sides.
 fn run_all(sides: Vec<Side>) -> Vec<Outcome> {
     let board = Board::new();
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(sides.len());
@@ -109,13 +159,18 @@ fn run_all(sides: Vec<Side>) -> Vec<Outcome> {
                     && let (Some(side), Some(place)) = (sides.get(at), outcomes.get(at))
                 {
                     let outcome = settle(side, &board);
-                    if let Ok(mut place) = place.lock() {
+                    if let (Ok(mut place), Some(outcome)) = (place.lock(), outcome) {
                         *place = Some(outcome);
                     }
                 }
             });
         }
     });
+    for (side, place) in sides.iter().zip(&outcomes) {
+        if let (Side::ToMeasure(plan), Ok(mut place)) = (side, place.lock()) {
+            *place = Some(measure(plan, board.meter(&plan.run.target, goal(&plan.run.source))));
+        }
+    }
     let lost = || Err(Failure::new(Exit::Failed, "a run ended without a result"));
     outcomes
         .into_iter()
@@ -123,11 +178,22 @@ fn run_all(sides: Vec<Side>) -> Vec<Outcome> {
         .collect()
 }
 
-fn settle(side: &Side, board: &Board) -> Outcome {
+/// `None` for a real target, which waits for the others.
+fn settle(side: &Side, board: &Board) -> Option<Outcome> {
     match side {
-        Side::Stored(result) => Ok(((**result).clone(), None)),
-        Side::ToRun(plan) => execute(plan, board.meter(&plan.run.target, plan.goal())),
+        Side::Stored(result) => Some(Ok(((**result).clone(), None))),
+        Side::ToRun(plan) => Some(execute(plan, board.meter(&plan.run.target, plan.goal()))),
+        Side::ToMeasure(_) => None,
     }
+}
+
+fn measure(plan: &RealPlan, mut meter: Meter) -> Outcome {
+    let measured = plan.run.execute(&mut |progress| meter.update(progress));
+    meter.finish();
+    let measured = measured.map_err(|error| plan.explain(&error, Exit::Usage))?;
+    let failure = measured.failure.map(|error| plan.explain(&error, Exit::Failed));
+    let failure = failure.or_else(|| judge_result(&measured.result));
+    Ok((measured.result, failure))
 }
 
 fn execute(plan: &Plan, mut meter: Meter) -> Outcome {
@@ -154,8 +220,8 @@ fn comparison_text(comparison: &Comparison) -> String {
         };
         table.add_row([
             figure.figure.clone(),
-            value(figure, figure.first),
-            value(figure, figure.second),
+            figure_text(figure, figure.first),
+            figure_text(figure, figure.second),
             mark.to_owned(),
             figure.text.clone(),
         ]);
@@ -165,18 +231,14 @@ fn comparison_text(comparison: &Comparison) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    let verdict = match comparison.verdict {
+        Verdict::Better => "the second is faster",
+        Verdict::Worse => "the second is slower",
+        Verdict::CannotTell => "cannot tell which is faster",
+    };
+    text.push_str(&format!("\nVerdict  {verdict} (intervals of ratios at 99 %)\n"));
     for note in &comparison.notes {
         text.push_str(&format!("Note: {note}\n"));
     }
     text
-}
-
-fn value(figure: &FigureComparison, value: f64) -> String {
-    match figure.figure.as_str() {
-        "iops" => rate(value),
-        "throughput_bytes_per_second" => bytes_per_second(value),
-        name if name.starts_with("latency_ns") => nanoseconds(value),
-        name if name.starts_with("energy_joules") => joules(value),
-        _ => significant(value, 4),
-    }
 }

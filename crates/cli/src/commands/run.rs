@@ -186,7 +186,7 @@ pub(crate) fn judge(
 }
 
 /// What of its own figures keeps a finished run from being a success.
-fn judge_result(result: &RunResult) -> Option<Failure> {
+pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
     let broken: Vec<String> = result
         .invariants
         .iter()

@@ -8,6 +8,7 @@ use crate::args::{SchemaArgs, SchemaName};
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
+use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
 use crate::diagnose::{ErrorObject, Failure};
 use crate::output::Output;
@@ -34,6 +35,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Pci => of::<PciOutput>(),
+        SchemaName::Pts => of::<PtsOutput<'_>>(),
         #[cfg(target_os = "linux")]
         SchemaName::Verify => of::<crate::commands::verify::VerifyOutput<'_>>(),
         #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ mod common;
 mod json;
 #[cfg(target_os = "linux")]
 mod live;
+mod statistics;
 mod timeline;
 #[cfg(target_os = "linux")]
 mod trouble;

@@ -206,7 +206,7 @@ fn json_is_one_object_and_fits_its_schema() {
     let place = Place::new();
     let names = place.ok(&["schema"]);
     let names: BTreeSet<&str> = names.lines().collect();
-    let all = "compare device error host papers pci ring-card run workload";
+    let all = "compare device error host papers pci pts ring-card run workload";
     let mut all: BTreeSet<&str> = all.split(' ').collect();
     if cfg!(target_os = "linux") {
         all.extend(["probe", "verify"]);
@@ -215,7 +215,7 @@ fn json_is_one_object_and_fits_its_schema() {
     place.ok(&small(&["run", "sim:config-a", "--name", "a"]));
     let cases: [(&str, Vec<&str>); 3] = [
         ("run", small(&["run", "sim:config-a", "--keep", "none"])),
-        ("compare", vec!["compare", "results/a", "results/a/result.json"]),
+        ("compare", vec!["compare", "results/a", "results/a/result.json", "--keep", "none"]),
         ("papers", vec!["papers", "S3/table6", "--keep", "none"]),
     ];
     for (schema, args) in cases {

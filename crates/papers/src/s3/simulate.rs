@@ -134,6 +134,7 @@ fn simulate(
             readers: &mut [&mut clip],
             streams: None,
             limits: Limits::default(),
+            start: Time::ZERO,
         },
         &mut |progress| report(progress.completed, load.requests),
     );

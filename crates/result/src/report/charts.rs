@@ -220,7 +220,20 @@ fn lines_over_time(
     for (name, points) in named.iter().filter(|(_, points)| !points.is_empty()) {
         plot.line(name, name, points);
     }
+    mark_steady(&mut plot, r);
     plot.finish()
+}
+
+/// Marks where steady stretches begin and end.
+fn mark_steady(plot: &mut Plot, r: &RunResult) {
+    for period in r.steady_state.iter().flat_map(|steady| &steady.periods) {
+        if period.from_seconds > 0.0 {
+            plot.mark(period.from_seconds, "steady");
+        }
+        if period.left_because.is_some() {
+            plot.mark(period.to_seconds, "left");
+        }
+    }
 }
 
 pub(super) fn latency_over_time(r: &RunResult) -> String {
@@ -235,6 +248,7 @@ pub(super) fn latency_over_time(r: &RunResult) -> String {
     let mut plot = Plot::new("Latency", time_axis(r), y);
     plot.line("max", "max", &max);
     plot.line("mean", "mean", &mean);
+    mark_steady(&mut plot, r);
     plot.finish()
 }
 

@@ -5,7 +5,9 @@
 //! so a test can parse it.
 
 mod charts;
+mod comparison;
 mod machine;
+mod page;
 mod plot;
 mod tables;
 
@@ -16,7 +18,11 @@ use crate::format::{
 };
 use crate::result::RunResult;
 use crate::statistics::Interval;
-use crate::text::{between, plus_minus};
+use crate::text::{either_side, plus_minus};
+
+pub use comparison::{comparison_html, figure_text};
+pub use page::{Page, table};
+pub use plot::{Axis, Plot};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -42,6 +48,7 @@ pub fn report_html(result: &RunResult) -> String {
         ],
     );
     let time = [
+        tables::steady(result),
         pair(charts::iops_over_time(result), charts::throughput_over_time(result)),
         pair(charts::latency_over_time(result), charts::power_over_time(result)),
     ];
@@ -146,9 +153,9 @@ fn cards(page: &mut String, r: &RunResult) {
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
     card("Throughput", throughput, &within(interval));
     if let Some(latency) = &r.latency_ns {
-        let (l, c) = (&latency.all, confidence.map(|c| c.latency_ns).unwrap_or_default());
+        let (l, c) = (&latency.all, confidence.map(|c| c.latency_ns.all).unwrap_or_default());
         card("Mean latency", nanoseconds(l.mean), &within(c.mean));
-        let between = |i: Option<Interval>| i.map(|i| between(&i)).unwrap_or_default();
+        let between = |i: Option<Interval>| i.as_ref().map(either_side).unwrap_or_default();
         card("p50", nanoseconds(l.p50), &between(c.p50));
         card("p99", nanoseconds(l.p99), &between(c.p99));
         card("p99.9", nanoseconds(l.p99_9), &between(c.p99_9));

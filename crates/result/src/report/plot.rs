@@ -12,30 +12,29 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 
 /// One axis.
-pub(super) struct Axis {
-    pub(super) label: &'static str,
-    pub(super) from: f64,
-    pub(super) to: f64,
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// What it shows.
+    pub label: &'static str,
+    /// Its lower end.
+    pub from: f64,
+    /// Its upper end.
+    pub to: f64,
     /// Logarithmic; `from` must be positive then.
-    pub(super) log: bool,
+    pub log: bool,
     /// Value and unit of a tick.
-    pub(super) format: fn(f64) -> String,
+    pub format: fn(f64) -> String,
 }
 
 impl Axis {
     /// A linear axis from zero that holds `most`, with a little room above.
-    pub(super) fn from_zero(label: &'static str, most: f64, format: fn(f64) -> String) -> Axis {
+    pub fn from_zero(label: &'static str, most: f64, format: fn(f64) -> String) -> Axis {
         let to = if most > 0.0 { most * 1.05 } else { 1.0 };
         Axis { label, from: 0.0, to, log: false, format }
     }
 
     /// A logarithmic axis over `[from, to]`, an octave at least.
-    pub(super) fn logarithmic(
-        label: &'static str,
-        from: f64,
-        to: f64,
-        format: fn(f64) -> String,
-    ) -> Axis {
+    pub fn logarithmic(label: &'static str, from: f64, to: f64, format: fn(f64) -> String) -> Axis {
         let from = from.max(1e-12);
         let to = to.max(from);
         let widen = if to < from * 2.0 { 1.5 } else { 1.0 };
@@ -103,8 +102,9 @@ pub(super) fn short(text: String) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// A plot under construction.
-pub(super) struct Plot {
+/// A plot under construction: an SVG picture that follows the style sheet of the page.
+#[derive(Debug)]
+pub struct Plot {
     title: &'static str,
     x: Axis,
     y: Axis,
@@ -115,11 +115,13 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    pub(super) fn new(title: &'static str, x: Axis, y: Axis) -> Plot {
+    /// An empty plot.
+    pub fn new(title: &'static str, x: Axis, y: Axis) -> Plot {
         Plot { title, x, y, x_ticks: None, body: String::new(), legend: Vec::new() }
     }
 
-    pub(super) fn set_x_ticks(&mut self, ticks: Vec<(f64, String)>) {
+    /// Ticks of the x axis with their labels, in place of the axis' own.
+    pub fn set_x_ticks(&mut self, ticks: Vec<(f64, String)>) {
         self.x_ticks = Some(ticks);
     }
 
@@ -139,20 +141,14 @@ impl Plot {
     }
 
     /// A line in the colour of CSS class `class`, named in the legend.
-    pub(super) fn line(&mut self, class: &str, name: &str, points: &[(f64, f64)]) {
+    pub fn line(&mut self, class: &str, name: &str, points: &[(f64, f64)]) {
         let path = self.path(points);
         let _ = write!(self.body, "<path class=\"line {class}\" d=\"{path}\"/>");
         self.legend.push((class.to_owned(), name.to_owned()));
     }
 
     /// A filled area between `top` and `bottom` (left to right both), named in the legend.
-    pub(super) fn area(
-        &mut self,
-        class: &str,
-        name: &str,
-        top: &[(f64, f64)],
-        bottom: &[(f64, f64)],
-    ) {
+    pub fn area(&mut self, class: &str, name: &str, top: &[(f64, f64)], bottom: &[(f64, f64)]) {
         let mut outline = top.to_vec();
         outline.extend(bottom.iter().rev());
         let path = self.path(&outline);
@@ -161,7 +157,7 @@ impl Plot {
     }
 
     /// A vertical mark at `x` with a label at its top.
-    pub(super) fn mark(&mut self, x: f64, label: &str) {
+    pub fn mark(&mut self, x: f64, label: &str) {
         let (across, _) = self.at((x, 0.0));
         let (top, bottom) = (TOP, HEIGHT - BOTTOM);
         let _ = write!(
@@ -176,7 +172,7 @@ impl Plot {
     }
 
     /// The figure with title, legend and axes.
-    pub(super) fn finish(self) -> String {
+    pub fn finish(self) -> String {
         let mut html = format!("<figure><figcaption>{}", escape(self.title));
         for (class, name) in &self.legend {
             let name = escape(name);

@@ -3,53 +3,42 @@
 use std::fmt::Write;
 
 use super::escape;
+use super::page::table;
 use super::plot::short;
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
 };
-use crate::result::{Latency, RunResult};
+use crate::result::{Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
-use crate::text::{deviation, own_cost};
-
-/// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.
-fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
-    for cell in header {
-        let _ = write!(html, "<th>{}</th>", escape(cell));
-    }
-    html.push_str("</tr></thead><tbody>\n");
-    for row in rows {
-        html.push_str("<tr>");
-        for cell in row {
-            let _ = write!(html, "<td>{}</td>", escape(cell));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n");
-    html
-}
+use crate::text::{deviation, either_side, own_cost, precision};
 
 pub(super) fn latency(r: &RunResult) -> String {
     let Some(latency) = &r.latency_ns else { return String::new() };
-    let row = |name: &str, n: u64, l: &Latency| {
-        let mut row = vec![name.to_owned(), count(n)];
-        row.extend([l.mean, l.min, l.p50, l.p95, l.p99, l.p99_9, l.max].map(nanoseconds));
+    let row = |name: &str, n: u64, l: &Latency, around: LatencyIntervals| {
+        let with = |(value, interval): (f64, Option<Interval>)| match interval {
+            Some(interval) => format!("{} {}", nanoseconds(value), either_side(&interval)),
+            None => nanoseconds(value),
+        };
+        let [mean, p50, p95, p99, p99_9] = around.list();
+        let mut row = vec![name.to_owned(), count(n), with((l.mean, mean)), nanoseconds(l.min)];
+        row.extend([(l.p50, p50), (l.p95, p95), (l.p99, p99), (l.p99_9, p99_9)].map(with));
+        row.push(nanoseconds(l.max));
         row
     };
     let n = &r.requests_by_op;
-    let mut rows = vec![row("all", r.requests, &latency.all)];
-    for (name, n, l) in [
-        ("read", n.read, latency.read),
-        ("write", n.write, latency.write),
-        ("trim", n.trim, latency.trim),
-        ("flush", n.flush, latency.flush),
+    let c = r.confidence.as_ref();
+    let around = c.map(|c| c.latency_ns).unwrap_or_default();
+    let mut rows = vec![row("all", r.requests, &latency.all, around.all)];
+    for (name, n, l, around) in [
+        ("read", n.read, latency.read, around.read),
+        ("write", n.write, latency.write, around.write),
+        ("trim", n.trim, latency.trim, around.trim),
+        ("flush", n.flush, latency.flush, around.flush),
     ] {
-        rows.extend(l.map(|l| row(name, n, &l)));
+        rows.extend(l.map(|l| row(name, n, &l, around.unwrap_or_default())));
     }
-    rows.extend(r.device_latency_ns.map(|l| row("all, inside the device", r.requests, &l)));
+    let inside = c.map(|c| c.device_latency_ns).unwrap_or_default();
+    rows.extend(r.device_latency_ns.map(|l| row("all, inside the device", r.requests, &l, inside)));
     let header = ["", "requests", "mean", "min", "p50", "p95", "p99", "p99.9", "max"];
     table(&header, &rows)
 }
@@ -57,6 +46,24 @@ pub(super) fn latency(r: &RunResult) -> String {
 pub(super) fn jobs(r: &RunResult) -> String {
     let rows: Vec<Vec<String>> = r.jobs.iter().map(crate::JobResult::row).collect();
     table(&crate::jobs::HEADER, &rows)
+}
+
+/// When the load was steady, in words, and the stretches.
+pub(super) fn steady(r: &RunResult) -> String {
+    let Some(steady) = &r.steady_state else { return String::new() };
+    let row = |p: &crate::SteadyPeriod| {
+        let left = p.left_because.clone().unwrap_or_else(|| "the run ended".to_owned());
+        let (iops, latency) = (rate(p.iops), nanoseconds(p.latency_ns_mean));
+        vec![seconds(p.from_seconds), seconds(p.to_seconds), iops, latency, left]
+    };
+    let rows: Vec<_> = steady.periods.iter().map(row).collect();
+    let whole = matches!(&steady.periods[..], [only] if only.left_because.is_none());
+    let table = match whole {
+        true => String::new(),
+        false => table(&["steady from", "to", "IOPS", "mean latency", "left because"], &rows),
+    };
+    let (text, criterion) = (escape(&steady.text()), escape(&steady.criterion));
+    format!("<p>Steady {text}.</p>\n{table}<p class=\"fine\">Steady: {criterion}.</p>\n")
 }
 
 pub(super) fn energy(r: &RunResult) -> String {
@@ -132,7 +139,7 @@ pub(super) fn confidence(r: &RunResult) -> String {
     };
     add("IOPS", c.iops, &number);
     add("throughput, bytes/s", c.throughput_bytes_per_second, &number);
-    let l = &c.latency_ns;
+    let l = &c.latency_ns.all;
     for (name, interval) in
         [("mean", l.mean), ("p50", l.p50), ("p95", l.p95), ("p99", l.p99), ("p99.9", l.p99_9)]
     {
@@ -169,6 +176,9 @@ pub(super) fn remarks(page: &mut String, r: &RunResult) {
     }
     for note in &r.notes {
         let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(note));
+    }
+    if let Some(stopped) = precision(r) {
+        let _ = writeln!(page, "<p class=\"fine\">Stopped: {}.</p>", escape(&stopped));
     }
     if let Some(cost) = r.own_cost {
         let _ = writeln!(page, "<p class=\"fine\">Own cost: {}.</p>", escape(&own_cost(&cost)));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as the tests themselves")]
 
+mod coverage;
 mod golden;
 mod recorder;
 mod sample;

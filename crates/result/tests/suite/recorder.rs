@@ -180,7 +180,7 @@ fn intervals_cover_independent_requests_as_often_as_they_say() {
         }
         let mut result = RunResult::default();
         recorder.finish(now).fill(&mut result);
-        let l = result.confidence.unwrap().latency_ns;
+        let l = result.confidence.unwrap().latency_ns.all;
         for (n, (interval, truth)) in
             covered.iter_mut().zip([l.mean, l.p50, l.p95].iter().zip(truth))
         {

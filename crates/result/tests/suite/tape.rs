@@ -126,7 +126,13 @@ proptest! {
         let broken = |r: &RunResult| r.invariants.iter().find(|i| !i.holds).cloned();
         prop_assert_eq!(broken(&got), broken(&want));
         if jobs == 1 {
-            prop_assert_eq!(&got.confidence, &want.confidence);
+            // Slices of a tape end with what was reaped together, so percentiles may differ.
+            let equal = |r: &RunResult| {
+                r.confidence.as_ref().map(|c| {
+                    (c.iops, c.throughput_bytes_per_second, c.latency_ns.all.mean)
+                })
+            };
+            prop_assert_eq!(equal(&got), equal(&want));
             prop_assert_eq!(&got.notes, &want.notes);
         }
     }
@@ -180,7 +186,7 @@ fn intervals_of_merged_jobs_are_as_wide_as_those_of_one() {
     }
     let half_width = |jobs| {
         let confidence = filled(taped(&done, Keep::All, 0, jobs)).confidence.unwrap();
-        confidence.latency_ns.mean.unwrap().relative_half_width().unwrap()
+        confidence.latency_ns.all.mean.unwrap().relative_half_width().unwrap()
     };
     let (one, two) = (half_width(1), half_width(2));
     assert!(two < 2.0 * one && one < 2.0 * two, "{one} {two}");

@@ -1,0 +1,295 @@
+//! `ssdyno pts`.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
+use ssdyno_result::{RunDirectory, nanoseconds, to_json};
+use ssdyno_rig::{Flow, Progress, Source};
+
+use crate::args::positive_span;
+use crate::commands::run::unwritable;
+#[cfg(target_os = "linux")]
+use crate::consent::WriteArgs;
+use crate::diagnose::{ErrorBody, Exit, Failure};
+use crate::host::HostArgs;
+use crate::load;
+use crate::output::Output;
+use crate::plan::settings;
+use crate::progress::CountMeter;
+use crate::real::{self, RealArgs};
+
+/// Length of a load: the specification's on a real target; on a simulated one what a person waits
+/// for.
+const ROUND_REAL: Time = Time::from_s(60);
+const ROUND_SIMULATED: Time = Time::from_ms(100);
+/// With `--quick`.
+const ROUND_REAL_QUICK: Time = Time::from_s(1);
+const ROUND_SIMULATED_QUICK: Time = Time::from_ms(10);
+
+#[derive(Debug, Args)]
+pub(crate) struct PtsArgs {
+    /// What to test: sim:NAME, FILE.toml, a block device or a file. A real target is written over
+    /// and needs --write.
+    pub(crate) target: String,
+    /// Which test: iops, throughput or latency.
+    #[arg(long, value_name = "TEST", default_value = "iops", value_parser = test)]
+    test: Test,
+    /// How long each load of a round runs, on the clock of the device [default: 1min on a real
+    /// target, as the specification says; 100ms on a simulated one].
+    #[arg(long, value_name = "TIME", value_parser = positive_span, conflicts_with = "quick")]
+    round: Option<Span>,
+    /// Short loads: 1s on a real target, 10ms on a simulated one.
+    #[arg(long)]
+    quick: bool,
+    /// Rounds after which it is given up.
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds_max: u32,
+    /// How many times the device is written over sequentially first; 0: not at all.
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
+    precondition: f64,
+    /// Part of the device, from its start, that the rounds use, in percent.
+    #[arg(long, value_name = "N%", default_value = "100%", value_parser = percent)]
+    active_range: f64,
+    /// Requests outstanding; the latency test always has one.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    depth: u32,
+    /// Leave the state of the device as it is: no discard, no format.
+    #[arg(long)]
+    no_purge: bool,
+    /// Decides about everything random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Set a key of the device; see below. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    host: HostArgs,
+    #[command(flatten)]
+    real: RealArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    write: WriteArgs,
+    /// What to keep: all (result.json and report.html) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = "Results",
+          value_parser = PossibleValuesParser::new(["all", "none"]))]
+    keep: String,
+    /// Name of the directory of the test [default: target, test, seed and time].
+    #[arg(long, value_name = "NAME", help_heading = "Results")]
+    name: Option<String>,
+    /// Where directories of runs lie.
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = "Results")]
+    results: PathBuf,
+}
+
+fn test(text: &str) -> Result<Test, String> {
+    text.parse()
+}
+
+/// `50%` or `50`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let sane = number.filter(|number| *number > 0.0 && *number <= 100.0);
+    sane.ok_or_else(|| "write a percentage above 0 to 100, such as 75%".to_owned())
+}
+
+/// What `pts --json` prints. `result.json` has the result alone.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Pts")]
+pub(crate) struct PtsOutput<'a> {
+    #[serde(flatten)]
+    result: &'a PtsResult,
+    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    results_directory: Option<String>,
+    /// Why the test failed, if it did; the figures are those until then.
+    error: Option<ErrorBody>,
+}
+
+pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
+    let is_real = real::is_real(&args.target);
+    let mut subject = if is_real { real_subject(args)? } else { simulated(args)? };
+    let plan = plan(args, is_real);
+    // Made before the test: who has no place for results should hear of it at once.
+    let directory = directory(args)?;
+    let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
+    let executed = plan.execute(subject.as_mut(), &mut watch);
+    watch.meter.finish();
+    let (result, failure) = executed.map_err(|error| {
+        if let Some(directory) = &directory {
+            // Nothing was measured: nothing is left behind.
+            let _ = std::fs::remove_dir(directory.path());
+        }
+        explain(&error, Exit::Usage)
+    })?;
+    let mut failure = failure.map(|error| explain(&error, Exit::Failed));
+    let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
+    if let Err(error) = &written {
+        failure = Some(unwritable(error));
+    }
+    let place = written.ok().flatten();
+    let told = output.either(
+        || {
+            let mut text = ssdyno_pts::text(&result);
+            if let Some(place) = &place {
+                text.push_str(&format!("\nResults  {place} (open report.html)\n"));
+            }
+            text
+        },
+        || PtsOutput {
+            result: &result,
+            results_directory: place.clone(),
+            error: failure.as_ref().map(Failure::body),
+        },
+    );
+    match failure {
+        Some(mut failure) => {
+            failure.told = told.is_ok();
+            Err(failure)
+        }
+        None => told,
+    }
+}
+
+fn plan(args: &PtsArgs, is_real: bool) -> Plan {
+    let round = match (args.round, args.quick, is_real) {
+        (Some(round), ..) => round.0,
+        (None, true, true) => ROUND_REAL_QUICK,
+        (None, true, false) => ROUND_SIMULATED_QUICK,
+        (None, false, true) => ROUND_REAL,
+        (None, false, false) => ROUND_SIMULATED,
+    };
+    Plan {
+        target: args.target.clone(),
+        test: args.test,
+        round,
+        rounds_max: args.rounds_max,
+        precondition: args.precondition,
+        active_range_percent: args.active_range,
+        depth: args.depth,
+        purge: !args.no_purge,
+        seed: args.seed,
+    }
+}
+
+fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
+    if let Some((option, _)) = args.real.given().first() {
+        return Err(Failure::usage(format!("`{option}` is for real targets"))
+            .with_help("leave it out, or name a device or a file"));
+    }
+    let device = load::device(&args.target, &settings(&args.set)?)?;
+    let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
+    let attach = args.host.attach(device.config, &Source::Generator(load))?;
+    let document = device.document;
+    let subject = Simulated::new(attach, args.seed).map_err(|error| match &error {
+        PtsError::Simulated(ssdyno_rig::RunError::Device(inner)) => document.impossible(inner),
+        _ => explain(&error, Exit::Usage),
+    })?;
+    Ok(Box::new(subject))
+}
+
+#[cfg(target_os = "linux")]
+fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
+    use ssdyno_bench::{Access, NULL, Run, Target};
+
+    if let Some((option, _)) = args.host.given().first() {
+        return Err(Failure::usage(format!("`{option}` is for simulated targets"))
+            .with_help("leave it out: here this machine is the host"));
+    }
+    if let Some(setting) = args.set.first() {
+        return Err(Failure::usage(format!("a real target has no key to set: `{setting}`"))
+            .with_help("leave --set out"));
+    }
+    let access = args.write.access(&args.target)?;
+    if matches!(access, Access::ReadOnly) && args.target != NULL {
+        return Err(Failure::usage("this test writes over the target")
+            .with_help("add --write; everything on the target will be lost"));
+    }
+    // Asked before the test, and given back: each load opens the target anew.
+    let target = Target::open(&args.target, &access)
+        .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+    let facts = target.facts();
+    drop(target);
+    let run = Run {
+        target: args.target.clone(),
+        access,
+        workload: "pts".to_owned(),
+        source: Source::Generator(ssdyno_workload::Config::default()),
+        seed: args.seed,
+        limits: ssdyno_rig::Limits::default(),
+        keep: ssdyno_result::Keep::Summary,
+        interval: None,
+        options: args.real.options(),
+    };
+    Ok(Box::new(ssdyno_pts::Real::new(run, facts)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn real_subject(_: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
+    Err(Failure::usage("real targets need Linux").with_help("name a simulated device"))
+}
+
+fn directory(args: &PtsArgs) -> Result<Option<RunDirectory>, Failure> {
+    if args.keep == "none" {
+        return Ok(None);
+    }
+    let name = args.name.clone().unwrap_or_else(|| {
+        let test = format!("pts-{}", args.test);
+        RunDirectory::default_name(&args.target, &test, Some(args.seed), SystemTime::now())
+    });
+    RunDirectory::create(&args.results, &name).map(Some).map_err(|error| unwritable(&error))
+}
+
+/// The page first: a directory that has `result.json` is complete.
+fn write(
+    directory: &RunDirectory,
+    result: &PtsResult,
+) -> Result<String, ssdyno_result::ResultError> {
+    directory.write_text("report.html", &ssdyno_pts::html(result))?;
+    directory.write_text("result.json", &to_json(result)?)?;
+    Ok(directory.path().display().to_string())
+}
+
+fn explain(error: &PtsError, exit: Exit) -> Failure {
+    let exit = if matches!(error, PtsError::Interrupted) { Exit::Interrupted } else { exit };
+    Failure::new(exit, error.to_string()).with_help(error.help())
+}
+
+struct Watch<'a> {
+    meter: CountMeter,
+    directory: Option<&'a RunDirectory>,
+}
+
+impl Observer for Watch<'_> {
+    fn under_way(&mut self, stage: &Stage, progress: &Progress) -> Flow {
+        let latency = nanoseconds(progress.latency_ns_mean);
+        let what = format!("{}, mean latency {latency}", stage.what);
+        self.meter.update(stage.done, stage.of, what)
+    }
+
+    fn checkpoint(&mut self, result: &PtsResult) {
+        if let Some(directory) = self.directory {
+            // Only a safety net: what cannot be written is said at the end.
+            let _ = write(directory, result);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages() {
+        assert_eq!(percent("75%"), Ok(75.0));
+        assert_eq!(percent("100"), Ok(100.0));
+        for wrong in ["", "0%", "101%", "-5", "nan", "x%"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Precision, steady state, comparison and the SNIA test from the command line.
+
+use crate::common::Place;
+
+#[test]
+fn a_run_stops_when_it_is_precise_and_says_so() {
+    let place = Place::new();
+    let run = |more: &[&str]| {
+        let args = ["run", "sim:config-a", "--workload", "randread", "--keep", "none"];
+        place.json(&[&args[..], &["--set", "flash.blocks_per_plane=32"], more].concat())
+    };
+    let result = run(&["--until", "1%"]);
+    assert_eq!(
+        (&result["stopped_because"], &result["until"]["reached"]),
+        (&"precision".into(), &true.into())
+    );
+    assert!(result["until"]["at_stop"].as_f64().unwrap() <= 0.01);
+    assert!(result["requests"].as_u64().unwrap() > 2_048);
+    assert!(result["replay"].as_str().unwrap().contains("--until 1%"));
+    // Narrower takes longer, and the interval of the result is as narrow.
+    let narrower = run(&["--until", "mean=0.3%"]);
+    assert!(narrower["requests"].as_u64() > result["requests"].as_u64());
+    let mean = &narrower["confidence"]["latency_ns"]["mean"];
+    let half = (mean["high"].as_f64().unwrap() - mean["low"].as_f64().unwrap()) / 2.0;
+    assert!(half / mean["estimate"].as_f64().unwrap() < 0.0035, "{mean}");
+    // A limit comes first.
+    let cut = run(&["--until", "p99.9=1%", "--requests", "3000"]);
+    assert_eq!((&cut["stopped_because"], &cut["requests"]), (&"requests".into(), &3000.into()));
+    assert_eq!(cut["until"]["reached"], false);
+    for wrong in ["0%", "5", "p98=1%", "50%"] {
+        place.fails(2, &["run", "sim:config-a", "--until", wrong]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn so_does_a_real_target() {
+    let place = Place::new();
+    let args = ["run", "null:", "--workload", "randread", "--keep", "summary", "--name", "a"];
+    let result = place.json(&[&args[..], &["--until", "p50=10%", "--for", "20s"]].concat());
+    assert_eq!(result["stopped_because"], "precision", "{}", result["until"]);
+    let cut = ["run", "null:", "--workload", "randread", "--keep", "none", "--for", "200ms"];
+    assert_eq!(place.json(&cut)["stopped_because"], "duration");
+}
+
+#[test]
+fn a_comparison_leaves_its_files() {
+    let place = Place::new();
+    let args = ["compare", "sim:config-a", "sim:s3-nand1", "--requests", "3000", "--name", "both"];
+    let text = place.ok(&args);
+    assert!(text.contains("Verdict") && text.contains("results/both"), "{text}");
+    let stored = std::fs::read_to_string(place.path().join("results/both/result.json")).unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored["comparisons"].as_array().unwrap().len(), 1);
+    let page = std::fs::read_to_string(place.path().join("results/both/report.html")).unwrap();
+    assert!(page.contains("sim:s3-nand1") && page.ends_with("</html>\n"));
+    place.ok(&["compare", "sim:config-a", "sim:config-a", "--requests", "1000", "--keep", "none"]);
+    assert_eq!(std::fs::read_dir(place.path().join("results")).unwrap().count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_real_and_a_simulated_target_are_compared() {
+    let place = Place::new();
+    let args =
+        ["compare", "sim:config-a", "null:", "--workload", "randread", "--requests", "20000"];
+    let compared = place.json(&[&args[..], &["--keep", "none"]].concat());
+    assert_eq!(compared["results"][1]["target"], "null:");
+    assert_eq!(compared["comparisons"][0]["verdict"], "better");
+}
+
+const SMALL: [&str; 4] =
+    ["--set", "flash.blocks_per_plane=16", "--set", "ftl.over_provisioning=0.5"];
+
+#[test]
+fn the_snia_test_of_a_small_device() {
+    let place = Place::new();
+    let args = ["pts", "sim:config-a", "--round", "1ms", "--rounds-max", "6", "--name", "p"];
+    let result = place.json(&[&args[..], &SMALL].concat());
+    assert_eq!(result["parts"][0]["averages"].as_array().unwrap().len(), 56);
+    assert_eq!(result["partial"], false);
+    let schema = place.json(&["schema", "pts"]);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&result));
+    for file in ["result.json", "report.html"] {
+        assert!(place.path().join("results/p").join(file).is_file(), "{file}");
+    }
+    let latency = ["pts", "sim:config-a", "--test", "latency", "--quick", "--keep", "none"];
+    assert!(place.ok(&[&latency[..], &SMALL].concat()).contains("largest latency"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_snia_test_of_a_file_needs_consent() {
+    let place = Place::new();
+    place.write("mine", vec![7; 1 << 20]);
+    let refused = place.fails(2, &["pts", "./mine", "--quick"]);
+    assert!(refused.contains("--write"), "{refused}");
+    place.fails(2, &["pts", "./mine", "--quick", "--write"]);
+    assert!(std::fs::read(place.path().join("mine")).unwrap().iter().all(|byte| *byte == 7));
+    let args = ["pts", "./new", "--write", "--size", "8MiB", "--round", "2ms", "--rounds-max", "5"];
+    let result = place.json(&[&args[..], &["--test", "throughput"]].concat());
+    assert_eq!(result["parts"].as_array().unwrap().len(), 2);
+}

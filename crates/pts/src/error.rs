@@ -1,0 +1,49 @@
+//! What can go wrong.
+
+use ssdyno_bench::BenchError;
+use ssdyno_rig::RunError;
+
+/// Why a test could not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum PtsError {
+    /// The plan does not suit the target.
+    #[error("{what}")]
+    Plan {
+        /// What does not.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// A load of a simulated device failed.
+    #[error(transparent)]
+    Simulated(#[from] RunError),
+    /// A load of a real target failed.
+    #[error(transparent)]
+    Real(#[from] BenchError),
+    /// Requests of a load ended in errors: their figures would be those of an unwell device.
+    #[error("{errors} requests ended in an error ({load})")]
+    Requests {
+        /// How many.
+        errors: u64,
+        /// Under which load.
+        load: String,
+    },
+    /// Told to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl PtsError {
+    /// What to do.
+    pub fn help(&self) -> String {
+        match self {
+            PtsError::Plan { help, .. } => help.clone(),
+            PtsError::Simulated(_) => "check the device file and the arguments".to_owned(),
+            PtsError::Real(error) => error.help().to_string(),
+            PtsError::Requests { .. } => {
+                "look at the kernel's log (dmesg); a worn or failing device cannot be tested".into()
+            }
+            PtsError::Interrupted => "the rounds measured until then are in the result".to_owned(),
+        }
+    }
+}

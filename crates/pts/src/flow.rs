@@ -1,0 +1,314 @@
+//! Purge, preconditioning, rounds.
+
+use ssdyno_result::{ByOp, LatencyBin, RunResult};
+use ssdyno_rig::{Flow, Progress};
+
+use crate::error::PtsError;
+use crate::plan::{Load, PartPlan, Plan, Test};
+use crate::result::{Cell, Part, PtsResult, Round, Settings, Step, Tracked};
+use crate::rule::Window;
+use crate::subject::{Outcome, Subject};
+
+/// How far a test is.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// What is under way: `round 3, 4 KiB R/W 65/35`.
+    pub what: String,
+    /// Loads and steps done.
+    pub done: u64,
+    /// Loads and steps at most; steady state may come earlier.
+    pub of: u64,
+}
+
+/// Who watches a test.
+pub trait Observer {
+    /// Called many times a second; says whether to go on.
+    fn under_way(&mut self, stage: &Stage, progress: &Progress) -> Flow;
+
+    /// Called after every round with all that has been measured, for whoever wants to keep it in
+    /// case the machine goes down. It is marked partial.
+    fn checkpoint(&mut self, result: &PtsResult);
+}
+
+const SPECIFICATION: &str = "SNIA Solid State Storage Performance Test Specification 2.0.2";
+
+/// Version of the shape of [`PtsResult`].
+const SCHEMA_VERSION: u32 = 1;
+
+impl Plan {
+    /// Carries the test out. An error before the first load is returned; a later one comes with
+    /// the partial result.
+    ///
+    /// # Errors
+    /// The plan does not suit the target, or the target cannot be used.
+    pub fn execute(
+        &self,
+        subject: &mut dyn Subject,
+        observer: &mut dyn Observer,
+    ) -> Result<(PtsResult, Option<PtsError>), PtsError> {
+        let facts = subject.facts()?;
+        let mut notes = Vec::new();
+        let parts = self.parts(&facts, &mut notes)?;
+        let active = (facts.capacity_bytes as f64 * self.active_range_percent / 100.0) as u64;
+        let result = PtsResult {
+            schema_version: SCHEMA_VERSION,
+            target: self.target.clone(),
+            test: self.test,
+            specification: SPECIFICATION.to_owned(),
+            seed: self.seed,
+            partial: true,
+            steady: false,
+            settings: Settings {
+                round_seconds: self.round.as_s_f64(),
+                rounds_max: self.rounds_max,
+                outstanding: self.outstanding(),
+                precondition_times: self.precondition,
+                capacity_bytes: facts.capacity_bytes,
+                active_range_bytes: active,
+                sector_bytes: facts.sector_bytes,
+            },
+            parts: Vec::new(),
+            notes,
+        };
+        let rounds: u64 =
+            parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
+        let stage = Stage { what: String::new(), done: 0, of: rounds + 2 * parts.len() as u64 };
+        let mut flow = Run { plan: self, subject, observer, result, stage };
+        let failure = flow.parts(&parts).err();
+        let mut result = flow.result;
+        result.partial = failure.is_some();
+        result.steady = failure.is_none() && result.parts.iter().all(Part::is_steady);
+        self.remark(&mut result);
+        Ok((result, failure))
+    }
+
+    fn remark(&self, result: &mut PtsResult) {
+        let range = result.settings.active_range_bytes as f64;
+        for part in &result.parts {
+            if !result.partial && !part.is_steady() {
+                result.notes.push(format!(
+                    "{}: no steady state within {} rounds; the figures are those of the last five \
+                     (the specification lets them be reported as such)",
+                    part.name,
+                    part.rounds.len()
+                ));
+            }
+            let written: u64 =
+                part.rounds.iter().flat_map(|r| &r.cells).map(|cell| cell.written_bytes).sum();
+            let steps: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
+            if !part.rounds.is_empty() && (written as f64) < range {
+                result.notes.push(format!(
+                    "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} \
+                     times): that may be too little for cleaning to settle, although figures kept \
+                     their level; longer rounds tell more",
+                    part.name,
+                    written as f64 / range,
+                    steps as f64 / range
+                ));
+            }
+        }
+        if self.round < ssdyno_block::Time::from_s(60) {
+            let text = format!(
+                "each load ran for {} and not for one minute, as the specification has it",
+                ssdyno_result::seconds(self.round.as_s_f64())
+            );
+            result.notes.push(text);
+        }
+    }
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    subject: &'a mut dyn Subject,
+    observer: &'a mut dyn Observer,
+    result: PtsResult,
+    stage: Stage,
+}
+
+impl Run<'_> {
+    fn parts(&mut self, parts: &[PartPlan]) -> Result<(), PtsError> {
+        for part in parts {
+            let figure = match self.plan.test {
+                Test::Iops => "iops",
+                Test::Throughput => "throughput_bytes_per_second",
+                Test::Latency => "latency_ns_mean",
+            };
+            let tracked = Tracked {
+                figure: figure.to_owned(),
+                load: part.tracked.name(),
+                ..Tracked::default()
+            };
+            self.result.parts.push(Part { name: part.name.clone(), tracked, ..Part::default() });
+            let ended = self.prepare().and_then(|()| self.rounds(part));
+            if let Some(last) = self.result.parts.last_mut() {
+                last.average(part.loads.len());
+            }
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// What comes before the rounds.
+    fn prepare(&mut self) -> Result<(), PtsError> {
+        if self.plan.purge {
+            self.stage.what = "purge".to_owned();
+            let (stage, observer) = (&self.stage, &mut *self.observer);
+            let mut interrupted = false;
+            let detail = self.subject.purge(&mut |progress| {
+                let flow = observer.under_way(stage, progress);
+                interrupted |= flow == Flow::Stop;
+                flow
+            })?;
+            if interrupted {
+                return Err(PtsError::Interrupted);
+            }
+            self.step("purge", detail, 0.0, 0);
+        }
+        self.stage.done += 1;
+        let facts = self.subject.facts()?;
+        if let Some(config) = self.plan.precondition(&facts) {
+            let times = self.plan.precondition;
+            self.stage.what = format!("writing the device over {times} times");
+            let outcome = self.load(&config, None, "preconditioning")?;
+            let result = outcome.result;
+            let written = result.throughput_bytes_per_second * result.simulated_seconds;
+            let detail = format!("sequential writes of 128 KiB, {times} times the capacity");
+            let name = "workload_independent_preconditioning";
+            self.step(name, detail, result.simulated_seconds, written.round() as u64);
+            if outcome.stopped {
+                return Err(PtsError::Interrupted);
+            }
+        }
+        self.stage.done += 1;
+        Ok(())
+    }
+
+    fn step(&mut self, step: &str, detail: String, seconds: f64, written_bytes: u64) {
+        if let Some(part) = self.result.parts.last_mut() {
+            part.steps.push(Step { step: step.to_owned(), detail, seconds, written_bytes });
+        }
+    }
+
+    fn rounds(&mut self, part: &PartPlan) -> Result<(), PtsError> {
+        for round in 1..=self.plan.rounds_max {
+            let mut tracked = 0.0;
+            if let Some(part) = self.result.parts.last_mut() {
+                part.rounds.push(Round { round, cells: Vec::new() });
+            }
+            for load in &part.loads {
+                self.stage.what = format!("round {round}, {}", load.name());
+                let config = self.plan.config(load);
+                let outcome = self.load(&config, Some(self.plan.round), &load.name())?;
+                // Half a load is no cell.
+                if outcome.stopped {
+                    return Err(PtsError::Interrupted);
+                }
+                let cell = cell(load, &outcome.result);
+                if *load == part.tracked {
+                    tracked = self.figure(&cell);
+                }
+                let rounds = self.result.parts.last_mut().and_then(|part| part.rounds.last_mut());
+                if let Some(rounds) = rounds {
+                    rounds.cells.push(cell);
+                }
+                self.stage.done += 1;
+            }
+            let Some(now) = self.result.parts.last_mut() else { return Ok(()) };
+            now.tracked.values.push(tracked);
+            now.tracked.window = Window::last(&now.tracked.values);
+            now.average(part.loads.len());
+            let steady = now.is_steady();
+            self.observer.checkpoint(&self.result);
+            if steady {
+                // The rounds that were not needed count as done.
+                let left = u64::from(self.plan.rounds_max - round);
+                self.stage.done += left * part.loads.len() as u64;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn figure(&self, cell: &Cell) -> f64 {
+        match self.plan.test {
+            Test::Iops => cell.iops,
+            Test::Throughput => cell.throughput_bytes_per_second,
+            Test::Latency => cell.latency_ns_mean.unwrap_or(0.0),
+        }
+    }
+
+    fn load(
+        &mut self,
+        config: &ssdyno_workload::Config,
+        length: Option<ssdyno_block::Time>,
+        name: &str,
+    ) -> Result<Outcome, PtsError> {
+        let (stage, observer) = (&self.stage, &mut *self.observer);
+        // Every load draws other addresses, the same in every test with this seed.
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(stage.done);
+        let mut interrupted = false;
+        let mut watch = |progress: &Progress| {
+            let flow = observer.under_way(stage, progress);
+            interrupted |= flow == Flow::Stop;
+            flow
+        };
+        // Loads may be shorter than the time between two reports of progress.
+        let mut outcome = self.subject.load(config, seed, length, &mut watch)?;
+        if watch(&Progress::default()) == Flow::Stop {
+            outcome.stopped = true;
+        }
+        outcome.stopped |= interrupted;
+        match outcome.result.errors {
+            0 => Ok(outcome),
+            errors => Err(PtsError::Requests { errors, load: name.to_owned() }),
+        }
+    }
+}
+
+fn cell(load: &Load, result: &RunResult) -> Cell {
+    let latency = result.latency_ns.as_ref().map(|latency| latency.all);
+    Cell {
+        read_percent: load.read_percent,
+        block_bytes: load.block_bytes,
+        iops: result.iops,
+        throughput_bytes_per_second: result.throughput_bytes_per_second,
+        latency_ns_mean: latency.map(|latency| latency.mean),
+        latency_ns_p99_999: five_nines(&result.latency_distribution)
+            .map(|upper| latency.map_or(upper, |latency| upper.min(latency.max))),
+        latency_ns_max: latency.map(|latency| latency.max),
+        written_bytes: result.series.iter().map(|point| point.write_bytes).sum(),
+    }
+}
+
+/// The 99.999th percentile: the upper end of its bin; `None` where less than one request in all
+/// would lie above.
+fn five_nines(distribution: &ByOp<Vec<LatencyBin>>) -> Option<f64> {
+    let mut bins: Vec<&LatencyBin> = distribution.iter().flat_map(|(_, bins)| bins).collect();
+    bins.sort_by_key(|bin| bin.to_ns);
+    let total: u64 = bins.iter().map(|bin| bin.count).sum();
+    let above = total / 100_000;
+    if above == 0 {
+        return None;
+    }
+    let mut below = 0;
+    let bin = bins.into_iter().find(|bin| {
+        below += bin.count;
+        below >= total - above
+    })?;
+    Some(bin.to_ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_nines_need_a_hundred_thousand() {
+        let bin = |from_ns, to_ns, count| LatencyBin { from_ns, to_ns, count };
+        let of = |read, write| ByOp { read, write, ..ByOp::default() };
+        assert_eq!(five_nines(&of(vec![bin(100, 102, 99_999)], vec![])), None);
+        let most = vec![bin(100, 102, 150_000), bin(900, 910, 1)];
+        assert_eq!(five_nines(&of(most.clone(), vec![])), Some(102.0));
+        assert_eq!(five_nines(&of(most, vec![bin(500, 510, 2)])), Some(510.0));
+    }
+}

@@ -1,0 +1,32 @@
+//! The SNIA *Solid State Storage Performance Test Specification* (PTS) 2.0.2: IOPS, throughput and
+//! latency of a device that is in steady state, measured in rounds.
+//!
+//! Key types: [`Plan`] (which test, how long, where) whose [`execute`](Plan::execute) drives a
+//! [`Subject`] - [`Simulated`] or [`Real`] - through purge, preconditioning and rounds, tells an
+//! [`Observer`] how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when a
+//! device is steady. [`text`] and [`html`] show a result.
+//!
+//! Errors: [`PtsError`] says what is wrong and what to do. What ends a test under way leaves all
+//! rounds measured until then in its result, marked partial.
+//!
+//! Not here: write saturation and the optional tests of the specification; response time
+//! histograms of its latency test; power. A write cache that the drive may switch is left as it
+//! is.
+
+mod error;
+mod flow;
+mod page;
+mod plan;
+mod result;
+mod rule;
+mod subject;
+mod text;
+
+pub use error::PtsError;
+pub use flow::{Observer, Stage};
+pub use page::html;
+pub use plan::{Plan, Test};
+pub use result::{Average, Cell, Part, PtsResult, Round, Settings, Step, Tracked, schema};
+pub use rule::{RANGE_MOST, SLOPE_MOST, WINDOW_ROUNDS, Window};
+pub use subject::{Outcome, Real, Simulated, Subject};
+pub use text::text;

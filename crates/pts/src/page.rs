@@ -1,0 +1,124 @@
+//! A result as a page.
+
+use ssdyno_result::{
+    Axis, Page, Plot, bytes_per_second, html_table, nanoseconds, rate, seconds, significant,
+};
+
+use crate::plan::{Test, block_name};
+use crate::result::{Cell, Part, PtsResult};
+use crate::rule::{RANGE_MOST, Window};
+use crate::text::{tables, verdict};
+
+/// The report: one file, opens without a network. It has the tables, the convergence of all rounds
+/// and the steady state window with its best line, as the specification wants them reported.
+pub fn html(result: &PtsResult) -> String {
+    let s = &result.settings;
+    let facts = [
+        result.specification.clone(),
+        format!("seed {}", result.seed),
+        format!("{} outstanding", s.outstanding),
+        format!("loads of {}", seconds(s.round_seconds)),
+        format!("active range {} of {} bytes", s.active_range_bytes, s.capacity_bytes),
+    ];
+    let title = format!("{} - PTS {}", result.target, result.test);
+    let mut page = Page::new(&title, result.partial, &facts);
+    for note in &result.notes {
+        page.note(note, false);
+    }
+    for part in &result.parts {
+        let mut blocks = vec![steps(part)];
+        for (name, rows) in tables(result.test, part) {
+            let header: Vec<&str> = rows[0].iter().map(String::as_str).collect();
+            blocks.push(format!("<h3>{name}</h3>\n{}", html_table(&header, &rows[1..])));
+        }
+        let verdict = html_table(&["steady state"], &[vec![verdict(part)]]);
+        blocks.extend([verdict, window_plot(result.test, part), convergence(result.test, part)]);
+        page.section(&part.name, &blocks);
+    }
+    page.finish()
+}
+
+fn steps(part: &Part) -> String {
+    let row = |step: &crate::Step| {
+        let gigabytes = format!("{} GB", significant(step.written_bytes as f64 / 1e9, 4));
+        vec![step.step.replace('_', " "), step.detail.clone(), seconds(step.seconds), gigabytes]
+    };
+    let rows: Vec<Vec<String>> = part.steps.iter().map(row).collect();
+    html_table(&["before the rounds", "", "took", "written"], &rows)
+}
+
+type Look = (fn(&Cell) -> Option<f64>, &'static str, fn(f64) -> String);
+
+fn look(test: Test) -> Look {
+    match test {
+        Test::Iops => (|cell| Some(cell.iops), "requests per second", rate),
+        Test::Throughput => {
+            (|cell| Some(cell.throughput_bytes_per_second), "bytes per second", bytes_per_second)
+        }
+        Test::Latency => (|cell| cell.latency_ns_mean, "mean latency", nanoseconds),
+    }
+}
+
+fn rounds_axis(from: f64, to: f64) -> Axis {
+    Axis { label: "round", from, to, log: false, format: |round| significant(round, 3) }
+}
+
+/// Whole rounds as ticks: half a round is none.
+fn round_ticks(from: usize, to: usize) -> Vec<(f64, String)> {
+    let every = (to - from) / 13 + 1;
+    (from..=to).step_by(every).map(|round| (round as f64, round.to_string())).collect()
+}
+
+/// The tracked figure in the window: values, average, the bounds of the range, the best line.
+fn window_plot(test: Test, part: &Part) -> String {
+    let Some(window) = &part.tracked.window else { return String::new() };
+    let Window { first_round, last_round, average, fit_first, fit_last, .. } = *window;
+    let (first, last) = (f64::from(first_round), f64::from(last_round));
+    let values = part.tracked.values.iter().enumerate().skip(first_round as usize - 1);
+    let points: Vec<(f64, f64)> = values.map(|(at, value)| (at as f64 + 1.0, *value)).collect();
+    let most = points.iter().map(|point| point.1).fold(average * 1.1, f64::max);
+    let (_, label, format) = look(test);
+    let x = rounds_axis(first - 0.2, last + 0.2);
+    let mut plot = Plot::new("Steady state window", x, Axis::from_zero(label, most * 1.1, format));
+    plot.set_x_ticks(round_ticks(first_round as usize, last_round as usize));
+    let level = |share: f64| [(first, average * share), (last, average * share)];
+    plot.line("bus", "average + 10 %", &level(1.0 + RANGE_MOST / 2.0));
+    plot.line("bus", "- 10 %", &level(1.0 - RANGE_MOST / 2.0));
+    plot.line("dram", "average", &level(1.0));
+    plot.line("write", "best line", &[(first, fit_first), (last, fit_last)]);
+    plot.line("read", &part.tracked.load, &points);
+    plot.finish()
+}
+
+/// Colours of the lines, by number.
+const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
+
+/// Writes of each block size over all rounds: whether and when they settled.
+fn convergence(test: Test, part: &Part) -> String {
+    let (pick, label, format) = look(test);
+    let Some(first) = part.rounds.first().filter(|_| part.rounds.len() > 1) else {
+        return String::new();
+    };
+    let writes: Vec<(usize, &Cell)> =
+        first.cells.iter().enumerate().filter(|(_, cell)| cell.read_percent == 0).collect();
+    let line = |at: usize| -> Vec<(f64, f64)> {
+        let point =
+            |round: &crate::Round| Some((f64::from(round.round), pick(round.cells.get(at)?)?));
+        part.rounds.iter().filter_map(point).collect()
+    };
+    let mut html = String::new();
+    // Four lines a picture can be told apart.
+    for some in writes.chunks(COLOURS.len()) {
+        let lines: Vec<_> = some.iter().map(|(at, cell)| (line(*at), cell.block_bytes)).collect();
+        let most = lines.iter().flat_map(|(line, _)| line).map(|p| p.1).fold(0.0, f64::max);
+        let x = rounds_axis(1.0, part.rounds.len() as f64);
+        let y = Axis::from_zero(label, most, format);
+        let mut plot = Plot::new("Convergence of 100 % writes", x, y);
+        plot.set_x_ticks(round_ticks(1, part.rounds.len()));
+        for ((line, block), colour) in lines.iter().zip(COLOURS) {
+            plot.line(colour, &block_name(*block), line);
+        }
+        html.push_str(&plot.finish());
+    }
+    format!("<div class=\"pair\">{html}</div>\n")
+}

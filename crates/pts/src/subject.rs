@@ -1,0 +1,162 @@
+//! What is tested: a simulated device that keeps its state, or a real target.
+
+use ssdyno_bench::Run;
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_ftl::Fill;
+use ssdyno_result::RunResult;
+use ssdyno_rig::{Attach, Flow, Limits, Progress, Session, Source};
+use ssdyno_workload::{Address, Config, DeviceFacts, Pattern};
+
+use crate::error::PtsError;
+
+/// What one load gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its figures.
+    pub result: RunResult,
+    /// Told to stop.
+    pub stopped: bool,
+}
+
+/// A target that can be loaded again and again and keeps what was written.
+pub trait Subject {
+    /// Size and sector.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn facts(&mut self) -> Result<DeviceFacts, PtsError>;
+
+    /// Brings it as near as possible to a state as if nothing had ever been written, and says how.
+    ///
+    /// # Errors
+    /// It failed, other than for the want of means to do so.
+    fn purge(&mut self, progress: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError>;
+
+    /// Loads it until the workload is done or `length` is over.
+    ///
+    /// # Errors
+    /// The load cannot be carried.
+    fn load(
+        &mut self,
+        config: &Config,
+        seed: u64,
+        length: Option<Time>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Outcome, PtsError>;
+}
+
+/// A simulated device.
+pub struct Simulated {
+    attach: Attach,
+    seed: u64,
+    session: Session,
+}
+
+impl Simulated {
+    /// The device that `attach` describes, in the state that its file says.
+    ///
+    /// # Errors
+    /// It is impossible.
+    pub fn new(attach: Attach, seed: u64) -> Result<Simulated, PtsError> {
+        let session = Session::new(&attach, seed)?;
+        Ok(Simulated { attach, seed, session })
+    }
+}
+
+impl Subject for Simulated {
+    fn facts(&mut self) -> Result<DeviceFacts, PtsError> {
+        Ok(self.session.facts())
+    }
+
+    fn purge(&mut self, _: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError> {
+        match &mut self.attach {
+            Attach::Direct(device) | Attach::Nvme { device, .. } => {
+                device.precondition.fill = Fill::Empty;
+            }
+            Attach::Ring { .. } => {
+                return Ok("none: a card without flash has no state to purge".to_owned());
+            }
+        }
+        self.session = Session::new(&self.attach, self.seed)?;
+        Ok("formatted: a fresh device, with no page programmed".to_owned())
+    }
+
+    fn load(
+        &mut self,
+        config: &Config,
+        seed: u64,
+        length: Option<Time>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Outcome, PtsError> {
+        let limits = Limits { duration: length, ..Limits::default() };
+        let loaded = self.session.load(config, seed, limits, progress)?;
+        Ok(Outcome { result: loaded.result, stopped: loaded.stopped })
+    }
+}
+
+/// Bytes of one discard: large enough to be quick, small enough for every device.
+const DISCARD_BYTES: u64 = 16 << 20;
+
+/// A block device or a file.
+#[derive(Debug)]
+pub struct Real {
+    run: Run,
+    facts: DeviceFacts,
+}
+
+impl Real {
+    /// Loads with `run`, whose workload, seed and limits do not matter: its access must permit
+    /// writing.
+    pub fn new(run: Run, facts: DeviceFacts) -> Real {
+        Real { run, facts }
+    }
+}
+
+impl Subject for Real {
+    fn facts(&mut self) -> Result<DeviceFacts, PtsError> {
+        Ok(self.facts)
+    }
+
+    fn purge(&mut self, progress: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError> {
+        let sector = u64::from(self.facts.sector_bytes);
+        let block = DISCARD_BYTES.min(self.facts.capacity_bytes) / sector * sector;
+        let config = Config {
+            trim_percent: Some(100.0),
+            read_percent: Some(0.0),
+            write_percent: Some(0.0),
+            block_size: Some(Bytes(block)),
+            address: Address { pattern: Pattern::Sequential, ..Address::default() },
+            requests: Some(self.facts.capacity_bytes / block.max(1)),
+            ..Config::default()
+        };
+        let outcome = self.load(&config, 0, None, progress)?;
+        Ok(match (outcome.stopped, outcome.result.errors) {
+            (true, _) => "interrupted".to_owned(),
+            (_, 0) => "discarded from start to end; what the drive makes of that is its affair \
+                       (a secure erase or a format is stronger)"
+                .to_owned(),
+            (_, _) => {
+                "none: the target does not take discards; the overwrite stands in for it".to_owned()
+            }
+        })
+    }
+
+    fn load(
+        &mut self,
+        config: &Config,
+        seed: u64,
+        length: Option<Time>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Outcome, PtsError> {
+        self.run.source = Source::Generator(config.clone());
+        self.run.seed = seed;
+        self.run.limits = Limits { duration: length, ..Limits::default() };
+        let measured = self.run.execute(progress)?;
+        let stopped = matches!(measured.failure, Some(ssdyno_bench::BenchError::Interrupted));
+        match measured.failure {
+            Some(error) if !stopped => Err(error.into()),
+            _ => Ok(Outcome { result: measured.result, stopped }),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Whole tests on a small simulated device and on a file.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
+use ssdyno_rig::{Flow, Progress};
+
+/// Configuration A with few blocks: a device of some hundred MiB.
+fn small() -> Simulated {
+    let preset = ssdyno_device::presets::find("config-a").unwrap();
+    let mut device = ssdyno_device::Config::parse(preset.text).unwrap();
+    device.flash.blocks_per_plane = 16;
+    device.ftl.over_provisioning = 0.5;
+    Simulated::new(device.into(), 1).unwrap()
+}
+
+fn plan(test: Test) -> Plan {
+    Plan {
+        target: "sim:small".into(),
+        test,
+        round: Time::from_ms(4),
+        rounds_max: 25,
+        precondition: 2.0,
+        active_range_percent: 100.0,
+        depth: 32,
+        purge: true,
+        seed: 7,
+    }
+}
+
+/// Stops after so many calls; counts checkpoints.
+struct Watch {
+    left: u64,
+    checkpoints: Vec<PtsResult>,
+    last: Option<Stage>,
+}
+
+impl Watch {
+    fn new(left: u64) -> Watch {
+        Watch { left, checkpoints: Vec::new(), last: None }
+    }
+}
+
+impl Observer for Watch {
+    fn under_way(&mut self, stage: &Stage, _: &Progress) -> Flow {
+        self.last = Some(stage.clone());
+        assert!(stage.done <= stage.of, "{stage:?}");
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn checkpoint(&mut self, result: &PtsResult) {
+        self.checkpoints.push(result.clone());
+    }
+}
+
+fn finished(plan: &Plan, subject: &mut dyn Subject) -> (PtsResult, Watch) {
+    let mut watch = Watch::new(u64::MAX);
+    let (result, failure) = plan.execute(subject, &mut watch).unwrap();
+    assert!(failure.is_none(), "{failure:?}");
+    assert!(!result.partial);
+    roxmltree::Document::parse(&ssdyno_pts::html(&result).replacen("<!DOCTYPE html>\n", "", 1))
+        .unwrap();
+    (result, watch)
+}
+
+#[test]
+fn iops_of_a_simulated_device() {
+    let (result, watch) = finished(&plan(Test::Iops), &mut small());
+    let [part] = &result.parts[..] else { panic!("one part") };
+    assert!(part.rounds.iter().all(|round| round.cells.len() == 56));
+    assert_eq!(watch.checkpoints.len(), part.rounds.len());
+    assert!(watch.checkpoints.iter().all(|checkpoint| checkpoint.partial));
+    assert_eq!(result.steady, part.is_steady());
+    let window = part.tracked.window.unwrap();
+    assert_eq!(window.last_round as usize, part.rounds.len());
+    // It stopped at the first window that is steady, and not before.
+    let values = &part.tracked.values;
+    let first = (5..=values.len())
+        .find(|end| ssdyno_pts::Window::last(&values[..*end]).unwrap().steady)
+        .unwrap_or(25);
+    assert_eq!(first, values.len());
+    let written = part.steps.last().unwrap().written_bytes as f64;
+    let twice = 2.0 * result.settings.capacity_bytes as f64;
+    assert!((written / twice - 1.0).abs() < 0.01, "{written} of {twice}");
+    let cell = |read: u32, kib: u64| {
+        let found =
+            part.averages.iter().find(|a| a.read_percent == read && a.block_bytes == kib << 10);
+        *found.unwrap()
+    };
+    // The average of the window is that of the tracked figure, and reads are faster than writes.
+    assert!((cell(0, 4).iops / window.average - 1.0).abs() < 1e-9);
+    assert!(cell(100, 4).iops > cell(0, 4).iops);
+    assert!(cell(100, 128).throughput_bytes_per_second > cell(100, 4).throughput_bytes_per_second);
+    assert!(ssdyno_pts::text(&result).contains("4 KiB R/W 0/100"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rounds() {
+    let plan =
+        Plan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
+    let (first, _) = finished(&plan, &mut small());
+    let (again, _) = finished(&plan, &mut small());
+    assert!(first == again);
+}
+
+#[test]
+fn throughput_has_a_part_for_each_block_size() {
+    let (result, _) = finished(&plan(Test::Throughput), &mut small());
+    let names: Vec<&str> = result.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["sequential 1024 KiB", "sequential 128 KiB"]);
+    for part in &result.parts {
+        assert_eq!(part.steps.len(), 2, "purged and written over each");
+        assert_eq!(part.averages.len(), 2);
+    }
+}
+
+#[test]
+fn latency_is_that_of_one_request_at_a_time() {
+    let (result, _) = finished(&plan(Test::Latency), &mut small());
+    let [part] = &result.parts[..] else { panic!("one part") };
+    assert_eq!(part.averages.len(), 9);
+    for cell in part.rounds.iter().flat_map(|round| &round.cells) {
+        // One at a time: rate times latency is one (Little).
+        let together = cell.iops * cell.latency_ns_mean.unwrap() / 1e9;
+        assert!((together - 1.0).abs() < 0.01, "{cell:?}");
+        assert!(cell.latency_ns_max >= cell.latency_ns_mean);
+    }
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let mut watch = Watch::new(150);
+    let (result, failure) = plan(Test::Iops).execute(&mut small(), &mut watch).unwrap();
+    assert!(matches!(failure, Some(PtsError::Interrupted)) && result.partial && !result.steady);
+    let part = &result.parts[0];
+    let cells: usize = part.rounds.iter().map(|round| round.cells.len()).sum();
+    assert!(cells > 56, "{cells}");
+    assert_eq!(part.averages.len(), 56, "of the round that is whole");
+    let page = ssdyno_pts::html(&result);
+    assert!(page.contains("cut short"));
+    // At the very first moment there is nothing to keep, and that is no panic.
+    let (none, _) = plan(Test::Iops).execute(&mut small(), &mut Watch::new(1)).unwrap();
+    assert!(none.partial && none.parts[0].rounds.is_empty());
+    assert!(!ssdyno_pts::text(&none).is_empty() && !ssdyno_pts::html(&none).is_empty());
+}
+
+#[test]
+fn a_device_too_small_is_refused() {
+    let tiny = Plan { active_range_percent: 1e-6, ..plan(Test::Iops) };
+    let refused = tiny.execute(&mut small(), &mut Watch::new(u64::MAX));
+    assert!(matches!(refused, Err(PtsError::Plan { .. })));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file() {
+    use ssdyno_bench::{Access, Options, Run, Target, safety};
+    use ssdyno_rig::{Limits, Source};
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("target").display().to_string();
+    let permit = safety::create(&path, Bytes(16 << 20).0).unwrap();
+    let access = Access::Write(permit);
+    let facts = Target::open(&path, &access).unwrap().facts();
+    let run = Run {
+        target: path,
+        access,
+        workload: "pts".into(),
+        source: Source::Generator(ssdyno_workload::Config::default()),
+        seed: 1,
+        limits: Limits::default(),
+        keep: ssdyno_result::Keep::Summary,
+        interval: None,
+        options: Options { batch: Some(1), ..Options::default() },
+    };
+    let short = Plan { rounds_max: 5, round: Time::from_ms(5), depth: 4, ..plan(Test::Latency) };
+    let (result, _) = finished(&short, &mut ssdyno_pts::Real::new(run, facts));
+    assert_eq!(result.parts[0].tracked.values.len(), 5);
+    assert!(result.notes.iter().any(|note| note.contains("one minute")), "{:?}", result.notes);
+}

@@ -1,0 +1,198 @@
+//! Intervals around the figures of a recording.
+
+use ssdyno_block::{Op, Time};
+
+use crate::batches::Batches;
+use crate::histogram::Histogram;
+use crate::quantiles::{self, Wanted, rank};
+use crate::recorder::Totals;
+use crate::recording::SHARES;
+use crate::result::{
+    Confidence, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, RunResult,
+};
+use crate::rows::Rows;
+use crate::slices::{INSIDE, Part, Slices};
+use crate::statistics::{self, Interval, LEVEL, Ratio};
+
+const MEANING: &str = "95 % intervals from batches of consecutive requests. Batches whose \
+    neighbours are still correlated count for fewer, so that a run too short for its target has \
+    wide intervals, not wrong ones (mean, rates: batch means; percentiles: shares of batches, and \
+    never narrower than order statistics of independent requests). They say how far a run of the \
+    same length with another seed, or another stretch of the same steady load, would differ. A \
+    simulated run repeats exactly with the same seed: there the interval is no error of \
+    measurement, and it says nothing about the model's fidelity.";
+
+/// What intervals are made from.
+pub(crate) struct Source<'a> {
+    pub(crate) ops: [&'a Totals; 4],
+    pub(crate) inside: &'a Histogram,
+    pub(crate) all: &'a Histogram,
+    pub(crate) rows: Option<&'a Rows>,
+    pub(crate) batches: &'a Batches,
+    pub(crate) slices: &'a Slices,
+    pub(crate) start: Time,
+}
+
+/// One distribution whose figures get intervals.
+struct Asked<'a> {
+    parts: Vec<Part>,
+    histogram: &'a Histogram,
+    latency: Latency,
+    /// Whose rows tell exact bounds, where there are rows: `Some(None)` those of all.
+    rows_of: Option<Option<Op>>,
+}
+
+impl Source<'_> {
+    /// All intervals; `None` where there are too few requests for any.
+    pub(crate) fn confidence(&self, result: &RunResult) -> Option<Confidence> {
+        let latency = result.latency_ns.as_ref()?;
+        let groups = self.batches.groups(self.start)?;
+        let mut by_op = self.latencies(latency, result.device_latency_ns);
+        let device_latency_ns = by_op.pop().flatten().unwrap_or_default();
+        let mut next = || by_op.pop().flatten();
+        // From the last to the first.
+        let (flush, trim, write, read) = (next(), next(), next(), next());
+        let mut all = next().unwrap_or_default();
+        all.mean = statistics::batch_means_interval(latency.all.mean, &groups.means_ns());
+        Some(Confidence {
+            level: LEVEL,
+            meaning: MEANING.to_owned(),
+            iops: groups.iops(result.iops),
+            throughput_bytes_per_second: groups.throughput(result.throughput_bytes_per_second),
+            latency_ns: LatencyIntervalsByOp { all, read, write, trim, flush },
+            device_latency_ns,
+        })
+    }
+
+    /// Of all, of each operation, and inside the device; `None` for what did not occur.
+    fn latencies(
+        &self,
+        latency: &LatencyByOp,
+        device: Option<Latency>,
+    ) -> Vec<Option<LatencyIntervals>> {
+        let Some(slices) = self.slices.enough() else { return vec![None; 6] };
+        let lane = |lane: usize| slices.iter().map(|slice| slice.parts[lane].clone()).collect();
+        let mut asked = vec![Some(Asked {
+            parts: slices.iter().map(|slice| slice.all()).collect(),
+            histogram: self.all,
+            latency: latency.all,
+            rows_of: Some(None),
+        })];
+        for (op, latency) in
+            Op::ALL.into_iter().zip([latency.read, latency.write, latency.trim, latency.flush])
+        {
+            asked.push(latency.map(|latency| Asked {
+                parts: lane(op as usize),
+                histogram: &self.ops[op as usize].histogram,
+                latency,
+                rows_of: Some(Some(op)),
+            }));
+        }
+        asked.push(device.map(|latency| Asked {
+            parts: lane(INSIDE),
+            histogram: self.inside,
+            latency,
+            rows_of: None,
+        }));
+        self.intervals(&asked)
+    }
+
+    fn intervals(&self, asked: &[Option<Asked<'_>>]) -> Vec<Option<LatencyIntervals>> {
+        let ranks: Vec<_> = asked.iter().map(|one| one.as_ref().map(Asked::ranks)).collect();
+        let flat = |at: usize| {
+            let pairs = ranks[at].iter().flatten().flatten();
+            pairs.flat_map(|(low, high)| [*low, *high]).collect::<Vec<u64>>()
+        };
+        let mut exact = self.exact(asked, flat).into_iter();
+        let mut intervals = Vec::with_capacity(asked.len());
+        for (at, one) in asked.iter().enumerate() {
+            intervals.push(one.as_ref().map(|one| {
+                let bounds = match one.rows_of.and(self.rows) {
+                    Some(_) => exact.next().unwrap_or_default(),
+                    None => flat(at).iter().filter_map(|r| one.histogram.value_at(*r)).collect(),
+                };
+                one.intervals(ranks[at].as_ref(), bounds)
+            }));
+        }
+        intervals
+    }
+
+    /// Exact latencies at the ranks, for those that rows tell of.
+    fn exact(
+        &self,
+        asked: &[Option<Asked<'_>>],
+        ranks: impl Fn(usize) -> Vec<u64>,
+    ) -> Vec<Vec<f64>> {
+        let Some(rows) = self.rows else { return Vec::new() };
+        let mut wanted = Vec::new();
+        for (at, one) in asked.iter().enumerate() {
+            if let Some(Asked { rows_of: Some(op), histogram, .. }) = one {
+                wanted.push(Wanted { op: *op, histogram, ranks: ranks(at) });
+            }
+        }
+        quantiles::exact(rows, &wanted)
+    }
+}
+
+/// Ranks between which each percentile lies; `None` where they leave the sample.
+type Ranks = [Option<(u64, u64)>; 4];
+
+impl Asked<'_> {
+    fn estimates(&self) -> [f64; 4] {
+        let Latency { p50, p95, p99, p99_9, .. } = self.latency;
+        [p50, p95, p99, p99_9]
+    }
+
+    fn ranks(&self) -> Ranks {
+        let count = self.histogram.total();
+        std::array::from_fn(|at| {
+            let share = SHARES[at];
+            let below = share_below(&self.parts, self.estimates()[at])?;
+            let (low, high) = statistics::quantile_shares(share, &below, count)?;
+            Some((rank(low, count), rank(high, count)))
+        })
+    }
+
+    /// `bounds` are low and high of each percentile that has ranks.
+    fn intervals(&self, ranks: Option<&Ranks>, bounds: Vec<f64>) -> LatencyIntervals {
+        let mut bounds = bounds.chunks_exact(2);
+        let has = |at: usize| ranks.is_some_and(|ranks| ranks[at].is_some());
+        let mut percentile = |at: usize| {
+            let pair = if has(at) { bounds.next()? } else { return None };
+            let estimate = self.estimates()[at];
+            // Rounded bounds may cross the estimate, which is exact or rounded otherwise.
+            let (low, high) = (pair[0].min(estimate), pair[1].max(estimate));
+            Some(Interval { estimate, low, high, level: LEVEL })
+        };
+        LatencyIntervals {
+            mean: mean_interval(self.latency.mean, &self.parts),
+            p50: percentile(0),
+            p95: percentile(1),
+            p99: percentile(2),
+            p99_9: percentile(3),
+        }
+    }
+}
+
+/// Interval around a mean latency in ns, from slices of unequal counts.
+pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
+    let amounts: Vec<f64> = parts.iter().map(|part| part.latency_ps as f64 / 1e3).collect();
+    let counts: Vec<f64> = parts.iter().map(|part| part.count as f64).collect();
+    statistics::ratio_interval(estimate, &amounts, &counts)
+}
+
+/// The share of requests up to `latency_ns` and how far it varies from slice to slice. Slices
+/// know latencies by bucket only, so it is taken at either edge of that one, and the more
+/// uncertain edge counts.
+pub(crate) fn share_below(parts: &[Part], latency_ns: f64) -> Option<Ratio> {
+    let bucket = Histogram::bucket(latency_ns as u64);
+    let counts: Vec<f64> = parts.iter().map(|part| part.count as f64).collect();
+    let at = |bucket: usize| {
+        let below: Vec<f64> = parts.iter().map(|part| part.up_to(bucket) as f64).collect();
+        statistics::ratio(&below, &counts)
+    };
+    let upper = at(bucket)?;
+    let lower = bucket.checked_sub(1).and_then(at);
+    let width = |ratio: &Ratio| ratio.error * ratio.student;
+    Some(lower.filter(|lower| width(lower) > width(&upper)).unwrap_or(upper))
+}

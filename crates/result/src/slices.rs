@@ -1,0 +1,264 @@
+//! Distributions of consecutive completions: what intervals of percentiles, and of single
+//! operations, are found from without a row for each request.
+
+use ssdyno_block::Time;
+
+use crate::histogram::Histogram;
+
+/// Kinds of figures kept apart: the four operations, and the time inside the device of all.
+pub(crate) const LANES: usize = 5;
+
+/// The lane of the time inside the device.
+pub(crate) const INSIDE: usize = 4;
+
+/// Everything recorded so far of one lane, to be subtracted from what is recorded later.
+pub(crate) struct View<'a> {
+    /// Their counts add up.
+    pub(crate) histograms: Vec<&'a Histogram>,
+    pub(crate) latency_ps: u128,
+    /// Extremes of what the histograms hold.
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+}
+
+/// What one slice holds of one lane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) count: u64,
+    pub(crate) latency_ps: u128,
+    /// Bucket of a [`Histogram`] and its count, ascending, none empty.
+    buckets: Vec<(u16, u64)>,
+}
+
+impl Part {
+    /// Latencies in buckets up to `bucket`.
+    pub(crate) fn up_to(&self, bucket: usize) -> u64 {
+        let inside = self.buckets.iter().take_while(|(at, _)| usize::from(*at) <= bucket);
+        inside.map(|(_, count)| count).sum()
+    }
+
+    fn add(&mut self, other: &Part) {
+        self.count += other.count;
+        self.latency_ps += other.latency_ps;
+        let (mine, theirs) = (std::mem::take(&mut self.buckets), &other.buckets);
+        let (mut a, mut b) = (mine.iter().peekable(), theirs.iter().peekable());
+        while let Some(next) = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x.0 == y.0 => Some((x.0, x.1 + y.1)),
+            (Some(x), Some(y)) => Some(**x.min(y)),
+            (x, y) => x.or(y).map(|only| **only),
+        } {
+            a.next_if(|x| x.0 == next.0);
+            b.next_if(|y| y.0 == next.0);
+            self.buckets.push(next);
+        }
+    }
+
+    /// Counts everything into `histogram`.
+    pub(crate) fn count_into(&self, histogram: &mut Histogram) {
+        self.buckets.iter().for_each(|(bucket, n)| histogram.add_bucket(usize::from(*bucket), *n));
+    }
+}
+
+/// Completions that follow one another.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slice {
+    /// The last of them.
+    end: Time,
+    pub(crate) parts: [Part; LANES],
+}
+
+impl Slice {
+    fn add(&mut self, other: &Slice) {
+        self.end = self.end.max(other.end);
+        self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.add(theirs));
+    }
+
+    /// All operations together.
+    pub(crate) fn all(&self) -> Part {
+        let mut all = Part::default();
+        self.parts[..INSIDE].iter().for_each(|part| all.add(part));
+        all
+    }
+}
+
+/// Slices of a run. As with batches their size doubles as the run grows, so memory stays flat.
+///
+/// A slice is the difference of two states of the histograms, so the hot path pays nothing but
+/// the question whether the next one is due.
+#[derive(Clone, Debug)]
+pub(crate) struct Slices {
+    size: u64,
+    next_at: u64,
+    done: Vec<Slice>,
+    /// The state at the end of the last slice.
+    before: [Before; LANES],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Before {
+    latency_ps: u128,
+    counts: Vec<u64>,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Slices {
+            size: Slices::FIRST,
+            next_at: Slices::FIRST,
+            done: Vec::new(),
+            before: Default::default(),
+        }
+    }
+}
+
+impl Slices {
+    /// Completions in a slice to begin with.
+    const FIRST: u64 = 16;
+    /// At this many, neighbours are joined.
+    const MOST: usize = 64;
+    /// Fewer say too little of how much they vary.
+    pub(crate) const LEAST: usize = 16;
+
+    /// Whether a slice ends where `recorded` completions have been recorded.
+    #[inline]
+    pub(crate) fn due(&self, recorded: u64) -> bool {
+        recorded >= self.next_at
+    }
+
+    /// Ends a slice at `end`, from the state of all lanes.
+    #[cold]
+    pub(crate) fn close(&mut self, recorded: u64, end: Time, lanes: [View<'_>; LANES]) {
+        let mut slice = Slice { end, ..Slice::default() };
+        for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
+            *part = difference(before, view);
+        }
+        self.done.push(slice);
+        self.shrink();
+        self.next_at = recorded + self.size;
+    }
+
+    fn shrink(&mut self) {
+        while self.done.len() >= Slices::MOST {
+            self.size *= 2;
+            let join = |pair: &[Slice]| {
+                let mut joined = pair[0].clone();
+                pair[1..].iter().for_each(|slice| joined.add(slice));
+                joined
+            };
+            self.done = self.done.chunks(2).map(join).collect();
+        }
+    }
+
+    /// Adds the slices of another job. They are ordered by their ends, so that neighbours stay
+    /// neighbours in time.
+    pub(crate) fn merge(&mut self, other: Slices) {
+        self.done.extend(other.done);
+        self.done.sort_by_key(|slice| slice.end);
+        self.shrink();
+    }
+
+    /// The slices in order; `None` where there are too few to say how much they vary.
+    pub(crate) fn enough(&self) -> Option<&[Slice]> {
+        (self.done.len() >= Slices::LEAST).then_some(&self.done)
+    }
+
+    /// The same without what only the recording itself needs.
+    pub(crate) fn evidence(&self) -> Slices {
+        let (size, next_at, done) = (self.size, self.next_at, self.done.clone());
+        Slices { size, next_at, done, before: Default::default() }
+    }
+}
+
+/// What came since `before`, which becomes the present state.
+fn difference(before: &mut Before, view: &View<'_>) -> Part {
+    let mut part = Part { latency_ps: view.latency_ps - before.latency_ps, ..Part::default() };
+    before.latency_ps = view.latency_ps;
+    if view.histograms.iter().all(|histogram| histogram.total() == 0) {
+        return part;
+    }
+    let bucket = |ps: u64| Histogram::bucket(ps / 1_000);
+    // Times inside the device are rounded on their own: a bucket more on either side.
+    let first = bucket(view.latency_ps_min).saturating_sub(1);
+    let last = (bucket(view.latency_ps_max) + 1).min(Histogram::LAST);
+    before.counts.resize(Histogram::LAST + 1, 0);
+    for at in first..=last {
+        let now: u64 = view.histograms.iter().map(|histogram| histogram.count_in(at)).sum();
+        let new = now - before.counts[at];
+        if new > 0 {
+            before.counts[at] = now;
+            part.count += new;
+            part.buckets.push((at as u16, new));
+        }
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn view<'a>(histogram: &'a Histogram, values: &[u64]) -> View<'a> {
+        View {
+            histograms: vec![histogram],
+            latency_ps: values.iter().map(|ns| u128::from(*ns) * 1_000).sum(),
+            latency_ps_min: values.iter().min().map_or(u64::MAX, |ns| ns * 1_000),
+            latency_ps_max: values.iter().max().map_or(0, |ns| ns * 1_000),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn slices_sum_to_the_whole_and_stay_few(
+            values in prop::collection::vec((0u64..1 << 34, 0u32..34), 0..4_000),
+        ) {
+            let mut slices = Slices::default();
+            let (mut histogram, empty) = (Histogram::default(), Histogram::default());
+            let mut seen: Vec<u64> = Vec::new();
+            let mut closed = 0;
+            for (at, (value, shift)) in values.iter().enumerate() {
+                seen.push(value >> shift);
+                histogram.add(value >> shift);
+                let recorded = at as u64 + 1;
+                if slices.due(recorded) {
+                    closed = recorded;
+                    let none = || view(&empty, &[]);
+                    let lanes = [view(&histogram, &seen), none(), none(), none(), none()];
+                    slices.close(recorded, Time::from_ns(recorded), lanes);
+                }
+            }
+            prop_assert!(slices.done.len() < Slices::MOST);
+            let mut sum = Part::default();
+            slices.done.iter().for_each(|slice| sum.add(&slice.all()));
+            prop_assert_eq!(sum.count, closed);
+            let inside = &seen[..closed as usize];
+            let total: u128 = inside.iter().map(|ns| u128::from(*ns) * 1_000).sum();
+            prop_assert_eq!(sum.latency_ps, total);
+            let mut again = Histogram::default();
+            sum.count_into(&mut again);
+            let mut direct = Histogram::default();
+            inside.iter().for_each(|ns| direct.add(*ns));
+            prop_assert_eq!(again.bins(128), direct.bins(128));
+            let middle = Histogram::bucket(1 << 20);
+            let below = inside.iter().filter(|ns| Histogram::bucket(**ns) <= middle).count();
+            prop_assert_eq!(sum.up_to(middle), below as u64);
+        }
+    }
+
+    #[test]
+    fn jobs_are_laid_side_by_side_in_time() {
+        let mut jobs = [Slices::default(), Slices::default()];
+        let histogram = Histogram::default();
+        for at in 1..=40u64 {
+            for (offset, job) in jobs.iter_mut().enumerate() {
+                let lanes = std::array::from_fn(|_| view(&histogram, &[]));
+                job.close(16 * at, Time::from_us(2 * at + offset as u64), lanes);
+            }
+        }
+        let [mut all, other] = jobs;
+        all.merge(other);
+        let ends: Vec<_> = all.done.iter().map(|slice| slice.end).collect();
+        assert!(ends.is_sorted() && ends.len() == 40, "{ends:?}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Running until an interval is narrow enough.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+
+use crate::batches::Batches;
+use crate::confidence;
+use crate::histogram::Histogram;
+use crate::quantiles::rank;
+use crate::slices::{Part, Slices};
+use crate::statistics::{self, Interval, LEVEL};
+
+/// A figure whose interval decides when a run is long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Mean latency and requests per second, both of them.
+    MeanAndIops,
+    /// Mean latency.
+    Mean,
+    /// Requests per second.
+    Iops,
+    /// Bytes per second.
+    Throughput,
+    /// Median latency.
+    P50,
+    /// 95th percentile of the latency.
+    P95,
+    /// 99th percentile of the latency.
+    P99,
+    /// 99.9th percentile of the latency.
+    P99_9,
+}
+
+/// Names as they are typed. Without one it is mean and IOPS.
+const NAMES: [(&str, Metric); 7] = [
+    ("mean", Metric::Mean),
+    ("iops", Metric::Iops),
+    ("throughput", Metric::Throughput),
+    ("p50", Metric::P50),
+    ("p95", Metric::P95),
+    ("p99", Metric::P99),
+    ("p99.9", Metric::P99_9),
+];
+
+impl Metric {
+    fn share(self) -> Option<f64> {
+        match self {
+            Metric::P50 => Some(0.5),
+            Metric::P95 => Some(0.95),
+            Metric::P99 => Some(0.99),
+            Metric::P99_9 => Some(0.999),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(_, metric)| metric == self).map(|(name, _)| *name);
+        f.write_str(name.unwrap_or("mean latency and IOPS"))
+    }
+}
+
+/// How narrow the interval of which figure must be: `1%`, `p99=2%`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Until {
+    /// The figure.
+    pub metric: Metric,
+    /// Half the width of its interval by the figure, above 0 to 0.1.
+    pub relative_half_width: f64,
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(_, metric)| *metric == self.metric);
+        let percent = 100.0 * self.relative_half_width;
+        // As it is typed: 0.1 + 0.2 would show its rounding.
+        let percent = (percent * 1e6).round() / 1e6;
+        match name {
+            Some((name, _)) => write!(f, "{name}={percent}%"),
+            None => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Until, String> {
+        let (metric, percent) = match text.split_once('=') {
+            None => (Metric::MeanAndIops, text),
+            Some((name, percent)) => {
+                let found = NAMES.iter().find(|(known, _)| *known == name.trim());
+                let names = || NAMES.map(|(name, _)| name).join(", ");
+                let Some((_, metric)) = found else {
+                    return Err(format!("`{name}` is not one of {}", names()));
+                };
+                (*metric, percent)
+            }
+        };
+        let number = percent.trim().strip_suffix('%').map(str::trim_end);
+        let number = number.and_then(|number| number.parse::<f64>().ok());
+        let number = number.filter(|number| *number > 0.0 && *number <= 10.0);
+        let number =
+            number.ok_or("write a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;
+        // Above 10 % a run may end before it has seen the target's slow moments at all: simulated
+        // queues at load 0.8 then cover the truth 85 times of 100 only, and not 95.
+        // Percentiles are watched in bins of 0.8 %.
+        if metric.share().is_some() && number < 1.0 {
+            return Err("percentiles are watched to within 1%; write 1% or more".to_owned());
+        }
+        Ok(Until { metric, relative_half_width: number / 100.0 })
+    }
+}
+
+/// What a recording knows of its precision while the run goes on.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub(crate) start: Time,
+    pub(crate) batches: Batches,
+    pub(crate) slices: Slices,
+}
+
+impl Evidence {
+    /// The evidence of several jobs as one; `None` without any.
+    pub fn merge(parts: impl IntoIterator<Item = Evidence>) -> Option<Evidence> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next()?;
+        for part in parts {
+            all.start = all.start.min(part.start);
+            all.batches.merge(part.batches);
+            all.slices.merge(part.slices);
+        }
+        Some(all)
+    }
+
+    /// Half the width of the interval of `metric` by the figure, 0 or more; `None` where there are
+    /// too few requests for an interval.
+    pub fn relative_half_width(&self, metric: Metric) -> Option<f64> {
+        // Slices demand more requests than batches; both must have them.
+        let slices = self.slices.enough()?;
+        let groups = self.batches.groups(self.start)?;
+        let widest = |one: Option<Interval>, two: Option<Interval>| {
+            Some(one?.relative_half_width()?.max(two?.relative_half_width()?))
+        };
+        let mean = || {
+            let means = groups.means_ns();
+            let mean = means.iter().sum::<f64>() / means.len() as f64;
+            statistics::batch_means_interval(mean, &means)
+        };
+        match (metric, metric.share()) {
+            (Metric::Mean, _) => mean()?.relative_half_width(),
+            (Metric::Iops, _) => groups.own_iops()?.relative_half_width(),
+            (Metric::Throughput, _) => groups.own_throughput()?.relative_half_width(),
+            (_, Some(share)) => {
+                let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+                percentile(share, &parts)?.relative_half_width()
+            }
+            _ => widest(mean(), groups.own_iops()),
+        }
+    }
+}
+
+fn percentile(share: f64, parts: &[Part]) -> Option<Interval> {
+    let mut histogram = Histogram::default();
+    parts.iter().for_each(|part| part.count_into(&mut histogram));
+    let count = histogram.total();
+    let estimate = histogram.value_at(rank(share, count))?;
+    let below = confidence::share_below(parts, estimate)?;
+    let (low, high) = statistics::quantile_shares(share, &below, count)?;
+    let at = |share| histogram.value_at(rank(share, count));
+    Some(Interval { estimate, low: at(low)?, high: at(high)?, level: LEVEL })
+}
+
+/// What became of an [`Until`].
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Precision {
+    /// The figure that was watched.
+    pub metric: Metric,
+    /// Half the width of the interval that was asked for, by the figure, 0 to 1.
+    pub asked: f64,
+    /// The same where the run stopped; `null` where there was no interval yet.
+    pub at_stop: Option<f64>,
+    /// Whether the run stopped because the interval was narrow enough.
+    pub reached: bool,
+}
+
+/// Watches a run until an interval is narrow enough.
+///
+/// Who looks at an interval again and again and stops at the first narrow one, stops too early
+/// too often: when the variance happens to look small. Against that: the first look comes after
+/// [`Precise::LEAST`] requests, when there are dozens of batches; looks are a quarter of the run
+/// apart; and the interval must be narrow at [`Precise::LOOKS`] of them in a row.
+#[derive(Clone, Debug)]
+pub struct Precise {
+    until: Until,
+    next_at: u64,
+    narrow: u32,
+    last: Option<f64>,
+    reached: bool,
+}
+
+impl Precise {
+    /// Requests before the first look.
+    pub const LEAST: u64 = 2_048;
+    /// Looks in a row at which the interval must be narrow.
+    pub const LOOKS: u32 = 3;
+
+    /// Watches for `until`.
+    pub fn new(until: Until) -> Precise {
+        Precise { until, next_at: Precise::LEAST, narrow: 0, last: None, reached: false }
+    }
+
+    /// Whether it is time for another look: `completed` requests have.
+    #[inline]
+    pub fn due(&self, completed: u64) -> bool {
+        completed >= self.next_at
+    }
+
+    /// Looks; true if the run is long enough.
+    pub fn look(&mut self, completed: u64, evidence: &Evidence) -> bool {
+        self.next_at = completed + completed / 4;
+        self.last = evidence.relative_half_width(self.until.metric);
+        let narrow = self.last.is_some_and(|half| half <= self.until.relative_half_width);
+        self.narrow = if narrow { self.narrow + 1 } else { 0 };
+        self.reached = self.narrow >= Precise::LOOKS;
+        self.reached
+    }
+
+    /// What became of it.
+    pub fn precision(&self) -> Precision {
+        Precision {
+            metric: self.until.metric,
+            asked: self.until.relative_half_width,
+            at_stop: self.last,
+            reached: self.reached,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_typed_and_back() {
+        for text in ["1%", "0.3%", "mean=2%", "p99=2%", "p99.9=10%", "iops=0.5%", "throughput=1%"] {
+            assert_eq!(text.parse::<Until>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "1", "%", "0%", "-1%", "11%", "nan%", "p98=1%", "p99=0.5%", "p99", "=1%"]
+        {
+            assert!(wrong.parse::<Until>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! One device under several loads, one after the other.
+
+use ssdyno_block::Time;
+use ssdyno_energy::Meter;
+use ssdyno_result::{Keep, Recorder, Recording, RunResult};
+use ssdyno_workload::{Config as WorkloadConfig, DeviceFacts};
+
+use crate::attach::Attach;
+use crate::drive::{Drive, Flow, Limits, Progress, drive};
+use crate::machine::{self, Rigged};
+use crate::report;
+use crate::run::RunError;
+
+/// A device that keeps its state from load to load: what was written stays written, what is worn
+/// stays worn. Each load begins where the device has settled from the one before.
+pub struct Session {
+    target: Box<dyn Rigged>,
+    meter: Meter,
+    now: Time,
+}
+
+/// What one load of a [`Session`] gave.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The figures that follow from requests: no energy, no flash operations.
+    pub result: RunResult,
+    /// Distributions, and rows where they were kept.
+    pub recording: Recording,
+    /// Told to stop.
+    pub stopped: bool,
+}
+
+impl Session {
+    /// Builds the device.
+    ///
+    /// # Errors
+    /// It is impossible.
+    pub fn new(attach: &Attach, seed: u64) -> Result<Session, RunError> {
+        let target = machine::build(attach, seed, &mut |_| true)?;
+        let meter = Meter::new(attach.energy(), &report::energy_facts(attach, &target.facts()))?;
+        Ok(Session { target, meter, now: Time::ZERO })
+    }
+
+    /// Size and sector of the device.
+    pub fn facts(&self) -> DeviceFacts {
+        DeviceFacts {
+            capacity_bytes: self.target.capacity_bytes(),
+            sector_bytes: self.target.sector_bytes(),
+        }
+    }
+
+    /// Loads the device until the workload is done or a limit, counted from here, is reached.
+    /// Moments of an open loop would be counted from the start of the session, so the workload
+    /// should be a closed loop.
+    ///
+    /// # Errors
+    /// The workload is impossible, or the device refused a request.
+    pub fn load(
+        &mut self,
+        workload: &WorkloadConfig,
+        seed: u64,
+        limits: Limits,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Loaded, RunError> {
+        let mut generator = workload.build(&self.facts(), seed)?;
+        let mut recorder = Recorder::new(Keep::Summary, None).start_recording_at(self.now);
+        self.meter.reset(self.now);
+        let ended = drive(
+            Drive {
+                device: self.target.as_device(),
+                workload: generator.as_mut(),
+                recorder: &mut recorder,
+                meter: &mut self.meter,
+                readers: &mut [],
+                streams: None,
+                limits,
+                start: self.now,
+            },
+            progress,
+        );
+        self.now = ended.settled.max(ended.last_completion);
+        if let Some((request, error)) = ended.refused {
+            return Err(RunError::Refused { request, error });
+        }
+        let mut recording = recorder.finish(ended.last_completion);
+        let mut result = RunResult { partial: ended.stopped, ..RunResult::default() };
+        recording.fill(&mut result);
+        Ok(Loaded { result, recording, stopped: ended.stopped })
+    }
+}
