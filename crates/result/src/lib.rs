@@ -47,7 +47,7 @@ pub use error::ResultError;
 pub use finite::to_json;
 pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
 pub use histogram::Histogram;
-pub use host::{HostCore, HostEnergy, HostResult};
+pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
 pub use report::report_html;

@@ -17,12 +17,14 @@ mod drive;
 mod expected;
 mod host_report;
 mod machine;
+mod network;
 mod ports;
 mod report;
 mod run;
 mod timeline;
 
-pub use attach::{Attach, HostOptions, HostPlan};
+pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
+pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, NetworkPreset, TargetTable};
 pub use run::{Measured, Run, RunError, Source};
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -60,10 +60,11 @@ impl Parts<'_> {
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
-        result.host = self
-            .target
-            .account()
-            .and_then(|account| host_report::result(&self.run.device, account, self.ended.settled));
+        let end = self.ended.settled;
+        result.host = self.target.account().and_then(|account| {
+            let network = self.target.network(end);
+            host_report::result(&self.run.device, account, network, end)
+        });
         self.invariants(&mut result);
         self.describe_health(&mut result);
         if self.window_known {

@@ -73,7 +73,7 @@ fn devices() -> Vec<Entry> {
         name: format!("sim:{}", preset.name),
         description: description(preset.text),
     };
-    presets::ALL.iter().chain(presets::CARDS).map(entry).collect()
+    presets::every().map(entry).collect()
 }
 
 fn hosts() -> Vec<Entry> {
