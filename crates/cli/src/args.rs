@@ -333,6 +333,8 @@ pub(crate) enum SchemaName {
     Run,
     Device,
     RingCard,
+    Delay,
+    Network,
     Host,
     Workload,
     Compare,

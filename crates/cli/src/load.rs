@@ -111,8 +111,7 @@ pub(crate) fn is_toml(name: &str) -> bool {
 }
 
 fn unknown_device(target: &str) -> Failure {
-    let presets: Vec<String> =
-        presets::every().map(|p| format!("sim:{}", p.name)).collect();
+    let presets: Vec<String> = presets::every().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
         None => format!(

@@ -68,7 +68,7 @@ impl<P: Port> Host<P> {
             return Some(Time::ZERO);
         }
         let request = job.request;
-        if request.op == Op::Write && cache.is_over_limit() {
+        if request.op == Op::Write && cache.must_wait() {
             cache.account.throttled += 1;
             return None;
         }
@@ -184,7 +184,7 @@ impl<P: Port> Host<P> {
             self.jobs.free_inner(command.token);
         }
         self.write_back(at, None);
-        let below = self.cache.as_ref().is_some_and(|cache| !cache.is_over_limit());
+        let below = self.cache.as_mut().is_some_and(|cache| !cache.must_wait());
         if below {
             for thread in std::mem::take(&mut self.write_back.throttled) {
                 self.wake(thread, at, by);

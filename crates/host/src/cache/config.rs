@@ -34,10 +34,13 @@ pub struct CacheConfig {
     /// Share of the cache that may be dirty before write-back begins by itself, 0 to 1.
     #[serde(default = "background")]
     pub dirty_background: f64,
-    /// Share of the cache that may be dirty; beyond it writers wait, until write-back has come
-    /// down to it.
+    /// Share of the cache that may be dirty; beyond it writers wait.
     #[serde(default = "limit")]
     pub dirty_limit: f64,
+    /// Share down to which they wait then; none: the limit itself. Lower, it makes periods in which
+    /// nothing is written but old data (S4-25).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_resume: Option<f64>,
     /// How often the kernel looks for old dirty pages.
     #[serde(default = "flush_interval")]
     pub flush_interval: Span,
@@ -154,6 +157,11 @@ pub(crate) fn check_cache(cache: &CacheConfig) -> Result<(), ConfigError> {
     if !(0.0..=1.0).contains(&background) || !(0.0..=0.95).contains(&limit) || limit <= 0.0 {
         let help = "write shares of the cache such as 0.1 and 0.2; the limit is 0.95 at most";
         return error("cache.dirty_limit", "no share of the cache", help);
+    }
+    if cache.dirty_resume.is_some_and(|resume| !(background..=limit).contains(&resume)) {
+        let help = "write a share between both, or leave it out";
+        let problem = "not between cache.dirty_background and cache.dirty_limit";
+        return error("cache.dirty_resume", problem, help);
     }
     if background > limit {
         let help = "write-back must begin before writers have to wait";

@@ -65,6 +65,8 @@ pub(crate) struct CacheState {
     pub(super) transaction_data: u64,
     pub(super) journal_at: u64,
     metadata_debt: f64,
+    /// Writers wait for write-back.
+    holding: bool,
     pub(crate) account: CacheAccount,
 }
 
@@ -90,6 +92,7 @@ impl CacheState {
             transaction_data: 0,
             journal_at: 0,
             metadata_debt: 0.0,
+            holding: false,
             account: CacheAccount::default(),
         }
     }
@@ -106,9 +109,17 @@ impl CacheState {
         (self.config.size.0 as f64 / self.config.page.0 as f64 * share) as usize
     }
 
-    /// True if a writer has to wait until write-back has come down to the limit.
-    pub(crate) fn is_over_limit(&self) -> bool {
-        !self.config.sync && self.pages.unwritten() > self.share(self.config.dirty_limit)
+    /// True if a writer has to wait: too much is dirty, or has been and still is more than the share
+    /// down to which writers wait.
+    pub(crate) fn must_wait(&mut self) -> bool {
+        let unwritten = self.pages.unwritten();
+        let limit = self.config.dirty_limit;
+        let down_to = match self.holding {
+            true => self.config.dirty_resume.unwrap_or(limit),
+            false => limit,
+        };
+        self.holding = !self.config.sync && unwritten > self.share(down_to);
+        self.holding
     }
 
     /// Whether anything is dirty, on its way to the device, or waits for a commit.

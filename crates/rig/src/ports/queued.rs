@@ -301,13 +301,16 @@ impl<D: Device> Port for QueuedPort<D> {
         [self.queue.next_time(), self.device.next_event()].into_iter().flatten().min()
     }
 
-    fn advance(&mut self, now: Time, vectors: &mut Vec<u16>) {
+    fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
+        let mut last = Time::ZERO;
         loop {
             let device = self.device.next_event().unwrap_or(Time::MAX);
             let own = self.queue.next_time().unwrap_or(Time::MAX);
-            if device.min(own) > now {
-                return;
+            let next = device.min(own);
+            if next > until || next == Time::MAX || (!vectors.is_empty() && next > last) {
+                return last;
             }
+            last = next;
             if device <= own {
                 let mut batch = std::mem::take(&mut self.batch);
                 self.device.reap(device, &mut batch);
@@ -317,7 +320,7 @@ impl<D: Device> Port for QueuedPort<D> {
                 }
                 self.batch = batch;
                 self.feed(device);
-            } else if let Some((at, event)) = self.queue.pop_due(now) {
+            } else if let Some((at, event)) = self.queue.pop_due(own) {
                 self.happen(at, event, vectors);
             }
         }
