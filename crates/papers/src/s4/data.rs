@@ -150,6 +150,8 @@ pub(super) struct Workers {
 #[serde(deny_unknown_fields)]
 pub(super) struct Clients {
     pub(super) size_kib: u32,
+    /// Requests outstanding for each client.
+    pub(super) outstanding: u32,
     pub(super) clients: Vec<u16>,
 }
 

@@ -81,8 +81,9 @@ pub(super) fn cells(
         let clients = at as u16 + 1;
         let [assumed, fitted] = ["assumed", "fitted"]
             .map(|variant| measured.megabytes(&client_case(plan, variant, clients)));
-        let note = "S4-46: ours has costs of the time, assumed and not fitted; \"as printed\" is the \
-                    model whose three demands are fitted to these three rows";
+        let note = "S4-46: ours has costs assumed to be of the time, not fitted, with which one client \
+                    is enough; \"as printed\" is the model whose three demands are fitted to these \
+                    three rows";
         let id = format!("S4/table4/clients_{clients}/megabytes_per_second");
         let mut cell = cell(id, total, assumed, note);
         cell.as_printed_model = fitted.map(|mean| mean.mean);

@@ -117,57 +117,51 @@ fn host(plan: &Plan, name: &str) -> Result<ssdyno_host::Config, PaperError> {
     ssdyno_host::Config::parse(&table.to_string()).map_err(|error| defect(PLAN, error))
 }
 
-/// Demands that the rows of table 4 fix, once the target is taken to be saturated with two and three
-/// clients (its CPU "larger than 90 %", "approaches 100 %"): by operational analysis its work for
-/// a request is size / throughput there, which two equations divide into what one session costs
-/// and what each further one adds; the first row gives what else a request waits for.
+/// Demands that the rows of table 4 fix, by operational analysis (S4-46), once something is
+/// saturated in each: with one client that client, since its target could do more; with two and
+/// three the target (its CPU "larger than 90 %", "approaches 100 %"). Work is size / throughput
+/// then; the two rows of the target divide into what one session costs and what each further one adds.
 pub(super) struct Fitted {
+    /// Work of the client for a request, in s.
+    pub(super) client: f64,
     /// Work of the target for a request of a session alone, in s.
-    pub(super) demand: f64,
+    pub(super) target: f64,
     /// Share that each further session adds.
     pub(super) surcharge: f64,
-    /// The rest of a request's time, in s.
-    pub(super) rest: f64,
 }
 
 impl Fitted {
     /// From the printed totals in MB/s, and the size of a request in bytes.
     pub(super) fn new(totals: [f64; 3], bytes: f64) -> Fitted {
-        let each = totals.map(|total| bytes / (total * 1e6));
-        let more = each[2] - each[1];
-        let demand = each[1] - more;
-        Fitted { demand, surcharge: more / demand, rest: each[0] - demand }
+        let [client, two, three] = totals.map(|total| bytes / (total * 1e6));
+        let more = three - two;
+        Fitted { client, target: two - more, surcharge: more / (two - more) }
     }
 }
 
 /// The network of a variant.
-fn network(variant: &str, plan: &Plan, case: &Case) -> Result<NetworkConfig, PaperError> {
+fn network(variant: &str, case: &Case) -> Result<NetworkConfig, PaperError> {
     let file = "presets/networks/s4-iscsi.toml";
     let mut config = NetworkConfig::parse(NETWORKS[0].text).map_err(|error| defect(file, error))?;
     if variant != "fitted" {
         return Ok(config);
     }
-    let bytes = u64::from(case.size_kib) * 1024;
-    let fitted = Fitted::new(Printed::load()?.table4.totals, bytes as f64);
-    let nothing = Span(Time::ZERO);
-    let free = Bandwidth(1e15);
-    let disk = plan.devices.get(&case.device).map_or(0.0, |table| table.read.0.as_s_f64());
-    let segments = (bytes + config.link.header.0).div_ceil(config.link.segment.0);
-    let wire = bytes + config.link.header.0 + segments * config.link.segment_overhead.0;
-    let ways = fitted.rest - disk - wire as f64 / config.link.rate.0;
-    config.link.latency = Span(Time::from_s_f64((ways / 2.0).max(0.0)));
-    config.target.command = nothing;
-    config.target.response = Span(Time::from_s_f64(fitted.demand));
-    config.target.segment = nothing;
-    (config.target.send, config.target.receive) = (free, free);
-    (config.target.switches, config.target.surcharge) = (0.0, fitted.surcharge);
-    config.initiator = EndTable {
-        command: nothing,
-        response: nothing,
-        segment: nothing,
-        send: free,
-        receive: free,
+    let bytes = f64::from(case.size_kib) * 1024.0;
+    let fitted = Fitted::new(Printed::load()?.table4.totals, bytes);
+    let span = |seconds: f64| Span(Time::from_s_f64(seconds));
+    let free = EndTable {
+        command: span(0.0),
+        response: span(0.0),
+        segment: span(0.0),
+        send: Bandwidth(1e15),
+        receive: Bandwidth(1e15),
     };
+    config.initiator = EndTable { response: span(fitted.client), ..free };
+    let target = &mut config.target;
+    (target.command, target.segment) = (free.command, free.segment);
+    (target.send, target.receive) = (free.send, free.receive);
+    target.response = span(fitted.target);
+    (target.switches, target.surcharge) = (0.0, fitted.surcharge);
     Ok(config)
 }
 
@@ -179,8 +173,9 @@ fn load(
     let missing = || defect(PLAN, format!("there is no load {}", case.load));
     let load = plan.loads.get(&case.load).ok_or_else(missing)?;
     let workers = u64::from(case.workers);
+    let depth = if case.network.is_some() { plan.table4.outstanding } else { 1 };
     let mut text = format!(
-        "read_percent = {}\nwrite_percent = {}\nblock_size = \"{}KiB\"\nthreads = {workers}\ndepth = 1\n",
+        "read_percent = {}\nwrite_percent = {}\nblock_size = \"{}KiB\"\nthreads = {workers}\ndepth = {depth}\n",
         load.read_percent,
         100.0 - load.read_percent,
         case.size_kib,
@@ -214,7 +209,7 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     let attach = match case.network {
         None => Attach::Adapter { device, host },
         Some(variant) => {
-            let network = Box::new(network(variant, plan, case)?);
+            let network = Box::new(network(variant, case)?);
             Attach::Network { device, network, host }
         }
     };
@@ -261,16 +256,17 @@ pub(super) fn simulate_all(
 mod tests {
     use super::*;
 
-    /// What is fitted gives back the rows it was fitted to: R(1), and U = 1 with two and three.
+    /// What is fitted gives back the rows it was fitted to, by the law of the bottleneck.
     #[test]
     fn fitted_demands_are_those_of_operational_analysis() {
         let bytes = 32_768.0;
-        let Fitted { demand, surcharge, rest } = Fitted::new([18.012, 29.007, 23.214], bytes);
+        let Fitted { client, target, surcharge } = Fitted::new([18.012, 29.007, 23.214], bytes);
         let rate = |seconds: f64| bytes / seconds / 1e6;
-        assert!((rate(demand + rest) - 18.012).abs() < 1e-9);
-        assert!((rate(demand * (1.0 + surcharge)) - 29.007).abs() < 1e-9);
-        assert!((rate(demand * (1.0 + 2.0 * surcharge)) - 23.214).abs() < 1e-9);
-        assert!((demand * 1e3 - 0.848).abs() < 0.001 && (surcharge - 0.3325).abs() < 0.001);
+        let total = |n: f64| (n * rate(client)).min(rate(target * (1.0 + (n - 1.0) * surcharge)));
+        for (n, printed) in [(1.0, 18.012), (2.0, 29.007), (3.0, 23.214)] {
+            assert!((total(n) - printed).abs() < 1e-9, "{n}: {}", total(n));
+        }
+        assert!((target * 1e3 - 0.848).abs() < 0.001 && (surcharge - 0.3325).abs() < 0.001);
     }
 
     #[test]
