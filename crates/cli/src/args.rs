@@ -308,6 +308,7 @@ pub(crate) struct ListArgs {
 pub(crate) enum ListWhat {
     Devices,
     Hosts,
+    Networks,
     Workloads,
     Ftls,
     Papers,

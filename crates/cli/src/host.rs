@@ -175,12 +175,12 @@ impl DeviceFile {
         }
     }
 
-    /// The device, where it needs no driver of its own; else itself.
-    fn block(self) -> Result<BlockDevice, DeviceFile> {
+    /// The device, where it needs no driver of its own.
+    fn block(self) -> Option<BlockDevice> {
         match self {
-            DeviceFile::Ssd(config) => Ok(BlockDevice::Ssd(config)),
-            DeviceFile::Delay(delay) => Ok(BlockDevice::Delay(delay)),
-            DeviceFile::Card(_) => Err(self),
+            DeviceFile::Ssd(config) => Some(BlockDevice::Ssd(config)),
+            DeviceFile::Delay(delay) => Some(BlockDevice::Delay(delay)),
+            DeviceFile::Card(_) => None,
         }
     }
 }
@@ -255,7 +255,8 @@ impl HostArgs {
                 Ok(Attach::Ring { card: Box::new(card), driver, host })
             }
             (DriverArg::Direct | DriverArg::Adapter | DriverArg::Network, device) => {
-                let device = Box::new(device.block().map_err(|other| cannot(driver, &other))?);
+                let what = device.what();
+                let device = Box::new(device.block().ok_or_else(|| cannot(driver, what))?);
                 match driver {
                     DriverArg::Adapter => {
                         Ok(Attach::Adapter { device, host: Box::new(self.plan(source)?) })
@@ -267,7 +268,7 @@ impl HostArgs {
                     _ => self.direct(device),
                 }
             }
-            (driver, device) => Err(cannot(driver, &device)),
+            (driver, device) => Err(cannot(driver, device.what())),
         }
     }
 
@@ -327,7 +328,7 @@ impl HostArgs {
     }
 }
 
-fn cannot(driver: DriverArg, device: &DeviceFile) -> Failure {
-    let what = format!("the driver `{}` cannot drive {}", driver.name(), device.what());
+fn cannot(driver: DriverArg, device: &str) -> Failure {
+    let what = format!("the driver `{}` cannot drive {device}", driver.name());
     Failure::usage(what).with_help("leave --driver out to use the one that can")
 }

@@ -306,32 +306,13 @@ impl<P: Port> Host<P> {
                 return None;
             }
         };
-        self.account.commands += 1;
+        self.issued(thread, token, &next, at);
         let entry = &mut self.threads[thread as usize];
-        entry.has_buffer = false;
-        entry.prepared = false;
-        let job = &mut self.jobs[token];
-        job.accepted = job.accepted.min(at);
-        job.issued += piece.length_bytes;
-        job.commands += 1;
-        job.whole = whole;
-        if !detached {
-            job.open += 1;
-            entry.at_device += 1;
-        }
-        if whole {
-            entry.to_submit.pop_front();
-            if detached && token & INNER == 0 && job.is_done() {
-                entry.finished.push(token);
-                self.account.delivered_early += u64::from(self.write_behind);
-            }
-        }
         if !more {
             entry.unrung.retain(|other| *other != queue);
         } else if !entry.unrung.contains(&queue) {
             entry.unrung.push(queue);
         }
-        self.piece_issued(token);
         let mut end = at + self.registers(core, registers);
         if !more {
             end += self.ring(core, thread, at);
@@ -339,6 +320,31 @@ impl<P: Port> Host<P> {
         let place = &mut self.cores[core as usize];
         place.busy_until = place.busy_until.max(end);
         Some(end)
+    }
+
+    /// The driver has taken a command of `token`.
+    fn issued(&mut self, thread: u32, token: u32, next: &Next, at: Time) {
+        self.account.commands += 1;
+        let entry = &mut self.threads[thread as usize];
+        entry.has_buffer = false;
+        entry.prepared = false;
+        let job = &mut self.jobs[token];
+        job.accepted = job.accepted.min(at);
+        job.issued += next.request.length_bytes;
+        job.commands += 1;
+        job.whole = next.whole;
+        if !next.detached {
+            job.open += 1;
+            entry.at_device += 1;
+        }
+        if next.whole {
+            entry.to_submit.pop_front();
+            if next.detached && token & INNER == 0 && job.is_done() {
+                entry.finished.push(token);
+                self.account.delivered_early += u64::from(self.write_behind);
+            }
+        }
+        self.piece_issued(token);
     }
 
     /// Rings the doorbells that `thread` has put off; gives what it took.
