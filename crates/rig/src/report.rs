@@ -97,7 +97,8 @@ impl Parts<'_> {
             relocations,
         });
         let written = recording.bytes(Op::Write);
-        if written > 0 {
+        // Without flash nothing can be amplified.
+        if written > 0 && self.facts.dies > 0 {
             let bytes = programs as f64 * f64::from(self.facts.page_bytes);
             result.write_amplification = Some(bytes / written as f64);
         }

@@ -87,7 +87,7 @@ fn json_is_one_object_and_fits_its_schema() {
     let place = Place::new();
     let names = place.ok(&["schema"]);
     let names: BTreeSet<&str> = names.lines().collect();
-    let all = "compare device error host papers pci ring-card run workload";
+    let all = "compare delay device error host network papers pci ring-card run workload";
     assert_eq!(names, all.split(' ').collect());
     place.ok(&small(&["run", "sim:config-a", "--name", "a"]));
     let cases: [(&str, Vec<&str>); 3] = [
