@@ -129,3 +129,13 @@ fn impossible_values_are_named() {
         .unwrap();
     assert_eq!(DelayDevice::new(&odd, 1).unwrap_err().key, "delay.capacity");
 }
+
+#[test]
+fn presets_are_sound_and_complete() {
+    for preset in crate::presets::DELAYS {
+        let config = DelayConfig::parse(preset.text).unwrap();
+        assert!(!config.description.is_empty(), "{}", preset.name);
+        assert_eq!(DelayConfig::parse(&config.to_toml()).unwrap(), config, "{}", preset.name);
+        check_target(|| DelayDevice::new(&config, 1).unwrap());
+    }
+}
