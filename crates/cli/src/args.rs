@@ -362,6 +362,7 @@ pub(crate) struct ListArgs {
 pub(crate) enum ListWhat {
     Devices,
     Hosts,
+    Networks,
     Workloads,
     Ftls,
     Papers,
@@ -387,6 +388,8 @@ pub(crate) enum SchemaName {
     Run,
     Device,
     RingCard,
+    Delay,
+    Network,
     Host,
     Workload,
     Compare,

@@ -2,11 +2,12 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
-use ssdyno_rig::{Attach, HostOptions, HostPlan, Source};
+use ssdyno_rig::{Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source};
 use ssdyno_workload::Config as WorkloadConfig;
 
 use crate::diagnose::Failure;
@@ -17,8 +18,9 @@ use crate::ring::RingArg;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Host")]
 pub(crate) struct HostArgs {
-    /// The driver: direct attaches the workload to the device alone [default: nvme for a device
-    /// with a table `nvme`, ring for a ring card, direct for others].
+    /// The driver: direct attaches the workload to the device alone, adapter puts a host with a plain
+    /// adapter before it, network a network target [default: nvme for a device with a table `nvme`,
+    /// ring for a ring card, network with --network, direct for others].
     #[arg(long, value_name = "DRIVER")]
     pub(crate) driver: Option<DriverArg>,
     /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.
@@ -27,6 +29,10 @@ pub(crate) struct HostArgs {
     /// Cores of it that take part [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
+    /// Puts the device behind a network, on a machine that serves it: a preset (s4-iscsi, iscsi-25g)
+    /// or FILE.toml; each core of the host is a session.
+    #[arg(long, value_name = "NETWORK")]
+    pub(crate) network: Option<String>,
     /// How NVMe commands are spread over queues [default: per-core].
     #[arg(long, value_name = "POLICY")]
     pub(crate) queues: Option<QueuesArg>,
@@ -75,6 +81,8 @@ macro_rules! names {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum DriverArg {
     Direct,
+    Adapter,
+    Network,
     Nvme,
     Ring,
 }
@@ -151,6 +159,8 @@ pub(crate) enum DeviceFile {
     Ssd(Config),
     /// A ring card.
     Card(RingConfig),
+    /// A device with a given delay.
+    Delay(DelayConfig),
 }
 
 impl DeviceFile {
@@ -159,6 +169,25 @@ impl DeviceFile {
         match self {
             DeviceFile::Ssd(config) => config.to_toml(),
             DeviceFile::Card(card) => card.to_toml(),
+            DeviceFile::Delay(delay) => delay.to_toml(),
+        }
+    }
+
+    /// Its kind, in words.
+    pub(crate) fn what(&self) -> &'static str {
+        match self {
+            DeviceFile::Ssd(_) => "an SSD",
+            DeviceFile::Card(_) => "a ring card",
+            DeviceFile::Delay(_) => "a delay",
+        }
+    }
+
+    /// The device, where it needs no driver of its own.
+    fn block(self) -> Option<BlockDevice> {
+        match self {
+            DeviceFile::Ssd(config) => Some(BlockDevice::Ssd(config)),
+            DeviceFile::Delay(delay) => Some(BlockDevice::Delay(delay)),
+            DeviceFile::Card(_) => None,
         }
     }
 }
@@ -172,6 +201,7 @@ impl HostArgs {
             given.push(("--host", self.host.clone()));
         }
         given.extend(self.cores.map(|cores| ("--cores", cores.to_string())));
+        given.extend(self.network.clone().map(|network| ("--network", network)));
         given.extend(self.queues.map(|queues| ("--queues", queues.name())));
         given.extend(self.stack.clone().map(|stack| ("--stack", stack)));
         given.extend(self.threads.map(|threads| ("--threads", threads.name())));
@@ -222,52 +252,102 @@ impl HostArgs {
     /// Puts the host before the device.
     pub(crate) fn attach(&self, device: DeviceFile, source: &Source) -> Result<Attach, Failure> {
         let driver = self.driver.unwrap_or(match &device {
+            _ if self.network.is_some() => DriverArg::Network,
             DeviceFile::Card(_) => DriverArg::Ring,
             DeviceFile::Ssd(config) if config.nvme.is_some() => DriverArg::Nvme,
-            DeviceFile::Ssd(_) => DriverArg::Direct,
+            DeviceFile::Ssd(_) | DeviceFile::Delay(_) => DriverArg::Direct,
         });
         if let Some(ring) = self.ring.as_ref().filter(|_| driver != DriverArg::Ring) {
             let what = format!("`--ring {}` is for the ring driver", ring.typed);
             return Err(Failure::usage(what).with_help("leave it out, or run sim:zc706-ring"));
         }
+        if driver != DriverArg::Network && self.network.is_some() {
+            return Err(Failure::usage("`--network` needs the driver `network`")
+                .with_help("leave --driver out, or --network"));
+        }
         match (driver, device) {
-            (DriverArg::Direct, DeviceFile::Ssd(config)) => {
-                let useless = self.given().into_iter().find(|(name, _)| *name != "--driver");
-                match useless {
-                    None => Ok(config.into()),
-                    Some((name, _)) => Err(Failure::usage(format!("`{name}` needs a driver"))
-                        .with_help("add --driver nvme, or leave the option out")),
-                }
-            }
-            (DriverArg::Nvme, DeviceFile::Ssd(mut config)) => {
-                config.nvme.get_or_insert_with(ControllerConfig::default);
-                let driver = NvmeConfig {
-                    policy: self.queues.map_or(QueuePolicy::PerCore, QueuesArg::policy),
-                    entries: 4096,
-                    transfer_bytes_max: 1 << 20,
-                    head_doorbell: match self.doorbell {
-                        Some(DoorbellArg::Each) => HeadDoorbell::PerCompletion,
-                        _ => HeadDoorbell::PerBatch,
-                    },
-                    ..NvmeConfig::default()
-                };
-                let host = Box::new(self.plan(source)?);
-                Ok(Attach::Nvme { device: Box::new(config), driver: Box::new(driver), host })
-            }
+            (DriverArg::Nvme, DeviceFile::Ssd(config)) => self.nvme(config, source),
             (DriverArg::Ring, DeviceFile::Card(card)) => {
                 let host = Box::new(self.plan(source)?);
                 let options = self.ring.as_ref().map(|ring| ring.options);
                 let driver = Box::new(options.unwrap_or_default());
                 Ok(Attach::Ring { card: Box::new(card), driver, host })
             }
-            (driver, device) => {
-                let what = match device {
-                    DeviceFile::Ssd(_) => "an SSD",
-                    DeviceFile::Card(_) => "a ring card",
+            (DriverArg::Direct | DriverArg::Adapter | DriverArg::Network, device) => {
+                let what = device.what();
+                let device = Box::new(device.block().ok_or_else(|| cannot(driver, what))?);
+                match driver {
+                    DriverArg::Adapter => {
+                        Ok(Attach::Adapter { device, host: Box::new(self.plan(source)?) })
+                    }
+                    DriverArg::Network => {
+                        let network = Box::new(self.network()?);
+                        Ok(Attach::Network { device, network, host: Box::new(self.plan(source)?) })
+                    }
+                    _ => self.direct(device),
+                }
+            }
+            (driver, device) => Err(cannot(driver, device.what())),
+        }
+    }
+
+    /// The workload on the device alone: no option of a host has an effect.
+    fn direct(&self, device: Box<BlockDevice>) -> Result<Attach, Failure> {
+        match self.given().into_iter().find(|(name, _)| *name != "--driver") {
+            None => Ok(Attach::Direct(device)),
+            Some((name, _)) => {
+                let driver = match *device {
+                    BlockDevice::Ssd(_) => "nvme",
+                    BlockDevice::Delay(_) => "adapter",
                 };
-                let what = format!("the driver `{}` cannot drive {what}", driver.name());
-                Err(Failure::usage(what).with_help("leave --driver out to use the one that can"))
+                Err(Failure::usage(format!("`{name}` needs a driver"))
+                    .with_help(format!("add --driver {driver}, or leave the option out")))
             }
         }
     }
+
+    fn nvme(&self, mut config: Config, source: &Source) -> Result<Attach, Failure> {
+        config.nvme.get_or_insert_with(ControllerConfig::default);
+        let driver = NvmeConfig {
+            policy: self.queues.map_or(QueuePolicy::PerCore, QueuesArg::policy),
+            entries: 4096,
+            transfer_bytes_max: 1 << 20,
+            head_doorbell: match self.doorbell {
+                Some(DoorbellArg::Each) => HeadDoorbell::PerCompletion,
+                _ => HeadDoorbell::PerBatch,
+            },
+            ..NvmeConfig::default()
+        };
+        let host = Box::new(self.plan(source)?);
+        Ok(Attach::Nvme { device: Box::new(config), driver: Box::new(driver), host })
+    }
+
+    /// The network that `--network` names.
+    fn network(&self) -> Result<NetworkConfig, Failure> {
+        let name = self.network.as_deref().unwrap_or(NETWORKS[0].name);
+        let text = if load::is_toml(name) {
+            load::read_text(name)?
+        } else if let Some(preset) = NETWORKS.iter().find(|preset| preset.name == name) {
+            preset.text.to_owned()
+        } else {
+            let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();
+            let help = format!("write one of {}, or a file that ends in .toml", known.join(", "));
+            return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
+        };
+        let config = NetworkConfig::parse(&text).map_err(|error| {
+            Failure::usage(format!("{name}: {}", error.message()))
+                .with_help("`ssdyno schema network` prints what such a file may say")
+        })?;
+        config.check().map_err(|error| {
+            Failure::usage(format!("{name}: `{}`: {}", error.key, error.problem))
+                .with_help(error.help.as_str())
+                .with_key(&error.key)
+        })?;
+        Ok(config)
+    }
+}
+
+fn cannot(driver: DriverArg, device: &str) -> Failure {
+    let what = format!("the driver `{}` cannot drive {device}", driver.name());
+    Failure::usage(what).with_help("leave --driver out to use the one that can")
 }

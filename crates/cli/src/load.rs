@@ -51,16 +51,31 @@ pub(crate) fn device(target: &str, settings: &[Setting]) -> Result<Loaded<Device
     };
     let document = document.with(settings, |s| !s.key.starts_with(overlay::WORKLOAD));
     let keys = overlay::device_keys();
-    let config = match is_card(&document.text) {
-        true => DeviceFile::Card(document.parse(&keys)?),
-        false => DeviceFile::Ssd(document.parse(&keys)?),
+    let config = match kind(&document.text) {
+        Kind::Card => DeviceFile::Card(document.parse(&keys)?),
+        Kind::Delay => DeviceFile::Delay(document.parse(&keys)?),
+        Kind::Ssd => DeviceFile::Ssd(document.parse(&keys)?),
     };
     Ok(Loaded { name: canonical(target, name), config, document })
 }
 
-/// True if the text describes a ring card, as far as it can be read.
-fn is_card(text: &str) -> bool {
-    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("card"))
+/// Kinds of device files.
+enum Kind {
+    Ssd,
+    Card,
+    Delay,
+}
+
+/// What the text describes, as far as it can be read.
+fn kind(text: &str) -> Kind {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    if table.contains_key("card") {
+        Kind::Card
+    } else if table.contains_key("delay") {
+        Kind::Delay
+    } else {
+        Kind::Ssd
+    }
 }
 
 /// The host that `name` names: a preset or `FILE.toml`.
@@ -96,8 +111,7 @@ pub(crate) fn is_toml(name: &str) -> bool {
 }
 
 fn unknown_device(target: &str) -> Failure {
-    let presets: Vec<String> =
-        presets::ALL.iter().chain(presets::CARDS).map(|p| format!("sim:{}", p.name)).collect();
+    let presets: Vec<String> = presets::every().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
         None => format!(

@@ -104,10 +104,11 @@ fn read(text: &str) -> Value {
     alone.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Every key of a device file, be it of an SSD or of a ring card.
+/// Every key of a device file, be it of an SSD, of a ring card or of a delay.
 pub(crate) fn device_keys() -> BTreeSet<String> {
     let mut known = keys(schemars::schema_for!(ssdyno_device::Config).as_value());
     known.extend(keys(schemars::schema_for!(ssdyno_device::ring::RingConfig).as_value()));
+    known.extend(keys(schemars::schema_for!(ssdyno_device::delay::DelayConfig).as_value()));
     known
 }
 

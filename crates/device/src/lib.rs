@@ -2,7 +2,8 @@
 //!
 //! Key types: [`Config`] (a device file), [`Ssd`] (controller, DRAM, host link, FTL and flash as one
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
-//! [`nvme::NvmeController`] (in front of any of them, for a driver), and [`presets`].
+//! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
+//! driver), and [`presets`].
 //!
 //! Errors: [`ConfigError`](ssdyno_flash::ConfigError) names the key that is wrong and what to
 //! write instead; [`LoadError`] adds where in the text.
@@ -11,6 +12,7 @@
 //! leave out stands in their modules.
 
 mod config;
+pub mod delay;
 mod link;
 pub mod nvme;
 mod power;

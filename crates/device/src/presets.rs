@@ -33,7 +33,15 @@ pub const ALL: &[Preset] = presets![
 /// Cards with a descriptor ring: files of [`RingConfig`](crate::ring::RingConfig).
 pub const CARDS: &[Preset] = presets!["zc706-ring"];
 
-/// The device called `name`: an SSD or a card.
+/// Devices with a given delay: files of [`DelayConfig`](crate::delay::DelayConfig).
+pub const DELAYS: &[Preset] = presets!["delay-100us", "delay-10us"];
+
+/// Every device: SSDs, cards, delays.
+pub fn every() -> impl Iterator<Item = &'static Preset> {
+    ALL.iter().chain(CARDS).chain(DELAYS)
+}
+
+/// The device called `name`: an SSD, a card or a delay.
 pub fn find(name: &str) -> Option<&'static Preset> {
-    ALL.iter().chain(CARDS).find(|preset| preset.name == name)
+    every().find(|preset| preset.name == name)
 }

@@ -28,10 +28,16 @@ pub enum Cause {
     Switch,
     /// Looking for completions instead of being interrupted.
     Poll,
+    /// The protocol stack, where the device is behind a network (S4-42).
+    Network,
+    /// The page cache: finding, adding and marking pages.
+    Cache,
+    /// The file system: finding the place of a request's data.
+    FileSystem,
 }
 
 /// Number of causes.
-pub const CAUSES: usize = 11;
+pub const CAUSES: usize = 14;
 
 impl Cause {
     /// Every cause, in the order of its discriminant.
@@ -47,6 +53,9 @@ impl Cause {
         Cause::Completion,
         Cause::Switch,
         Cause::Poll,
+        Cause::Network,
+        Cause::Cache,
+        Cause::FileSystem,
     ];
 
     /// Name in results.
@@ -63,6 +72,9 @@ impl Cause {
             Cause::Completion => "completion",
             Cause::Switch => "switch",
             Cause::Poll => "poll",
+            Cause::Network => "network",
+            Cause::Cache => "cache",
+            Cause::FileSystem => "file_system",
         }
     }
 }
@@ -124,6 +136,12 @@ pub struct Account {
     pub last_delivery: Time,
     /// Switches from one thread, or from idleness, to a thread.
     pub context_switches: u64,
+    /// Switches of a core to idleness. With those to threads they are what Linux counts (S4-38).
+    pub switches_to_idle: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// What page cache and file system did, if the host has them.
+    pub cache: Option<CacheAccount>,
     /// Messages of the device that were taken as interrupts.
     pub interrupts: u64,
     /// Messages that found the interrupt of their vector still pending, and so merged with it.
@@ -158,6 +176,9 @@ impl Account {
             delivered_early: 0,
             last_delivery: Time::ZERO,
             context_switches: 0,
+            switches_to_idle: 0,
+            system_calls: 0,
+            cache: None,
             interrupts: 0,
             interrupts_merged: 0,
             interrupts_empty: 0,
@@ -170,4 +191,29 @@ impl Account {
             queue_full: 0,
         }
     }
+}
+
+/// What page cache and file system did. Pages are those of the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheAccount {
+    /// Pages that reads asked for.
+    pub pages_read: u64,
+    /// Of these, found there or on their way.
+    pub pages_hit: u64,
+    /// Pages read ahead of their use.
+    pub pages_ahead: u64,
+    /// Pages that became dirty.
+    pub pages_dirtied: u64,
+    /// Pages written back.
+    pub pages_written: u64,
+    /// Commands that wrote them.
+    pub write_commands: u64,
+    /// Pages written to the journal.
+    pub journal_pages: u64,
+    /// Pages of metadata read.
+    pub metadata_reads: u64,
+    /// Times a writer had to wait because too much was dirty.
+    pub throttled: u64,
+    /// Most pages dirty or being written at a time.
+    pub dirty_pages_max: u64,
 }

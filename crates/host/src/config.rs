@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
 
+use crate::cache::{CacheConfig, FileSystemConfig, check_cache, check_file_system};
 use crate::cost::{Cost, Frequency};
 
 /// A value that cannot be, and what to do about it.
@@ -47,6 +48,12 @@ pub struct Config {
     /// What lies between a process and the driver.
     #[serde(default)]
     pub stack: StackConfig,
+    /// The page cache; none: direct I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheConfig>,
+    /// The file system over it; none: the cache is that of the block device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<FileSystemConfig>,
     /// How threads issue where the command line does not say.
     #[serde(default)]
     pub threads: ThreadMode,
@@ -146,9 +153,15 @@ impl Default for LockConfig {
 }
 
 /// The `[stack]` table.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StackConfig {
+    /// System calls of a request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each for
+    /// `costs.system_call`.
+    pub system_calls: u32,
+    /// Context switches of a request beyond those that come out of its waiting (S4-38): helper
+    /// threads of the process, each for `costs.context_switch`.
+    pub extra_switches: f64,
     /// Data is copied between the process and buffers of the kernel; without, the device reads
     /// and writes the process' memory (direct I/O).
     pub copy: bool,
@@ -162,6 +175,19 @@ pub struct StackConfig {
     /// A write is complete for its thread once its data is copied and all its commands are with
     /// the driver (S1-56). Needs `copy`.
     pub write_behind: bool,
+}
+
+impl Default for StackConfig {
+    fn default() -> StackConfig {
+        StackConfig {
+            system_calls: 1,
+            extra_switches: 0.0,
+            copy: false,
+            buffer: None,
+            buffers: None,
+            write_behind: false,
+        }
+    }
 }
 
 /// How threads issue.
@@ -274,6 +300,7 @@ impl Config {
                 "write the bandwidth of a copy, such as \"3GB/s\", or set stack.copy = false",
             );
         }
+        self.check_cache()?;
         if self.stack.write_behind && !self.stack.copy {
             return error(
                 "stack.write_behind",
@@ -300,6 +327,29 @@ impl Config {
             return error("costs", "one of them is longer than 1s", "they are below a millisecond");
         }
         Ok(())
+    }
+}
+
+impl Config {
+    fn check_cache(&self) -> Result<(), ConfigError> {
+        let error = |key: &str, problem: &str, help: &str| {
+            Err(ConfigError { key: key.into(), problem: problem.into(), help: help.into() })
+        };
+        if self.stack.system_calls > 10_000 || !(0.0..=1e4).contains(&self.stack.extra_switches) {
+            let help = "write what one request takes, such as 14 and 2.8";
+            return error("stack.system_calls", "calls or switches outside 0 to 10000", help);
+        }
+        if let Some(cache) = &self.cache {
+            if !self.costs.copy.is_some_and(|rate| rate.0 >= 1e6) {
+                let help = "write the bandwidth of a copy out of the cache, such as \"3GB/s\"";
+                return error("costs.copy", "missing or below 1MB/s, with a page cache", help);
+            }
+            check_cache(cache)?;
+        }
+        match &self.file_system {
+            Some(table) => check_file_system(table, self.cache.as_ref()),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! The machine: its parts, and its clockwork.
 
+use std::collections::VecDeque;
+
 use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
 use ssdyno_engine::EventQueue;
 
 use crate::account::{Account, Cause};
+use crate::cache::{CacheState, Piece};
+use crate::cached::WriteBack;
 use crate::config::{Config, ConfigError, Plan, ThreadMode};
 use crate::core::{Core, Doing};
-use crate::jobs::{Commands, Job, State, Step, Thread};
+use crate::jobs::{Commands, Job, Jobs, State, Step, Thread};
 use crate::lock::{Draw, SpinLock};
 use crate::port::{Port, Registers};
 
@@ -19,6 +23,8 @@ pub(crate) enum Event {
     Handler(u16),
     /// The nap of this thread is over.
     Timer(u32),
+    /// A timer of the kernel, by kind.
+    Kernel(u32),
 }
 
 /// Two bits for the kind, thirty for the rest.
@@ -29,6 +35,7 @@ impl ssdyno_engine::Event for Event {
             Event::StepEnd(core) => u32::from(core),
             Event::Handler(core) => u32::from(core) | 1 << 30,
             Event::Timer(thread) => thread | 2 << 30,
+            Event::Kernel(kind) => kind | 3 << 30,
         }
     }
     #[inline]
@@ -37,7 +44,8 @@ impl ssdyno_engine::Event for Event {
         match code >> 30 {
             0 => Event::StepEnd(rest as u16),
             1 => Event::Handler(rest as u16),
-            _ => Event::Timer(rest),
+            2 => Event::Timer(rest),
+            _ => Event::Kernel(rest),
         }
     }
 }
@@ -60,6 +68,14 @@ pub(crate) struct Costs {
     pub(crate) context_switch: Time,
     pub(crate) poll: Time,
     pub(crate) idle_exit: Time,
+    /// Of the page cache, for a page.
+    pub(crate) page: Time,
+    /// Of the file system, for a request.
+    pub(crate) file_system: Time,
+    /// System calls of a request.
+    pub(crate) system_calls: u32,
+    /// Further context switches of a request.
+    pub(crate) extra_switches: f64,
     copy_ps_per_byte: f64,
 }
 
@@ -67,9 +83,10 @@ impl Costs {
     fn new(config: &Config, plan: &Plan) -> Costs {
         let c = &config.costs;
         let at = |cost: crate::Cost| cost.at(config.cpu.clock);
-        let rate = c.copy.filter(|_| config.stack.copy);
+        let rate = c.copy.filter(|_| config.stack.copy || config.cache.is_some());
+        let table = config.file_system.as_ref();
         Costs {
-            system_call: at(c.system_call),
+            system_call: at(c.system_call) * u64::from(config.stack.system_calls),
             request: at(c.request),
             piece: at(c.piece),
             scsi: if plan.scsi { at(c.scsi) } else { Time::ZERO },
@@ -84,6 +101,10 @@ impl Costs {
             context_switch: at(c.context_switch),
             poll: at(c.poll),
             idle_exit: config.cpu.idle_exit.0,
+            page: config.cache.as_ref().map_or(Time::ZERO, |cache| at(cache.page_cost)),
+            file_system: table.map_or(Time::ZERO, |table| at(table.request_cost)),
+            system_calls: config.stack.system_calls,
+            extra_switches: config.stack.extra_switches,
             copy_ps_per_byte: rate.map_or(0.0, |rate| 1e12 / rate.0),
         }
     }
@@ -119,7 +140,13 @@ pub struct Host<P> {
     pub(crate) now: Time,
     pub(crate) cores: Vec<Core>,
     pub(crate) threads: Vec<Thread>,
-    pub(crate) jobs: Vec<Job>,
+    pub(crate) jobs: Jobs,
+    /// The page cache, what it still has to do for each request, and its write-back.
+    pub(crate) cache: Option<Box<CacheState>>,
+    pub(crate) plans: Vec<VecDeque<Piece>>,
+    pub(crate) write_back: WriteBack,
+    /// The part of a switch that has not happened yet.
+    pub(crate) switch_debt: f64,
     pub(crate) commands: Commands,
     pub(crate) locks: Vec<SpinLock>,
     pub(crate) draw: Draw,
@@ -168,8 +195,9 @@ impl<P: Port> Host<P> {
         let weight = config.lock.favoured_weight;
         let mut host = Host {
             costs: Costs::new(config, &plan),
-            copies: config.stack.copy,
-            write_behind: config.stack.write_behind,
+            // With a page cache its pages are the buffers.
+            copies: config.stack.copy && config.cache.is_none(),
+            write_behind: config.stack.write_behind && config.cache.is_none(),
             piece_bytes: asked.min(port.transfer_bytes_max()),
             time_slice: config.cpu.time_slice.0,
             shared: port.shared(),
@@ -177,7 +205,11 @@ impl<P: Port> Host<P> {
             now: Time::ZERO,
             cores: (0..plan.cores).map(|_| Core::new()).collect(),
             threads: Vec::new(),
-            jobs: Vec::new(),
+            jobs: Jobs::default(),
+            cache: None,
+            plans: Vec::new(),
+            write_back: WriteBack::default(),
+            switch_debt: 0.0,
             commands: Commands::default(),
             locks: vec![SpinLock::default(); port.locks().into()],
             draw: Draw::new(config.lock.order, weight, plan.cores, seed),
@@ -198,7 +230,15 @@ impl<P: Port> Host<P> {
             plan,
             port,
         };
-        host.grow(fixed);
+        if let Some(cache) = &config.cache {
+            let capacity = host.port.capacity_bytes();
+            let file_system = config.file_system.as_ref();
+            let state = CacheState::new(cache, file_system, capacity, host.piece_bytes);
+            host.account.cache = Some(Default::default());
+            host.cache = Some(Box::new(state));
+            host.grow(1);
+        }
+        host.grow(fixed + host.kernel_threads());
         Ok(host)
     }
 
@@ -218,6 +258,11 @@ impl<P: Port> Host<P> {
         &self.account
     }
 
+    /// What the page cache holds: pages, and those of them that are dirty or being written.
+    pub fn cached_pages(&self) -> Option<(usize, usize)> {
+        self.cache.as_ref().map(|cache| (cache.pages.len(), cache.pages.unwritten()))
+    }
+
     /// True if no command is with the driver.
     pub fn is_idle(&self) -> bool {
         self.commands.in_use == 0
@@ -235,11 +280,7 @@ impl<P: Port> Host<P> {
     /// wait, as it would on a machine.
     pub fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.now = self.now.max(now);
-        let index = token.0 as usize;
-        if index >= self.jobs.len() {
-            self.jobs.resize(index + 1, Job::new(Request::flush()));
-        }
-        self.jobs[index] = Job::new(request);
+        self.jobs.set(token.0, Job::new(request));
         let thread = self.thread_of(token.0);
         self.account.requests += 1;
         let state = {
@@ -256,22 +297,34 @@ impl<P: Port> Host<P> {
             }
             State::Asleep | State::Napping => self.make_ready(thread, self.now),
             State::Running(Step::Poll) => self.stop_polling(thread, self.now),
-            State::NoRoom | State::NoBuffer | State::Ready | State::Running(_) => {}
+            State::NoRoom
+            | State::NoBuffer
+            | State::Throttled
+            | State::Ready
+            | State::Running(_) => {}
         }
         Ok(())
     }
 
-    fn thread_of(&mut self, token: u32) -> u32 {
+    /// Threads that are not of processes: the one that writes back.
+    fn kernel_threads(&self) -> u32 {
+        u32::from(self.cache.is_some())
+    }
+
+    pub(crate) fn thread_of(&mut self, token: u32) -> u32 {
+        let kernel = self.kernel_threads();
         if self.plan.mode != ThreadMode::Sync {
-            return token % self.threads.len() as u32;
+            return kernel + token % (self.threads.len() as u32 - kernel);
         }
-        self.grow(token + 1);
-        token
+        self.grow(kernel + token + 1);
+        kernel + token
     }
 
     /// Makes sure that there are so many threads.
     fn grow(&mut self, threads: u32) {
+        let kernel = self.kernel_threads() as usize;
         for n in self.threads.len()..threads as usize {
+            let n = n.saturating_sub(kernel);
             let core = (n % self.cores.len()) as u16;
             let class = match &self.plan.classes[..] {
                 [] => MEDIUM,
@@ -338,6 +391,7 @@ impl<P: Port> Host<P> {
             Event::StepEnd(core) => self.step_end(at, core),
             Event::Handler(core) => self.handler(at, core),
             Event::Timer(thread) => self.timer(at, thread),
+            Event::Kernel(kind) => self.kernel_timer(at, kind),
         }
         true
     }

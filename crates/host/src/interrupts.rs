@@ -66,13 +66,21 @@ impl<P: Port> Host<P> {
             self.account.interrupts_empty += 1;
         }
         for completion in done.drain(..) {
-            let length = self.charge(core, Cause::Completion, self.costs.completion);
+            let length = self.completion_work(core, &completion);
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
         }
         self.done = done;
         let length = self.registers(core, registers);
         self.work(core, at, length);
+    }
+
+    /// What handling one completed command takes.
+    fn completion_work(&mut self, core: u16, completion: &Completion) -> Time {
+        let Command { op, bytes, .. } = *self.commands.get(completion.token.0);
+        let protocol = self.port.protocol_work(op, bytes, true);
+        self.charge(core, Cause::Completion, self.costs.completion)
+            + self.charge(core, Cause::Network, protocol)
     }
 
     /// Without interrupts: commands are done from `at` on, for those who look.
@@ -84,7 +92,7 @@ impl<P: Port> Host<P> {
             let thread = self.commands.get(completion.token.0).thread;
             let core = self.threads[thread as usize].core;
             // The register writes are of whoever looks: the core of the first command.
-            let length = self.charge(core, Cause::Completion, self.costs.completion)
+            let length = self.completion_work(core, &completion)
                 + self.registers(core, std::mem::take(&mut registers));
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
@@ -107,7 +115,7 @@ impl<P: Port> Host<P> {
             self.device_mean - self.device_mean / 8 + took / 8
         };
         if !command.detached && completion.status != Status::Ok {
-            self.jobs[command.token as usize].status = completion.status;
+            self.jobs[command.token].status = completion.status;
         }
         let must_copy = self.copies && command.op == Op::Read;
         if command.detached {
@@ -123,40 +131,48 @@ impl<P: Port> Host<P> {
                 self.free_buffer(at);
                 self.part_done(&command);
             }
-            self.tell(&command, at, by);
+            self.tell(command.thread, at, by);
         }
+        self.pages_arrived(&command, at, by);
         self.room(command.thread, at, by);
     }
 
-    /// Wakes the thread of `command` if that is what it waits for.
-    fn tell(&mut self, command: &Command, at: Time, by: u16) {
+    /// Wakes `thread` if what has arrived is what it waits for.
+    pub(crate) fn tell(&mut self, thread: u32, at: Time, by: u16) {
         let waits_for_all = self.plan.mode == ThreadMode::Batch;
-        let entry = &self.threads[command.thread as usize];
+        let passes = self.passes_barrier(thread);
+        let entry = &self.threads[thread as usize];
         // Its own data may be what fills the buffers.
         let stuck = entry.state == State::NoBuffer && !entry.inbox.is_empty();
-        if !stuck && !entry.may_return(waits_for_all) {
+        if !stuck && !passes && !entry.may_return(waits_for_all) {
             return;
         }
         match entry.state {
             State::Asleep => {}
+            State::Throttled => self.write_back.throttled.retain(|other| *other != thread),
             State::NoRoom => {
-                let thread = command.thread;
                 let group = self.group(thread);
                 self.no_room[group].retain(|other| *other != thread);
             }
             State::NoBuffer => {
-                let thread = command.thread;
                 self.no_buffer.retain(|other| *other != thread);
             }
             State::Running(Step::Poll) => {
-                return self.stop_polling(command.thread, at);
+                return self.stop_polling(thread, at);
             }
             State::Napping | State::Ready | State::Running(_) => return,
         }
-        self.wake(command.thread, at, by);
+        self.wake(thread, at, by);
     }
 
-    fn wake(&mut self, thread: u32, at: Time, by: u16) {
+    /// True if `thread` waits at a barrier that nothing holds any more.
+    fn passes_barrier(&self, thread: u32) -> bool {
+        let entry = &self.threads[thread as usize];
+        let first = entry.to_submit.front().filter(|_| entry.at_barrier);
+        first.is_some_and(|token| self.jobs[*token].open == 0)
+    }
+
+    pub(crate) fn wake(&mut self, thread: u32, at: Time, by: u16) {
         let length = self.charge(by, Cause::Switch, self.costs.wakeup);
         let end = self.work(by, at, length);
         self.make_ready(thread, end);

@@ -1,8 +1,12 @@
 //! Requests on their way through the kernel, and the commands they become.
 
 use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 use ssdyno_block::{Op, Request, Status, Time};
+
+/// Set in the token of a request that the kernel makes itself: write-back.
+pub(crate) const INNER: u32 = 1 << 31;
 
 /// A request of a thread.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +14,8 @@ pub(crate) struct Job {
     pub(crate) request: Request,
     /// Bytes that commands were made for.
     pub(crate) issued: u32,
+    /// Commands that were made.
+    pub(crate) commands: u32,
     /// Commands that it waits for.
     pub(crate) open: u32,
     /// All its commands were issued.
@@ -17,12 +23,83 @@ pub(crate) struct Job {
     /// When its first command went to the driver.
     pub(crate) accepted: Time,
     pub(crate) status: Status,
+    /// The page cache knows of it.
+    pub(crate) planned: bool,
+    /// Pages of the cache that it writes, where the kernel made it.
+    pub(crate) page: u64,
+    pub(crate) pages: u32,
+}
+
+/// All requests, by token: those of processes, and those of the kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Jobs {
+    user: Vec<Job>,
+    inner: Vec<Job>,
+    free: Vec<u32>,
+}
+
+impl Jobs {
+    /// The request of a process.
+    pub(crate) fn set(&mut self, token: u32, job: Job) {
+        let place = token as usize;
+        if place >= self.user.len() {
+            self.user.resize(place + 1, Job::new(Request::flush()));
+        }
+        self.user[place] = job;
+    }
+
+    /// A request of the kernel; gives its token.
+    pub(crate) fn insert_inner(&mut self, job: Job) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.inner[place as usize] = job;
+            return place | INNER;
+        }
+        self.inner.push(job);
+        (self.inner.len() as u32 - 1) | INNER
+    }
+
+    /// It is over.
+    pub(crate) fn free_inner(&mut self, token: u32) {
+        self.free.push(token & !INNER);
+    }
+}
+
+impl Index<u32> for Jobs {
+    type Output = Job;
+    #[inline]
+    fn index(&self, token: u32) -> &Job {
+        match token & INNER {
+            0 => &self.user[token as usize],
+            _ => &self.inner[(token & !INNER) as usize],
+        }
+    }
+}
+
+impl IndexMut<u32> for Jobs {
+    #[inline]
+    fn index_mut(&mut self, token: u32) -> &mut Job {
+        match token & INNER {
+            0 => &mut self.user[token as usize],
+            _ => &mut self.inner[(token & !INNER) as usize],
+        }
+    }
 }
 
 impl Job {
     pub(crate) fn new(request: Request) -> Job {
         let accepted = Time::MAX;
-        Job { request, issued: 0, open: 0, whole: false, accepted, status: Status::Ok }
+        Job {
+            request,
+            issued: 0,
+            commands: 0,
+            open: 0,
+            whole: false,
+            accepted,
+            status: Status::Ok,
+            planned: false,
+            page: 0,
+            pages: 0,
+        }
     }
 
     /// The next piece of at most `most` bytes.
@@ -54,6 +131,9 @@ pub(crate) struct Command {
     pub(crate) detached: bool,
     pub(crate) bytes: u32,
     pub(crate) issued: Time,
+    /// Pages of the cache that it is for.
+    pub(crate) page: u64,
+    pub(crate) pages: u32,
 }
 
 /// All commands, by a number that is free again once the command is done.
@@ -98,6 +178,8 @@ pub(crate) enum State {
     NoRoom,
     /// It waits for a buffer.
     NoBuffer,
+    /// It waits until less is dirty.
+    Throttled,
     /// It sleeps until its timer, whatever completes.
     Napping,
     /// It waits for the core.
@@ -115,6 +197,8 @@ pub(crate) enum Step {
     Issue { queue: u16, lock: u16 },
     /// Spinning for the lock that goes with this queue.
     Spin { queue: u16 },
+    /// Ending a request of which nothing is left to issue: the page cache had it.
+    Served,
     /// Taking what has arrived back to the process.
     Return,
     /// Looking for completions.
@@ -155,6 +239,10 @@ pub(crate) struct Thread {
     pub(crate) napped: bool,
     /// How many of `inbox` the step under way copies.
     pub(crate) copying: usize,
+    /// How many of `finished` the step under way takes back; where a page cache copies them.
+    pub(crate) returning: usize,
+    /// Its first request goes on once what it has at the device is done.
+    pub(crate) at_barrier: bool,
     /// Queues whose doorbells it still has to ring.
     pub(crate) unrung: Vec<u16>,
 }
@@ -177,6 +265,8 @@ impl Thread {
             granted: false,
             napped: false,
             copying: 0,
+            returning: 0,
+            at_barrier: false,
             unrung: Vec::new(),
         }
     }

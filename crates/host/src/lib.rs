@@ -13,10 +13,12 @@
 //! Errors: [`ConfigError`] names the key that is wrong and what to write instead.
 //!
 //! Not modelled: caches and memory bandwidth beyond a copy rate, migration of threads between
-//! cores, hyper-threading, frequency scaling (one clock), file systems, page faults, time slices
-//! shorter than a step of work.
+//! cores, hyper-threading, frequency scaling (one clock), page faults, time slices shorter than a step
+//! of work. Of file systems there is one large file: its metadata and its journal, no names.
 
 mod account;
+mod cache;
+mod cached;
 mod config;
 mod core;
 mod cost;
@@ -30,7 +32,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use account::{Account, CAUSES, Cause, CpuTime};
+pub use account::{Account, CAUSES, CacheAccount, Cause, CpuTime};
+pub use cache::{CacheConfig, FileSystemConfig, Journal};
 pub use config::{
     Config, ConfigError, CostConfig, CpuConfig, LoadError, LockConfig, LockOrder, Plan,
     StackConfig, ThreadMode, Waiting,

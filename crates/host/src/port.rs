@@ -1,6 +1,6 @@
 //! What the host needs of a driver, and of the device behind it.
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 
 /// Register accesses that a call made; the host pays for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +44,11 @@ pub trait Port {
     fn choose(&mut self, core: u16, class: u8) -> Choice;
     /// The core that takes the interrupts of `vector`.
     fn core_of(&self, vector: u16) -> u16;
+    /// Work of a protocol stack for a command beside that of the driver: before it goes, or (`done`)
+    /// once its answer is there. None without a network.
+    fn protocol_work(&self, _op: Op, _bytes: u32, _done: bool) -> Time {
+        Time::ZERO
+    }
     /// Takes a command for `queue`. With `more` another follows at once, and the doorbell may wait.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ macro_rules! presets {
 }
 
 /// All hosts; the first is the default.
-pub const ALL: &[Preset] = presets!["server", "e5430", "s0-host"];
+pub const ALL: &[Preset] = presets!["server", "e5430", "s0-host", "s4-spek", "s4-iometer"];
 
 /// The host called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {

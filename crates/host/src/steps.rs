@@ -1,13 +1,14 @@
 //! What threads do, step by step.
 
-use ssdyno_block::{Completion, Op, SubmitError, Time, Token};
+use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 
 use crate::Host;
 use crate::account::Cause;
+use crate::cached::{Next, Prepared};
 use crate::config::{ThreadMode, Waiting};
 use crate::core::Doing;
 use crate::host::Event;
-use crate::jobs::{Command, State, Step};
+use crate::jobs::{Command, INNER, State, Step};
 use crate::lock::Waiter;
 use crate::port::Port;
 
@@ -42,6 +43,7 @@ impl<P: Port> Host<P> {
             if !matches!(place.doing, Doing::Idle(_)) {
                 place.doing = Doing::Idle(place.begin(at));
             }
+            self.account.switches_to_idle += 1;
             return;
         };
         let mut at = at.max(self.threads[thread as usize].ready_at);
@@ -71,17 +73,22 @@ impl<P: Port> Host<P> {
             return self.go_back(core, thread, at, before);
         }
         if let Some(token) = entry.to_submit.front().copied() {
-            let Some(length) = self.prepare(core, thread, token) else {
-                if !self.threads[thread as usize].inbox.is_empty() {
-                    // Its own data fills the buffers.
-                    return self.go_back(core, thread, at, before);
+            self.threads[thread as usize].at_barrier = false;
+            match self.prepare(core, thread, token, at) {
+                Prepared::Command(length) => {
+                    return self.begin(core, thread, Step::Prepare, at, before + length);
                 }
-                self.threads[thread as usize].state = State::NoBuffer;
-                self.no_buffer.push(thread);
-                self.account.queue_full += 1;
-                return self.leave(core, thread, at + before);
-            };
-            return self.begin(core, thread, Step::Prepare, at, before + length);
+                Prepared::Served(length) => {
+                    return self.begin(core, thread, Step::Served, at, before + length);
+                }
+                Prepared::NoBuffer => return self.no_buffer(core, thread, at, before),
+                Prepared::Throttled => {
+                    self.threads[thread as usize].state = State::Throttled;
+                    self.write_back.throttled.push(thread);
+                    return self.leave(core, thread, at + before);
+                }
+                Prepared::Barrier => self.threads[thread as usize].at_barrier = true,
+            }
         }
         if before > Time::ZERO {
             return self.begin(core, thread, Step::Nothing, at, before);
@@ -89,12 +96,25 @@ impl<P: Port> Host<P> {
         self.park(core, thread, at);
     }
 
+    /// There is no buffer for the thread's next command.
+    fn no_buffer(&mut self, core: u16, thread: u32, at: Time, before: Time) {
+        if !self.threads[thread as usize].inbox.is_empty() {
+            // Its own data fills the buffers.
+            return self.go_back(core, thread, at, before);
+        }
+        self.threads[thread as usize].state = State::NoBuffer;
+        self.no_buffer.push(thread);
+        self.account.queue_full += 1;
+        self.leave(core, thread, at + before);
+    }
+
     /// Begins to copy what has arrived.
     fn go_back(&mut self, core: u16, thread: u32, at: Time, before: Time) {
         let entry = &mut self.threads[thread as usize];
         entry.copying = entry.inbox.len();
+        entry.returning = entry.finished.len();
         let bytes = |slot: &u32| self.costs.copy(self.commands.get(*slot).bytes);
-        let copies = entry.inbox.iter().map(bytes).sum();
+        let copies = entry.inbox.iter().map(bytes).sum::<Time>() + self.copies_back(thread);
         let length = before + self.charge(core, Cause::Copy, copies);
         self.begin(core, thread, Step::Return, at, length);
     }
@@ -136,40 +156,61 @@ impl<P: Port> Host<P> {
                     self.run_thread(core, thread, at, Time::ZERO);
                 }
             }
+            State::Running(Step::Served) => self.served(core, thread, at),
             State::Running(Step::Return) => self.take_back(core, thread, at),
             State::Running(Step::Nothing) => self.run_thread(core, thread, at, Time::ZERO),
             state => unreachable!("no step of {state:?} ends"),
         }
     }
 
-    /// Work before the next command of `token` can be issued; `None` without a buffer for it.
-    fn prepare(&mut self, core: u16, thread: u32, token: u32) -> Option<Time> {
+    /// What the next command of `token` needs before it can be issued.
+    fn prepare(&mut self, core: u16, thread: u32, token: u32, at: Time) -> Prepared {
         let entry = &mut self.threads[thread as usize];
         if self.copies && !entry.has_buffer {
-            self.buffers = self.buffers.checked_sub(1)?;
+            let Some(left) = self.buffers.checked_sub(1) else { return Prepared::NoBuffer };
+            self.buffers = left;
             entry.has_buffer = true;
         }
-        if std::mem::replace(&mut entry.prepared, true) {
-            return Some(Time::ZERO);
+        if entry.prepared {
+            return Prepared::Command(Time::ZERO);
         }
-        let first_of_call = !std::mem::replace(&mut entry.entered, true);
-        let job = self.jobs[token as usize];
-        let piece = job.piece(self.piece_bytes);
+        let Some(mut length) = self.plan_job(core, token, at) else { return Prepared::Throttled };
+        if self.at_barrier(token) {
+            return Prepared::Barrier;
+        }
+        length += self.enter(core, thread, token);
+        let Some(next) = self.next_command(token) else { return Prepared::Served(length) };
+        self.threads[thread as usize].prepared = true;
+        let job = self.jobs[token];
         let costs = self.costs;
-        let mut length = Time::ZERO;
-        if first_of_call {
-            length += self.charge(core, Cause::SystemCall, costs.system_call);
-        }
-        let first = if job.issued == 0 { costs.request } else { Time::ZERO };
+        let first = if job.commands == 0 { costs.request } else { Time::ZERO };
         length += self.charge(core, Cause::BlockLayer, first + costs.piece);
         length += self.charge(core, Cause::Scsi, costs.scsi);
-        if piece.op == Op::Write {
-            length += self.charge(core, Cause::Copy, costs.copy(piece.length_bytes));
+        let Request { op, length_bytes, .. } = next.request;
+        if op == Op::Write && self.copies {
+            length += self.charge(core, Cause::Copy, costs.copy(length_bytes));
         }
+        let protocol = self.port.protocol_work(op, length_bytes, false);
+        length += self.charge(core, Cause::Network, protocol);
         if !self.shared {
             length += self.charge(core, Cause::Driver, costs.command);
         }
-        Some(length)
+        Prepared::Command(length)
+    }
+
+    /// Into the kernel, unless the thread is there already; gives what it takes.
+    fn enter(&mut self, core: u16, thread: u32, token: u32) -> Time {
+        let inside = std::mem::replace(&mut self.threads[thread as usize].entered, true);
+        if inside || token & INNER != 0 {
+            return Time::ZERO;
+        }
+        self.account.system_calls += u64::from(self.costs.system_calls);
+        self.switch_debt += self.costs.extra_switches;
+        self.account.context_switches += self.switch_debt as u64;
+        self.switch_debt = self.switch_debt.fract();
+        let switches = self.costs.context_switch.as_ps() as f64 * self.costs.extra_switches;
+        self.charge(core, Cause::SystemCall, self.costs.system_call)
+            + self.charge(core, Cause::Switch, Time::from_ps(switches as u64))
     }
 
     fn take_lock(&mut self, core: u16, thread: u32, at: Time) {
@@ -234,11 +275,11 @@ impl<P: Port> Host<P> {
             return None;
         }
         let token = entry.to_submit[0];
-        let job = &mut self.jobs[token as usize];
-        let piece = job.piece(self.piece_bytes);
-        let detached = self.write_behind && piece.op == Op::Write;
-        let whole = matches!(piece.op, Op::Trim | Op::Flush)
-            || job.issued + piece.length_bytes == job.request.length_bytes;
+        let Some(next) = self.next_command(token) else {
+            unreachable!("a command was prepared for {token}")
+        };
+        let Next { request: piece, page, pages, detached, whole } = next;
+        let entry = &self.threads[thread as usize];
         let more =
             self.plan.doorbell_per_batch && !self.shared && (!whole || entry.to_submit.len() > 1);
         let command = Command {
@@ -248,6 +289,8 @@ impl<P: Port> Host<P> {
             detached,
             bytes: piece.length_bytes,
             issued: at,
+            page,
+            pages,
         };
         let slot = self.commands.insert(command);
         self.touched = true;
@@ -263,25 +306,8 @@ impl<P: Port> Host<P> {
                 return None;
             }
         };
-        self.account.commands += 1;
+        self.issued(thread, token, &next, at);
         let entry = &mut self.threads[thread as usize];
-        entry.has_buffer = false;
-        entry.prepared = false;
-        let job = &mut self.jobs[token as usize];
-        job.accepted = job.accepted.min(at);
-        job.issued += piece.length_bytes;
-        job.whole = whole;
-        if !detached {
-            job.open += 1;
-            entry.at_device += 1;
-        }
-        if whole {
-            entry.to_submit.pop_front();
-            if detached {
-                entry.finished.push(token);
-                self.account.delivered_early += 1;
-            }
-        }
         if !more {
             entry.unrung.retain(|other| *other != queue);
         } else if !entry.unrung.contains(&queue) {
@@ -294,6 +320,31 @@ impl<P: Port> Host<P> {
         let place = &mut self.cores[core as usize];
         place.busy_until = place.busy_until.max(end);
         Some(end)
+    }
+
+    /// The driver has taken a command of `token`.
+    fn issued(&mut self, thread: u32, token: u32, next: &Next, at: Time) {
+        self.account.commands += 1;
+        let entry = &mut self.threads[thread as usize];
+        entry.has_buffer = false;
+        entry.prepared = false;
+        let job = &mut self.jobs[token];
+        job.accepted = job.accepted.min(at);
+        job.issued += next.request.length_bytes;
+        job.commands += 1;
+        job.whole = next.whole;
+        if !next.detached {
+            job.open += 1;
+            entry.at_device += 1;
+        }
+        if next.whole {
+            entry.to_submit.pop_front();
+            if next.detached && token & INNER == 0 && job.is_done() {
+                entry.finished.push(token);
+                self.account.delivered_early += u64::from(self.write_behind);
+            }
+        }
+        self.piece_issued(token);
     }
 
     /// Rings the doorbells that `thread` has put off; gives what it took.
@@ -389,12 +440,16 @@ impl<P: Port> Host<P> {
             return self.run_thread(core, thread, at, Time::ZERO);
         }
         let mut finished = std::mem::take(&mut entry.finished);
+        if self.cache.is_some() {
+            // Those that came since have not been copied.
+            entry.finished = finished.split_off(entry.returning);
+        }
         entry.outstanding -= finished.len() as u32;
         entry.entered = false;
         entry.napped = false;
         self.account.delivered_by_core[core as usize] += finished.len() as u64;
         for token in finished.drain(..) {
-            let job = &self.jobs[token as usize];
+            let job = &self.jobs[token];
             if matches!(job.request.op, Op::Read | Op::Write) {
                 let bytes = u64::from(job.request.length_bytes);
                 self.account.bytes_by_core[core as usize] += bytes;
@@ -407,7 +462,9 @@ impl<P: Port> Host<P> {
             });
         }
         let entry = &mut self.threads[thread as usize];
-        entry.finished = finished;
+        if entry.finished.is_empty() {
+            entry.finished = finished;
+        }
         entry.state = State::Running(Step::User);
         self.account.last_delivery = at;
         self.account.device_bytes_at_last_delivery = self.device_bytes;
@@ -417,7 +474,7 @@ impl<P: Port> Host<P> {
 
     /// One awaited command of a request is done.
     pub(crate) fn part_done(&mut self, command: &Command) {
-        let job = &mut self.jobs[command.token as usize];
+        let job = &mut self.jobs[command.token];
         job.open -= 1;
         if job.is_done() {
             self.threads[command.thread as usize].finished.push(command.token);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
-use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 
 use crate::{
     Account, Cause, Choice, Config, Host, LockOrder, Plan, Port, Registers, ThreadMode, Waiting,
@@ -10,7 +10,7 @@ use crate::{
 
 /// Queues over `servers` that serve in order, each command for `service`.
 #[derive(Debug)]
-struct FixedPort {
+pub(crate) struct FixedPort {
     cores: u16,
     queues: u16,
     shared: bool,
@@ -18,6 +18,7 @@ struct FixedPort {
     service: Time,
     free_at: Vec<Time>,
     in_queue: Vec<usize>,
+    pub(crate) writes: u64,
     /// Ready and told; ready and not told, in order of time.
     done: Vec<Vec<Completion>>,
     running: Vec<(Time, u16, Completion)>,
@@ -26,7 +27,13 @@ struct FixedPort {
 }
 
 impl FixedPort {
-    fn new(cores: u16, queues: u16, shared: bool, depth: usize, servers: usize) -> FixedPort {
+    pub(crate) fn new(
+        cores: u16,
+        queues: u16,
+        shared: bool,
+        depth: usize,
+        servers: usize,
+    ) -> FixedPort {
         FixedPort {
             cores,
             queues,
@@ -35,6 +42,7 @@ impl FixedPort {
             service: Time::from_us(10),
             free_at: vec![Time::ZERO; servers],
             in_queue: vec![0; queues.into()],
+            writes: 0,
             done: vec![Vec::new(); queues.into()],
             running: Vec::new(),
             next: 0,
@@ -73,7 +81,7 @@ impl Port for FixedPort {
         &mut self,
         now: Time,
         queue: u16,
-        _: Request,
+        request: Request,
         token: Token,
         more: bool,
     ) -> Result<Registers, SubmitError> {
@@ -82,6 +90,10 @@ impl Port for FixedPort {
             return Err(SubmitError::Full);
         }
         self.in_queue[place] += 1;
+        assert!(
+            request.end_bytes().unwrap() <= self.capacity_bytes() && request.length_bytes < 1 << 20
+        );
+        self.writes += if request.op == Op::Write { u64::from(request.length_bytes) } else { 0 };
         self.unrung[place] = more;
         let server = self.free_at.iter_mut().min().unwrap();
         let end = (*server).max(now) + self.service;
@@ -119,7 +131,7 @@ impl Port for FixedPort {
 }
 
 #[derive(Debug)]
-struct Target(Host<FixedPort>);
+pub(crate) struct Target(pub(crate) Host<FixedPort>);
 
 impl BlockTarget for Target {
     fn capacity_bytes(&self) -> u64 {
@@ -137,7 +149,7 @@ impl BlockTarget for Target {
     }
 }
 
-const HOST: &str = r#"
+pub(crate) const HOST: &str = r#"
 [cpu]
 cores = 8
 clock = "1GHz"
@@ -161,11 +173,11 @@ poll = "40ns"
 copy = "1GB/s"
 "#;
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config::parse(HOST).unwrap()
 }
 
-fn plan(cores: u16, mode: ThreadMode) -> Plan {
+pub(crate) fn plan(cores: u16, mode: ThreadMode) -> Plan {
     Plan {
         cores,
         mode,
@@ -178,7 +190,12 @@ fn plan(cores: u16, mode: ThreadMode) -> Plan {
 }
 
 /// A closed loop of `depth` until `total` are done; the requests come back in `Completion`s.
-fn load(host: &mut Target, request: Request, depth: u32, total: u64) -> (Time, Vec<Completion>) {
+pub(crate) fn load(
+    host: &mut Target,
+    request: Request,
+    depth: u32,
+    total: u64,
+) -> (Time, Vec<Completion>) {
     let (mut now, mut issued, mut all, mut batch) = (Time::ZERO, 0, Vec::new(), Vec::new());
     for token in 0..depth {
         host.submit(now, request, Token(token)).unwrap();
@@ -205,7 +222,7 @@ fn load(host: &mut Target, request: Request, depth: u32, total: u64) -> (Time, V
 }
 
 /// What must hold once everything is over.
-fn settled(host: &Target, requests: u64) {
+pub(crate) fn settled(host: &Target, requests: u64) {
     let account = host.0.account();
     assert_eq!(account.requests, requests);
     assert_eq!(account.delivered_by_core.iter().sum::<u64>(), requests);
@@ -220,7 +237,7 @@ fn settled(host: &Target, requests: u64) {
     }
 }
 
-fn account(target: &Target) -> &Account {
+pub(crate) fn account(target: &Target) -> &Account {
     target.0.account()
 }
 

@@ -11,16 +11,19 @@
 //! Errors: [`PaperError`] says what cannot be selected or run and what to do. A trace that is not
 //! there is no error: its cells stay empty and say which option supplies it.
 //!
-//! Not here: measurements on real devices.
+//! Not here: measurements on real devices, but for S4's table of what system calls and switches cost
+//! on the machine at hand.
 
 mod chart;
 mod error;
 mod mean;
 mod options;
+mod parallel;
 mod report;
 mod s0;
 mod s1;
 mod s3;
+mod s4;
 mod selector;
 mod text;
 
@@ -50,6 +53,7 @@ const PAPERS: &[Paper] = &[
     Paper { id: "S0", run: s0::run, selectable: s0::selectable },
     Paper { id: "S1", run: s1::run, selectable: s1::selectable },
     Paper { id: "S3", run: s3::run, selectable: s3::selectable },
+    Paper { id: "S4", run: s4::run, selectable: s4::selectable },
 ];
 
 /// Re-runs what `selector` names.

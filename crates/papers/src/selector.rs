@@ -38,6 +38,11 @@ impl Selector {
         let mut parts = id.split('/');
         self.parts.iter().all(|own| parts.next().is_some_and(|part| part.eq_ignore_ascii_case(own)))
     }
+
+    /// True if the selector names `id`, something above it or something below it.
+    pub(crate) fn reaches(&self, id: &str) -> bool {
+        self.parts.iter().zip(id.split('/')).all(|(own, part)| part.eq_ignore_ascii_case(own))
+    }
 }
 
 #[cfg(test)]
@@ -53,5 +58,8 @@ mod tests {
         assert!(!selects("S3/table5/nand1/iops", "S3/table5/nand1"));
         assert!(!selects("S3/table", "S3/table5/nand1/iops"));
         assert!(!selects("S4", "S3/table5/nand1/iops"));
+        let reaches = |text: &str, id| text.parse::<Selector>().unwrap().reaches(id);
+        assert!(reaches("S3", "S3/table5") && reaches("S3/table5/nand1/iops", "S3/table5"));
+        assert!(!reaches("S3/claims/x", "S3/table5"));
     }
 }

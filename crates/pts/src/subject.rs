@@ -70,14 +70,10 @@ impl Subject for Simulated {
     }
 
     fn purge(&mut self, _: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError> {
-        match &mut self.attach {
-            Attach::Direct(device) | Attach::Nvme { device, .. } => {
-                device.precondition.fill = Fill::Empty;
-            }
-            Attach::Ring { .. } => {
-                return Ok("none: a card without flash has no state to purge".to_owned());
-            }
-        }
+        let Some(config) = self.attach.ssd_mut() else {
+            return Ok("none: a device without flash has no state to purge".to_owned());
+        };
+        config.precondition.fill = Fill::Empty;
         self.session = Session::new(&self.attach, self.seed)?;
         Ok("formatted: a fresh device, with no page programmed".to_owned())
     }

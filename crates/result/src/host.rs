@@ -32,6 +32,13 @@ pub struct HostResult {
     pub commands_per_request: f64,
     /// Switches to a thread, from another or from idleness.
     pub context_switches_per_request: f64,
+    /// Switches to idleness. With those to a thread they are what Linux counts (S4-38); `null` in
+    /// results of older versions.
+    #[serde(default)]
+    pub switches_to_idle_per_request: Option<f64>,
+    /// System calls.
+    #[serde(default)]
+    pub system_calls_per_request: Option<f64>,
     /// Interrupts taken.
     pub interrupts_per_request: f64,
     /// Register writes, posted.
@@ -49,10 +56,59 @@ pub struct HostResult {
     pub device_completed_bytes_per_second: Option<f64>,
     /// Each core that took part.
     pub cores: Vec<HostCore>,
+    /// What the page cache did; `null` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheResult>,
+    /// The network to the device; `null` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkResult>,
     /// Estimate of what the cores took: powers of the host file over busy and idle time.
     pub energy: HostEnergy,
     /// The host file as resolved TOML, with every key.
     pub host_toml: String,
+}
+
+/// What the page cache and the file system of the host did, over the whole run and after it, until
+/// nothing was dirty any more.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CacheResult {
+    /// Pages that reads asked for.
+    pub pages_read: u64,
+    /// Of these, found in the cache or already on their way.
+    pub pages_hit: u64,
+    /// `pages_hit` by `pages_read`; `null` where nothing was read.
+    pub hit_ratio: Option<f64>,
+    /// Pages read ahead of their use.
+    pub pages_ahead: u64,
+    /// Pages that writes made dirty; one that already was does not count again.
+    pub pages_dirtied: u64,
+    /// Pages written back.
+    pub pages_written: u64,
+    /// Commands that wrote them.
+    pub write_commands: u64,
+    /// Pages written to the journal.
+    pub journal_pages: u64,
+    /// Pages of metadata read.
+    pub metadata_reads: u64,
+    /// Times a writer had to wait because too much was dirty.
+    pub throttled: u64,
+    /// Most pages dirty or being written at a time.
+    pub dirty_pages_max: u64,
+}
+
+/// Link and target machine of a device behind a network (S4-42).
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkResult {
+    /// Share of the time that the target's cores work, 0 to 1.
+    pub target_cpu_share: f64,
+    /// Work of the target for a command and its answer.
+    pub target_cpu_ns_per_command: f64,
+    /// Share of the time that the link carries something to the target, 0 to 1.
+    pub link_to_target_share: f64,
+    /// Share of the time that it carries something to the host, 0 to 1.
+    pub link_to_host_share: f64,
+    /// The network file as resolved TOML, with every key.
+    pub network_toml: String,
 }
 
 /// A core of the host.
@@ -138,6 +194,24 @@ impl HostResult {
         if n > 1 && n <= 16 {
             let each: Vec<String> = self.cores.iter().map(|core| rate(core.iops)).collect();
             let _ = writeln!(text, "  IOPS by core {}", each.join(", "));
+        }
+        if let Some(cache) = self.cache {
+            let ratio = cache.hit_ratio.map_or_else(|| "nothing read".to_owned(), percent);
+            let _ = writeln!(
+                text,
+                "  page cache   hits {ratio}, {} pages written back in {} commands, {} waits of writers",
+                cache.pages_written, cache.write_commands, cache.throttled
+            );
+        }
+        if let Some(network) = &self.network {
+            let _ = writeln!(
+                text,
+                "  network      target's CPU {} busy, {} a command; link {} to the target, {} to the host",
+                percent(network.target_cpu_share),
+                nanoseconds(network.target_cpu_ns_per_command),
+                percent(network.link_to_target_share),
+                percent(network.link_to_host_share),
+            );
         }
         if let Some(device) = self.device_completed_bytes_per_second {
             let shown = bytes_per_second(device);

@@ -55,7 +55,7 @@ pub use finite::to_json;
 pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
 pub use glance::Glance;
 pub use histogram::Histogram;
-pub use host::{HostCore, HostEnergy, HostResult};
+pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 pub use jobs::JobResult;
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;

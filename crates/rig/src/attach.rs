@@ -1,10 +1,13 @@
 //! What is loaded, and how the load gets there.
 
 use ssdyno_device::Config;
+use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::Options as RingOptions;
 use ssdyno_host::{Plan, ThreadMode, Waiting};
+
+use crate::network::NetworkConfig;
 
 /// A host: what it is, and how it is used.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,11 +63,53 @@ impl HostPlan {
     }
 }
 
+/// A block device that needs no driver of its own kind.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a run")]
+pub enum BlockDevice {
+    /// An SSD.
+    Ssd(Config),
+    /// A given delay.
+    Delay(DelayConfig),
+}
+
+impl BlockDevice {
+    fn energy(&self) -> &ssdyno_energy::Config {
+        match self {
+            BlockDevice::Ssd(config) => &config.energy,
+            BlockDevice::Delay(config) => &config.energy,
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            BlockDevice::Ssd(config) => config.to_toml(),
+            BlockDevice::Delay(config) => config.to_toml(),
+        }
+    }
+}
+
 /// A device, and what lies between it and the workload.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Attach {
     /// The workload on the device alone: requests appear in it and cost nobody anything.
-    Direct(Box<Config>),
+    Direct(Box<BlockDevice>),
+    /// A host with an adapter that costs a register write a command and an interrupt an answer.
+    Adapter {
+        /// The device.
+        device: Box<BlockDevice>,
+        /// The host.
+        host: Box<HostPlan>,
+    },
+    /// A host whose device is behind a network, on a machine that serves it (S4-7, S4-46).
+    Network {
+        /// The device.
+        device: Box<BlockDevice>,
+        /// Link and target machine.
+        network: Box<NetworkConfig>,
+        /// The host.
+        host: Box<HostPlan>,
+    },
     /// A host with the NVMe driver, PCI Express, the controller of the device file.
     Nvme {
         /// The device, with a table `[nvme]`.
@@ -87,15 +132,41 @@ pub enum Attach {
 
 impl From<Config> for Attach {
     fn from(device: Config) -> Attach {
-        Attach::Direct(Box::new(device))
+        Attach::Direct(Box::new(BlockDevice::Ssd(device)))
+    }
+}
+
+impl From<DelayConfig> for Attach {
+    fn from(device: DelayConfig) -> Attach {
+        Attach::Direct(Box::new(BlockDevice::Delay(device)))
     }
 }
 
 impl Attach {
-    /// The device file of an SSD; `None` for a card.
+    /// The device file of the SSD; `None` where it is another device.
+    pub fn ssd_mut(&mut self) -> Option<&mut Config> {
+        match self {
+            Attach::Direct(device)
+            | Attach::Adapter { device, .. }
+            | Attach::Network { device, .. } => match &mut **device {
+                BlockDevice::Ssd(config) => Some(config),
+                BlockDevice::Delay(_) => None,
+            },
+            Attach::Nvme { device, .. } => Some(device),
+            Attach::Ring { .. } => None,
+        }
+    }
+
+    /// The device file of an SSD; `None` for others.
     pub fn ssd(&self) -> Option<&Config> {
         match self {
-            Attach::Direct(device) | Attach::Nvme { device, .. } => Some(device),
+            Attach::Direct(device)
+            | Attach::Adapter { device, .. }
+            | Attach::Network { device, .. } => match &**device {
+                BlockDevice::Ssd(config) => Some(config),
+                BlockDevice::Delay(_) => None,
+            },
+            Attach::Nvme { device, .. } => Some(device),
             Attach::Ring { .. } => None,
         }
     }
@@ -103,7 +174,10 @@ impl Attach {
     /// Currents and powers of the device.
     pub fn energy(&self) -> &ssdyno_energy::Config {
         match self {
-            Attach::Direct(device) | Attach::Nvme { device, .. } => &device.energy,
+            Attach::Direct(device)
+            | Attach::Adapter { device, .. }
+            | Attach::Network { device, .. } => device.energy(),
+            Attach::Nvme { device, .. } => &device.energy,
             Attach::Ring { card, .. } => &card.energy,
         }
     }
@@ -112,7 +186,10 @@ impl Attach {
     pub fn host(&self) -> Option<&HostPlan> {
         match self {
             Attach::Direct(_) => None,
-            Attach::Nvme { host, .. } | Attach::Ring { host, .. } => Some(host),
+            Attach::Adapter { host, .. }
+            | Attach::Network { host, .. }
+            | Attach::Nvme { host, .. }
+            | Attach::Ring { host, .. } => Some(host),
         }
     }
 
@@ -120,7 +197,10 @@ impl Attach {
     pub fn host_mut(&mut self) -> Option<&mut HostPlan> {
         match self {
             Attach::Direct(_) => None,
-            Attach::Nvme { host, .. } | Attach::Ring { host, .. } => Some(host),
+            Attach::Adapter { host, .. }
+            | Attach::Network { host, .. }
+            | Attach::Nvme { host, .. }
+            | Attach::Ring { host, .. } => Some(host),
         }
     }
 
@@ -128,6 +208,8 @@ impl Attach {
     pub fn driver_name(&self) -> &'static str {
         match self {
             Attach::Direct(_) => "direct",
+            Attach::Adapter { .. } => "adapter",
+            Attach::Network { .. } => "network",
             Attach::Nvme { .. } => "nvme",
             Attach::Ring { .. } => "ring",
         }
@@ -135,7 +217,12 @@ impl Attach {
 
     /// How commands are spread over queues, in words.
     pub(crate) fn queues(&self) -> String {
-        let Attach::Nvme { driver, .. } = self else { return "one ring".to_owned() };
+        let driver = match self {
+            Attach::Nvme { driver, .. } => driver,
+            Attach::Ring { .. } => return "one ring".to_owned(),
+            Attach::Network { .. } => return "a session per core".to_owned(),
+            Attach::Direct(_) | Attach::Adapter { .. } => return "per-core".to_owned(),
+        };
         let name = match driver.policy {
             QueuePolicy::RoundRobin { as_printed: false } => "round-robin",
             QueuePolicy::RoundRobin { as_printed: true } => "round-robin as printed",
@@ -154,7 +241,10 @@ impl Attach {
     /// The device's file in full, with the host's after it.
     pub(crate) fn to_toml(&self) -> String {
         match self {
-            Attach::Direct(device) | Attach::Nvme { device, .. } => device.to_toml(),
+            Attach::Direct(device)
+            | Attach::Adapter { device, .. }
+            | Attach::Network { device, .. } => device.to_toml(),
+            Attach::Nvme { device, .. } => device.to_toml(),
             Attach::Ring { card, .. } => card.to_toml(),
         }
     }

@@ -3,13 +3,18 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
-use ssdyno_host::{Account, Cause};
-use ssdyno_result::{HostCore, HostEnergy, HostResult};
+use ssdyno_host::{Account, CacheAccount, Cause};
+use ssdyno_result::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 
 use crate::attach::{Attach, HostPlan};
 
 /// The `host` object of a result; `end` is when everything was over.
-pub(crate) fn result(attach: &Attach, account: &Account, end: Time) -> Option<HostResult> {
+pub(crate) fn result(
+    attach: &Attach,
+    account: &Account,
+    network: Option<NetworkResult>,
+    end: Time,
+) -> Option<HostResult> {
     let host = attach.host()?;
     let requests = account.requests.max(1) as f64;
     let each = |count: u64| count as f64 / requests;
@@ -32,6 +37,8 @@ pub(crate) fn result(attach: &Attach, account: &Account, end: Time) -> Option<Ho
         cpu_ns_per_request_by_cause: by_cause,
         commands_per_request: each(account.commands),
         context_switches_per_request: each(account.context_switches),
+        switches_to_idle_per_request: Some(each(account.switches_to_idle)),
+        system_calls_per_request: Some(each(account.system_calls)),
         interrupts_per_request: each(account.interrupts),
         register_writes_per_request: each(account.register_writes),
         register_reads_per_request: each(account.register_reads),
@@ -42,9 +49,27 @@ pub(crate) fn result(attach: &Attach, account: &Account, end: Time) -> Option<Ho
         device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
             .then_some(by_device),
         cores: cores(account, end),
+        cache: account.cache.as_ref().map(cache),
+        network,
         energy: energy(host, account, end),
         host_toml: host.config.to_toml(),
     })
+}
+
+fn cache(cache: &CacheAccount) -> CacheResult {
+    CacheResult {
+        pages_read: cache.pages_read,
+        pages_hit: cache.pages_hit,
+        hit_ratio: (cache.pages_read > 0).then(|| cache.pages_hit as f64 / cache.pages_read as f64),
+        pages_ahead: cache.pages_ahead,
+        pages_dirtied: cache.pages_dirtied,
+        pages_written: cache.pages_written,
+        write_commands: cache.write_commands,
+        journal_pages: cache.journal_pages,
+        metadata_reads: cache.metadata_reads,
+        throttled: cache.throttled,
+        dirty_pages_max: cache.dirty_pages_max,
+    }
 }
 
 fn cores(account: &Account, end: Time) -> Vec<HostCore> {

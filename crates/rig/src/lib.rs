@@ -20,6 +20,7 @@ mod drive;
 mod expected;
 mod host_report;
 mod machine;
+mod network;
 mod ports;
 mod report;
 mod run;
@@ -27,8 +28,9 @@ mod session;
 mod streams;
 mod timeline;
 
-pub use attach::{Attach, HostOptions, HostPlan};
+pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
+pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, NetworkPreset, TargetTable};
 pub use run::{Measured, Run, RunError, Source, first_recorded};
 pub use session::{Loaded, Session};
 pub use streams::Streams;

@@ -1,14 +1,16 @@
 //! The whole machine - host, driver, bus, device - as one target on one clock.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_device::delay::DelayDevice;
 use ssdyno_device::{Device, DeviceFacts, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, Host};
-use ssdyno_result::Invariant;
+use ssdyno_result::{Invariant, NetworkResult};
 
-use crate::attach::{Attach, HostPlan};
-use crate::ports::{Behind, NvmePort, RingPort};
+use crate::attach::{Attach, BlockDevice, HostPlan};
+use crate::network::NetworkConfig;
+use crate::ports::{Behind, NvmePort, QueuedPort, RingPort};
 use crate::run::RunError;
 
 /// What a run needs of its target beyond a device.
@@ -17,11 +19,25 @@ pub(crate) trait Rigged: Device {
     fn as_device(&mut self) -> &mut dyn Device;
     /// What the host did, if there is one.
     fn account(&self) -> Option<&Account>;
+    /// The network to the device, if there is one; `end` is when everything was over.
+    fn network(&self, _end: Time) -> Option<NetworkResult> {
+        None
+    }
     /// Laws of host, driver and bus.
     fn laws(&self, laws: &mut Vec<Invariant>);
 }
 
 impl Rigged for Ssd {
+    fn as_device(&mut self) -> &mut dyn Device {
+        self
+    }
+    fn account(&self) -> Option<&Account> {
+        None
+    }
+    fn laws(&self, _: &mut Vec<Invariant>) {}
+}
+
+impl Rigged for DelayDevice {
     fn as_device(&mut self) -> &mut dyn Device {
         self
     }
@@ -44,13 +60,39 @@ pub(crate) fn build(
     watcher: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Box<dyn Rigged>, RunError> {
     match attach {
-        Attach::Direct(device) => Ok(Box::new(Ssd::prepare(device, seed, watcher)?)),
+        Attach::Direct(device) => Ok(match &**device {
+            BlockDevice::Ssd(config) => Box::new(Ssd::prepare(config, seed, watcher)?),
+            BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
+        }),
+        Attach::Adapter { device, host } => queued(device, None, host, (seed, watcher)),
+        Attach::Network { device, network, host } => {
+            network.check()?;
+            queued(device, Some(network), host, (seed, watcher))
+        }
         Attach::Nvme { device, driver, host } => {
             let ssd = Ssd::prepare(device, seed, watcher)?;
             machine(host, NvmePort::start(device, driver, host, ssd)?, seed)
         }
         Attach::Ring { card, driver, host } => {
             machine(host, RingPort::start(card, driver, host, (seed, watcher))?, seed)
+        }
+    }
+}
+
+/// A host over an adapter or a network.
+fn queued(
+    device: &BlockDevice,
+    network: Option<&NetworkConfig>,
+    host: &HostPlan,
+    (seed, watcher): (u64, &mut dyn FnMut(f64) -> bool),
+) -> Result<Box<dyn Rigged>, RunError> {
+    match device {
+        BlockDevice::Ssd(config) => {
+            let ssd = Ssd::prepare(config, seed, watcher)?;
+            machine(host, QueuedPort::new(host, network, ssd), seed)
+        }
+        BlockDevice::Delay(config) => {
+            machine(host, QueuedPort::new(host, network, DelayDevice::new(config, seed)?), seed)
         }
     }
 }
@@ -116,6 +158,10 @@ impl<P: Behind + 'static> Rigged for Machine<P> {
 
     fn account(&self) -> Option<&Account> {
         Some(self.host.account())
+    }
+
+    fn network(&self, end: Time) -> Option<NetworkResult> {
+        self.host.port().network(end)
     }
 
     fn laws(&self, laws: &mut Vec<Invariant>) {

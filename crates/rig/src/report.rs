@@ -64,10 +64,11 @@ impl Parts<'_> {
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
-        result.host = self
-            .target
-            .account()
-            .and_then(|account| host_report::result(&self.run.device, account, self.ended.settled));
+        let end = self.ended.settled;
+        result.host = self.target.account().and_then(|account| {
+            let network = self.target.network(end);
+            host_report::result(&self.run.device, account, network, end)
+        });
         self.invariants(&mut result);
         self.describe_health(&mut result);
         if self.window_known {
@@ -110,7 +111,8 @@ impl Parts<'_> {
             relocations,
         });
         let written = recording.bytes(Op::Write);
-        if written > 0 {
+        // Without flash nothing can be amplified.
+        if written > 0 && self.facts.dies > 0 {
             let bytes = programs as f64 * f64::from(self.facts.page_bytes);
             result.write_amplification = Some(bytes / written as f64);
         }

@@ -21,6 +21,8 @@ struct Listing {
     #[serde(skip_serializing_if = "Option::is_none")]
     hosts: Option<Vec<Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    networks: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     workloads: Option<Vec<Entry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ftls: Option<Vec<Entry>>,
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let listing = Listing {
         devices: wanted(ListWhat::Devices).then(devices),
         hosts: wanted(ListWhat::Hosts).then(hosts),
+        networks: wanted(ListWhat::Networks).then(networks),
         workloads: wanted(ListWhat::Workloads).then(workloads),
         ftls: wanted(ListWhat::Ftls).then(ftls),
         papers: wanted(ListWhat::Papers).then(papers).transpose()?,
@@ -45,6 +48,7 @@ impl Listing {
         let parts = [
             ("Devices (targets)", &self.devices),
             ("Hosts (--host)", &self.hosts),
+            ("Networks (--network)", &self.networks),
             ("Workloads (--workload)", &self.workloads),
             ("FTLs (--set ftl.name=)", &self.ftls),
             ("Papers (ssdyno papers ...)", &self.papers),
@@ -73,7 +77,7 @@ fn devices() -> Vec<Entry> {
         name: format!("sim:{}", preset.name),
         description: description(preset.text),
     };
-    presets::ALL.iter().chain(presets::CARDS).map(entry).collect()
+    presets::every().map(entry).collect()
 }
 
 fn hosts() -> Vec<Entry> {
@@ -82,6 +86,14 @@ fn hosts() -> Vec<Entry> {
         description: description(preset.text),
     };
     ssdyno_host::presets::ALL.iter().map(entry).collect()
+}
+
+fn networks() -> Vec<Entry> {
+    let entry = |preset: &ssdyno_rig::NetworkPreset| Entry {
+        name: preset.name.to_owned(),
+        description: description(preset.text),
+    };
+    ssdyno_rig::NETWORKS.iter().map(entry).collect()
 }
 
 fn workloads() -> Vec<Entry> {

@@ -30,6 +30,8 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Run => of::<RunOutput<'_>>(),
         SchemaName::Device => of::<ssdyno_device::Config>(),
         SchemaName::RingCard => of::<ssdyno_device::ring::RingConfig>(),
+        SchemaName::Delay => of::<ssdyno_device::delay::DelayConfig>(),
+        SchemaName::Network => of::<ssdyno_rig::NetworkConfig>(),
         SchemaName::Host => of::<ssdyno_host::Config>(),
         SchemaName::Workload => of::<ssdyno_workload::Config>(),
         SchemaName::Compare => of::<CompareOutput>(),

@@ -55,6 +55,7 @@ fn is_workload(what: &str) -> Result<bool, Failure> {
             && ssdyno_host::presets::find(what).is_none());
     }
     let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    let device = ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "costs"];
+    let device =
+        ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "costs", "delay"];
     Ok(table.is_some_and(|table| !device.iter().any(|key| table.contains_key(*key))))
 }

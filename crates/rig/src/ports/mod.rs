@@ -1,19 +1,21 @@
 //! Drivers with their functions and devices, as the host calls them.
 
 mod nvme;
+mod queued;
 mod ring;
 mod scsi;
 
 pub(crate) use nvme::NvmePort;
+pub(crate) use queued::QueuedPort;
 pub(crate) use ring::RingPort;
 
-use ssdyno_block::Request;
+use ssdyno_block::{Request, Time};
 use ssdyno_device::DeviceFacts;
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
-use ssdyno_result::Invariant;
+use ssdyno_result::{Invariant, NetworkResult};
 
 /// What the runner needs of a port beyond what the host does.
 pub(crate) trait Behind: Port {
@@ -25,6 +27,10 @@ pub(crate) trait Behind: Port {
     fn health(&self) -> Health;
     /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
     fn expect(&self, _upcoming: &[Request]) {}
+    /// The network that lies between, if one does; `end` is when everything was over.
+    fn network(&self, _end: Time) -> Option<NetworkResult> {
+        None
+    }
     /// Whether driver and device kept the laws of their interface.
     fn laws(&self, laws: &mut Vec<Invariant>);
 }

@@ -120,6 +120,11 @@ fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_flash::Confi
             let identity = config.nvme.clone().unwrap_or_default().identity();
             Ok((identity, link(&config.host_link)))
         }
+        DeviceFile::Delay(_) => Err(ssdyno_flash::ConfigError::new(
+            "delay",
+            "a delay is no function on a bus",
+            "name an SSD or a ring card, such as sim:nvme-tlc",
+        )),
     }
 }
 

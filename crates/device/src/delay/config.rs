@@ -1,0 +1,145 @@
+//! The file of a device with a given delay.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Amperes, Bandwidth, Bytes, Span, Volts, Watts};
+use ssdyno_block::{SECTOR_BYTES, Time};
+use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
+use ssdyno_flash::ConfigError;
+
+use crate::LoadError;
+
+/// How a request's delay is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Always the same.
+    #[default]
+    Fixed,
+    /// Exponential with that mean: what closed forms of queueing theory ask for.
+    Exponential,
+}
+
+/// The `[delay]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayTable {
+    /// Size of the device, a multiple of 512 B.
+    pub capacity: Bytes,
+    /// Time that a read takes a server (S4-35).
+    pub read: Span,
+    /// Time that a write takes a server.
+    pub write: Span,
+    /// Requests worked on at a time, 1 to 65536; further ones wait in order of arrival. With one,
+    /// a delay of 10 us means at most 100 000 requests a second (S4-35).
+    #[serde(default = "one")]
+    pub servers: u32,
+    /// Fixed, or drawn with that mean.
+    #[serde(default)]
+    pub spread: Spread,
+    /// Rate of the one path that the data of all requests crosses after their delay; none: no
+    /// time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bandwidth>,
+    /// True: a request that begins where the last one of the same kind ended has no delay, only its
+    /// transfer: what a disk with read-ahead and a streaming write cache comes to.
+    #[serde(default)]
+    pub streams: bool,
+    /// Requests inside the device and its queue at most; more are refused as a full queue.
+    #[serde(default = "deep")]
+    pub depth: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn deep() -> u32 {
+    1 << 16
+}
+
+/// The file of a device with a given delay: a storage system of which nothing is known but how long
+/// it takes (S4-35, after the Linux module scsi_debug).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayConfig {
+    /// One line about the device, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// Size and times.
+    pub delay: DelayTable,
+    /// Currents and powers; left out, it draws nothing.
+    #[serde(default = "nothing")]
+    pub energy: ssdyno_energy::Config,
+}
+
+fn nothing() -> ssdyno_energy::Config {
+    let none = Amperes(0.0);
+    ssdyno_energy::Config {
+        flash: FlashPower {
+            voltage: Volts(0.0),
+            read_current: none,
+            program_current: none,
+            erase_current: none,
+            transfer_current: none,
+            idle_current: none,
+            idle_during_cleaning: false,
+        },
+        cpu: CpuPower {
+            rule: CpuRule::InService,
+            normal_power: Watts(0.0),
+            idle_power: Watts(0.0),
+            slow_power: None,
+            slow_when_idle_after: None,
+        },
+        dram: DramPower { active_power: Watts(0.0), idle_power: Watts(0.0) },
+        bus: BusPower { voltage: Volts(0.0), channel_current: none, host_link_current: none },
+    }
+}
+
+impl DelayConfig {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema does not have.
+    pub fn parse(text: &str) -> Result<DelayConfig, LoadError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// The full resolved form.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks the values.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let error = |key: &str, problem: String, help: &str| {
+            Err(ConfigError::new(&format!("delay.{key}"), problem, help))
+        };
+        let DelayTable { capacity, read, write, servers, bandwidth, depth, .. } = &self.delay;
+        let sector = u64::from(SECTOR_BYTES);
+        if capacity.0 < sector || !capacity.0.is_multiple_of(sector) || capacity.0 > 1 << 50 {
+            let help = "write a multiple of 512B up to 1PiB, such as \"8GiB\"";
+            return error("capacity", format!("{capacity} is no size of a device"), help);
+        }
+        for (key, span) in [("read", read), ("write", write)] {
+            if span.0 > Time::from_s(3600) {
+                return error(key, "longer than an hour".into(), "write a time such as \"100us\"");
+            }
+        }
+        if !(1..=1 << 16).contains(servers) {
+            let help = "write how many requests the device works on at a time, such as 1";
+            return error("servers", format!("{servers} is outside 1 to 65536"), help);
+        }
+        if !(1..=1 << 20).contains(depth) {
+            let help = "write how many requests its queue takes, such as 256";
+            return error("depth", format!("{depth} is outside 1 to 1048576"), help);
+        }
+        if bandwidth.is_some_and(|rate| rate.0 < 1e3) {
+            let help = "write a rate such as \"53MB/s\", or leave the key out";
+            return error("bandwidth", "below 1kB/s".into(), help);
+        }
+        Ok(())
+    }
+}

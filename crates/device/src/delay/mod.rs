@@ -1,0 +1,242 @@
+//! A device with a given delay: so many requests at a time, each for so long, then its data over
+//! one path (S4-35).
+//!
+//! Throughput in a closed loop of depth N has a closed form: the least of N / (delay + transfer),
+//! servers / delay and bandwidth / size; the tests hold the model to it.
+//!
+//! Trims and flushes take no time: it has nothing to trim and no cache to flush.
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ssdyno_block::{
+    BlockTarget, Completion, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token,
+};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_engine::{EventQueue, Rng, Server};
+use ssdyno_flash::ConfigError;
+use ssdyno_ftl::Health;
+
+use crate::{Device, DeviceFacts};
+pub use config::{DelayConfig, DelayTable, Spread};
+
+/// What can happen inside the device, by slot of the request.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Its server is done with it.
+    Served(u32),
+    /// Its data is across.
+    Done(u32),
+}
+
+/// One bit for the kind, 31 for the slot.
+impl ssdyno_engine::Event for Event {
+    fn pack(self) -> u32 {
+        match self {
+            Event::Served(slot) => slot,
+            Event::Done(slot) => slot | 1 << 31,
+        }
+    }
+    fn unpack(code: u32) -> Event {
+        let slot = code & !(1 << 31);
+        if code >> 31 == 0 { Event::Served(slot) } else { Event::Done(slot) }
+    }
+}
+
+/// A request inside.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    token: Token,
+    /// When a server took it.
+    accepted: Time,
+    /// What has to cross the path.
+    bytes: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DelayDevice {
+    config: DelayConfig,
+    /// When each server is free.
+    servers: BinaryHeap<Reverse<Time>>,
+    path: Server,
+    ps_per_byte: f64,
+    rng: Rng,
+    queue: EventQueue<Event>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    in_flight: u32,
+    /// Since when there is something to do.
+    busy_since: Time,
+    /// Where the last read and the last write ended.
+    ends: [u64; 2],
+    events: EventLog,
+}
+
+impl DelayDevice {
+    /// The device that the file describes.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn new(config: &DelayConfig, seed: u64) -> Result<DelayDevice, ConfigError> {
+        config.check()?;
+        let delay = &config.delay;
+        Ok(DelayDevice {
+            servers: (0..delay.servers).map(|_| Reverse(Time::ZERO)).collect(),
+            path: Server::default(),
+            ps_per_byte: delay.bandwidth.map_or(0.0, |rate| 1e12 / rate.0),
+            rng: Rng::new(seed, "delay"),
+            queue: EventQueue::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            in_flight: 0,
+            busy_since: Time::ZERO,
+            ends: [u64::MAX; 2],
+            events: EventLog::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// How long a server works on `request`.
+    fn service(&mut self, request: &Request) -> Time {
+        let delay = &self.config.delay;
+        let (mean, last) = match request.op {
+            Op::Read => (delay.read.0, &mut self.ends[0]),
+            Op::Write => (delay.write.0, &mut self.ends[1]),
+            Op::Trim | Op::Flush => return Time::ZERO,
+        };
+        let follows = *last == request.offset_bytes;
+        *last = request.offset_bytes + u64::from(request.length_bytes);
+        if delay.streams && follows {
+            return Time::ZERO;
+        }
+        match delay.spread {
+            Spread::Fixed => mean,
+            Spread::Exponential => Time::from_s_f64(mean.as_s_f64() * self.rng.exponential()),
+        }
+    }
+
+    /// When `bytes` that are ready at `ready` are across.
+    fn transfer(&mut self, bytes: u32, ready: Time) -> Time {
+        let length = Time::from_ps((f64::from(bytes) * self.ps_per_byte).round() as u64);
+        if length == Time::ZERO {
+            return ready;
+        }
+        let (from, to) = self.path.reserve(ready, length);
+        self.events.push(Busy {
+            part: Part { kind: PartKind::HostLink, index: 0 },
+            activity: Activity::Transfer,
+            cause: Cause::None,
+            operations: 1,
+            from,
+            to,
+        });
+        to
+    }
+
+    fn idle_from(&mut self, now: Time) {
+        self.events.push(Busy {
+            part: Part { kind: PartKind::Controller, index: 0 },
+            activity: Activity::InService,
+            cause: Cause::None,
+            operations: 1,
+            from: self.busy_since,
+            to: now,
+        });
+    }
+}
+
+impl BlockTarget for DelayDevice {
+    fn capacity_bytes(&self) -> u64 {
+        self.config.delay.capacity.0
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        if self.in_flight == self.config.delay.depth {
+            return Err(SubmitError::Full);
+        }
+        let service = self.service(&request);
+        let mut accepted = now;
+        let mut ready = now;
+        if service > Time::ZERO
+            && let Some(Reverse(free)) = self.servers.pop()
+        {
+            accepted = free.max(now);
+            ready = accepted + service;
+            self.servers.push(Reverse(ready));
+        }
+        if self.in_flight == 0 {
+            self.busy_since = now;
+        }
+        self.in_flight += 1;
+        let bytes = match request.op {
+            Op::Read | Op::Write => request.length_bytes,
+            Op::Trim | Op::Flush => 0,
+        };
+        let entry = Slot { token, accepted, bytes };
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = entry,
+            None => self.slots.push(entry),
+        }
+        self.queue.schedule(ready, Event::Served(slot));
+        Ok(())
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        while let Some((at, event)) = self.queue.pop_due(now) {
+            let slot = match event {
+                Event::Done(slot) => slot,
+                Event::Served(slot) => {
+                    let across = self.transfer(self.slots[slot as usize].bytes, at);
+                    if across > at {
+                        self.queue.schedule(across, Event::Done(slot));
+                        continue;
+                    }
+                    slot
+                }
+            };
+            let Slot { token, accepted, .. } = self.slots[slot as usize];
+            self.free.push(slot);
+            self.in_flight -= 1;
+            if self.in_flight == 0 {
+                self.idle_from(at);
+            }
+            out.push(Completion { token, status: Status::Ok, accepted, completed: at });
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.queue.next_time()
+    }
+}
+
+impl Device for DelayDevice {
+    fn events(&mut self) -> &mut EventLog {
+        &mut self.events
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        DeviceFacts {
+            channels: 0,
+            dies: 0,
+            dies_per_package: 1,
+            cores: 0,
+            link_ways: 1,
+            page_bytes: SECTOR_BYTES,
+            pages_per_block: 1,
+            effective_utilisation: None,
+            map_ram_bytes: 0,
+            queue_depth: self.config.delay.depth,
+        }
+    }
+
+    fn health(&self) -> Health {
+        Health::default()
+    }
+}

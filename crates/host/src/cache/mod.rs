@@ -1,0 +1,13 @@
+//! The page cache and the file system: what they decide. What it costs, and when it happens, is the
+//! host's affair (`cached`).
+
+mod config;
+mod pages;
+mod state;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use config::{CacheConfig, FileSystemConfig, Journal};
+pub(crate) use config::{check_cache, check_file_system};
+pub(crate) use state::{CacheState, Piece};

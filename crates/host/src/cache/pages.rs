@@ -1,0 +1,238 @@
+//! The pages: which are there, which are dirty, which go first.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use ssdyno_block::Time;
+
+/// End of a list.
+const NONE: u32 = u32::MAX;
+
+/// On its way from the device.
+const FILLING: u8 = 1;
+/// Newer than what the device has.
+const DIRTY: u8 = 2;
+/// On its way to the device.
+const WRITING: u8 = 4;
+
+/// What was found of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Found {
+    /// It is there.
+    Here,
+    /// It is on its way.
+    Filling,
+    /// Nothing.
+    Missing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    page: u64,
+    flags: u8,
+    newer: u32,
+    older: u32,
+    since: Time,
+}
+
+/// All pages of the cache. Only clean ones can go, the least recently used first; where none is
+/// clean, the cache holds more than it should until one is.
+#[derive(Clone, Debug)]
+pub(crate) struct Pages {
+    capacity: usize,
+    /// Only looked up in, never walked: its order is not part of any result.
+    places: HashMap<u64, u32>,
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    /// Clean pages: most and least recently used.
+    newest: u32,
+    oldest: u32,
+    /// Dirty pages by address, those being written left out.
+    dirty: BTreeSet<u64>,
+    /// Dirty pages by age; entries of pages that were written since are stale.
+    by_age: VecDeque<(Time, u64)>,
+    writing: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(capacity: usize) -> Pages {
+        Pages {
+            capacity,
+            places: HashMap::new(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            newest: NONE,
+            oldest: NONE,
+            dirty: BTreeSet::new(),
+            by_age: VecDeque::new(),
+            writing: 0,
+        }
+    }
+
+    /// Pages held.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Pages dirty or being written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.dirty.len() + self.writing
+    }
+
+    /// Pages dirty and not being written.
+    pub(crate) fn dirty(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// What is there of `page`; it is used now.
+    pub(crate) fn use_page(&mut self, page: u64) -> Found {
+        let Some(place) = self.places.get(&page).copied() else { return Found::Missing };
+        let flags = self.nodes[place as usize].flags;
+        if flags == 0 {
+            self.unlink(place);
+            self.link(place);
+        }
+        if flags & FILLING != 0 { Found::Filling } else { Found::Here }
+    }
+
+    /// True if `page` is there or on its way; this is no use of it.
+    pub(crate) fn has(&self, page: u64) -> bool {
+        self.places.contains_key(&page)
+    }
+
+    /// A missing page will come from the device.
+    pub(crate) fn fill(&mut self, page: u64) {
+        let place = self.add(page);
+        self.nodes[place as usize].flags = FILLING;
+    }
+
+    /// It has come.
+    pub(crate) fn filled(&mut self, page: u64) {
+        self.clear(page, FILLING);
+    }
+
+    /// The process has changed `page`; true if it was clean before.
+    pub(crate) fn make_dirty(&mut self, page: u64, now: Time) -> bool {
+        let place = match self.places.get(&page).copied() {
+            Some(place) => place,
+            None => self.add(page),
+        };
+        let node = &mut self.nodes[place as usize];
+        if node.flags & DIRTY != 0 {
+            return false;
+        }
+        let clean = node.flags == 0 && (node.newer != NONE || self.newest == place);
+        node.flags |= DIRTY;
+        node.since = now;
+        if clean {
+            self.unlink(place);
+        }
+        self.dirty.insert(page);
+        self.by_age.push_back((now, page));
+        true
+    }
+
+    /// The oldest dirty page, if it is dirty since `before` or earlier; asked again it is the next.
+    pub(crate) fn take_old(&mut self, before: Time) -> Option<u64> {
+        while let Some((since, page)) = self.by_age.front().copied() {
+            let place = self.places.get(&page).filter(|_| self.dirty.contains(&page));
+            let current = place.is_some_and(|place| self.nodes[*place as usize].since == since);
+            if current && since > before {
+                return None;
+            }
+            self.by_age.pop_front();
+            if current {
+                return Some(page);
+            }
+        }
+        None
+    }
+
+    /// Starts to write `page` and the dirty ones after it, `most` at the most; gives how many: 0 if
+    /// it is not dirty, or still on its way from the last time: then its turn comes again.
+    pub(crate) fn write_run(&mut self, page: u64, most: u64) -> u64 {
+        let mut count = 0;
+        while count < most && self.dirty.contains(&(page + count)) {
+            let place = self.places.get(&(page + count)).copied();
+            let Some(node) = place.map(|place| &mut self.nodes[place as usize]) else { break };
+            if node.flags & WRITING != 0 {
+                break;
+            }
+            node.flags = (node.flags & !DIRTY) | WRITING;
+            self.dirty.remove(&(page + count));
+            self.writing += 1;
+            count += 1;
+        }
+        count
+    }
+
+    /// A dirty page at `page` or after it.
+    pub(crate) fn dirty_from(&self, page: u64) -> Option<u64> {
+        self.dirty.range(page..).next().copied()
+    }
+
+    /// `page` is on the device.
+    pub(crate) fn written(&mut self, page: u64) {
+        self.writing -= 1;
+        self.clear(page, WRITING);
+    }
+
+    fn clear(&mut self, page: u64, flag: u8) {
+        let Some(place) = self.places.get(&page).copied() else { return };
+        let node = &mut self.nodes[place as usize];
+        node.flags &= !flag;
+        if flag == WRITING && node.flags & DIRTY != 0 {
+            // Changed on its way: it is as old as that.
+            self.by_age.push_front((node.since, page));
+        }
+        if node.flags == 0 {
+            self.link(place);
+            self.shrink();
+        }
+    }
+
+    /// A page that is in no list yet.
+    fn add(&mut self, page: u64) -> u32 {
+        let node = Node { page, flags: 0, newer: NONE, older: NONE, since: Time::ZERO };
+        let place = self.free.pop().unwrap_or(self.nodes.len() as u32);
+        match self.nodes.get_mut(place as usize) {
+            Some(old) => *old = node,
+            None => self.nodes.push(node),
+        }
+        self.places.insert(page, place);
+        self.shrink();
+        place
+    }
+
+    /// Clean pages go until the rest has room.
+    fn shrink(&mut self) {
+        while self.places.len() > self.capacity && self.oldest != NONE {
+            let place = self.oldest;
+            self.unlink(place);
+            self.places.remove(&self.nodes[place as usize].page);
+            self.free.push(place);
+        }
+    }
+
+    fn link(&mut self, place: u32) {
+        let before = std::mem::replace(&mut self.newest, place);
+        let node = &mut self.nodes[place as usize];
+        (node.newer, node.older) = (NONE, before);
+        match before {
+            NONE => self.oldest = place,
+            before => self.nodes[before as usize].newer = place,
+        }
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Node { newer, older, .. } = self.nodes[place as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.nodes[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.nodes[older as usize].newer = newer,
+        }
+        (self.nodes[place as usize].newer, self.nodes[place as usize].older) = (NONE, NONE);
+    }
+}

@@ -1,0 +1,275 @@
+//! The page cache at work: what requests wait for, and the thread that writes back.
+
+use ssdyno_block::{Op, Request, Time};
+
+use crate::Host;
+use crate::account::Cause;
+use crate::cache::Piece;
+use crate::host::Event;
+use crate::jobs::{Command, INNER, Job, State};
+use crate::port::Port;
+
+/// The thread of the kernel that writes back, where there is a cache.
+pub(crate) const FLUSHER: u32 = 0;
+
+/// Kinds of timers.
+pub(crate) const FLUSH: u32 = 0;
+pub(crate) const COMMIT: u32 = 1;
+
+/// What a thread issues next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Next {
+    pub(crate) request: Request,
+    /// Pages of the cache that it is for.
+    pub(crate) page: u64,
+    pub(crate) pages: u32,
+    /// Nobody waits for it.
+    pub(crate) detached: bool,
+    /// It is the last of its request.
+    pub(crate) whole: bool,
+}
+
+/// How far a thread is with its first request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Prepared {
+    /// After so much work its next command can be issued.
+    Command(Time),
+    /// After so much work nothing of it is left to issue.
+    Served(Time),
+    /// Its next command waits for those before it.
+    Barrier,
+    /// There is no buffer.
+    NoBuffer,
+    /// Too much is dirty.
+    Throttled,
+}
+
+/// State of write-back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteBack {
+    outstanding: u32,
+    /// A timer of each kind is set.
+    timers: [bool; 2],
+    /// A commit waits for the data before it.
+    commit: bool,
+    /// Commands of commits that wait to be issued.
+    journal: Vec<Request>,
+    /// Threads that wait because too much is dirty.
+    pub(crate) throttled: Vec<u32>,
+}
+
+impl<P: Port> Host<P> {
+    /// Looks the request of `token` up in the cache unless that was done; gives the work, or `None`
+    /// where it has to wait because too much is dirty.
+    pub(crate) fn plan_job(&mut self, core: u16, token: u32, at: Time) -> Option<Time> {
+        let Some(cache) = &mut self.cache else { return Some(Time::ZERO) };
+        let job = &mut self.jobs[token];
+        if token & INNER != 0 || job.planned {
+            return Some(Time::ZERO);
+        }
+        let request = job.request;
+        if request.op == Op::Write && cache.must_wait() {
+            cache.account.throttled += 1;
+            return None;
+        }
+        job.planned = true;
+        let lookup = cache.look_up(at, token, request);
+        job.open += lookup.awaited;
+        self.account.cache = Some(cache.account);
+        let place = token as usize;
+        if self.plans.len() <= place {
+            self.plans.resize(place + 1, Default::default());
+        }
+        self.plans[place] = lookup.pieces;
+        let costs = self.costs;
+        let mut work = self.charge(core, Cause::Cache, costs.page * lookup.touched);
+        work += self.charge(core, Cause::FileSystem, costs.file_system);
+        if request.op == Op::Write {
+            work += self.charge(core, Cause::Copy, costs.copy(request.length_bytes));
+            self.set_timer(FLUSH, at);
+            self.write_back(at, Some(core));
+        }
+        Some(work)
+    }
+
+    /// The next command of `token`; `None` if it has none, or it must wait (the caller has asked
+    /// [`at_barrier`](Host::at_barrier)).
+    pub(crate) fn next_command(&self, token: u32) -> Option<Next> {
+        let job = &self.jobs[token];
+        if self.cache.is_some() && token & INNER == 0 {
+            let plan = &self.plans[token as usize];
+            let Piece::Command { request, page, pages, wait } = *plan.front()? else { return None };
+            let whole = plan.len() == 1;
+            return Some(Next { request, page, pages, detached: !wait, whole });
+        }
+        let request = job.piece(self.piece_bytes);
+        let inner = token & INNER != 0;
+        let whole = matches!(request.op, Op::Trim | Op::Flush)
+            || job.issued + request.length_bytes == job.request.length_bytes;
+        let detached = inner || self.write_behind && request.op == Op::Write;
+        Some(Next { request, page: job.page, pages: job.pages, detached, whole })
+    }
+
+    /// True if the next piece of `token` waits for those before it; passes a barrier that nothing
+    /// holds.
+    pub(crate) fn at_barrier(&mut self, token: u32) -> bool {
+        if self.cache.is_none() || token & INNER != 0 {
+            return false;
+        }
+        let open = self.jobs[token].open;
+        let plan = &mut self.plans[token as usize];
+        while plan.front() == Some(&Piece::Barrier) {
+            if open > 0 {
+                return true;
+            }
+            plan.pop_front();
+        }
+        false
+    }
+
+    /// A command of `token` was issued.
+    pub(crate) fn piece_issued(&mut self, token: u32) {
+        if self.cache.is_some() && token & INNER == 0 {
+            self.plans[token as usize].pop_front();
+        }
+    }
+
+    /// Nothing of the thread's first request is left to issue.
+    pub(crate) fn served(&mut self, core: u16, thread: u32, at: Time) {
+        let entry = &mut self.threads[thread as usize];
+        entry.prepared = false;
+        if let Some(token) = entry.to_submit.pop_front() {
+            let job = &mut self.jobs[token];
+            job.whole = true;
+            job.accepted = job.accepted.min(at);
+            if job.is_done() {
+                entry.finished.push(token);
+            }
+        }
+        self.run_thread(core, thread, at, Time::ZERO);
+    }
+
+    /// Copies that the thread makes as it takes whole requests back out of the cache.
+    pub(crate) fn copies_back(&self, thread: u32) -> Time {
+        if self.cache.is_none() {
+            return Time::ZERO;
+        }
+        let entry = &self.threads[thread as usize];
+        let bytes = |token: &u32| {
+            let request = self.jobs[*token].request;
+            if request.op == Op::Read { request.length_bytes } else { 0 }
+        };
+        entry.finished.iter().map(|token| self.costs.copy(bytes(token))).sum()
+    }
+
+    /// A command is done: its pages are there, or are clean.
+    pub(crate) fn pages_arrived(&mut self, command: &Command, at: Time, by: u16) {
+        let Some(cache) = &mut self.cache else { return };
+        let waiting = cache.arrived(command.op, command.page, command.pages);
+        for token in waiting {
+            let job = &mut self.jobs[token];
+            job.open -= 1;
+            let done = job.is_done();
+            let thread = self.thread_of(token);
+            if done {
+                self.threads[thread as usize].finished.push(token);
+            }
+            self.tell(thread, at, by);
+        }
+        if command.op != Op::Write {
+            return;
+        }
+        if command.token & INNER != 0 {
+            self.write_back.outstanding -= 1;
+            self.jobs.free_inner(command.token);
+        }
+        self.write_back(at, None);
+        let below = self.cache.as_mut().is_some_and(|cache| !cache.must_wait());
+        if below {
+            for thread in std::mem::take(&mut self.write_back.throttled) {
+                self.wake(thread, at, by);
+            }
+        }
+    }
+
+    /// Sets the timer of `kind`, and that of commits, unless they are set.
+    fn set_timer(&mut self, kind: u32, at: Time) {
+        let Some(cache) = &self.cache else { return };
+        let journal =
+            cache.file_system().filter(|table| table.journal != crate::cache::Journal::None);
+        let commit = journal.map(|table| table.commit_interval.0);
+        let flush = cache.config().flush_interval.0;
+        for (kind, interval) in [(kind, Some(flush)), (COMMIT, commit)] {
+            let Some(interval) = interval else { continue };
+            if !std::mem::replace(&mut self.write_back.timers[kind as usize], true) {
+                let turns = at.as_ps() / interval.as_ps() + 1;
+                let next = Time::from_ps(turns.saturating_mul(interval.as_ps()));
+                self.queue.schedule(next, Event::Kernel(kind));
+            }
+        }
+    }
+
+    /// A timer of the kernel is over.
+    pub(crate) fn kernel_timer(&mut self, at: Time, kind: u32) {
+        let Some(cache) = &mut self.cache else { return };
+        self.write_back.timers[kind as usize] = false;
+        if kind == COMMIT {
+            if cache.is_ordered() {
+                cache.take_all(at);
+            }
+            self.write_back.commit = true;
+        } else {
+            cache.expire(at);
+        }
+        if !cache.is_clean() {
+            self.set_timer(FLUSH, at);
+        }
+        self.write_back(at, None);
+    }
+
+    /// Gives the flusher what it may write now; `on` is the core whose thread asks for it, and goes on.
+    fn write_back(&mut self, at: Time, on: Option<u16>) {
+        let Some(cache) = &mut self.cache else { return };
+        cache.write_excess(at);
+        let before = self.write_back.outstanding;
+        while self.write_back.outstanding < cache.config().write_depth {
+            let (request, page, pages) = if let Some(next) = cache.next_write() {
+                next
+            } else if let Some(request) = self.write_back.journal.pop() {
+                (request, 0, 0)
+            } else if self.write_back.commit && cache.nothing_due() {
+                let settled = self.write_back.outstanding == 0 || !cache.is_ordered();
+                if !settled {
+                    break;
+                }
+                self.write_back.commit = false;
+                self.write_back.journal = cache.commit();
+                self.write_back.journal.reverse();
+                continue;
+            } else {
+                break;
+            };
+            let mut job = Job::new(request);
+            (job.page, job.pages) = (page, pages);
+            let token = self.jobs.insert_inner(job);
+            self.write_back.outstanding += 1;
+            self.threads[FLUSHER as usize].to_submit.push_back(token);
+        }
+        self.account.cache = Some(cache.account);
+        if self.write_back.outstanding == before {
+            return;
+        }
+        let flusher = &mut self.threads[FLUSHER as usize];
+        match flusher.state {
+            State::Asleep if on == Some(flusher.core) => {
+                // The core is not free, although it may look so between two steps.
+                flusher.state = State::Ready;
+                flusher.ready_at = at;
+                let core = flusher.core;
+                self.cores[core as usize].ready.push_back(FLUSHER);
+            }
+            State::Asleep => self.make_ready(FLUSHER, at),
+            _ => {}
+        }
+    }
+}

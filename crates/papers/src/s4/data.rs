@@ -1,0 +1,293 @@
+//! The paper's files: what is printed, and which runs stand behind it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use ssdyno_block::units::{Bytes, Span};
+use ssdyno_device::delay::DelayTable;
+
+use crate::PaperError;
+
+/// Figures and tables, with a title each.
+pub(super) const FIGURES: [(&str, &str); 12] = [
+    ("figure1", "One device, three file systems, three kinds of load"),
+    ("figure3", "Random writes of 16 KiB over time"),
+    ("figure5a", "Sequential reads, Seagate disk as delay and rate"),
+    ("figure5b", "Sequential writes, Seagate disk as delay and rate"),
+    ("figure5c", "Random reads, Seagate disk as delay and rate"),
+    ("figure5d", "Random writes, Seagate disk as delay and rate"),
+    ("figure6", "The four loads on the IBM disk as delay and rate"),
+    ("figure7a", "Simulated storage of 100 us: throughput by workers"),
+    ("figure7b", "Simulated storage of 10 us: throughput by workers"),
+    ("table3", "Context switches and system calls of a request"),
+    ("table4", "iSCSI, sequential reads of 32 KiB: throughput by clients"),
+    ("machine", "The same on this machine: system calls, switches and CPU of a request"),
+];
+
+/// `printed.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Printed {
+    pub(super) title: String,
+    pub(super) cells: Vec<PrintedCell>,
+    pub(super) table3: PrintedSwitches,
+    pub(super) table4: PrintedIscsi,
+    pub(super) figure3: Pair,
+    pub(super) figure5a: Pair,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrintedCell {
+    pub(super) name: String,
+    pub(super) printed: String,
+    pub(super) requirement: String,
+    #[serde(default = "tolerance")]
+    pub(super) tolerance: f64,
+    /// False: the paper cannot be right.
+    #[serde(default = "yes")]
+    pub(super) matches: bool,
+    #[serde(default)]
+    pub(super) note: String,
+}
+
+/// Sequential read and write, random read and write.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrintedSwitches {
+    pub(super) iometer: [f64; 4],
+    pub(super) spek: [f64; 4],
+    pub(super) iometer_system_calls: f64,
+    pub(super) spek_system_calls: f64,
+}
+
+/// MB/s with one, two and three clients.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PrintedIscsi {
+    pub(super) totals: [f64; 3],
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    pub(super) iometer: f64,
+    pub(super) spek: f64,
+}
+
+fn tolerance() -> f64 {
+    0.01
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// `plan.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) seeds: Vec<u64>,
+    pub(super) iscsi_seconds: f64,
+    pub(super) devices: BTreeMap<String, DelayTable>,
+    pub(super) stacks: BTreeMap<String, StackPlan>,
+    pub(super) loads: BTreeMap<String, LoadPlan>,
+    pub(super) figure3: Series,
+    pub(super) figure5: Sizes,
+    pub(super) figure7: Workers,
+    pub(super) table4: Clients,
+}
+
+/// A host preset with keys that differ.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StackPlan {
+    pub(super) host: String,
+    /// Tables to leave out.
+    #[serde(default)]
+    pub(super) without: Vec<String>,
+    /// Keys to set, by table.
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, toml::Table>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoadPlan {
+    pub(super) read_percent: f64,
+    pub(super) pattern: String,
+    #[serde(default)]
+    pub(super) range: Option<Bytes>,
+    /// Requests of each worker.
+    #[serde(default)]
+    pub(super) requests: Option<u64>,
+    /// Or so long.
+    #[serde(default)]
+    pub(super) seconds: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Series {
+    pub(super) size_kib: u32,
+    pub(super) seconds: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sizes {
+    pub(super) sizes_kib: Vec<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workers {
+    pub(super) size_kib: u32,
+    pub(super) workers: Vec<u16>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Clients {
+    pub(super) size_kib: u32,
+    /// Requests outstanding for each client.
+    pub(super) outstanding: u32,
+    pub(super) clients: Vec<u16>,
+}
+
+/// A point: one run for each seed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Case {
+    pub(super) device: String,
+    pub(super) stack: String,
+    pub(super) load: String,
+    pub(super) size_kib: u32,
+    pub(super) workers: u16,
+    /// Behind a network: the name of a variant of it.
+    pub(super) network: Option<&'static str>,
+}
+
+impl Case {
+    pub(super) fn new(device: &str, stack: &str, load: &str, size_kib: u32, workers: u16) -> Case {
+        let [device, stack, load] = [device, stack, load].map(str::to_owned);
+        Case { device, stack, load, size_kib, workers, network: None }
+    }
+
+    /// Name in lists of runs.
+    pub(super) fn name(&self, seed: u64) -> String {
+        let Case { device, stack, load, size_kib, workers, network } = self;
+        let network = network.map(|network| format!("_{network}")).unwrap_or_default();
+        format!("{load}_{size_kib}k_{stack}_{device}_x{workers}{network}_seed_{seed}")
+    }
+}
+
+/// The loads of figures 5 and 6, with the letter of each.
+pub(super) const LOADS: [(&str, &str); 4] = [
+    ("figure5a", "sequential-read"),
+    ("figure5b", "sequential-write"),
+    ("figure5c", "random-read"),
+    ("figure5d", "random-write"),
+];
+
+/// The loads of table 3, in its order.
+pub(super) const QUICK: [&str; 4] =
+    ["quick-sequential-read", "quick-sequential-write", "quick-random-read", "quick-random-write"];
+
+/// Stacks of figures 3, 5 and 6.
+pub(super) const TOOLS: [&str; 2] = ["spek", "iometer"];
+
+/// Stacks of figure 7: also a process on the raw interface.
+pub(super) const TOOLS_OF_7: [&str; 3] = ["spek", "raw", "iometer"];
+
+/// Stacks of figure 1.
+pub(super) const FILE_SYSTEMS: [&str; 3] = ["ext2", "ext3", "ext2-sync"];
+
+/// Loads of figure 1, with their request sizes in KiB: assumed.
+pub(super) const SUITES: [(&str, u32); 3] = [("postmark", 8), ("iozone", 64), ("bonnie", 16)];
+
+/// Variants of the network of table 4: assumed costs, and demands fitted to its rows.
+pub(super) const NETWORK_VARIANTS: [&str; 2] = ["assumed", "fitted"];
+
+impl Plan {
+    /// The points of a figure.
+    pub(super) fn cases(&self, figure: &str) -> Vec<Case> {
+        let mut cases = Vec::new();
+        match figure {
+            "figure1" => {
+                for (load, size) in SUITES {
+                    cases.extend(FILE_SYSTEMS.map(|s| Case::new("seagate", s, load, size, 1)));
+                }
+            }
+            "figure3" => {
+                let size = self.figure3.size_kib;
+                let device = "seagate-as-measured";
+                cases.extend(TOOLS.map(|s| Case::new(device, s, "random-write", size, 1)));
+            }
+            "figure6" => {
+                for (_, load) in LOADS {
+                    cases.extend(TOOLS.map(|s| Case::new("ibm", s, load, 16, 1)));
+                }
+            }
+            "figure7a" | "figure7b" => {
+                let device = if figure == "figure7a" { "delay-100us" } else { "delay-10us" };
+                let size = self.figure7.size_kib;
+                for n in &self.figure7.workers {
+                    let case = |s| Case::new(device, s, "quick-random-read", size, *n);
+                    cases.extend(TOOLS_OF_7.map(case));
+                }
+            }
+            "table3" => {
+                for load in QUICK {
+                    cases.extend(TOOLS.map(|s| Case::new("delay-100us", s, load, 4, 1)));
+                }
+            }
+            "table4" => {
+                let size = self.table4.size_kib;
+                for n in &self.table4.clients {
+                    let case = Case::new("iscsi-disks", "spek", "sequential-read", size, *n);
+                    let with = |network| Case { network: Some(network), ..case.clone() };
+                    cases.extend(NETWORK_VARIANTS.map(with));
+                }
+            }
+            other => {
+                let load = LOADS.iter().find(|(id, _)| *id == other);
+                for size in load.iter().flat_map(|_| &self.figure5.sizes_kib) {
+                    let case = |s| load.map(|(_, load)| Case::new("seagate", s, load, *size, 1));
+                    cases.extend(TOOLS.into_iter().filter_map(case));
+                }
+            }
+        }
+        cases
+    }
+
+    /// How long the load of `case` lasts, where it is measured by time.
+    pub(super) fn seconds(&self, case: &Case) -> Option<Span> {
+        let load = self.loads.get(&case.load)?;
+        let seconds = match (&case.network, case.device.as_str()) {
+            (Some(_), _) => Some(self.iscsi_seconds),
+            (None, "seagate-as-measured") => Some(self.figure3.seconds),
+            (None, _) => load.seconds,
+        };
+        seconds.map(|seconds| Span(ssdyno_block::Time::from_s_f64(seconds)))
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
+    let problem = |error: toml::de::Error| PaperError::Defect {
+        file: file.to_owned(),
+        problem: error.to_string(),
+    };
+    toml::from_str(text).map_err(problem)
+}
+
+impl Printed {
+    pub(super) fn load() -> Result<Printed, PaperError> {
+        parse("papers/s4/printed.toml", include_str!("../../../../papers/s4/printed.toml"))
+    }
+}
+
+impl Plan {
+    pub(super) fn load() -> Result<Plan, PaperError> {
+        parse("papers/s4/plan.toml", include_str!("../../../../papers/s4/plan.toml"))
+    }
+}

@@ -1,0 +1,282 @@
+//! Figures and the tables beside them.
+
+use super::data::{
+    Case, FIGURES, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
+};
+use super::simulate::Measured;
+use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines};
+use crate::mean::Mean;
+use crate::{Figure, Table};
+
+/// A drawing and what stands in its table.
+struct Drawn {
+    svg: String,
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+pub(super) fn title_of(figure: &str) -> &'static str {
+    FIGURES.iter().find(|(id, _)| *id == figure).map_or("", |(_, title)| title)
+}
+
+fn shown(mean: Option<Mean>, digits: usize) -> String {
+    mean.map_or_else(|| "not run".to_owned(), |mean| mean.text(digits))
+}
+
+/// The drawing and the numbers of a figure.
+pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, Table) {
+    let title = title_of(figure);
+    let drawn = match figure {
+        "figure1" => suites(title, measured),
+        "figure3" => over_time(title, plan, measured),
+        "figure6" => loads(title, measured),
+        "figure7a" | "figure7b" => by_workers(title, figure, plan, measured),
+        "table3" => switches(title, measured),
+        "table4" => clients(title, plan, measured),
+        _ => by_size(title, figure, plan, measured),
+    };
+    let id = format!("S4/{figure}");
+    let Drawn { svg, columns, rows } = drawn;
+    let columns = columns.into_iter().map(str::to_owned).collect();
+    let table = Table { id: id.clone(), title: title.to_owned(), columns, rows };
+    (Figure { id, title: title.to_owned(), svg }, table)
+}
+
+fn suites(title: &str, measured: &Measured) -> Drawn {
+    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    for (load, size) in SUITES {
+        for stack in FILE_SYSTEMS {
+            let case = Case::new("seagate", stack, load, size, 1);
+            let mean = measured.megabytes(&case);
+            let hits = measured.host(&case, |host| {
+                host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(0.0) * 100.0
+            });
+            bars.push(Bar {
+                group: load.to_owned(),
+                label: stack,
+                parts: mean.map(|mean| vec![mean.mean]),
+            });
+            rows.push(vec![
+                format!("{load}, {size} KiB"),
+                stack.to_owned(),
+                shown(mean, 2),
+                shown(hits, 1),
+            ]);
+        }
+    }
+    let parts = ["throughput"];
+    Drawn {
+        svg: Bars { title, unit: "throughput (MB/s)", parts: &parts, bars }.draw(),
+        columns: vec!["in kind of", "file system", "MB/s", "pages read and found, %"],
+        rows,
+    }
+}
+
+/// IOPS of each second, of the first seed.
+pub(super) fn seconds(measured: &Measured, case: &Case) -> Vec<(f64, f64)> {
+    let run = measured.runs(case).next();
+    let points = run.into_iter().flat_map(|run| &run.series);
+    let whole = points.filter(|point| point.length_seconds > 0.99);
+    whole.map(|point| (point.start_seconds, point.iops)).collect()
+}
+
+fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    let (mut curves, mut rows) = (Vec::new(), Vec::new());
+    for case in plan.cases("figure3") {
+        let points = seconds(measured, &case);
+        let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(0.0, f64::max);
+        let idle = values.iter().filter(|value| **value < 1.0).count();
+        rows.push(vec![
+            case.stack.clone(),
+            shown(measured.iops(&case), 1),
+            format!("{least:.0}"),
+            format!("{most:.0}"),
+            format!("{:.1}", 100.0 * idle as f64 / values.len().max(1) as f64),
+        ]);
+        let dashed = case.stack == "spek";
+        // What the cache takes at memory speed would hide everything else.
+        let points = points.into_iter().map(|(at, iops)| (at, iops.min(600.0))).collect();
+        curves.push(Curve { label: format!("{} (cut at 600)", case.stack), points, dashed });
+    }
+    Drawn {
+        svg: Curves { title, across: "time (s)", unit: "requests per second", curves }.draw(),
+        columns: vec!["tool", "IOPS, mean", "least of a second", "most", "seconds at zero, %"],
+        rows,
+    }
+}
+
+fn by_size(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    let load = LOADS.iter().find(|(id, _)| *id == figure).map_or("", |(_, load)| load);
+    let sizes = &plan.figure5.sizes_kib;
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for stack in TOOLS {
+        let case = |size: &u32| Case::new("seagate", stack, load, *size, 1);
+        let value = |size: &u32| measured.megabytes(&case(size)).map(|mean| mean.mean);
+        lines.push(Line {
+            label: stack.to_owned(),
+            values: sizes.iter().map(value).collect(),
+            dashed: stack == "spek",
+        });
+        for size in sizes {
+            let case = case(size);
+            let busy = measured.host(&case, |host| {
+                100.0 * host.cores.iter().map(|core| core.busy_share).sum::<f64>()
+            });
+            rows.push(vec![
+                stack.to_owned(),
+                size.to_string(),
+                shown(measured.megabytes(&case), 2),
+                shown(measured.iops(&case), 1),
+                shown(busy, 1),
+            ]);
+        }
+    }
+    let places = sizes.iter().map(|size| format!("{size} KiB")).collect();
+    Drawn {
+        svg: Lines { title, unit: "throughput (MB/s)", places, lines }.draw(),
+        columns: vec!["tool", "KiB", "MB/s", "IOPS", "core busy, %"],
+        rows,
+    }
+}
+
+fn loads(title: &str, measured: &Measured) -> Drawn {
+    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    for (_, load) in LOADS {
+        let at = |stack| measured.megabytes(&Case::new("ibm", stack, load, 16, 1));
+        let ratio = match (at("spek"), at("iometer")) {
+            (Some(spek), Some(iometer)) => format!("{:.2}", iometer.mean / spek.mean),
+            _ => "not run".to_owned(),
+        };
+        for stack in TOOLS {
+            let parts = at(stack).map(|mean| vec![mean.mean]);
+            bars.push(Bar { group: load.to_owned(), label: stack, parts });
+        }
+        rows.push(vec![load.to_owned(), shown(at("spek"), 2), shown(at("iometer"), 2), ratio]);
+    }
+    let parts = ["throughput"];
+    Drawn {
+        svg: Bars { title, unit: "throughput (MB/s)", parts: &parts, bars }.draw(),
+        columns: vec!["16 KiB", "spek, MB/s", "iometer, MB/s", "iometer / spek"],
+        rows,
+    }
+}
+
+/// The point of figure 7.
+pub(super) fn worker_case(figure: &str, plan: &Plan, stack: &str, workers: u16) -> Case {
+    let device = if figure == "figure7a" { "delay-100us" } else { "delay-10us" };
+    Case::new(device, stack, "quick-random-read", plan.figure7.size_kib, workers)
+}
+
+fn by_workers(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    let workers = &plan.figure7.workers;
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for stack in TOOLS_OF_7 {
+        let case = |n: &u16| worker_case(figure, plan, stack, *n);
+        let value = |n: &u16| measured.iops(&case(n)).map(|mean| mean.mean / 1e3);
+        lines.push(Line {
+            label: stack.to_owned(),
+            values: workers.iter().map(value).collect(),
+            dashed: stack == "spek",
+        });
+        for n in workers {
+            let case = case(n);
+            let kiops = measured.mean(&case, |run| run.iops / 1e3);
+            let cpu = measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
+            let latency = measured.mean(&case, |run| {
+                run.latency_ns.as_ref().map_or(f64::NAN, |latency| latency.all.mean / 1e3)
+            });
+            rows.push(vec![
+                stack.to_owned(),
+                n.to_string(),
+                shown(kiops, 2),
+                shown(latency, 1),
+                shown(cpu, 2),
+            ]);
+        }
+    }
+    let places = workers.iter().map(|n| format!("{n}")).collect();
+    Drawn {
+        svg: Lines { title, unit: "thousand requests per second", places, lines }.draw(),
+        columns: vec!["tool", "workers", "kIOPS", "latency, us", "CPU a request, us"],
+        rows,
+    }
+}
+
+fn switches(title: &str, measured: &Measured) -> Drawn {
+    let (mut bars, mut rows) = (Vec::new(), Vec::new());
+    for load in QUICK {
+        for stack in TOOLS {
+            let case = Case::new("delay-100us", stack, load, 4, 1);
+            let switches = measured.switches(&case);
+            let calls =
+                measured.host(&case, |host| host.system_calls_per_request.unwrap_or(f64::NAN));
+            let cpu = measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
+            let name = load.strip_prefix("quick-").unwrap_or(load).to_owned();
+            let parts = switches.map(|mean| vec![mean.mean]);
+            bars.push(Bar { group: name.clone(), label: stack, parts });
+            rows.push(vec![
+                name,
+                stack.to_owned(),
+                shown(switches, 2),
+                shown(calls, 2),
+                shown(cpu, 2),
+            ]);
+        }
+    }
+    let parts = ["switches to threads and to idleness"];
+    Drawn {
+        svg: Bars { title, unit: "context switches a request", parts: &parts, bars }.draw(),
+        columns: vec!["load", "tool", "switches", "system calls", "CPU a request, us"],
+        rows,
+    }
+}
+
+/// The point of table 4.
+pub(super) fn client_case(plan: &Plan, variant: &'static str, clients: u16) -> Case {
+    let size = plan.table4.size_kib;
+    let case = Case::new("iscsi-disks", "spek", "sequential-read", size, clients);
+    Case { network: Some(variant), ..case }
+}
+
+fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    let clients = &plan.table4.clients;
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for variant in NETWORK_VARIANTS {
+        let case = |n: &u16| client_case(plan, variant, *n);
+        let value = |n: &u16| measured.megabytes(&case(n)).map(|mean| mean.mean);
+        lines.push(Line {
+            label: format!("costs {variant}"),
+            values: clients.iter().map(value).collect(),
+            dashed: variant == "fitted",
+        });
+        for n in clients {
+            let case = case(n);
+            let network = |figure: fn(&ssdyno_result::NetworkResult) -> f64| {
+                measured.host(&case, move |host| host.network.as_ref().map_or(f64::NAN, figure))
+            };
+            rows.push(vec![
+                variant.to_owned(),
+                n.to_string(),
+                shown(measured.megabytes(&case), 2),
+                shown(network(|n| 100.0 * n.target_cpu_share), 1),
+                shown(network(|n| n.target_cpu_ns_per_command / 1e3), 1),
+                shown(network(|n| 100.0 * n.link_to_host_share), 1),
+            ]);
+        }
+    }
+    let places = clients.iter().map(|n| format!("{n}")).collect();
+    Drawn {
+        svg: Lines { title, unit: "throughput of all clients (MB/s)", places, lines }.draw(),
+        columns: vec![
+            "costs",
+            "clients",
+            "MB/s",
+            "target's CPU, %",
+            "its work a request, us",
+            "link, %",
+        ],
+        rows,
+    }
+}

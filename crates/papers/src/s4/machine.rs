@@ -1,0 +1,218 @@
+//! S4's table 3 and its overheads on the machine at hand (S4-21, S4-44, S4-45): what our own engines
+//! take, and what a system call and a switch cost here. Measured in wall time, so the numbers differ
+//! from run to run; nothing is compared with them.
+
+use crate::Table;
+
+/// Both tables; none where the machine is not one that can be measured.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn tables(_title: &str) -> Vec<Table> {
+    Vec::new()
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::tables;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::path::{Path, PathBuf};
+    use std::time::Instant;
+
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use ssdyno_bench::{Access, EngineKind, NULL, Options, Run};
+    use ssdyno_result::Keep;
+    use ssdyno_rig::{Flow, Limits, Source};
+
+    use super::Table;
+
+    /// Size of the file that is read; small enough to stay in the page cache.
+    const FILE_BYTES: usize = 16 << 20;
+    /// Requests of a measurement.
+    const REQUESTS: u64 = 40_000;
+    /// Calls of a measurement.
+    const CALLS: u32 = 200_000;
+    /// Round trips between two threads.
+    const ROUNDS: u32 = 20_000;
+
+    pub(in super::super) fn tables(title: &str) -> Vec<Table> {
+        vec![engines(title), costs()]
+    }
+
+    /// A file of ours that goes with the measurement.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new() -> std::io::Result<Scratch> {
+            let name = format!("ssdyno-papers-{}.bin", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let mut file = File::create_new(&path)?;
+            let scratch = Scratch(path);
+            file.write_all(&vec![0xA5; FILE_BYTES])?;
+            file.sync_all()?;
+            Ok(scratch)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            // What cannot be removed is left in the system's directory for such files.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn engines(title: &str) -> Table {
+        let scratch = Scratch::new().ok();
+        let file = scratch.as_ref().map(|scratch| scratch.0.as_path());
+        let engine = |engine, sqpoll| Options { engine, sqpoll, ..Options::default() };
+        let uring = engine(EngineKind::Uring, false);
+        let rows = vec![
+            row("simulated device, in the process", None, 1, &engine(EngineKind::Auto, false)),
+            row("null:, depth 32", Some(Path::new(NULL)), 32, &engine(EngineKind::Auto, false)),
+            row("pread(2), depth 1", file, 1, &engine(EngineKind::Threads, false)),
+            row("pread(2), depth 8", file, 8, &engine(EngineKind::Threads, false)),
+            row("io_uring, depth 1", file, 1, &uring),
+            row("io_uring, depth 32", file, 32, &uring),
+            row("io_uring, SQPOLL, depth 32", file, 32, &engine(EngineKind::Uring, true)),
+            vec!["libaio".to_owned(), "no engine of this tool".to_owned()],
+        ];
+        let columns = ["engine", "system calls", "switches", "CPU, ns", "requests per second"];
+        Table {
+            id: "S4/machine".to_owned(),
+            title: format!("{title} (a file of 16 MiB in the system's temporary directory)"),
+            columns: columns.map(str::to_owned).to_vec(),
+            rows: rows.into_iter().map(|row| filled(row, columns.len())).collect(),
+        }
+    }
+
+    /// As many cells as there are columns.
+    fn filled(mut row: Vec<String>, columns: usize) -> Vec<String> {
+        row.resize(columns, String::new());
+        row
+    }
+
+    /// What a request costs; without a target, what a simulated one does: nothing of the system.
+    fn row(name: &str, target: Option<&Path>, depth: u32, options: &Options) -> Vec<String> {
+        let name = name.to_owned();
+        let Some(target) = target else {
+            if name.starts_with("simulated") {
+                return vec![name, "0".to_owned(), "0".to_owned(), "see the runs".to_owned()];
+            }
+            return vec![name, "no room for the file".to_owned()];
+        };
+        let text = format!(
+            "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {REQUESTS}\n[address]\nlength = \"16MiB\""
+        );
+        let Ok(load) = ssdyno_workload::Config::from_toml(&text) else { return vec![name] };
+        let run = Run {
+            target: target.display().to_string(),
+            access: Access::ReadOnly,
+            workload: "random read".to_owned(),
+            source: Source::Generator(load),
+            seed: 1,
+            limits: Limits::default(),
+            keep: Keep::Summary,
+            interval: None,
+            options: options.clone(),
+        };
+        let result = match run.execute(&mut |_| Flow::Continue) {
+            Ok(measured) => measured.result,
+            Err(error) => return vec![name, format!("cannot be run: {error}")],
+        };
+        let cost = result.own_cost.unwrap_or_default();
+        let shown = |value: Option<f64>| match value {
+            Some(value) => format!("{value:.3}"),
+            None => "not counted".to_owned(),
+        };
+        vec![
+            name,
+            shown(cost.syscalls_per_request),
+            shown(cost.context_switches_per_request),
+            format!("{:.0}", cost.cpu_ns_per_request),
+            format!("{:.0}", result.iops),
+        ]
+    }
+
+    /// The mean time of `call`, in us.
+    fn time(calls: u32, mut call: impl FnMut()) -> f64 {
+        let start = Instant::now();
+        (0..calls).for_each(|_| call());
+        start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
+    }
+
+    fn costs() -> Table {
+        let mut rows = vec![
+            vec!["getppid".to_owned(), "0.352 (getpid)".to_owned(), {
+                let each = time(CALLS, || {
+                    let _ = std::hint::black_box(rustix::process::getppid());
+                });
+                format!("{each:.3}")
+            }],
+            vec![
+                "clock_gettime, without entering the kernel".to_owned(),
+                "0.517 (gettimeofday)".to_owned(),
+                {
+                    let each = time(CALLS, || {
+                        let _ = std::hint::black_box(Instant::now());
+                    });
+                    format!("{each:.3}")
+                },
+            ],
+        ];
+        let write = File::create("/dev/null").ok().map(|mut file| {
+            // /dev/null takes everything.
+            time(CALLS, || drop(file.write(&[0])))
+        });
+        let shown = |value: Option<f64>| {
+            value.map_or_else(|| "not available".to_owned(), |value| format!("{value:.3}"))
+        };
+        rows.push(vec!["write to /dev/null".to_owned(), "0.465".to_owned(), shown(write)]);
+        let switch = vec![
+            "context switch, with the read and write of a pipe".to_owned(),
+            "4.27 (1.14 to 7.41)".to_owned(),
+            shown(switch()),
+        ];
+        rows.push(switch);
+        Table {
+            id: "S4/machine/costs".to_owned(),
+            title: "Cost of system calls and switches, S4's machine (ms read as us) and this one"
+                .to_owned(),
+            columns: ["", "S4, us", "here, us"].map(str::to_owned).to_vec(),
+            rows,
+        }
+    }
+
+    /// Two threads on one core hand a byte to and fro: half of a round trip, in us.
+    fn switch() -> Option<f64> {
+        let core = (0..CpuSet::MAX_CPU)
+            .find(|n| sched_getaffinity(None).is_ok_and(|allowed| allowed.is_set(*n)))?;
+        let pin = move || {
+            let mut set = CpuSet::new();
+            set.set(core);
+            sched_setaffinity(None, &set).ok()
+        };
+        let (mut ping_read, mut ping_write) = std::io::pipe().ok()?;
+        let (mut pong_read, mut pong_write) = std::io::pipe().ok()?;
+        let other = std::thread::spawn(move || {
+            let mut byte = [0];
+            pin()?;
+            while ping_read.read_exact(&mut byte).is_ok() && pong_write.write_all(&byte).is_ok() {}
+            Some(())
+        });
+        let mine = std::thread::spawn(move || {
+            let mut byte = [0];
+            pin()?;
+            let mut lost = false;
+            let each = time(ROUNDS, || {
+                lost |= ping_write.write_all(&byte).is_err();
+                lost |= pong_read.read_exact(&mut byte).is_err();
+            });
+            (!lost).then_some(each / 2.0)
+        });
+        let each = mine.join().ok().flatten();
+        // The other one ends with the pipe.
+        let _ = other.join();
+        each
+    }
+}

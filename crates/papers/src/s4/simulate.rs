@@ -1,0 +1,283 @@
+//! The runs: each point with each seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_device::delay::DelayConfig;
+use ssdyno_host::ThreadMode;
+use ssdyno_result::{HostResult, Keep, RunResult};
+use ssdyno_rig::{
+    Attach, BlockDevice, EndTable, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig,
+    Run, Source,
+};
+
+use super::data::{Case, Plan, Printed};
+use crate::mean::Mean;
+use crate::parallel::{Job, execute};
+use crate::{Options, PaperError, Progress, RunSummary};
+
+/// All that was measured.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    /// By point: the result with each seed.
+    runs: BTreeMap<Case, Vec<(u64, RunResult)>>,
+    pub(super) partial: bool,
+}
+
+impl Measured {
+    /// `figure` of a point, over its seeds.
+    pub(super) fn mean(&self, case: &Case, figure: impl Fn(&RunResult) -> f64) -> Option<Mean> {
+        let all: Vec<f64> = self.runs.get(case)?.iter().map(|(_, run)| figure(run)).collect();
+        Mean::of(&all)
+    }
+
+    /// Requests a second.
+    pub(super) fn iops(&self, case: &Case) -> Option<Mean> {
+        self.mean(case, |run| run.iops)
+    }
+
+    /// Throughput, in MB/s.
+    pub(super) fn megabytes(&self, case: &Case) -> Option<Mean> {
+        self.mean(case, |run| run.throughput_bytes_per_second / 1e6)
+    }
+
+    /// A figure of the host.
+    pub(super) fn host(&self, case: &Case, figure: impl Fn(&HostResult) -> f64) -> Option<Mean> {
+        self.mean(case, |run| run.host.as_ref().map_or(f64::NAN, &figure))
+    }
+
+    /// Switches of a request as Linux counts them: to threads and to idleness.
+    pub(super) fn switches(&self, case: &Case) -> Option<Mean> {
+        self.host(case, |host| {
+            host.context_switches_per_request + host.switches_to_idle_per_request.unwrap_or(0.0)
+        })
+    }
+
+    /// The results of a point.
+    pub(super) fn runs(&self, case: &Case) -> impl Iterator<Item = &RunResult> {
+        self.runs.get(case).into_iter().flatten().map(|(_, run)| run)
+    }
+
+    /// What a reader is told about the runs.
+    pub(super) fn summaries(&self) -> Vec<RunSummary> {
+        let summary = |case: &Case, seed: u64, result: &RunResult| RunSummary {
+            name: case.name(seed),
+            device: result.target.clone(),
+            workload: result.workload.clone(),
+            requests: result.requests,
+            simulated_seconds: result.simulated_seconds,
+            wall_seconds: result.wall_seconds,
+            device_latency_ms: result.device_latency_ns.map_or(0.0, |l| l.mean / 1e6),
+            latency_ms: result.latency_ns.as_ref().map_or(0.0, |l| l.all.mean / 1e6),
+            partial: result.partial,
+            ..RunSummary::default()
+        };
+        let runs = self.runs.iter();
+        runs.flat_map(|(case, all)| all.iter().map(move |(seed, r)| summary(case, *seed, r)))
+            .collect()
+    }
+}
+
+fn defect(file: &str, problem: impl ToString) -> PaperError {
+    PaperError::Defect { file: file.to_owned(), problem: problem.to_string() }
+}
+
+const PLAN: &str = "papers/s4/plan.toml";
+
+fn device(plan: &Plan, name: &str) -> Result<DelayConfig, PaperError> {
+    if let Some(table) = plan.devices.get(name) {
+        let mut config =
+            DelayConfig::parse("[delay]\ncapacity = \"1MiB\"\nread = \"0s\"\nwrite = \"0s\"")
+                .map_err(|error| defect(PLAN, error))?;
+        config.delay = table.clone();
+        return Ok(config);
+    }
+    let preset = ssdyno_device::presets::find(name);
+    let preset = preset.ok_or_else(|| defect(PLAN, format!("there is no device {name}")))?;
+    DelayConfig::parse(preset.text).map_err(|error| defect(PLAN, error))
+}
+
+/// The host of a stack, with the keys that differ.
+fn host(plan: &Plan, name: &str) -> Result<ssdyno_host::Config, PaperError> {
+    let missing = || defect(PLAN, format!("there is no stack {name}"));
+    let stack = plan.stacks.get(name).ok_or_else(missing)?;
+    let preset = ssdyno_host::presets::find(&stack.host).ok_or_else(missing)?;
+    let mut table: toml::Table =
+        toml::from_str(preset.text).map_err(|error| defect(PLAN, error))?;
+    for key in &stack.without {
+        table.remove(key);
+    }
+    for (key, changes) in &stack.set {
+        let old = table.entry(key.clone()).or_insert_with(|| toml::Table::new().into());
+        if let Some(old) = old.as_table_mut() {
+            old.extend(changes.clone());
+        }
+    }
+    ssdyno_host::Config::parse(&table.to_string()).map_err(|error| defect(PLAN, error))
+}
+
+/// Demands that the rows of table 4 fix, by operational analysis (S4-46), once something is
+/// saturated in each: with one client that client, since its target could do more; with two and
+/// three the target (its CPU "larger than 90 %", "approaches 100 %"). Work is size / throughput
+/// then; the two rows of the target divide into what one session costs and what each further one adds.
+pub(super) struct Fitted {
+    /// Work of the client for a request, in s.
+    pub(super) client: f64,
+    /// Work of the target for a request of a session alone, in s.
+    pub(super) target: f64,
+    /// Share that each further session adds.
+    pub(super) surcharge: f64,
+}
+
+impl Fitted {
+    /// From the printed totals in MB/s, and the size of a request in bytes.
+    pub(super) fn new(totals: [f64; 3], bytes: f64) -> Fitted {
+        let [client, two, three] = totals.map(|total| bytes / (total * 1e6));
+        let more = three - two;
+        Fitted { client, target: two - more, surcharge: more / (two - more) }
+    }
+}
+
+/// The network of a variant.
+fn network(variant: &str, case: &Case) -> Result<NetworkConfig, PaperError> {
+    let file = "presets/networks/s4-iscsi.toml";
+    let mut config = NetworkConfig::parse(NETWORKS[0].text).map_err(|error| defect(file, error))?;
+    if variant != "fitted" {
+        return Ok(config);
+    }
+    let bytes = f64::from(case.size_kib) * 1024.0;
+    let fitted = Fitted::new(Printed::load()?.table4.totals, bytes);
+    let span = |seconds: f64| Span(Time::from_s_f64(seconds));
+    let free = EndTable {
+        command: span(0.0),
+        response: span(0.0),
+        segment: span(0.0),
+        send: Bandwidth(1e15),
+        receive: Bandwidth(1e15),
+    };
+    config.initiator = EndTable { response: span(fitted.client), ..free };
+    let target = &mut config.target;
+    (target.command, target.segment) = (free.command, free.segment);
+    (target.send, target.receive) = (free.send, free.receive);
+    target.response = span(fitted.target);
+    (target.switches, target.surcharge) = (0.0, fitted.surcharge);
+    Ok(config)
+}
+
+fn load(
+    plan: &Plan,
+    case: &Case,
+    options: &Options,
+) -> Result<ssdyno_workload::Config, PaperError> {
+    let missing = || defect(PLAN, format!("there is no load {}", case.load));
+    let load = plan.loads.get(&case.load).ok_or_else(missing)?;
+    let workers = u64::from(case.workers);
+    let depth = if case.network.is_some() { plan.table4.outstanding } else { 1 };
+    let mut text = format!(
+        "read_percent = {}\nwrite_percent = {}\nblock_size = \"{}KiB\"\nthreads = {workers}\ndepth = {depth}\n",
+        load.read_percent,
+        100.0 - load.read_percent,
+        case.size_kib,
+    );
+    match (plan.seconds(case), load.requests) {
+        (Some(span), _) => text += &format!("duration = \"{span}\"\n"),
+        (None, requests) => text += &format!("requests = {}\n", requests.unwrap_or(1) * workers),
+    }
+    text += &format!("[address]\npattern = \"{}\"\n", load.pattern);
+    if let Some(Bytes(bytes)) = load.range {
+        text += &format!("length = \"{bytes}B\"\n");
+    }
+    let mut config =
+        ssdyno_workload::Config::from_toml(&text).map_err(|error| defect(PLAN, error))?;
+    if let Some(most) = options.requests {
+        config.requests = Some(config.requests.unwrap_or(u64::MAX).min(most));
+    }
+    Ok(config)
+}
+
+fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run, PaperError> {
+    let load = load(plan, case, options)?;
+    let config = host(plan, &case.stack)?;
+    let how = HostOptions {
+        cores: Some(case.workers),
+        mode: Some(ThreadMode::Sync),
+        ..HostOptions::default()
+    };
+    let host = Box::new(HostPlan::new(&case.stack, config, &how, Some(&load)));
+    let device = Box::new(BlockDevice::Delay(device(plan, &case.device)?));
+    let attach = match case.network {
+        None => Attach::Adapter { device, host },
+        Some(variant) => {
+            let network = Box::new(network(variant, case)?);
+            Attach::Network { device, network, host }
+        }
+    };
+    Ok(Run {
+        target: format!("sim:{}", case.device),
+        device: attach,
+        workload: format!("{}, {} KiB", case.load, case.size_kib),
+        source: Source::Generator(load),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::Summary,
+        interval: Some(Time::from_s(1)),
+    })
+}
+
+/// Runs all of `cases` with all seeds.
+pub(super) fn simulate_all(
+    plan: &Plan,
+    cases: &BTreeSet<Case>,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Measured, PaperError> {
+    let points: Vec<(&Case, u64)> =
+        cases.iter().flat_map(|case| plan.seeds.iter().map(move |seed| (case, *seed))).collect();
+    let jobs: Vec<Job<'_>> = points
+        .iter()
+        .map(|(case, seed)| Job {
+            name: case.name(*seed),
+            // Seeds of the plan move with that of the command line.
+            build: Box::new(move || planned(plan, case, seed.wrapping_add(options.seed), options)),
+        })
+        .collect();
+    let mut measured = Measured::default();
+    for (result, (case, seed)) in execute(&jobs, options, progress)?.into_iter().zip(&points) {
+        measured.partial |= result.as_ref().is_none_or(|result| result.partial);
+        if let Some(result) = result {
+            measured.runs.entry((*case).clone()).or_default().push((*seed, result));
+        }
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is fitted gives back the rows it was fitted to, by the law of the bottleneck.
+    #[test]
+    fn fitted_demands_are_those_of_operational_analysis() {
+        let bytes = 32_768.0;
+        let Fitted { client, target, surcharge } = Fitted::new([18.012, 29.007, 23.214], bytes);
+        let rate = |seconds: f64| bytes / seconds / 1e6;
+        let total = |n: f64| (n * rate(client)).min(rate(target * (1.0 + (n - 1.0) * surcharge)));
+        for (n, printed) in [(1.0, 18.012), (2.0, 29.007), (3.0, 23.214)] {
+            assert!((total(n) - printed).abs() < 1e-9, "{n}: {}", total(n));
+        }
+        assert!((target * 1e3 - 0.848).abs() < 0.001 && (surcharge - 0.3325).abs() < 0.001);
+    }
+
+    #[test]
+    fn every_point_of_the_plan_can_be_built() {
+        let plan = Plan::load().unwrap();
+        for (figure, _) in super::super::data::FIGURES {
+            for case in plan.cases(figure) {
+                let run = planned(&plan, &case, 1, &Options::default()).unwrap();
+                let host = run.device.host().unwrap();
+                assert_eq!(host.plan.cores, case.workers, "{}", case.name(1));
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! A block device behind a network: link, target machine, and what the protocol costs both ends.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_host::ConfigError;
+
+/// The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
+///
+/// Not modelled: loss and congestion (the link is a server each way), logins, digests, more than
+/// one connection a session. A session is a queue of the host: one for each of its cores, which
+/// so stand for as many client machines of one core.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// One line about the network, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// The port of the target, which all sessions share.
+    pub link: LinkTable,
+    /// The machine with the device.
+    pub target: TargetTable,
+    /// The protocol's work on the machine with the workload.
+    pub initiator: EndTable,
+}
+
+/// The `[link]` table: each direction is for itself.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkTable {
+    /// Bits on the wire, in bytes a second.
+    pub rate: Bandwidth,
+    /// From the last bit out of one machine to the other's notice: cable, switch, adapter.
+    pub latency: Span,
+    /// Data in a segment at most (TCP's MSS).
+    #[serde(default = "segment")]
+    pub segment: Bytes,
+    /// Headers, framing and gap of a segment: 78 B for TCP over IPv4 on Ethernet.
+    #[serde(default = "overhead")]
+    pub segment_overhead: Bytes,
+    /// Header of a command and of an answer (RFC 7143, clause 11.2.1: 48 B).
+    #[serde(default = "header")]
+    pub header: Bytes,
+}
+
+fn segment() -> Bytes {
+    Bytes(1460)
+}
+fn overhead() -> Bytes {
+    Bytes(78)
+}
+fn header() -> Bytes {
+    Bytes(48)
+}
+
+/// What one end of the connection works for the protocol.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EndTable {
+    /// Taking or building a command.
+    pub command: Span,
+    /// Building or taking its answer.
+    pub response: Span,
+    /// Each segment, in or out: interrupt share, TCP, IP, driver.
+    pub segment: Span,
+    /// Rate at which one core sends data: copies and checksums.
+    pub send: Bandwidth,
+    /// Rate at which one core receives data.
+    pub receive: Bandwidth,
+}
+
+/// The `[target]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetTable {
+    /// Cores that serve, 1 to 1024.
+    #[serde(default = "one")]
+    pub cores: u16,
+    /// Taking a command: protocol, block layer, the device's driver.
+    pub command: Span,
+    /// Taking the device's answer, and building that to the host.
+    pub response: Span,
+    /// Each segment, in or out: interrupt share, TCP, IP, driver.
+    pub segment: Span,
+    /// Rate at which one core sends data: copies and checksums.
+    pub send: Bandwidth,
+    /// Rate at which one core receives data.
+    pub receive: Bandwidth,
+    /// Switches between threads for one command (receiving, device, sending).
+    #[serde(default)]
+    pub switches: f64,
+    /// What one costs with one, two, three … sessions at work; the last also for more.
+    #[serde(default)]
+    pub switch: Vec<Span>,
+    /// Share by which all work of a command grows with each further session at work: what caches
+    /// and threads lose to each other beyond the switches.
+    #[serde(default)]
+    pub surcharge: f64,
+}
+
+fn one() -> u16 {
+    1
+}
+
+impl TargetTable {
+    fn end(&self) -> EndTable {
+        let TargetTable { command, response, segment, send, receive, .. } = *self;
+        EndTable { command, response, segment, send, receive }
+    }
+}
+
+impl EndTable {
+    fn check(&self, table: &str) -> Result<(), ConfigError> {
+        let second = Time::from_s(1);
+        for (key, span) in
+            [("command", self.command), ("response", self.response), ("segment", self.segment)]
+        {
+            if span.0 > second {
+                let help = "protocols take microseconds";
+                return Err(error(&format!("{table}.{key}"), "longer than 1s", help));
+            }
+        }
+        for (key, rate) in [("send", self.send), ("receive", self.receive)] {
+            if rate.0 < 1e5 {
+                let help = "write what one core copies and sums, such as \"200MB/s\"";
+                return Err(error(&format!("{table}.{key}"), "below 100kB/s", help));
+            }
+        }
+        Ok(())
+    }
+
+    /// Work for a command: with its data outwards (`out`) or inwards, or without.
+    fn work(&self, fixed: Span, data: Data, link: &LinkTable) -> Time {
+        let moved = |bytes: u64, rate: Bandwidth| {
+            let segments = bytes.div_ceil(link.segment.0);
+            rate.time_for(bytes) + self.segment.0 * segments
+        };
+        fixed.0
+            + match data {
+                Data::None => Time::ZERO,
+                Data::Sent(bytes) => moved(bytes, self.send),
+                Data::Received(bytes) => moved(bytes, self.receive),
+            }
+    }
+}
+
+/// Data that goes with a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Data {
+    /// None.
+    None,
+    /// Out of this machine.
+    Sent(u64),
+    /// Into it.
+    Received(u64),
+}
+
+fn error(key: &str, problem: &str, help: &str) -> ConfigError {
+    ConfigError { key: key.to_owned(), problem: problem.to_owned(), help: help.to_owned() }
+}
+
+impl NetworkConfig {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema does not have.
+    pub fn parse(text: &str) -> Result<NetworkConfig, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// The full resolved form.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let LinkTable { rate, latency, segment, segment_overhead, header } = &self.link;
+        if rate.0 < 1e5 {
+            return Err(error("link.rate", "below 100kB/s", "write a rate such as \"125MB/s\""));
+        }
+        if latency.0 > Time::from_s(1) {
+            return Err(error("link.latency", "longer than 1s", "write one way, such as \"50us\""));
+        }
+        if !(64..=1 << 20).contains(&segment.0) || segment_overhead.0 > 4096 || header.0 > 4096 {
+            let help = "write segment = \"1460B\", segment_overhead = \"78B\", header = \"48B\"";
+            return Err(error("link.segment", "these are no segments of a network", help));
+        }
+        let TargetTable { cores, switches, switch, surcharge, .. } = &self.target;
+        if !(1..=1024).contains(cores) {
+            return Err(error("target.cores", "outside 1 to 1024", "write how many it has"));
+        }
+        if !(0.0..=1e4).contains(switches) || (*switches > 0.0 && switch.is_empty()) {
+            let help = "write how many a command needs, and in `switch` what one costs";
+            return Err(error("target.switches", "not 0 to 10000, or without a cost", help));
+        }
+        if switch.len() > 1024 || switch.iter().any(|span| span.0 > Time::from_ms(100)) {
+            let help = "write microseconds, the first for one session at work";
+            return Err(error("target.switch", "longer than 100ms, or more than 1024", help));
+        }
+        if !(0.0..=100.0).contains(surcharge) {
+            let help = "write a share such as 0.1, or 0";
+            return Err(error("target.surcharge", "outside 0 to 100", help));
+        }
+        self.target.end().check("target")?;
+        self.initiator.check("initiator")
+    }
+
+    /// Time on the wire of a header with `bytes` of data.
+    pub(crate) fn wire(&self, bytes: u64) -> Time {
+        let all = self.link.header.0 + bytes;
+        let segments = all.div_ceil(self.link.segment.0);
+        self.link.rate.time_for(all + segments * self.link.segment_overhead.0)
+    }
+
+    /// Work of the initiator before a command leaves, or (`done`) once its answer is there.
+    pub(crate) fn initiator_work(&self, data: Data, done: bool) -> Time {
+        let end = &self.initiator;
+        end.work(if done { end.response } else { end.command }, data, &self.link)
+    }
+
+    /// Work of the target for a command, or (`answer`) for its answer, with `sessions` at work.
+    pub(crate) fn target_work(&self, data: Data, answer: bool, sessions: usize) -> Time {
+        let end = self.target.end();
+        let mut work = end.work(if answer { end.response } else { end.command }, data, &self.link);
+        if answer && let Some(last) = self.target.switch.len().checked_sub(1) {
+            let each = self.target.switch[sessions.saturating_sub(1).min(last)].0;
+            work += scaled(each, self.target.switches);
+        }
+        scaled(work, 1.0 + self.target.surcharge * sessions.saturating_sub(1) as f64)
+    }
+}
+
+fn scaled(time: Time, by: f64) -> Time {
+    Time::from_ps((time.as_ps() as f64 * by).round() as u64)
+}
+
+/// A named network.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkPreset {
+    /// What follows `--network`.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+}
+
+/// All networks that come with the program; the first is the default.
+pub const NETWORKS: &[NetworkPreset] = &[
+    NetworkPreset {
+        name: "s4-iscsi",
+        text: include_str!("../../../presets/networks/s4-iscsi.toml"),
+    },
+    NetworkPreset {
+        name: "iscsi-25g",
+        text: include_str!("../../../presets/networks/iscsi-25g.toml"),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_sound_and_complete() {
+        for preset in NETWORKS {
+            let config = NetworkConfig::parse(preset.text).unwrap();
+            config.check().unwrap();
+            assert!(!config.description.is_empty(), "{}", preset.name);
+            assert_eq!(NetworkConfig::parse(&config.to_toml()).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn impossible_values_are_named() {
+        let good = NetworkConfig::parse(NETWORKS[0].text).unwrap();
+        let key = |change: fn(&mut NetworkConfig)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            bad.check().unwrap_err().key
+        };
+        assert_eq!(key(|c| c.link.rate = Bandwidth(1.0)), "link.rate");
+        assert_eq!(key(|c| c.link.segment = Bytes(0)), "link.segment");
+        assert_eq!(key(|c| c.target.cores = 0), "target.cores");
+        assert_eq!(key(|c| c.target.switch.clear()), "target.switches");
+        assert_eq!(key(|c| c.target.surcharge = f64::NAN), "target.surcharge");
+        assert_eq!(key(|c| c.target.send = Bandwidth(0.0)), "target.send");
+        assert_eq!(key(|c| c.initiator.segment = Span(Time::from_s(2))), "initiator.segment");
+    }
+
+    /// 32 KiB with its header are 23 segments: 32 816 + 23 x 78 bytes at 125 MB/s.
+    #[test]
+    fn wire_time_counts_headers() {
+        let config = NetworkConfig::parse(NETWORKS[0].text).unwrap();
+        let expected = (32_816.0 + 23.0 * 78.0) / 125e6;
+        assert!((config.wire(32 << 10).as_s_f64() - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn switches_cost_more_with_more_sessions() {
+        let config = NetworkConfig::parse(NETWORKS[0].text).unwrap();
+        let at = |n| config.target_work(Data::Sent(32 << 10), true, n);
+        let (one, two, three) = (at(1), at(2), at(3));
+        assert!(one < two && two < three && three == at(4));
+        let each = Time::from_ps(((7.41 - 1.14) * 1e6 * config.target.switches).round() as u64);
+        assert_eq!(three - one, each);
+    }
+}
