@@ -39,14 +39,25 @@ pub(crate) fn are_sound(access: &mut dyn ConfigAccess, root: RootBus) -> bool {
     true
 }
 
-/// Gives every bridge behind `root` sound numbers; keeps those that are sound.
+/// Gives every bridge behind `root` sound numbers; keeps those that are sound, unless a bridge
+/// would be left without for that.
 pub(crate) fn give(access: &mut dyn ConfigAccess, root: RootBus, notes: &mut Vec<Note>) {
-    Numbering { access, segment: root.segment, notes }.below(root.bus, root.bus_max, false);
+    for keep in [true, false] {
+        let mut without = Vec::new();
+        let mut numbering =
+            Numbering { access: &mut *access, segment: root.segment, keep, notes: &mut without };
+        numbering.below(root.bus, root.bus_max, false);
+        if without.is_empty() || !keep {
+            return notes.append(&mut without);
+        }
+    }
 }
 
 struct Numbering<'a> {
     access: &'a mut dyn ConfigAccess,
     segment: u32,
+    /// Sound numbers stay.
+    keep: bool,
     notes: &'a mut Vec<Note>,
 }
 
@@ -54,8 +65,12 @@ impl Numbering<'_> {
     /// Numbers everything below `bus` with numbers up to `bus_max`, and gives the highest one used.
     /// Each level has a higher bus than the one before, so this nests 255 deep at most.
     fn below(&mut self, bus: u8, bus_max: u8, one_device: bool) -> u8 {
-        let Bridges { sound, broken } =
+        let Bridges { mut sound, mut broken } =
             Bridges::on(self.access, self.segment, bus, bus_max, one_device);
+        if !self.keep {
+            broken.append(&mut sound);
+            broken.sort_by_key(|bridge| bridge.address);
+        }
         // They must not answer for buses that others get now.
         for bridge in &broken {
             self.set(bridge, BusNumbers { primary: bus, secondary: 0, subordinate: 0 });

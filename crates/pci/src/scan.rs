@@ -28,7 +28,7 @@ impl RootBus {
 
 /// All functions behind `roots`. Where the access knows its functions beforehand, those are read and
 /// nothing is written. Else buses are scanned, and bridges that firmware left without sound bus
-/// numbers get some (S1-9); sound ones keep theirs.
+/// numbers get some (S1-9); sound ones keep theirs, as long as that leaves enough for the others.
 pub fn scan(access: &mut dyn ConfigAccess, roots: &[RootBus]) -> Tree {
     if let Some(known) = access.known() {
         return Tree::new(known.into_iter().map(|at| Function::read(access, at)).collect());

@@ -256,6 +256,29 @@ fn ones_everywhere_are_nobody_or_gone() {
     assert_eq!(tree.functions[0].header.device_class(), DeviceClass::Unknown);
 }
 
+/// Found by the property below: a bridge that needs one number takes it from the gap in which one that
+/// needs three would have fitted.
+#[test]
+fn sound_numbers_give_way_where_others_would_go_without() {
+    let mut topology = Topology::new();
+    let root = topology.root(0, 0);
+    let (_, outer) = topology.bridge(root, 0, 0, &bridge());
+    let (first, _) = topology.bridge(outer, 0, 0, &bridge());
+    topology.bridge(outer, 1, 0, &bridge());
+    let (deep, behind) = topology.bridge(outer, 2, 0, &bridge());
+    let (_, deeper) = topology.bridge(behind, 0, 0, &bridge());
+    topology.bridge(deeper, 0, 0, &bridge());
+    // Keeps the outer one from growing.
+    topology.bridge(root, 1, 0, &bridge());
+    scan(&mut topology, &[RootBus::FIRST]);
+    for lost in [first, deep] {
+        topology.poke(lost, BUSES, 0);
+    }
+    let tree = scan(&mut topology, &[RootBus::FIRST]);
+    assert_eq!(tree.functions.len(), 7);
+    assert!(tree.notes.is_empty(), "{:?}", tree.notes);
+}
+
 proptest! {
     #[test]
     fn every_function_once_with_its_parent(additions in additions()) {
