@@ -181,9 +181,21 @@ impl LoadArgs {
         if let Some(name) = self.fio.as_ref().and_then(|file| file.to_str()) {
             return name;
         }
-        let harmless = real::is_real(target) && target != ssdyno_bench::NULL;
-        self.workload.as_deref().unwrap_or(if harmless { "randread" } else { "mixed" })
+        self.workload.as_deref().unwrap_or(if is_written_to(target) { "mixed" } else { "randread" })
     }
+
+    /// The same default for all `targets`: they are to be compared.
+    pub(crate) fn for_all<'a>(mut self, targets: impl Iterator<Item = &'a String>) -> LoadArgs {
+        if self.fio.is_none() && !targets.into_iter().all(|target| is_written_to(target)) {
+            self.workload.get_or_insert_with(|| "randread".to_owned());
+        }
+        self
+    }
+}
+
+/// Whether writing to `target` harms nobody.
+fn is_written_to(target: &str) -> bool {
+    !real::is_real(target) || target == ssdyno_bench::NULL
 }
 
 /// How a trace is read and played.

@@ -15,7 +15,7 @@ use ssdyno_result::{
     to_json,
 };
 
-use crate::args::CompareArgs;
+use crate::args::{CompareArgs, LoadArgs};
 use crate::commands::run::{judge, judge_result, unwritable};
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
@@ -50,7 +50,8 @@ enum Side {
 type Outcome = Result<(RunResult, Option<Failure>), Failure>;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
-    let sides = args.sides.iter().map(|side| read(side, args)).collect::<Result<Vec<_>, _>>()?;
+    let load = args.load.clone().for_all(args.sides.iter().filter(|side| !is_stored(side)));
+    let sides = args.sides.iter().map(|side| read(side, &load)).collect::<Result<Vec<_>, _>>()?;
     // Made before the runs: who has no place for results should hear of it at once.
     let directory = directory(args)?;
     let mut results = Vec::new();
@@ -114,9 +115,14 @@ fn write(directory: &RunDirectory, compared: &CompareOutput) -> Result<String, R
     Ok(directory.path().display().to_string())
 }
 
-fn read(side: &str, args: &CompareArgs) -> Result<Side, Failure> {
+/// Whether `side` is a result, and not a target.
+fn is_stored(side: &str) -> bool {
     let path = Path::new(side);
-    let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    path.is_dir() || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"))
+}
+
+fn read(side: &str, load: &LoadArgs) -> Result<Side, Failure> {
+    let path = Path::new(side);
     if path.is_dir() {
         let file = path.join("result.json");
         if !file.is_file() {
@@ -125,15 +131,15 @@ fn read(side: &str, args: &CompareArgs) -> Result<Side, Failure> {
         }
         return stored(&file.display().to_string());
     }
-    if is_json {
+    if is_stored(side) {
         return stored(side);
     }
     if real::is_real(side) {
-        let plan = RealPlan::reading(side, &args.load, Keep::None)?;
+        let plan = RealPlan::reading(side, load, Keep::None)?;
         return Ok(Side::ToMeasure(Box::new(plan)));
     }
     // Rows make percentiles exact; files are not needed.
-    Plan::new(side, &args.load, Keep::None, None).map(|plan| Side::ToRun(Box::new(plan)))
+    Plan::new(side, load, Keep::None, None).map(|plan| Side::ToRun(Box::new(plan)))
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
