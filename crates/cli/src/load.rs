@@ -142,6 +142,10 @@ pub(crate) fn workload(
 }
 
 fn unknown_workload(name: &str) -> Failure {
+    if name == "pts" {
+        return Failure::usage("`pts` is a test of many loads, not one")
+            .with_help("`ssdyno pts TARGET` runs it; `ssdyno pts --help` tells more");
+    }
     if name.contains(['/', '\\', '.']) {
         return Failure::usage(format!("cannot read {name}: there is no such file"))
             .with_help("check the path of the workload or trace");
