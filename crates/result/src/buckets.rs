@@ -110,11 +110,6 @@ impl<B: Merge> Track<B> {
         &mut self.buckets[self.current]
     }
 
-    /// One past the end of the bucket that `at` was last called for.
-    pub(crate) fn current_end(&self) -> Time {
-        self.current_to
-    }
-
     /// Makes buckets up to `at`, doubling the interval where they would be too many.
     #[cold]
     pub(crate) fn seek(&mut self, at: Time) {
@@ -162,167 +157,63 @@ impl<B: Merge> Track<B> {
     }
 }
 
-/// Amounts (joules, busy seconds) of several lanes over time, as readers of device events keep
-/// them.
-///
-/// An amount of an interval is spread over the buckets in proportion to the overlap, so the
-/// buckets of a lane always sum to what was added.
-#[derive(Clone, Debug)]
-pub struct Buckets<const LANES: usize> {
-    track: Track<Lanes<LANES>>,
-}
-
-#[derive(Clone, Debug)]
-struct Lanes<const LANES: usize>([f64; LANES]);
-
-impl<const LANES: usize> Default for Lanes<LANES> {
-    fn default() -> Self {
-        Lanes([0.0; LANES])
-    }
-}
-
-impl<const LANES: usize> Merge for Lanes<LANES> {
-    fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
-        }
-    }
-}
-
-impl<const LANES: usize> Buckets<LANES> {
-    /// Empty buckets on `grid`.
-    pub fn new(grid: Grid) -> Buckets<LANES> {
-        Buckets { track: Track::new(grid) }
-    }
-
-    /// The grid as it is now.
-    pub fn grid(&self) -> Grid {
-        self.track.grid()
-    }
-
-    /// Adds `amount` to `lane` (below `LANES`) at one moment.
-    #[inline]
-    pub fn add(&mut self, lane: usize, at: Time, amount: f64) {
-        self.track.at(at).0[lane] += amount;
-    }
-
-    /// Adds `amount` to `lane` (below `LANES`), spread evenly over `[from, to)`. What lies before
-    /// the origin of the grid is dropped with its share of the amount; an empty interval counts
-    /// as a moment.
-    #[inline]
-    pub fn spread(&mut self, lane: usize, from: Time, to: Time, amount: f64) {
-        let origin = self.track.grid.origin;
-        let inside = from >= origin && {
-            self.track.at(from);
-            to <= self.track.current_end()
-        };
-        if inside {
-            self.track.at(from).0[lane] += amount;
-        } else {
-            self.spread_over_several(lane, from, to, amount);
-        }
-    }
-
-    #[cold]
-    fn spread_over_several(&mut self, lane: usize, from: Time, to: Time, amount: f64) {
-        let mut at = from.max(self.track.grid.origin);
-        if to <= at {
-            if from >= self.track.grid.origin {
-                self.add(lane, from, amount);
-            }
-            return;
-        }
-        let per_ps = amount / (to - from).as_ps() as f64;
-        // Grow first: the interval must not change while the amount is dealt out.
-        self.track.seek(Time::from_ps(to.as_ps() - 1));
-        while at < to {
-            self.track.at(at);
-            let end = self.track.current_end().min(to);
-            self.track.at(at).0[lane] += per_ps * (end - at).as_ps() as f64;
-            at = end;
-        }
-    }
-
-    /// Brings the buckets to the same grid as a series that got further: doubles until the
-    /// interval is at least `interval`, and makes buckets up to `end`.
-    pub fn align(&mut self, interval: Time, end: Time) {
-        self.track.coarsen_to(interval);
-        if end > self.track.grid.origin {
-            self.track.seek(Time::from_ps(end.as_ps() - 1));
-        }
-    }
-
-    /// The amounts of each bucket, in order of time.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f64; LANES]> {
-        self.track.buckets.iter().map(|lanes| &lanes.0)
-    }
-
-    /// Sum over all buckets, by lane.
-    pub fn totals(&self) -> [f64; LANES] {
-        let mut sum = Lanes::default();
-        for lanes in &self.track.buckets {
-            sum.merge(lanes);
-        }
-        sum.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    #[test]
-    fn splits_by_overlap() {
-        let mut buckets = Buckets::<2>::new(Grid::new(Time::from_ms(10), Some(Time::from_ms(1))));
-        buckets.spread(0, Time::from_us(10_500), Time::from_us(12_500), 4.0);
-        buckets.spread(1, Time::from_us(9_000), Time::from_us(11_000), 4.0);
-        buckets.add(1, Time::from_us(12_000), 0.5);
-        let got: Vec<_> = buckets.iter().copied().collect();
-        assert_eq!(got, [[1.0, 2.0], [2.0, 0.0], [1.0, 0.5]]);
+    #[derive(Default)]
+    struct Sum(u64);
+
+    impl Merge for Sum {
+        fn merge(&mut self, other: &Sum) {
+            self.0 += other.0;
+        }
+    }
+
+    fn total(track: &Track<Sum>) -> u64 {
+        track.buckets().iter().map(|bucket| bucket.0).sum()
     }
 
     #[test]
     fn automatic_grid_stays_small() {
-        let mut buckets = Buckets::<1>::new(Grid::new(Time::ZERO, None));
+        let mut track = Track::<Sum>::new(Grid::new(Time::ZERO, None));
         for s in 0..1_000 {
-            buckets.spread(0, Time::from_s(s), Time::from_s(s + 1), 2.0);
+            track.at(Time::from_s(s)).0 += 2;
         }
-        let len = buckets.iter().len();
+        let len = track.buckets().len();
         assert!((256..=512).contains(&len), "{len} buckets");
-        assert!((buckets.totals()[0] - 2_000.0).abs() < 1e-6);
-        let mut short = Buckets::<1>::new(Grid::new(Time::ZERO, None));
-        short.add(0, Time::ZERO, 1.0);
-        short.align(buckets.grid().interval(), Time::from_s(1_000));
-        assert_eq!((short.grid(), short.iter().len()), (buckets.grid(), len));
+        assert_eq!(total(&track), 2_000);
     }
 
     #[test]
     fn a_chosen_length_cannot_fill_the_memory() {
-        let grid = Grid::new(Time::ZERO, Some(Time::from_ps(1)));
-        let mut buckets = Buckets::<1>::new(grid);
-        buckets.spread(0, Time::ZERO, Time::from_s(1), 1.0);
-        assert!(buckets.iter().len() <= Grid::MOST_CHOSEN);
-        assert!((buckets.totals()[0] - 1.0).abs() < 1e-9);
+        let mut track = Track::<Sum>::new(Grid::new(Time::ZERO, Some(Time::from_ps(1))));
+        track.at(Time::from_s(1)).0 += 1;
+        assert!(track.buckets().len() <= Grid::MOST_CHOSEN);
+        assert_eq!(total(&track), 1);
     }
 
     proptest! {
-        // Tolerance: 1e-9 relative, the rounding of at most some thousand additions.
+        /// In whatever order moments come, and however two tracks of one origin are merged.
         #[test]
         fn nothing_is_lost(
             chosen in any::<bool>(),
-            pieces in prop::collection::vec((0u64..3_000_000, 0u64..900_000, 0.0f64..10.0), 1..50),
+            moments in prop::collection::vec((0u64..3_000_000, 0u64..10, any::<bool>()), 1..50),
         ) {
-            let interval = chosen.then_some(Time::from_us(700));
-            let mut buckets = Buckets::<1>::new(Grid::new(Time::ZERO, interval));
-            let mut sum = 0.0;
-            for (from, length, amount) in pieces {
-                buckets.spread(0, Time::from_us(from), Time::from_us(from + length), amount);
+            let grid = Grid::new(Time::ZERO, chosen.then_some(Time::from_us(700)));
+            let (mut first, mut second) = (Track::<Sum>::new(grid), Track::<Sum>::new(grid));
+            let mut sum = 0;
+            for (us, amount, mine) in moments {
+                let track = if mine { &mut first } else { &mut second };
+                track.at(Time::from_us(us)).0 += amount;
                 sum += amount;
             }
-            prop_assert!((buckets.totals()[0] - sum).abs() <= 1e-9 * (1.0 + sum));
-            prop_assert!(chosen || buckets.iter().len() <= Grid::MOST_AUTOMATIC);
+            prop_assert_eq!(total(&first) + total(&second), sum);
+            first.merge(second);
+            prop_assert_eq!(total(&first), sum);
+            prop_assert!(chosen || first.buckets().len() <= Grid::MOST_AUTOMATIC);
         }
     }
 }

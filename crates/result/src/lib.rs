@@ -7,7 +7,7 @@
 //! each), a [`Tape`] every request of a job in wall time (below 10 ns). Both become a
 //! [`Recording`] (several of them one, with [`Recording::merge`]), whose [`fill`](Recording::fill) puts counts, rates, latencies, intervals and
 //! series into a [`RunResult`] - the shape of `result.json`. The runner adds what it knows of the
-//! device: energy, flash operations, busy shares ([`Buckets`] keep amounts over time). From a
+//! device: energy, flash operations, busy shares, power over time. From a
 //! `RunResult` alone come the text for the terminal ([`summary_text`]), the page
 //! ([`report_html`]) and comparisons ([`compare`]); a [`RunDirectory`] writes them and the rows.
 //!
@@ -47,7 +47,7 @@ mod tape;
 mod text;
 mod until;
 
-pub use buckets::{Buckets, Grid};
+pub use buckets::Grid;
 pub use compare::{Comparison, FigureComparison, Verdict, compare};
 pub use directory::RunDirectory;
 pub use error::ResultError;
@@ -68,7 +68,7 @@ pub use result::{
     schema,
 };
 pub use rows::{Row, Rows};
-pub use series::{EnergyBuckets, Series, set_power};
+pub use series::Series;
 pub use statistics::{Interval, LEVEL};
 pub use steady::{SteadyPeriod, SteadyState, slope};
 pub use tape::{Reaped, Tape};

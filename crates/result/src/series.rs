@@ -2,8 +2,8 @@
 
 use ssdyno_block::{Op, Time};
 
-use crate::buckets::{Buckets, Grid, Merge, Track};
-use crate::result::{Power, SeriesPoint};
+use crate::buckets::{Grid, Merge, Track};
+use crate::result::SeriesPoint;
 
 /// What completed in one stretch of time.
 #[derive(Clone, Debug, Default)]
@@ -133,37 +133,6 @@ fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
     }
 }
 
-/// Joules over time by kind of part, as an energy reader collects them: lanes 0 to 3 are flash,
-/// cpu, dram and bus.
-pub type EnergyBuckets = Buckets<4>;
-
-/// Gives every point of a series its mean power. `joules` must have been made on the grid of the
-/// series' recorder; it is aligned to it here.
-pub fn set_power(series: &mut [SeriesPoint], joules: &mut EnergyBuckets) {
-    let (Some(first), Some(last)) = (series.first(), series.last()) else { return };
-    let origin = joules.grid().origin();
-    let end = origin + Time::from_s_f64(last.start_seconds + last.length_seconds);
-    if series.len() > 1 {
-        joules.align(Time::from_s_f64(first.length_seconds), end);
-    }
-    let lanes: Vec<[f64; 4]> = joules.iter().copied().collect();
-    let last_index = series.len() - 1;
-    for (i, point) in series.iter_mut().enumerate() {
-        if point.length_seconds <= 0.0 {
-            continue;
-        }
-        // Energy that the device still spends after the last completion belongs to the last point.
-        let to = if i == last_index { lanes.len() } else { i + 1 };
-        let mut sum = [0.0; 4];
-        for lane in lanes.get(i..to).unwrap_or_default() {
-            sum.iter_mut().zip(lane).for_each(|(s, j)| *s += j);
-        }
-        let [flash, cpu, dram, bus] = sum.map(|j| j / point.length_seconds);
-        let total = flash + cpu + dram + bus;
-        point.power_watts = Some(Power { total, flash, cpu, dram, bus });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,26 +158,5 @@ mod tests {
         }
         let points = series.points(Time::from_ms(20));
         assert_eq!(points.iter().map(|p| p.reads).collect::<Vec<_>>(), [1, 2]);
-    }
-
-    #[test]
-    fn power_is_energy_over_time() {
-        for end_ms in [5u64, 40, 900, 70_000] {
-            let (end, grid) = (Time::from_ms(end_ms), Grid::new(Time::ZERO, None));
-            let mut series = Series::new(grid);
-            series.add(Op::Read, 512, Time::from_us(3), end);
-            let mut joules = EnergyBuckets::new(grid);
-            joules.spread(0, Time::ZERO, end, 3.0 * end.as_s_f64());
-            joules.spread(2, Time::ZERO, end / 2, 1.0 * end.as_s_f64());
-            let mut points = series.points(end);
-            set_power(&mut points, &mut joules);
-            let mean = |pick: fn(&Power) -> f64| {
-                let joules = points.iter().filter_map(|p| Some((p.power_watts?, p.length_seconds)));
-                joules.map(|(w, s)| pick(&w) * s).sum::<f64>() / end.as_s_f64()
-            };
-            assert!((mean(|w| w.flash) - 3.0).abs() < 1e-9, "{end_ms}");
-            assert!((mean(|w| w.total) - 4.0).abs() < 1e-9, "{end_ms}");
-            assert!(points.iter().all(|p| (p.power_watts.unwrap().flash - 3.0).abs() < 1e-6));
-        }
     }
 }

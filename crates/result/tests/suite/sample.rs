@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::{Completion, Request, Status, Time, Token};
 use ssdyno_result::{
-    BusyShare, Configuration, Energy, EnergyBuckets, EnergyRow, Expected, FlashOperations, Grid,
-    Keep, OwnCost, Recorder, Recording, RunResult, set_power,
+    BusyShare, Configuration, Energy, EnergyRow, Expected, FlashOperations, Keep, OwnCost, Power,
+    Recorder, Recording, RunResult,
 };
 
 pub(crate) fn draw(state: &mut u64) -> u64 {
@@ -93,14 +93,16 @@ pub(crate) fn result(keep: Keep) -> RunResult {
 
 fn add_device(r: &mut RunResult, end: Time) {
     let seconds = end.as_s_f64();
-    let mut joules = EnergyBuckets::new(Grid::new(Time::ZERO, None));
-    let watts = [0.9, 0.35, 0.12, 0.05];
-    for (lane, w) in watts.into_iter().enumerate() {
-        joules.spread(lane, Time::ZERO, end, w * seconds);
+    let (extra_from, extra_to) = (seconds / 3.0, seconds / 2.0);
+    let (mut flash, cpu, dram, bus) = (0.0, 0.35 * seconds, 0.12 * seconds, 0.05 * seconds);
+    for point in &mut r.series {
+        let (from, length) = (point.start_seconds, point.length_seconds);
+        let extra = ((from + length).min(extra_to) - from.max(extra_from)).max(0.0);
+        let watts = 0.9 + 0.4 * extra / length;
+        flash += watts * length;
+        let total = watts + 0.35 + 0.12 + 0.05;
+        point.power_watts = Some(Power { total, flash: watts, cpu: 0.35, dram: 0.12, bus: 0.05 });
     }
-    joules.spread(0, end / 3, end / 2, 0.4 * (end / 2 - end / 3).as_s_f64());
-    let [flash, cpu, dram, bus] = joules.totals();
-    set_power(&mut r.series, &mut joules);
     let total = flash + cpu + dram + bus;
     r.energy_joules = Some(Energy {
         total,
