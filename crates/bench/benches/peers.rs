@@ -14,7 +14,7 @@ mod goals;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ssdyno_bench::{Access, EngineKind, NULL, Options, Run};
+use ssdyno_bench::{Access, NULL, Options, Run};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
@@ -45,8 +45,8 @@ impl Figures {
 enum Peer {
     /// fio with these options on top of the common ones.
     Fio(&'static str, &'static [&'static str]),
-    /// Ours, with as many jobs.
-    Ours(&'static str, EngineKind, u32),
+    /// Ours, with completions taken in batches of so many; none: as it finds fastest.
+    Ours(&'static str, Option<u32>),
 }
 
 /// The target whose cost is compared.
@@ -54,6 +54,8 @@ const LOOP: &str = "loop device over tmpfs";
 /// fio as it comes, and with everything that makes it cheaper.
 const FIO_DEFAULTS: &str = "fio, defaults";
 const FIO_BATCH: &str = "fio, fixed, batch 32";
+/// Ours where a request shall cost least; otherwise it finds out what is fastest.
+const OURS_BATCH: &str = "ours, batch 32";
 
 const FIXED: [&str; 2] = ["--fixedbufs", "--registerfiles"];
 
@@ -83,7 +85,8 @@ const ASYNCHRONOUS: &[Peer] = &[
             "--iodepth_batch_complete_max=32",
         ],
     ),
-    Peer::Ours("ours", EngineKind::Auto, 1),
+    Peer::Ours(OURS_BATCH, Some(32)),
+    Peer::Ours("ours", None),
 ];
 
 /// Without a target: what the tools themselves cost.
@@ -93,7 +96,7 @@ const NOTHING: &[Peer] = &[
         "fio null, no statistics",
         &["--ioengine=null", "--gtod_reduce=1", "--disable_lat=1", "--norandommap"],
     ),
-    Peer::Ours("ours", EngineKind::Auto, 1),
+    Peer::Ours("ours", None),
 ];
 
 /// Engines that suit files in memory.
@@ -102,7 +105,7 @@ const SYNCHRONOUS: &[Peer] = &[
     Peer::Fio("fio psync, 1 job", &["--ioengine=psync"]),
     Peer::Fio("fio psync, 32 jobs", &["--ioengine=psync", "--numjobs=32", "--group_reporting"]),
     Peer::Fio("fio mmap, 32 jobs", &["--ioengine=mmap", "--numjobs=32", "--group_reporting"]),
-    Peer::Ours("ours", EngineKind::Auto, 1),
+    Peer::Ours("ours", None),
 ];
 
 fn main() {
@@ -166,7 +169,7 @@ fn attach(file: &Path) -> Option<String> {
 /// What all runs on one target gave.
 struct Compared {
     title: &'static str,
-    /// Each peer with its runs, ours last.
+    /// Each peer with its runs.
     peers: Vec<(&'static str, Vec<Figures>)>,
 }
 
@@ -225,11 +228,11 @@ fn median(figures: &[Figures]) -> Figures {
 fn run(peer: &Peer, target: &str, seconds: u64, seed: u64) -> Option<Figures> {
     match peer {
         Peer::Fio(_, options) => fio(target, options, seconds, seed),
-        Peer::Ours(_, engine, jobs) => ours(target, *engine, *jobs, seconds, seed),
+        Peer::Ours(_, batch) => ours(target, *batch, seconds, seed),
     }
 }
 
-fn ours(target: &str, engine: EngineKind, jobs: u32, seconds: u64, seed: u64) -> Option<Figures> {
+fn ours(target: &str, batch: Option<u32>, seconds: u64, seed: u64) -> Option<Figures> {
     let config = Config {
         depth: Some(DEPTH),
         duration: Some(Span(Time::from_s(seconds))),
@@ -244,7 +247,7 @@ fn ours(target: &str, engine: EngineKind, jobs: u32, seconds: u64, seed: u64) ->
         limits: Limits::default(),
         keep: Keep::None,
         interval: None,
-        options: Options { engine, jobs, ..Options::default() },
+        options: Options { batch, ..Options::default() },
     };
     let result = match run.execute(&mut |_| Flow::Continue) {
         Ok(measured) => measured.result,
