@@ -87,8 +87,8 @@ impl Delays {
         text.push_str("; latencies count from the intended start");
         if self.ours_ns_at(0.99) > MUCH_NS {
             text.push_str(
-                ". So late is other work on the cores (`chrt -f 10 ssdyno run ...` keeps them), or one \
-                 job that cannot issue as fast",
+                ". So late is other work on the cores, which should be idle, or one job that cannot issue \
+                 as fast",
             );
         }
         Some(text)
