@@ -50,6 +50,19 @@ pub enum PaperError {
     },
 }
 
+/// `file`, which is part of the program, is broken.
+pub(crate) fn defect(file: &str, problem: impl ToString) -> PaperError {
+    PaperError::Defect { file: file.to_owned(), problem: problem.to_string() }
+}
+
+/// Reads `text`, the contents of `file`, which is part of the program.
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+    file: &str,
+    text: &str,
+) -> Result<T, PaperError> {
+    toml::from_str(text).map_err(|error: toml::de::Error| defect(file, error))
+}
+
 impl PaperError {
     /// `selector` names nothing among `selectable`. Claims are named together: there are many.
     pub(crate) fn nothing(selector: &Selector, selectable: Vec<(String, String)>) -> PaperError {

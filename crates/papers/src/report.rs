@@ -107,6 +107,25 @@ pub struct RunSummary {
     pub partial: bool,
 }
 
+impl RunSummary {
+    /// What every paper tells of a run.
+    pub(crate) fn of(name: String, result: &ssdyno_result::RunResult) -> RunSummary {
+        RunSummary {
+            name,
+            device: result.target.clone(),
+            workload: result.workload.clone(),
+            requests: result.requests,
+            simulated_seconds: result.simulated_seconds,
+            wall_seconds: result.wall_seconds,
+            device_latency_ms: result.device_latency_ns.map_or(0.0, |l| l.mean / 1e6),
+            latency_ms: result.latency_ns.as_ref().map_or(0.0, |l| l.all.mean / 1e6),
+            write_amplification: result.write_amplification,
+            partial: result.partial,
+            ..RunSummary::default()
+        }
+    }
+}
+
 /// Everything about the selected part of a paper.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Report {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
 
 use crate::PaperError;
+use crate::error::parse;
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -247,14 +248,6 @@ impl Plan {
         let mode = ResponseMode::Each;
         Case { mode, separate_engine: true, completion, ..Case::dynamic(threads, 100) }
     }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
-    let problem = |error: toml::de::Error| PaperError::Defect {
-        file: file.to_owned(),
-        problem: error.to_string(),
-    };
-    toml::from_str(text).map_err(problem)
 }
 
 impl Printed {

@@ -14,6 +14,7 @@ use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
 use super::data::{Case, Plan};
+use crate::error::defect;
 use crate::mean::Mean;
 use crate::{Options, PaperError, Progress, RunSummary};
 
@@ -63,26 +64,12 @@ impl Measured {
 
     /// What a reader is told about the runs.
     pub(super) fn summaries(&self) -> Vec<RunSummary> {
-        let summary = |case: &Case, seed: u64, result: &RunResult| RunSummary {
-            name: case.name(seed),
-            device: result.target.clone(),
-            workload: result.workload.clone(),
-            requests: result.requests,
-            simulated_seconds: result.simulated_seconds,
-            wall_seconds: result.wall_seconds,
-            device_latency_ms: result.device_latency_ns.map_or(0.0, |l| l.mean / 1e6),
-            latency_ms: result.latency_ns.as_ref().map_or(0.0, |l| l.all.mean / 1e6),
-            partial: result.partial,
-            ..RunSummary::default()
-        };
-        let runs = self.runs.iter();
-        runs.flat_map(|(case, all)| all.iter().map(move |(seed, r)| summary(case, *seed, r)))
-            .collect()
+        let mut all = Vec::new();
+        for (case, runs) in &self.runs {
+            all.extend(runs.iter().map(|(seed, run)| RunSummary::of(case.name(*seed), run)));
+        }
+        all
     }
-}
-
-fn defect(file: &str, problem: impl ToString) -> PaperError {
-    PaperError::Defect { file: file.to_owned(), problem: problem.to_string() }
 }
 
 /// The card of the preset.

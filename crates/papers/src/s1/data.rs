@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::PaperError;
+use crate::error::parse;
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -112,14 +113,6 @@ impl FigurePlan {
         }
         cases
     }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
-    let problem = |error: toml::de::Error| PaperError::Defect {
-        file: file.to_owned(),
-        problem: error.to_string(),
-    };
-    toml::from_str(text).map_err(problem)
 }
 
 impl Printed {

@@ -14,6 +14,7 @@ use ssdyno_workload::{TraceOptions, Workload, open_trace};
 
 use super::data::RunPlan;
 use super::load::Load;
+use crate::error::defect;
 use crate::{Options, PaperError, Progress, RunSummary};
 
 /// What a run gave.
@@ -53,10 +54,6 @@ impl EventReader for Clip<'_> {
         self.kept.extend(begun.map(|event| Busy { to: event.to.min(self.end), ..*event }));
         self.inner.read(&self.kept);
     }
-}
-
-fn defect(file: &str, problem: impl ToString) -> PaperError {
-    PaperError::Defect { file: file.to_owned(), problem: problem.to_string() }
 }
 
 /// The load of `plan` for a device of `capacity_bytes`.

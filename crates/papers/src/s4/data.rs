@@ -7,6 +7,7 @@ use ssdyno_block::units::{Bytes, Span};
 use ssdyno_device::delay::DelayTable;
 
 use crate::PaperError;
+use crate::error::parse;
 
 /// Figures and tables, with a title each.
 pub(super) const FIGURES: [(&str, &str); 12] = [
@@ -270,14 +271,6 @@ impl Plan {
         };
         seconds.map(|seconds| Span(ssdyno_block::Time::from_s_f64(seconds)))
     }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, PaperError> {
-    let problem = |error: toml::de::Error| PaperError::Defect {
-        file: file.to_owned(),
-        problem: error.to_string(),
-    };
-    toml::from_str(text).map_err(problem)
 }
 
 impl Printed {
