@@ -105,8 +105,8 @@ impl Identity {
 /// with the next [`advance`](PciDevice::advance), and in `advance`; it touches host memory in
 /// `advance` alone; malformed input ends in an error status, never in a panic.
 ///
-/// The bus owes: `now` never goes back; `advance` is called after each `bar_write`, and at every time
-/// that [`next_event`](PciDevice::next_event) names.
+/// The bus owes: `now` never goes back; `advance` is called after each `bar_write` that did not
+/// [rest](PciDevice::may_rest), and at every time that [`next_event`](PciDevice::next_event) names.
 pub trait PciDevice {
     /// What it is.
     fn identity(&self) -> Identity;
@@ -114,6 +114,14 @@ pub trait PciDevice {
     fn bar_read(&mut self, now: Time, bar: u8, offset: u32) -> u32;
     /// Writes 4 bytes of `bar`: they arrive at `now`.
     fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32);
+    /// True if this write, should it arrive now, would change nothing but what the device does with
+    /// its next event: the bus may then deliver it without an [`advance`](PciDevice::advance), at any
+    /// time before that. Most registers are not like that; a doorbell that only makes room is.
+    #[inline]
+    fn may_rest(&self, bar: u8, offset: u32, value: u32) -> bool {
+        let _ = (bar, offset, value);
+        false
+    }
     /// Brings the device to `now`.
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);
     /// The next time at which `advance` may find something to do.

@@ -164,6 +164,20 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
+    /// True if this doorbell tells that entries were taken from a completion queue, rightly, and
+    /// nothing waits for their room. (Room for a completion matters when one is posted.)
+    #[inline]
+    pub(super) fn only_makes_room(&self, at: u32, value: u32) -> bool {
+        let stride_shift = self.config.doorbell_stride.0.trailing_zeros();
+        let number = at >> stride_shift;
+        let queue = || self.queues.completion.get((number >> 1) as usize)?.as_ref();
+        number & 1 == 1
+            && at & ((1 << stride_shift) - 1) == 0
+            && self.registers.is_ready()
+            && self.faults.stuck.is_none()
+            && queue().is_some_and(|queue| queue.held.is_none() && queue.has_taken(value).is_ok())
+    }
+
     /// What register writes have left to do now that there is a bus.
     #[inline]
     pub(super) fn after_writes(&mut self, now: Time, bus: &mut dyn BusMaster) {

@@ -25,7 +25,13 @@ impl<D: Device> NvmeController<D> {
     /// Begins reads as long as there are entries, room for their commands, and reads to spare.
     #[inline]
     pub(super) fn start_fetches(&mut self, at: Time) {
-        if self.arbiter.is_idle() || self.registers.is_shutting_down() {
+        if !self.arbiter.is_idle() {
+            self.fetch(at);
+        }
+    }
+
+    fn fetch(&mut self, at: Time) {
+        if self.registers.is_shutting_down() {
             return;
         }
         while self.fetches.len() < self.config.fetches as usize {

@@ -375,6 +375,11 @@ impl<D: Device> PciDevice for NvmeController<D> {
         self.changed(now, change);
     }
 
+    #[inline]
+    fn may_rest(&self, bar: u8, offset: u32, value: u32) -> bool {
+        bar == 0 && offset >= DOORBELLS && self.only_makes_room(offset - DOORBELLS, value & 0xffff)
+    }
+
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         if self.is_halted() {
             return;

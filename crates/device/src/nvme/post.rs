@@ -102,9 +102,12 @@ impl<D: Device> NvmeController<D> {
     /// Sends the interrupts that are due.
     #[inline]
     pub(super) fn signal(&mut self, at: Time, bus: &mut dyn BusMaster) {
-        if self.interrupts.is_quiet(self.registers.mask) {
-            return;
+        if !self.interrupts.is_quiet(self.registers.mask) {
+            self.send_interrupts(at, bus);
         }
+    }
+
+    fn send_interrupts(&mut self, at: Time, bus: &mut dyn BusMaster) {
         self.interrupts.set_mask(self.registers.mask);
         if self.interrupts.must_release() {
             bus.deassert(at);

@@ -113,8 +113,9 @@ impl CompletionQueue {
     pub(super) fn is_full(&self) -> bool {
         self.waiting() + 1 == self.entries
     }
-    /// The host says that it has taken entries up to `head`.
-    pub(super) fn ring(&mut self, head: u32) -> Result<u32, BadDoorbell> {
+    /// How many entries the host has taken if it says that the next one is `head`.
+    #[inline]
+    pub(super) fn has_taken(&self, head: u32) -> Result<u32, BadDoorbell> {
         if head >= self.entries {
             return Err(BadDoorbell::Value);
         }
@@ -122,6 +123,11 @@ impl CompletionQueue {
         if taken == 0 || taken > self.waiting() {
             return Err(BadDoorbell::Value);
         }
+        Ok(taken)
+    }
+    /// The host says that it has taken entries up to `head`.
+    pub(super) fn ring(&mut self, head: u32) -> Result<u32, BadDoorbell> {
+        let taken = self.has_taken(head)?;
         self.head = head;
         Ok(taken)
     }

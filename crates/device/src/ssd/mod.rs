@@ -556,7 +556,9 @@ impl Device for Ssd {
         if let Some(far) = upcoming.last() {
             self.ftl.prefetch(page(far));
         }
-        if let Some(physical) = upcoming.first().and_then(|near| self.ftl.locate(page(near))) {
+        if self.flash.is_worth_a_prefetch()
+            && let Some(physical) = upcoming.first().and_then(|near| self.ftl.locate(page(near)))
+        {
             self.flash.prefetch(physical);
         }
     }

@@ -100,9 +100,9 @@ impl FlashArray {
     /// True if `page` is programmed with its data of `epoch`.
     #[inline]
     fn is_there(&self, page: u32, epoch: u16) -> bool {
-        let block = self.geometry.block_of_page(page) as usize;
+        let block = self.geometry.block_of_page(page);
         let number = self.geometry.pages_per_block.remainder(page);
-        self.epochs[block].now == epoch && u32::from(self.written[block]) > number
+        self.epochs[block as usize].now == epoch && self.written.holds(block, number)
     }
 
     /// Where, and in which epoch, the data of `page` can be read now: while a copy to it waits, that is where it is

@@ -9,10 +9,13 @@ mod choose;
 mod operate;
 mod shadow;
 mod suspend;
+mod written;
 
 use ssdyno_block::Time;
 use ssdyno_engine::events::{Cause, EventLog};
 use ssdyno_engine::{Event, EventQueue, Server};
+
+use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
 use crate::{
@@ -108,8 +111,8 @@ pub struct FlashArray {
     planes: Vec<Fifo>,
     channels: Vec<Server>,
     slab: Slab,
-    /// Pages programmed in each block since its erase: programs go upwards, reads stay below.
-    written: Vec<u16>,
+    /// Programs go upwards, reads stay below.
+    written: Written,
     /// With read priority, of each block; else empty, because then nothing overtakes an erase.
     epochs: Vec<Epochs>,
     channel_of_die: Vec<u16>,
@@ -148,7 +151,7 @@ impl FlashArray {
             planes: vec![Fifo::default(); geometry.planes() as usize],
             channels: vec![Server::default(); geometry.channels as usize],
             slab: Slab::default(),
-            written: vec![0; geometry.blocks() as usize],
+            written: Written::new(geometry.blocks(), geometry.pages_per_block.get()),
             epochs: match config.read_priority {
                 true => vec![Epochs::default(); geometry.blocks() as usize],
                 false => Vec::new(),
@@ -172,14 +175,20 @@ impl FlashArray {
 
     /// States that block `block` holds `pages` programmed pages, as after preconditioning.
     pub fn set_written(&mut self, block: u32, pages: u32) {
-        self.written[block as usize] = pages as u16;
+        self.written.set(block, pages as u16);
+    }
+
+    /// False where [`prefetch`](FlashArray::prefetch) has nothing to fetch.
+    #[inline]
+    pub fn is_worth_a_prefetch(&self) -> bool {
+        !self.epochs.is_empty()
     }
 
     /// `page` will be read or overwritten soon: fetches ahead what the array knows of its block.
     #[inline]
     pub fn prefetch(&self, page: u32) {
-        if let Some(written) = self.written.get(self.geometry.block_of_page(page) as usize) {
-            ssdyno_engine::prefetch(written);
+        if let Some(epochs) = self.epochs.get(self.geometry.block_of_page(page) as usize) {
+            ssdyno_engine::prefetch(epochs);
         }
     }
 

@@ -22,7 +22,7 @@ impl FlashArray {
             let number = self.geometry.pages_per_block.remainder(op.page);
             let block = self.geometry.block_of_page(op.page);
             assert!(
-                number < u32::from(self.written[block as usize]),
+                self.written.holds(block, number),
                 "read of page {number} of block {block}, which is not programmed"
             );
             self.timing.read(number)
@@ -246,9 +246,9 @@ impl FlashArray {
         let op = self.slab.get(op);
         let target = if op.kind == OpKind::Copy { op.to } else { op.page };
         let block = self.geometry.block_of_page(target);
-        let written = &mut self.written[block as usize];
+        let written = self.written.pages(block);
         if op.kind == OpKind::Erase {
-            *written = 0;
+            self.written.set(block, 0);
             if let Some(epochs) = self.epochs.get_mut(block as usize) {
                 epochs.now = epochs.now.wrapping_add(1);
             }
@@ -256,9 +256,9 @@ impl FlashArray {
         }
         let number = self.geometry.pages_per_block.remainder(target);
         assert!(
-            number >= u32::from(*written),
+            number >= u32::from(written),
             "program of page {number} of block {block} after page {written}: out of order"
         );
-        *written = number as u16 + 1;
+        self.written.set(block, number as u16 + 1);
     }
 }

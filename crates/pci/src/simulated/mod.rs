@@ -9,9 +9,11 @@ mod config_space;
 mod interrupts;
 mod memory;
 #[cfg(test)]
+mod resting;
+#[cfg(test)]
 mod tests;
+mod writes;
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use ssdyno_block::Time;
@@ -25,6 +27,7 @@ pub use interrupts::InterruptFault;
 use interrupts::Interrupts;
 use memory::Memory;
 pub use memory::RecordedFault;
+use writes::{Write, Writes};
 
 /// What the connector costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,15 +72,6 @@ pub enum PciFault {
     Interrupt(u64, InterruptFault),
 }
 
-/// A register write on its way.
-#[derive(Clone, Copy, Debug)]
-struct Write {
-    arrives: Time,
-    bar: u8,
-    offset: u32,
-    value: u32,
-}
-
 /// A device of type `D`, as a [`PciFunction`] for its driver and a thing with events for the runner.
 ///
 /// Stricter than hardware: memory decoding and bus mastering must be switched on before they are
@@ -91,7 +85,7 @@ pub struct SimulatedPci<D> {
     config: ConfigSpace,
     msix: Option<MsixPlace>,
     bus: Bus,
-    writes: VecDeque<Write>,
+    writes: Writes,
     /// The host's time: set by the runner, put forward by reads.
     now: Time,
     stall: Time,
@@ -150,7 +144,7 @@ impl<D: PciDevice> SimulatedPci<D> {
                 from_host: 0,
                 to_host: 0,
             },
-            writes: VecDeque::with_capacity(64),
+            writes: Writes::new(),
             now: Time::ZERO,
             stall: Time::ZERO,
             device_now: Time::ZERO,
@@ -255,20 +249,20 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// The next write or event of the device, which is due at `due`, put off where it stands still.
     #[inline]
     fn next_of_device(&self, due: Time) -> Time {
-        let next = due.min(self.next_write()).max(self.device_now);
+        let next = due.min(self.writes.due()).max(self.device_now);
         let (from, until) = self.stuck;
         if next >= from && next < until { until } else { next }
-    }
-
-    #[inline]
-    fn next_write(&self) -> Time {
-        self.writes.front().map_or(Time::MAX, |write| write.arrives)
     }
 
     /// Brings device and register writes to `now`, in the order of time.
     pub fn advance(&mut self, now: Time) {
         while self.step(now) {}
         self.remove_at(now);
+        // What rested: a register that is read next may show it.
+        let (from, until) = self.stuck;
+        let stands_still = now >= from && now < until;
+        let before = if stands_still { from } else { now.saturating_add(Time::from_ps(1)) };
+        while self.take_resting(before) {}
     }
 
     /// As [`advance`](SimulatedPci::advance) to `until`, but no further than to the first time at
@@ -298,26 +292,54 @@ impl<D: PciDevice> SimulatedPci<D> {
         if self.stale {
             self.device_due = due(&self.device);
             self.stale = false;
+            self.judge_writes();
         }
-        let at = self.next_of_device(self.device_due);
-        if at > until || at >= self.removal || self.gone || at == Time::MAX {
-            return false;
-        }
-        let arrival = self.next_write();
-        if arrival < self.device_due
-            && let Some(write) = self.writes.pop_front()
+        let at = loop {
+            let at = self.next_of_device(self.device_due);
+            if at > until || at >= self.removal || self.gone || at == Time::MAX {
+                return false;
+            }
+            // Behind a write that rests there may be another.
+            if !self.take_resting(self.device_due) {
+                break at;
+            }
+        };
+        if self.writes.due() < self.device_due
+            && let Some(write) = self.writes.pop()
         {
             self.device_now = at;
             self.deliver(at, write);
+            self.judge_writes();
         } else {
             // Up to the next thing that comes from without.
             let fault =
                 if at < self.stuck.0 { self.stuck.0.min(self.removal) } else { self.removal };
+            let arrival = self.writes.arrival();
             let until = until.min(arrival).min(fault.saturating_sub(Time::from_ps(1))).max(at);
             self.device_now = self.device.run(at, until, &mut self.bus);
+            if self.writes.rests() {
+                self.judge_writes();
+            }
         }
         self.device_due = due(&self.device);
         true
+    }
+
+    /// Delivers the next write if it rests and arrives before `before`.
+    #[inline]
+    fn take_resting(&mut self, before: Time) -> bool {
+        let Some(write) = self.writes.take_resting(before) else { return false };
+        let Write { arrives, bar, offset, value } = write;
+        self.device.bar_write(arrives.max(self.device_now), bar, offset, value);
+        self.judge_writes();
+        true
+    }
+
+    /// Asks the device whether the next write may rest.
+    #[inline]
+    fn judge_writes(&mut self) {
+        let (device, msix, mode) = (&self.device, self.msix, self.bus.interrupts.mode);
+        self.writes.renew(|write| may_rest(device, msix, mode, write));
     }
 
     /// A register write arrives.
@@ -366,6 +388,20 @@ impl<D: PciDevice> SimulatedPci<D> {
     }
 }
 
+/// True if nothing comes of `write` at its own time. With a pin everything may: what is read
+/// releases it.
+#[inline]
+fn may_rest<D: PciDevice>(
+    device: &D,
+    msix: Option<MsixPlace>,
+    mode: InterruptMode,
+    write: &Write,
+) -> bool {
+    mode != InterruptMode::Pin
+        && msix.is_none_or(|place| place.bar != write.bar)
+        && device.may_rest(write.bar, write.offset, write.value)
+}
+
 /// When `device` has something to do, [`Time::MAX`] for never.
 #[inline]
 fn due<D: PciDevice>(device: &D) -> Time {
@@ -407,7 +443,7 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         let asked = self.now;
         // A read pushes the writes before it along (PCIe 5.0, table 2-40): it is not there earlier.
         let arrives = asked + self.timing.read_round_trip / 2;
-        let arrives = self.writes.back().map_or(arrives, |w| arrives.max(w.arrives));
+        let arrives = self.writes.after_all(arrives);
         self.now = arrives + self.timing.read_round_trip / 2;
         self.stall += self.now - asked;
         self.advance(arrives);
@@ -433,8 +469,10 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         }
         self.check_access(bar, offset);
         let arrives = self.now + self.timing.posted_write;
-        let arrives = self.writes.back().map_or(arrives, |w| arrives.max(w.arrives));
-        self.writes.push_back(Write { arrives, bar, offset, value });
+        let (device, msix, mode) = (&self.device, self.msix, self.bus.interrupts.mode);
+        self.writes.push(Write { arrives, bar, offset, value }, |write| {
+            may_rest(device, msix, mode, write)
+        });
     }
 
     fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {

@@ -234,7 +234,8 @@ impl Port for NvmePort {
 
     fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
         let until = until.saturating_add(self.epoch);
-        let watchdog = self.watchdog().unwrap_or(Time::MAX);
+        let deadline = self.driver.next_deadline();
+        let watchdog = deadline.filter(|_| self.outstanding > 0).unwrap_or(Time::MAX);
         let now = match self.pci.next_event() {
             Some(at) if at <= watchdog => self.pci.run(until.min(watchdog)),
             _ => watchdog,
@@ -247,7 +248,7 @@ impl Port for NvmePort {
                 vectors.extend(1..=self.driver.queues());
             }
         }
-        if self.driver.next_deadline().is_some_and(|deadline| deadline <= now) {
+        if deadline.is_some_and(|deadline| deadline <= now) {
             self.pci.set_now(now);
             self.driver.poll(&mut self.pci, now, &mut self.answers);
             if !self.answers.is_empty() {

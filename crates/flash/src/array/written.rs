@@ -1,0 +1,70 @@
+//! How far each block is programmed.
+
+/// Pages programmed in each block since its erase.
+///
+/// Nearly all blocks of a device in use are full, and nearly all reads go to them. One bit a block
+/// says so: for a device of 1 TiB that is 0.5 MiB, which stays in the processor's caches where the
+/// numbers themselves would not.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    full: Vec<u64>,
+    pages: Vec<u16>,
+    pages_per_block: u16,
+}
+
+impl Written {
+    /// `blocks` erased blocks.
+    pub(super) fn new(blocks: u32, pages_per_block: u32) -> Written {
+        Written {
+            full: vec![0; (blocks as usize).div_ceil(64)],
+            pages: vec![0; blocks as usize],
+            pages_per_block: pages_per_block as u16,
+        }
+    }
+
+    /// States that `pages` of `block` are programmed.
+    #[inline]
+    pub(super) fn set(&mut self, block: u32, pages: u16) {
+        self.pages[block as usize] = pages;
+        let bit = 1 << (block & 63);
+        let word = &mut self.full[(block >> 6) as usize];
+        *word = if pages == self.pages_per_block { *word | bit } else { *word & !bit };
+    }
+
+    /// Pages of `block` that are programmed.
+    #[inline]
+    pub(super) fn pages(&self, block: u32) -> u16 {
+        self.pages[block as usize]
+    }
+
+    /// True if page `number` of `block` is programmed.
+    #[inline]
+    pub(super) fn holds(&self, block: u32, number: u32) -> bool {
+        self.full[(block >> 6) as usize] >> (block & 63) & 1 == 1
+            || number < u32::from(self.pages(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn holds_what_was_set(sets in prop::collection::vec((0u32..130, 0u16..=5), 0..200)) {
+            let mut written = Written::new(130, 5);
+            let mut model = [0u16; 130];
+            for (block, pages) in sets {
+                written.set(block, pages);
+                model[block as usize] = pages;
+            }
+            for (block, pages) in (0..).zip(model) {
+                prop_assert_eq!(written.pages(block), pages);
+                for number in 0..5 {
+                    prop_assert_eq!(written.holds(block, number), number < u32::from(pages));
+                }
+            }
+        }
+    }
+}
