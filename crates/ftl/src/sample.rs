@@ -5,8 +5,9 @@
 //! its state, some way on for each, is stamped on all planes. So it is the steady state of *this*
 //! policy on planes of *this* size, and the closed forms remain an independent check.
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+use ssdyno_flash::{FlashOp, Geometry};
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
