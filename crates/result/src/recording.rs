@@ -302,7 +302,7 @@ impl Recording {
             if lag > 2.0 / (Batches::GROUPS as f64).sqrt() {
                 result.notes.push(format!(
                     "latency drifts slowly (correlation of neighbouring batches {lag:.2}): the \
-                     intervals are too narrow; run longer"
+                     intervals allow for it and are wide; run longer for narrower ones"
                 ));
             }
         }
