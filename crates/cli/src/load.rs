@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use ssdyno_block::ConfigError;
 use ssdyno_device::presets;
-use ssdyno_flash::ConfigError;
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 
 use crate::diagnose::{Exit, Failure, Place, nearest};
@@ -245,9 +245,14 @@ impl Document {
             }
             let key = toml_places::join(&path);
             let expected = message.split_once(", ").map(|(_, rest)| rest.to_owned());
+            let expected = || expected.unwrap_or_else(|| "remove it".to_owned());
             let help = match nearest(&key, known.iter().map(String::as_str)) {
+                // A key of another kind of the same table, such as of a link.
+                Some(near) if near == key => {
+                    format!("it does not go with this kind: {}", expected())
+                }
                 Some(near) => format!("did you mean `{near}`?"),
-                None => expected.unwrap_or_else(|| "remove it".to_owned()),
+                None => expected(),
             };
             let mut failure =
                 self.about(&key, format!("there is no key `{key}`"), help, "unknown key");

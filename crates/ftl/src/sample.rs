@@ -37,7 +37,7 @@ pub(crate) fn cannot_fill(page: u32) -> ConfigError {
     ConfigError::new(
         "precondition.fill",
         format!("the device became read-only at logical page {page} while it was filled"),
-        "raise ftl.over_provisioning or lower flash.factory_bad",
+        "raise ftl.over_provisioning or flash.endurance_cycles, or lower flash.factory_bad",
     )
 }
 

@@ -18,9 +18,7 @@ use ssdyno_engine::{Event, EventQueue, Server};
 use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
-use crate::{
-    Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing,
-};
+use crate::{Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing};
 
 /// Something that happens to a die; packs into 26 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
