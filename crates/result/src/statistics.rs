@@ -135,6 +135,11 @@ impl Spread {
     }
 }
 
+/// Values of equal batches without those of the start-up.
+pub(crate) fn behind_start_up(batches: &[f64]) -> &[f64] {
+    &batches[start_up(batches, &vec![1.0; batches.len()])..]
+}
+
 /// How many leading batches are start-up, half of them at most: those that are all off to the
 /// same side of what the second half of the run shows, and far.
 ///
