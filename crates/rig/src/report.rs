@@ -72,7 +72,7 @@ impl Parts<'_> {
         self.invariants(&mut result);
         self.describe_health(&mut result);
         if self.window_known {
-            expected::fill(&mut result, self.run, self.facts);
+            expected::fill(&mut result, self.run, self.facts, self.target.capacity_bytes());
         }
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
