@@ -294,7 +294,7 @@ pub(super) fn energy_by_part(r: &RunResult) -> String {
         );
     }
     format!(
-        "<figure class=\"wide\"><figcaption>Energy over the recorded window, in joules</figcaption>\
+        "<figure class=\"wide\"><figcaption>Energy, in joules</figcaption>\
          <svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"energy by part\">{body}</svg>\
          </figure>\n",
         5.0 * row + 4.0
