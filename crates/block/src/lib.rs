@@ -5,7 +5,7 @@
 //! of configuration files in [`units`].
 //!
 //! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
-//! cannot be read. Nothing here panics on outside input.
+//! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics on outside input.
 //!
 //! Not here: clocks (only a runner owns one), devices, workloads, statistics.
 //!
@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod request;
@@ -24,6 +25,7 @@ mod time;
 #[cfg(feature = "std")]
 pub mod units;
 
+pub use config_error::ConfigError;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};
 pub use target::{BlockTarget, SubmitError};
 pub use time::Time;

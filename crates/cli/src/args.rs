@@ -73,7 +73,7 @@ pub(crate) enum Verb {
     Probe(ProbeArgs),
     /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
-    /// Print a device, host or workload as a complete TOML file, which `run` accepts.
+    /// Print a device, host, network or workload as a complete TOML file, which `run` accepts.
     #[command(after_help = SET)]
     Show(ShowArgs),
     /// Print the names of the published JSON schemas, or one of them.
@@ -382,7 +382,7 @@ pub(crate) enum ListWhat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// sim:NAME, a host, a workload, or FILE.toml with one of them.
+    /// sim:NAME, a host, a network, a workload, or FILE.toml with one of them.
     pub(crate) what: String,
     /// Set a key of the device or the workload; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]

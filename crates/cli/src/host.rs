@@ -325,25 +325,7 @@ impl HostArgs {
     /// The network that `--network` names.
     fn network(&self) -> Result<NetworkConfig, Failure> {
         let name = self.network.as_deref().unwrap_or(NETWORKS[0].name);
-        let text = if load::is_toml(name) {
-            load::read_text(name)?
-        } else if let Some(preset) = NETWORKS.iter().find(|preset| preset.name == name) {
-            preset.text.to_owned()
-        } else {
-            let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();
-            let help = format!("write one of {}, or a file that ends in .toml", known.join(", "));
-            return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
-        };
-        let config = NetworkConfig::parse(&text).map_err(|error| {
-            Failure::usage(format!("{name}: {}", error.message()))
-                .with_help("`ssdyno schema network` prints what such a file may say")
-        })?;
-        config.check().map_err(|error| {
-            Failure::usage(format!("{name}: `{}`: {}", error.key, error.problem))
-                .with_help(error.help.as_str())
-                .with_key(&error.key)
-        })?;
-        Ok(config)
+        Ok(load::network(name)?.config)
     }
 }
 

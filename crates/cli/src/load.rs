@@ -6,8 +6,9 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use ssdyno_block::ConfigError;
 use ssdyno_device::presets;
-use ssdyno_flash::ConfigError;
+use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 
 use crate::diagnose::{Exit, Failure, Place, nearest};
@@ -93,10 +94,23 @@ pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
         return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
     };
     let config: ssdyno_host::Config = document.parse(&overlay::host_keys())?;
-    config.check().map_err(|error| {
-        let message = format!("`{}`: {}", error.key, error.problem);
-        document.about(&error.key, message, error.help.as_str(), "this value")
-    })?;
+    config.check().map_err(|error| document.impossible(&error))?;
+    Ok(Loaded { name: name.to_owned(), config, document })
+}
+
+/// The network that `name` names: a preset or `FILE.toml`.
+pub(crate) fn network(name: &str) -> Result<Loaded<NetworkConfig>, Failure> {
+    let document = if is_toml(name) {
+        Document::file(name)?
+    } else if let Some(preset) = NETWORKS.iter().find(|preset| preset.name == name) {
+        Document::preset(format!("network {name}"), preset.text)
+    } else {
+        let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();
+        let help = format!("write one of {}, or a file that ends in .toml", known.join(", "));
+        return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
+    };
+    let config: NetworkConfig = document.parse(&overlay::network_keys())?;
+    config.check().map_err(|error| document.impossible(&error))?;
     Ok(Loaded { name: name.to_owned(), config, document })
 }
 
@@ -245,9 +259,14 @@ impl Document {
             }
             let key = toml_places::join(&path);
             let expected = message.split_once(", ").map(|(_, rest)| rest.to_owned());
+            let expected = || expected.unwrap_or_else(|| "remove it".to_owned());
             let help = match nearest(&key, known.iter().map(String::as_str)) {
+                // A key of another kind of the same table, such as of a link.
+                Some(near) if near == key => {
+                    format!("it does not go with this kind: {}", expected())
+                }
                 Some(near) => format!("did you mean `{near}`?"),
-                None => expected.unwrap_or_else(|| "remove it".to_owned()),
+                None => expected(),
             };
             let mut failure =
                 self.about(&key, format!("there is no key `{key}`"), help, "unknown key");
@@ -263,6 +282,7 @@ impl Document {
             return self.about(&key, format!("the key `{key}` is missing"), help, "missing here");
         }
         let key = toml_places::join(&path);
+        let message = words(message);
         let help = "`ssdyno show` prints a complete file; the types are in `ssdyno schema`";
         // Where several forms are allowed serde says only which.
         let expected = if message.starts_with("a ") { "expected " } else { "" };
@@ -299,6 +319,17 @@ impl Document {
         let message = format!("`{}`: {}", error.key, error.problem);
         self.about(&error.key, message, error.help.as_str(), "this value")
     }
+}
+
+/// A message of the reader without the names of types.
+fn words(message: &str) -> String {
+    const TYPES: [(&str, &str); 4] = [
+        ("expected u32", "expected a whole number of 0 to 4 294 967 295"),
+        ("expected u64", "expected a whole number of 0 or more"),
+        ("expected f64", "expected a number"),
+        ("expected struct ", "expected a table: "),
+    ];
+    TYPES.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// An error of a workload or a trace.

@@ -82,7 +82,14 @@ fn refused(error: &clap::Error) -> ExitCode {
     if json && !is_help {
         let text = error.render().to_string();
         let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let mut message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+        if message.ends_with(':') {
+            // A list follows: what is missing is the message.
+            for item in rest.lines().take_while(|line| line.starts_with(' ')) {
+                message.push(' ');
+                message.push_str(item.trim());
+            }
+        }
         let failure = Failure::usage(message).with_help(rest.trim());
         return report(&failure, Output { json });
     }

@@ -117,6 +117,11 @@ pub(crate) fn host_keys() -> BTreeSet<String> {
     keys(schemars::schema_for!(ssdyno_host::Config).as_value())
 }
 
+/// Every key of a network file.
+pub(crate) fn network_keys() -> BTreeSet<String> {
+    keys(schemars::schema_for!(ssdyno_rig::NetworkConfig).as_value())
+}
+
 /// Every key of a workload file.
 pub(crate) fn workload_keys() -> BTreeSet<String> {
     keys(schemars::schema_for!(ssdyno_workload::Config).as_value())

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Bandwidth, Span, Watts};
-use ssdyno_flash::ConfigError;
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 

@@ -5,7 +5,7 @@
 //! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
 //! driver), and [`presets`].
 //!
-//! Errors: [`ConfigError`](ssdyno_flash::ConfigError) names the key that is wrong and what to
+//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong and what to
 //! write instead; [`LoadError`] adds where in the text.
 //!
 //! Not modelled: firmware beyond a cost per command and page, thermal throttling; what controllers

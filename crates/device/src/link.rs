@@ -3,10 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
-use ssdyno_block::{SECTOR_BYTES, Time};
+use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_engine::Server;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_flash::ConfigError;
 
 fn payload() -> Bytes {
     Bytes(256)

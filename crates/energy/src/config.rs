@@ -2,19 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Amperes, Span, Volts, Watts};
-
-/// A value that cannot be, and what to do about it.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The key, as a path through the device file.
-    pub key: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What to write instead.
-    pub help: String,
-}
 
 /// The `[energy]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -10,7 +10,7 @@
 //! links draw power only while they transfer. A low-power state of the device replaces the idle
 //! powers of all parts by one figure. A CPU may be slowed while it is idle.
 //!
-//! Errors: [`ConfigError`] names the key of `[energy]` that is wrong; [`Imbalance`] says which
+//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key of `[energy]` that is wrong; [`Imbalance`] says which
 //! account does not add up. Nothing here panics on input.
 //!
 //! Not modelled: dependence of current on data, temperature, wear, or the number of planes that
@@ -28,5 +28,5 @@ pub use breakdown::{
     Breakdown, BusySeconds, Component, FlashOperations, Imbalance, PackageEnergy, PowerPoint,
     PowerSeries, Row,
 };
-pub use config::{BusPower, Config, ConfigError, CpuPower, CpuRule, DramPower, FlashPower};
+pub use config::{BusPower, Config, CpuPower, CpuRule, DramPower, FlashPower};
 pub use meter::{Facts, Meter};

@@ -1,11 +1,11 @@
 //! Reads device events and keeps busy times.
 
-use ssdyno_block::Time;
 use ssdyno_block::units::Watts;
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
 
 use crate::breakdown::{CAUSES, FlashOperations};
-use crate::config::{ConfigError, CpuRule, error};
+use crate::config::{CpuRule, error};
 use crate::cpu::Idleness;
 use crate::powers::{FLASH_ACTIVITIES, Powers};
 use crate::series::Series;

@@ -3,28 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_block::{SECTOR_BYTES, Time};
+use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 
 use crate::{Bus, Divisor, Geometry, Timing};
-
-/// A value that cannot be, and what to do about it.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The key, as a path through the device file.
-    pub key: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What to write instead.
-    pub help: String,
-}
-
-impl ConfigError {
-    /// An error at `key`.
-    pub fn new(key: &str, problem: impl Into<String>, help: impl Into<String>) -> ConfigError {
-        ConfigError { key: key.to_owned(), problem: problem.into(), help: help.into() }
-    }
-}
 
 /// Bits in a cell: how many kinds of page a block has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

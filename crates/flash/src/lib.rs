@@ -4,7 +4,7 @@
 //! [`Timing`] (spans in picoseconds), [`FlashOp`] (what an FTL asks for), [`FlashArray`] (the dies
 //! with their queues, and the channels between them and the controller).
 //!
-//! Errors: [`ConfigError`] names the key that is wrong. The array is stricter than hardware: a
+//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong. The array is stricter than hardware: a
 //! program out of order in its block, or into a page that was not erased, panics, because only a
 //! defective FTL can ask for it.
 //!
@@ -21,7 +21,7 @@ mod timing;
 
 pub use array::{FlashArray, FlashEvent, Port};
 pub use bus::{Bus, ONFI_MODES, OnfiMode};
-pub use config::{CellType, Config, ConfigError, CopyMode, MultiPlane, PerLevel};
+pub use config::{CellType, Config, CopyMode, MultiPlane, PerLevel};
 pub use geometry::{Divisor, Geometry};
 pub use op::{FlashOp, NO_OWNER, OpKind};
 pub use timing::Timing;

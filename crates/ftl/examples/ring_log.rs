@@ -3,9 +3,10 @@
 
 use std::error::Error;
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+use ssdyno_flash::{FlashOp, Geometry};
 use ssdyno_ftl::conformance::{check_built, ftl_config, small_flash};
 use ssdyno_ftl::{Fill, Ftl, FtlFacts, Health, Plane, Precondition, PrepareError, ReadOnly, Watch};
 

@@ -1,7 +1,8 @@
 //! Logical blocks, data blocks, and where every page is: the state under all FTLs that map blocks.
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{ConfigError, Divisor, FlashOp, Geometry};
+use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::ConfigError;
 use ssdyno_block::units::Bytes;
-use ssdyno_flash::{ConfigError, Geometry};
+use ssdyno_flash::Geometry;
 
 use crate::Cleaning;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Debug;
 
-use ssdyno_flash::{Config as FlashConfig, ConfigError, FlashOp, Geometry};
+use ssdyno_block::ConfigError;
+use ssdyno_flash::{Config as FlashConfig, FlashOp, Geometry};
 
 use crate::log_blocks::BlockFtl;
 use crate::{Config, Endurance, Precondition, PrepareError, Watch};

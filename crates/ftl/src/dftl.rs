@@ -20,9 +20,10 @@
 
 use std::collections::VecDeque;
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{ConfigError, FlashOp};
+use ssdyno_flash::FlashOp;
 
 use crate::contract::FtlFacts;
 use crate::mapping_cache::Cache;

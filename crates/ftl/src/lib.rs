@@ -7,7 +7,7 @@
 //! FTLs: `page` (page map), `dftl` (its table in flash, cached), `block` (block map), `bast` and
 //! `fast` (block maps with log blocks), `agrawal`. `docs/add_an_ftl.md` adds another.
 //!
-//! Errors: [`ConfigError`](ssdyno_flash::ConfigError) names the key that is wrong. A device that
+//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong. A device that
 //! can take no more writes says [`ReadOnly`]; nothing here panics on what a host may do.
 //!
 //! Not modelled: loss of power and recovery of the map, read disturb and refresh, compression.

@@ -13,9 +13,10 @@
 
 use std::fmt::Debug;
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+use ssdyno_flash::{FlashOp, Geometry};
 
 pub(crate) use crate::block_store::{Place, Shares, Store};
 use crate::contract::FtlFacts;

@@ -1,8 +1,9 @@
 //! Page mapping: every logical page may live in any physical page.
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+use ssdyno_flash::{FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
 use crate::map::Map;

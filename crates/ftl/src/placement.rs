@@ -1,6 +1,7 @@
 //! Which plane a logical page goes to.
 
-use ssdyno_flash::{Config as FlashConfig, ConfigError, Divisor, Geometry};
+use ssdyno_block::ConfigError;
+use ssdyno_flash::{Config as FlashConfig, Divisor, Geometry};
 
 use crate::{Config, Placement, Plane};
 

@@ -5,8 +5,9 @@
 //! its state, some way on for each, is stamped on all planes. So it is the steady state of *this*
 //! policy on planes of *this* size, and the closed forms remain an independent check.
 
+use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_flash::{ConfigError, FlashOp, Geometry};
+use ssdyno_flash::{FlashOp, Geometry};
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
@@ -36,7 +37,7 @@ pub(crate) fn cannot_fill(page: u32) -> ConfigError {
     ConfigError::new(
         "precondition.fill",
         format!("the device became read-only at logical page {page} while it was filled"),
-        "raise ftl.over_provisioning or lower flash.factory_bad",
+        "raise ftl.over_provisioning or flash.endurance_cycles, or lower flash.factory_bad",
     )
 }
 

@@ -1,6 +1,6 @@
 //! Long preparations tell how far they are, and may be interrupted.
 
-use ssdyno_flash::ConfigError;
+use ssdyno_block::ConfigError;
 
 /// Steps between two calls of the watcher: some hundred microseconds, so that the call costs nothing.
 const CALL_EVERY: u64 = 1 << 12;

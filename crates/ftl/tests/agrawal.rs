@@ -2,8 +2,9 @@
 //! the tables of S3.
 
 use proptest::prelude::*;
+use ssdyno_block::ConfigError;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{Config as FlashConfig, ConfigError, FlashOp, OpKind};
+use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
 use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
 

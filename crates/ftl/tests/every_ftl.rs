@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use ssdyno_flash::{Config as FlashConfig, ConfigError};
+use ssdyno_block::ConfigError;
+use ssdyno_flash::Config as FlashConfig;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
 use ssdyno_ftl::{Config, Fill, FtlFacts, build};
 

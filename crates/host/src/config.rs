@@ -2,23 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
+use ssdyno_block::{ConfigError, Time};
 
 use crate::cache::{CacheConfig, FileSystemConfig, check_cache, check_file_system};
 use crate::cost::{Cost, Frequency};
-
-/// A value that cannot be, and what to do about it.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The key, as a path through the host file.
-    pub key: String,
-    /// What is wrong with it.
-    pub problem: String,
-    /// What to write instead.
-    pub help: String,
-}
 
 /// A host file that cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]

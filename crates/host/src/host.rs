@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, ConfigError, Request, SubmitError, Time, Token};
 use ssdyno_engine::EventQueue;
 
 use crate::account::{Account, Cause};
 use crate::cache::{CacheState, Piece};
 use crate::cached::WriteBack;
-use crate::config::{Config, ConfigError, Plan, ThreadMode};
+use crate::config::{Config, Plan, ThreadMode};
 use crate::core::{Core, Doing};
 use crate::jobs::{Commands, Job, Jobs, State, Step, Thread};
 use crate::lock::{Draw, SpinLock};
@@ -346,15 +346,19 @@ impl<P: Port> Host<P> {
     /// that is [`Time::MAX`].
     pub fn run(&mut self, limit: Time, out: &mut Vec<Completion>) -> Option<Time> {
         self.leave_users();
-        for _ in 0..STEPS {
+        for step in 0..STEPS {
             if !self.out.is_empty() {
                 break;
             }
             if !self.step(limit) {
-                if limit == Time::MAX {
+                // What a device does after the last answer, such as emptying its write buffer,
+                // takes time too: the caller learns when it was over.
+                if limit == Time::MAX && step == 0 {
                     return None;
                 }
-                self.now = self.now.max(limit);
+                if limit != Time::MAX {
+                    self.now = self.now.max(limit);
+                }
                 break;
             }
         }

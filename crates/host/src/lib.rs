@@ -10,7 +10,7 @@
 //! thread's work out by their own length. Work is a duration and its causes, so that every
 //! nanosecond of a core is accounted for.
 //!
-//! Errors: [`ConfigError`] names the key that is wrong and what to write instead.
+//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong and what to write instead.
 //!
 //! Not modelled: caches and memory bandwidth beyond a copy rate, migration of threads between
 //! cores, hyper-threading, frequency scaling (one clock), page faults, time slices shorter than a step
@@ -35,8 +35,8 @@ mod tests;
 pub use account::{Account, CAUSES, CacheAccount, Cause, CpuTime};
 pub use cache::{CacheConfig, FileSystemConfig, Journal};
 pub use config::{
-    Config, ConfigError, CostConfig, CpuConfig, LoadError, LockConfig, LockOrder, Plan,
-    StackConfig, ThreadMode, Waiting,
+    Config, CostConfig, CpuConfig, LoadError, LockConfig, LockOrder, Plan, StackConfig, ThreadMode,
+    Waiting,
 };
 pub use cost::{Cost, Frequency};
 pub use host::Host;

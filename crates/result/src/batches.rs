@@ -91,17 +91,17 @@ impl Batches {
         self.done.iter().map(|b| b.latency_ps as f64 / scale).collect()
     }
 
-    /// The last [`Batches::GROUPS`] equal groups of batches, with the size of a group in
-    /// completions and the end of what precedes them; `None` where there are too few.
+    /// [`Batches::GROUPS`] groups of all batches, as equal as may be; `None` where there are too
+    /// few.
     pub(crate) fn groups(&self, start: Time) -> Option<Groups> {
-        let each = self.done.len() / Batches::GROUPS;
-        if each == 0 {
-            return None;
-        }
-        let skipped = self.done.len() - each * Batches::GROUPS;
-        let before = if skipped == 0 { start } else { self.done[skipped - 1].end };
-        let groups = self.done[skipped..].chunks(each).map(join).collect();
-        Some(Groups { size: self.size * each as u64, before, groups })
+        let border = |group: usize| group * self.done.len() / Batches::GROUPS;
+        let group = |at: usize| &self.done[border(at)..border(at + 1)];
+        let enough = self.done.len() >= Batches::GROUPS;
+        enough.then(|| Groups {
+            batch: self.size,
+            start,
+            groups: (0..Batches::GROUPS).map(|at| (group(at).len(), join(group(at)))).collect(),
+        })
     }
 }
 
@@ -113,55 +113,62 @@ fn join(batches: &[Batch]) -> Batch {
     })
 }
 
-/// Equal groups of batches.
+/// Groups of batches: all of a run but the batch that is not full.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
-    /// Completions in a group.
-    pub(crate) size: u64,
-    before: Time,
-    groups: Vec<Batch>,
+    /// Completions in a batch.
+    batch: u64,
+    start: Time,
+    /// How many batches, and their sums.
+    groups: Vec<(usize, Batch)>,
 }
 
 impl Groups {
     /// Mean latency of each group in ns.
     pub(crate) fn means_ns(&self) -> Vec<f64> {
-        let scale = 1e3 * self.size as f64;
-        self.groups.iter().map(|g| g.latency_ps as f64 / scale).collect()
+        let mean = |(sum, count): (&Batch, f64)| sum.latency_ps as f64 / 1e3 / count;
+        self.groups.iter().map(|(_, sum)| sum).zip(self.counts()).map(mean).collect()
+    }
+
+    fn counts(&self) -> Vec<f64> {
+        self.groups.iter().map(|(batches, _)| self.batch as f64 * *batches as f64).collect()
+    }
+
+    fn bytes(&self) -> Vec<f64> {
+        self.groups.iter().map(|(_, sum)| sum.bytes as f64).collect()
     }
 
     fn seconds(&self) -> Vec<f64> {
-        let mut before = self.before;
-        let span = |g: &Batch| {
-            let seconds = g.end.saturating_sub(before).as_s_f64();
-            before = before.max(g.end);
+        let mut before = self.start;
+        let span = |(_, sum): &(usize, Batch)| {
+            let seconds = sum.end.saturating_sub(before).as_s_f64();
+            before = before.max(sum.end);
             seconds
         };
         self.groups.iter().map(span).collect()
     }
 
-    /// Interval around `iops`: the groups hold equal counts and take varying time.
+    /// Interval around `iops`: completions by the time that they took.
     pub(crate) fn iops(&self, iops: f64) -> Option<Interval> {
-        let counts = vec![self.size as f64; self.groups.len()];
-        statistics::ratio_interval(iops, &counts, &self.seconds())
+        statistics::ratio_interval(iops, &self.counts(), &self.seconds())
     }
 
     /// Interval around the requests per second of the groups themselves.
     pub(crate) fn own_iops(&self) -> Option<Interval> {
-        let seconds: f64 = self.seconds().iter().sum();
-        self.iops((self.size * self.groups.len() as u64) as f64 / seconds)
+        let (counts, seconds): (f64, f64) =
+            (self.counts().iter().sum(), self.seconds().iter().sum());
+        self.iops(counts / seconds)
     }
 
     /// Interval around the bytes per second of the groups themselves.
     pub(crate) fn own_throughput(&self) -> Option<Interval> {
-        let seconds: f64 = self.seconds().iter().sum();
-        let bytes: u64 = self.groups.iter().map(|group| group.bytes).sum();
-        self.throughput(bytes as f64 / seconds)
+        let (bytes, seconds): (f64, f64) = (self.bytes().iter().sum(), self.seconds().iter().sum());
+        self.throughput(bytes / seconds)
     }
 
     /// Interval around `throughput` in bytes per second.
     pub(crate) fn throughput(&self, throughput: f64) -> Option<Interval> {
-        let bytes: Vec<f64> = self.groups.iter().map(|g| g.bytes as f64).collect();
-        statistics::ratio_interval(throughput, &bytes, &self.seconds())
+        statistics::ratio_interval(throughput, &self.bytes(), &self.seconds())
     }
 }
 

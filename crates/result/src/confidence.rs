@@ -16,10 +16,10 @@ use crate::statistics::{self, Interval, LEVEL, Ratio};
 
 const MEANING: &str = "95 % intervals from batches of consecutive requests. Batches whose \
     neighbours are still correlated count for fewer, so that a run too short for its target has \
-    wide intervals, not wrong ones (mean, rates: batch means; percentiles: shares of batches, and \
-    never narrower than order statistics of independent requests). They say how far a run of the \
-    same length with another seed, or another stretch of the same steady load, would differ. A \
-    simulated run repeats exactly with the same seed: there the interval is no error of \
+    wide intervals, not wrong ones (means, rates: batch means; percentiles: shares of batches, and \
+    never narrower than order statistics of independent requests). Batches at the start that are \
+    far off from the rest (a write buffer that fills) count in the figure and not in its spread. \
+    Intervals say how far a run of the same length with another seed would differ. A simulated run repeats exactly with the same seed: there the interval is no error of \
     measurement, and it says nothing about the model's fidelity.";
 
 /// What intervals are made from.
@@ -52,8 +52,7 @@ impl Source<'_> {
         let mut next = || by_op.pop().flatten();
         // From the last to the first.
         let (flush, trim, write, read) = (next(), next(), next(), next());
-        let mut all = next().unwrap_or_default();
-        all.mean = statistics::batch_means_interval(latency.all.mean, &groups.means_ns());
+        let all = next().unwrap_or_default();
         Some(Confidence {
             level: LEVEL,
             meaning: MEANING.to_owned(),
@@ -179,6 +178,13 @@ pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
     let amounts: Vec<f64> = parts.iter().map(|part| part.latency_ps as f64 / 1e3).collect();
     let counts: Vec<f64> = parts.iter().map(|part| part.count as f64).collect();
     statistics::ratio_interval(estimate, &amounts, &counts)
+}
+
+/// Interval around the mean latency in ns of the slices themselves.
+pub(crate) fn own_mean_interval(parts: &[Part]) -> Option<Interval> {
+    let latency_ps: u128 = parts.iter().map(|part| part.latency_ps).sum();
+    let count: u64 = parts.iter().map(|part| part.count).sum();
+    mean_interval(latency_ps as f64 / 1e3 / count as f64, parts)
 }
 
 /// The share of requests up to `latency_ns` and how far it varies from slice to slice. Slices

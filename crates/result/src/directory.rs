@@ -100,8 +100,8 @@ impl RunDirectory {
         self.write_text("result.json", &to_json(result)?)
     }
 
-    /// Writes everything there is, `result.json` last; what cannot be written does not keep the
-    /// rest from being written.
+    /// Writes everything there is, pictures last; what cannot be written does not keep the rest
+    /// from being written.
     ///
     /// # Errors
     /// The first of the above.
@@ -109,9 +109,9 @@ impl RunDirectory {
         crate::finite::check_finite(result)?;
         // Rows are large, figures are small: where the disk is full these may still fit.
         let rows = rows.map_or(Ok(()), |rows| self.write_parquet(rows).map(drop));
-        let report = self.write_report(result).map(drop);
         let json = self.write_json(result).map(drop);
-        rows.and(report).and(json)
+        let report = self.write_report(result).map(drop);
+        rows.and(json).and(report)
     }
 
     /// Writes a text of another kind of run, such as its page, whole or not at all; what was there

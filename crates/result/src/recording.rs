@@ -297,12 +297,12 @@ impl Recording {
         }
         result.notes.extend(warm_up_note(&self.batches));
         if let Some(groups) = self.batches.groups(self.start) {
-            let lag = statistics::lag_one(&groups.means_ns());
+            let lag = statistics::lag_one(statistics::behind_start_up(&groups.means_ns()));
             // Two standard errors of the correlation of 32 independent values.
             if lag > 2.0 / (Batches::GROUPS as f64).sqrt() {
                 result.notes.push(format!(
                     "latency drifts slowly (correlation of neighbouring batches {lag:.2}): the \
-                     intervals are too narrow; run longer"
+                     intervals allow for it and are wide; run longer for narrower ones"
                 ));
             }
         }

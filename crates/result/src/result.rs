@@ -64,8 +64,14 @@ pub struct RunResult {
     /// When the load was steady and when not; `null` where the run is too short to say.
     #[serde(default)]
     pub steady_state: Option<SteadyState>,
-    /// Energy of the device over the recorded window; `null` without an energy model.
+    /// Energy of the device over the recorded window and what it did for it afterwards; `null`
+    /// without an energy model.
     pub energy_joules: Option<Energy>,
+    /// The time that `energy_joules` is of: the recorded window, and until the device had settled
+    /// (written back what its buffer gave out, cleaned). The series has the window alone. `null`
+    /// without an energy model.
+    #[serde(default)]
+    pub energy_seconds: Option<f64>,
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
     #[serde(default)]
     pub energy_by_part: Vec<EnergyRow>,
@@ -298,7 +304,8 @@ pub struct Energy {
     pub bus: f64,
     /// `total / requests`; `null` without requests.
     pub per_request: Option<f64>,
-    /// What the work added: `total` minus the same time spent idle.
+    /// What the work added: `total` minus the same time spent idle and awake; below zero where slow
+    /// mode or low-power states saved more than the work cost.
     pub above_idle: f64,
 }
 

@@ -213,15 +213,34 @@ fn energy(text: &mut String, r: &RunResult) {
     let mut table = table(&["Energy", "joules", "share", "mean power"]);
     for (name, value) in parts(&e) {
         let share = if e.total > 0.0 { percent(value / e.total) } else { "-".into() };
-        let power = match r.simulated_seconds {
-            s if s > 0.0 => watts(value / s),
-            _ => "-".into(),
-        };
+        let power = mean_power(r, value).map_or("-".into(), watts);
         table.add_row([name.to_owned(), joules(value), share, power]);
     }
     push_table(text, &table);
     let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
-    line(text, format_args!("{each}{} above idle", joules(e.above_idle)));
+    line(text, format_args!("{each}{}", above_idle(&e)));
+    if let Some(whole) = settling(r) {
+        line(text, format_args!("{whole}"));
+    }
+}
+
+/// Mean power of `energy_joules` of a result, in watts; `None` of no time.
+pub(crate) fn mean_power(r: &RunResult, energy_joules: f64) -> Option<f64> {
+    let of_seconds = r.energy_seconds.unwrap_or(r.simulated_seconds);
+    (of_seconds > 0.0).then(|| energy_joules / of_seconds)
+}
+
+/// What the work added, in words.
+pub(crate) fn above_idle(e: &Energy) -> String {
+    let side = if e.above_idle < 0.0 { "below" } else { "above" };
+    format!("{} {side} idle", joules(e.above_idle.abs()))
+}
+
+/// Says that the energy is of more than the recorded window, where it is by a hundredth or more.
+pub(crate) fn settling(r: &RunResult) -> Option<String> {
+    let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
+    let more = seconds(whole - r.simulated_seconds);
+    Some(format!("of {}: the device was busy for {more} after the last answer", seconds(whole)))
 }
 
 /// The rows of the energy table: the whole, then its parts.

@@ -148,19 +148,13 @@ impl Evidence {
         let widest = |one: Option<Interval>, two: Option<Interval>| {
             Some(one?.relative_half_width()?.max(two?.relative_half_width()?))
         };
-        let mean = || {
-            let means = groups.means_ns();
-            let mean = means.iter().sum::<f64>() / means.len() as f64;
-            statistics::batch_means_interval(mean, &means)
-        };
+        let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+        let mean = || confidence::own_mean_interval(&parts);
         match (metric, metric.share()) {
             (Metric::Mean, _) => mean()?.relative_half_width(),
             (Metric::Iops, _) => groups.own_iops()?.relative_half_width(),
             (Metric::Throughput, _) => groups.own_throughput()?.relative_half_width(),
-            (_, Some(share)) => {
-                let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
-                percentile(share, &parts)?.relative_half_width()
-            }
+            (_, Some(share)) => percentile(share, &parts)?.relative_half_width(),
             _ => widest(mean(), groups.own_iops()),
         }
     }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use ssdyno_device::DeviceFacts;
-use ssdyno_ftl::{Cleaning, Fill, HotCold, closed_forms};
+use ssdyno_ftl::closed_forms::{self, Class};
+use ssdyno_ftl::{Cleaning, Fill, HotCold};
 use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern};
 
 use crate::run::{Run, Source};
 
-/// Appends the write amplification of uniform random single-page writes where that is what was
-/// run: page mapping without hot/cold separation, in steady state from the start.
-pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts) {
+/// Appends the write amplification of random single-page writes where that is what was run: page
+/// mapping without hot/cold separation, in steady state. Uniform writes are in it from the start,
+/// as preconditioned; hot and cold ones after a ramp-up of [`SETTLED_AFTER`].
+pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts, capacity_bytes: u64) {
     let Source::Generator(workload) = &run.source else { return };
     let (Some(measured), Some(used)) = (result.write_amplification, facts.effective_utilisation)
     else {
@@ -25,23 +27,43 @@ pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts) {
     if ftl.name != "page" || ftl.hot_cold != HotCold::Off || !whole || !unbuffered {
         return;
     }
-    if !is_uniform(workload, u64::from(facts.page_bytes)) {
+    let page_bytes = u64::from(facts.page_bytes);
+    if !is_by_page(workload, page_bytes) {
         return;
     }
     let pages = facts.pages_per_block;
-    let (form, value) = match ftl.cleaning {
-        Cleaning::Greedy => {
+    let address = &workload.address;
+    let hot = [address.hot_access_percent, address.hot_space_percent].map(|p| p / 100.0);
+    let (form, value) = match (address.pattern, ftl.cleaning) {
+        (Pattern::Random, Cleaning::Greedy) => {
             ("greedy, finite block, mean field (form 3)", closed_forms::greedy(used, pages))
         }
-        Cleaning::Fifo => ("FIFO, block large (form 1)", closed_forms::fifo(1.0 / used)),
-        Cleaning::Random => ("random victim (form 7)", closed_forms::random_victim(used)),
+        (Pattern::Random, Cleaning::Fifo) => {
+            ("FIFO, block large (form 1)", closed_forms::fifo(1.0 / used))
+        }
+        (Pattern::Random, Cleaning::Random) => {
+            ("random victim (form 7)", closed_forms::random_victim(used))
+        }
+        (Pattern::HotCold, Cleaning::Fifo)
+            if has_settled(workload, capacity_bytes / page_bytes) =>
+        {
+            let [writes, space] = hot;
+            let classes =
+                [Class { writes, space }, Class { writes: 1.0 - writes, space: 1.0 - space }];
+            let value = closed_forms::one_pool(&classes, 1.0 / used);
+            ("FIFO, hot and cold in one pool (form 4)", value)
+        }
         _ => return,
     };
     if let Some(value) = value {
-        let inputs = BTreeMap::from([
+        let mut inputs = BTreeMap::from([
             ("effective_utilisation".to_owned(), used),
             ("pages_per_block".to_owned(), f64::from(pages)),
         ]);
+        if address.pattern == Pattern::HotCold {
+            inputs.insert("hot_share_of_writes".to_owned(), hot[0]);
+            inputs.insert("hot_share_of_space".to_owned(), hot[1]);
+        }
         result.expected.push(Expected {
             figure: "write_amplification".into(),
             value,
@@ -52,8 +74,18 @@ pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts) {
     }
 }
 
-/// True if every write is one whole page, all pages of the device equally likely, nothing trimmed.
-fn is_uniform(workload: &WorkloadConfig, page_bytes: u64) -> bool {
+/// Writes of the ramp-up by logical pages after which hot and cold pages are mixed as they stay:
+/// several times as many as one turn of the pool takes.
+const SETTLED_AFTER: f64 = 2.0;
+
+fn has_settled(workload: &WorkloadConfig, logical_pages: u64) -> bool {
+    let [read, write, trim] = workload.op_weights();
+    let writes = workload.ramp_up as f64 * write / (read + write + trim);
+    writes >= SETTLED_AFTER * logical_pages as f64
+}
+
+/// True if every write is one whole page of the whole device, and nothing is trimmed.
+fn is_by_page(workload: &WorkloadConfig, page_bytes: u64) -> bool {
     let [_, write, trim] = workload.op_weights();
     let address = &workload.address;
     let alignment = workload.alignment.map_or(page_bytes, |bytes| bytes.0);
@@ -62,7 +94,6 @@ fn is_uniform(workload: &WorkloadConfig, page_bytes: u64) -> bool {
         && trim == 0.0
         && workload.sizes().iter().all(|size| size.size.0 == page_bytes)
         && alignment.is_multiple_of(page_bytes)
-        && address.pattern == Pattern::Random
         && address.start.0 == 0
         && address.length.is_none()
         && address.length_percent.is_none_or(|percent| percent == 100.0)

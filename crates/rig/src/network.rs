@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
-use ssdyno_host::ConfigError;
+use ssdyno_block::{ConfigError, Time};
 
 /// The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
 ///

@@ -72,7 +72,7 @@ impl Parts<'_> {
         self.invariants(&mut result);
         self.describe_health(&mut result);
         if self.window_known {
-            expected::fill(&mut result, self.run, self.facts);
+            expected::fill(&mut result, self.run, self.facts, self.target.capacity_bytes());
         }
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
@@ -121,6 +121,7 @@ impl Parts<'_> {
     fn fill_energy(&self, result: &mut RunResult) {
         let energy = self.energy;
         let requests = result.requests as f64;
+        result.energy_seconds = Some(energy.seconds);
         result.energy_joules = Some(Energy {
             total: energy.total_joules,
             flash: energy.flash_joules,
@@ -170,14 +171,9 @@ impl Parts<'_> {
             Some((start, *from, point))
         });
         let mut current = points.next();
-        let last = result.series.len().saturating_sub(1);
-        for (index, target) in result.series.iter_mut().enumerate() {
-            let to = if index == last {
-                f64::INFINITY
-            } else {
-                target.start_seconds + target.length_seconds
-            };
-            let from = target.start_seconds;
+        for target in &mut result.series {
+            // What the device does after the last answer belongs to no point.
+            let (from, to) = (target.start_seconds, target.start_seconds + target.length_seconds);
             let mut joules = [0.0; 4];
             while let Some((start, end, point)) = current {
                 let share = (end.min(to) - start.max(from)).max(0.0);

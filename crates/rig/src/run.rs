@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use ssdyno_block::{Request, SubmitError, Time};
+use ssdyno_block::{ConfigError, Request, SubmitError, Time};
 use ssdyno_device::Device;
 use ssdyno_device::PrepareError;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_flash::ConfigError;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
 use ssdyno_workload::{
     Config as WorkloadConfig, DeviceFacts, FioJob, FioStream, TraceOptions, Workload,
@@ -156,7 +155,7 @@ pub enum RunError {
     Workload(#[from] WorkloadError),
     /// The host file is impossible, or cannot be used as asked.
     #[error(transparent)]
-    Host(#[from] ssdyno_host::ConfigError),
+    Host(ConfigError),
     /// The NVMe driver could not start its controller.
     #[error("the NVMe driver cannot start: {0}")]
     Nvme(#[from] NvmeError),
@@ -188,12 +187,6 @@ impl From<PrepareError> for RunError {
             PrepareError::Config(error) => RunError::Device(error),
             PrepareError::Interrupted => RunError::Unprepared,
         }
-    }
-}
-
-impl From<ssdyno_energy::ConfigError> for RunError {
-    fn from(e: ssdyno_energy::ConfigError) -> RunError {
-        RunError::Device(ConfigError { key: e.key, problem: e.problem, help: e.help })
     }
 }
 

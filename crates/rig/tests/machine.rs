@@ -9,7 +9,7 @@ use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, Keep, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
 /// A small SSD with a controller.
 fn device() -> Config {
@@ -245,4 +245,35 @@ fn ring_options() -> Vec<RingOptions> {
             ..RingOptions::default()
         },
     ]
+}
+
+/// The device empties its write buffer after the last answer: energy, busy shares and the time that
+/// they are of go on until it has, with a host before it as without.
+#[test]
+fn energy_is_counted_until_the_device_has_settled() {
+    let mut run = run(
+        QueuePolicy::PerCore,
+        &HostOptions::default(),
+        "server",
+        &load(4, 8, "4KiB", 100, 4_000),
+        3,
+    );
+    // 16 MB into a buffer that holds them all, on little flash.
+    let Attach::Nvme { device, .. } = &mut run.device else { unreachable!() };
+    device.flash.channels = 1;
+    device.flash.chips_per_channel = 1;
+    let alone = Attach::Direct(Box::new(BlockDevice::Ssd((**device).clone())));
+    let with_host = measure(&run);
+    run.device = alone;
+    for result in [with_host, measure(&run)] {
+        let (whole, answered) = (result.energy_seconds.unwrap(), result.simulated_seconds);
+        assert!(whole > 2.0 * answered, "{whole} s, {answered} s until the last answer");
+        let energy = result.energy_joules.unwrap();
+        let of_series: f64 = result
+            .series
+            .iter()
+            .map(|point| point.power_watts.unwrap().total * point.length_seconds)
+            .sum();
+        assert!(of_series < 0.7 * energy.total, "{of_series} J of {} J", energy.total);
+    }
 }

@@ -53,6 +53,32 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
 }
 
+/// Form 4; 16 planes of 512 blocks of 32 pages. Tolerance 1 %, seeds 1 and 2: 400 000 writes after
+/// a ramp-up of twice the logical pages. Before it has mixed nothing is promised.
+#[test]
+fn hot_and_cold_writes_settle_at_their_closed_form() {
+    let mut device = config(&[]);
+    (device.flash.channels, device.flash.chips_per_channel) = (2, 2);
+    device.flash.pages_per_block = 32;
+    device.ftl.over_provisioning = 0.2;
+    device.ftl.cleaning = ssdyno_ftl::Cleaning::Fifo;
+    for (access, space, seed) in [(80, 20, 1), (72, 14, 2)] {
+        let load = |ramp_up: u64| {
+            format!(
+                "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nrequests = 400000\n\
+                 ramp_up = {ramp_up}\naddress = {{ pattern = \"hot-cold\", \
+                 hot_access_percent = {access}, hot_space_percent = {space} }}"
+            )
+        };
+        let measured = measure(&run(device.clone(), &load(450_000), seed));
+        let [expected] = &measured.result.expected[..] else { panic!("one expected figure") };
+        let ratio = measured.result.write_amplification.unwrap() / expected.value;
+        assert!((ratio - 1.0).abs() < 0.01, "{ratio}: {expected:?}");
+        assert!(expected.form.contains("form 4"));
+        assert!(measure(&run(device.clone(), &load(1_000), seed)).result.expected.is_empty());
+    }
+}
+
 /// n q / (n + q - 1) / S is exact for exponential service; q requests on n dies with constant
 /// service lie between that and the bound of busy dies n (1 - (1 - 1/n)^q) / S.
 #[test]

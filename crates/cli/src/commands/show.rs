@@ -1,16 +1,19 @@
 //! `ssdyno show`.
 
+use std::path::Path;
+
 use serde::Serialize;
+use ssdyno_rig::NETWORKS;
 
 use crate::args::ShowArgs;
-use crate::diagnose::Failure;
+use crate::diagnose::{Failure, nearest};
 use crate::load::{self, is_toml};
 use crate::output::Output;
 use crate::plan::settings;
 
 #[derive(Serialize)]
 struct Shown {
-    /// `device`, `host` or `workload`.
+    /// `device`, `host`, `network` or `workload`.
     kind: &'static str,
     name: String,
     toml: String,
@@ -19,6 +22,12 @@ struct Shown {
 pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let settings = settings(&args.set)?;
     let shown = if is_workload(&args.what)? {
+        let known = is_toml(&args.what)
+            || ssdyno_workload::presets::text(&args.what).is_some()
+            || Path::new(&args.what).exists();
+        if !known {
+            return Err(nothing(&args.what));
+        }
         let Some(workload) = load::workload(&args.what, &settings)? else {
             return Err(Failure::usage(format!("{} is a trace", args.what))
                 .with_help("`show` prints devices and workloads that are written in TOML"));
@@ -29,11 +38,32 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     } else if is_host(&args.what)? {
         let host = load::host(&args.what)?;
         Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
+    } else if is_network(&args.what)? {
+        let network = load::network(&args.what)?;
+        Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
     } else {
         let device = load::device(&args.what, &settings)?;
         Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
     };
     output.either(|| shown.toml.clone(), || &shown)
+}
+
+/// Neither a file nor the name of anything.
+fn nothing(what: &str) -> Failure {
+    let names = ssdyno_device::presets::every()
+        .map(|preset| preset.name)
+        .chain(ssdyno_host::presets::ALL.iter().map(|preset| preset.name))
+        .chain(NETWORKS.iter().map(|preset| preset.name))
+        .chain(ssdyno_workload::presets::names());
+    let help = match nearest(what, names) {
+        Some(near) if ssdyno_device::presets::find(near).is_some() => {
+            format!("did you mean `sim:{near}`?")
+        }
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ssdyno list` shows all presets; a FILE.toml will do too".to_owned(),
+    };
+    Failure::usage(format!("there is no device, host, network or workload `{what}`"))
+        .with_help(help)
 }
 
 /// Host presets, and files with costs of one.
@@ -45,6 +75,15 @@ fn is_host(what: &str) -> Result<bool, Failure> {
     Ok(table.is_some_and(|table| table.contains_key("costs")))
 }
 
+/// Network presets, and files with a link and a target.
+fn is_network(what: &str) -> Result<bool, Failure> {
+    if !is_toml(what) {
+        return Ok(NETWORKS.iter().any(|preset| preset.name == what));
+    }
+    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
+    Ok(table.is_some_and(|table| table.contains_key("target")))
+}
+
 /// Names without `sim:` are workloads if there is one; files are devices if they have flash.
 fn is_workload(what: &str) -> Result<bool, Failure> {
     if what.starts_with("sim:") {
@@ -52,10 +91,21 @@ fn is_workload(what: &str) -> Result<bool, Failure> {
     }
     if !is_toml(what) {
         return Ok(ssdyno_device::presets::find(what).is_none()
-            && ssdyno_host::presets::find(what).is_none());
+            && ssdyno_host::presets::find(what).is_none()
+            && !is_network(what)?);
     }
     let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    let device =
-        ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "costs", "delay"];
+    let device = [
+        "flash",
+        "ftl",
+        "host_link",
+        "energy",
+        "controller",
+        "card",
+        "cpu",
+        "costs",
+        "delay",
+        "target",
+    ];
     Ok(table.is_some_and(|table| !device.iter().any(|key| table.contains_key(*key))))
 }

@@ -103,6 +103,7 @@ fn names_and_files() {
     place.write("binary.toml", b"a = 1\nb = \"\xff\"\n");
     std::fs::create_dir(place.path().join("directory.toml")).unwrap();
     std::fs::create_dir(place.path().join("empty")).unwrap();
+    place.write("network.toml", "[link]\nrate = 5\n");
     place.write("broken.json", "{\n  \"target\": 3\n}\n");
     for (args, words) in [
         (vec!["run", "sim:nvme-tcl"], "did you mean `sim:nvme-tlc`?"),
@@ -113,7 +114,15 @@ fn names_and_files() {
         (vec!["run", "directory.toml"], "it is a directory"),
         (vec!["run", "--workload", "empty", "--keep", "none"], "directory"),
         (vec!["run", "binary.toml"], "binary.toml:2:6"),
-        (vec!["show", "nothing"], "no workload `nothing`"),
+        (vec!["show", "nothing"], "no device, host, network or workload `nothing`"),
+        (vec!["show", "serve"], "did you mean `server`?"),
+        (vec!["run", "--network", "network.toml"], "network.toml:2:"),
+        (
+            vec!["run", "--set", "host_link.kind=sata"],
+            "it does not go with this kind: expected `rate`",
+        ),
+        (vec!["run", "--set", "flash.channels=-1"], "expected a whole number"),
+        (vec!["run", "--set", "workload.read_percent=150"], "nothing of 100 is left"),
         (vec!["compare", "empty", "empty"], "holds no result.json"),
         (vec!["compare", "broken.json", "broken.json"], "broken.json:2:"),
         (vec!["papers", "S9"], "there are: S0"),

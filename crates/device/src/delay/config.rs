@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Amperes, Bandwidth, Bytes, Span, Volts, Watts};
-use ssdyno_block::{SECTOR_BYTES, Time};
+use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
-use ssdyno_flash::ConfigError;
 
 use crate::LoadError;
 

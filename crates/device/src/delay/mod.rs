@@ -14,11 +14,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ssdyno_block::{
-    BlockTarget, Completion, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token,
+    BlockTarget, Completion, ConfigError, Op, Request, SECTOR_BYTES, Status, SubmitError, Time,
+    Token,
 };
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_engine::{EventQueue, Rng, Server};
-use ssdyno_flash::ConfigError;
 use ssdyno_ftl::Health;
 
 use crate::{Device, DeviceFacts};

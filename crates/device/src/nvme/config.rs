@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span, Watts};
-use ssdyno_flash::ConfigError;
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_pci::Identity;
 use ssdyno_spec::nvme::registers::DOORBELLS;
 

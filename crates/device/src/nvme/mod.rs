@@ -45,9 +45,8 @@ mod timers;
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{Completion, Time};
+use ssdyno_block::{Completion, ConfigError, Time};
 use ssdyno_engine::Server;
-use ssdyno_flash::ConfigError;
 use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 

@@ -2,7 +2,7 @@
 //!
 //! Each is one stretch of the device; one that would fit only in pieces is refused.
 
-use ssdyno_flash::ConfigError;
+use ssdyno_block::ConfigError;
 use ssdyno_spec::nvme::{DatasetRange, Status};
 
 use super::config::NvmeConfig;

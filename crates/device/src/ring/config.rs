@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
-use ssdyno_flash::ConfigError;
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 

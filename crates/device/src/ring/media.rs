@@ -1,9 +1,9 @@
 //! What stores the data of a ring card (S0-44).
 
-use ssdyno_block::{BlockTarget, Completion, Op, Request, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, ConfigError, Op, Request, SubmitError, Time, Token};
 use ssdyno_engine::Server;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, Part, PartKind};
-use ssdyno_flash::{ConfigError, PerLevel};
+use ssdyno_flash::PerLevel;
 use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 

@@ -17,10 +17,9 @@ mod tlp;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ssdyno_block::{Completion, Time};
+use ssdyno_block::{Completion, ConfigError, Time};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_flash::ConfigError;
 use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;

@@ -7,10 +7,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::Server;
-use ssdyno_flash::ConfigError;
 
 use crate::link::pcie_bytes_per_second;
 

@@ -13,10 +13,12 @@ mod sector_bus;
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{
+    BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
+};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_engine::{EventQueue, Server};
-use ssdyno_flash::{ConfigError, FlashArray, FlashEvent, FlashOp};
+use ssdyno_flash::{FlashArray, FlashEvent, FlashOp};
 use ssdyno_ftl::buffer::{Buffer, WriteBack};
 use ssdyno_ftl::{Ftl, Health, PrepareError, Watch};
 

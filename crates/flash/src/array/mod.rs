@@ -11,16 +11,14 @@ mod shadow;
 mod suspend;
 mod written;
 
-use ssdyno_block::Time;
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Cause, EventLog};
 use ssdyno_engine::{Event, EventQueue, Server};
 
 use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
-use crate::{
-    Config, ConfigError, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing,
-};
+use crate::{Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing};
 
 /// Something that happens to a die; packs into 26 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

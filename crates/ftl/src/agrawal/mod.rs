@@ -14,7 +14,8 @@
 
 mod package;
 
-use ssdyno_flash::{ConfigError, Divisor, FlashOp, Geometry};
+use ssdyno_block::ConfigError;
+use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
 use crate::{

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::ConfigError;
 use ssdyno_block::units::Bytes;
-use ssdyno_flash::ConfigError;
 
 /// Which page leaves the buffer first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

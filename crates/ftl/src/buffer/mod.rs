@@ -9,7 +9,7 @@
 //! two versions of one page never overtake each other. Clean pages make room first, oldest first;
 //! a page becomes clean at the young end.
 
-use ssdyno_flash::ConfigError;
+use ssdyno_block::ConfigError;
 
 mod blocks;
 mod config;

@@ -2,10 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_block::{ConfigError, Time};
 
-use crate::config::ConfigError;
 use crate::cost::Cost;
 
 /// The `[cache]` table: a page cache between processes and the block layer, with least recently used

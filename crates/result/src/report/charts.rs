@@ -294,7 +294,7 @@ pub(super) fn energy_by_part(r: &RunResult) -> String {
         );
     }
     format!(
-        "<figure class=\"wide\"><figcaption>Energy over the recorded window, in joules</figcaption>\
+        "<figure class=\"wide\"><figcaption>Energy, in joules</figcaption>\
          <svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"energy by part\">{body}</svg>\
          </figure>\n",
         5.0 * row + 4.0
@@ -333,6 +333,8 @@ fn heat(title: &str, part: &str, shares: &[f64]) -> String {
         let x = left + (i % columns) as f64 * cell;
         let y = (i / columns) as f64 * height;
         let shown = percent(*share);
+        // A cell has room for six characters.
+        let short = if (1e-12..1e-3).contains(share) { "<0.1 %" } else { &shown };
         if i % columns == 0 {
             let _ = write!(
                 body,
@@ -358,7 +360,7 @@ fn heat(title: &str, part: &str, shares: &[f64]) -> String {
                 "<text class=\"share\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 x + cell / 2.0,
                 y + height / 2.0 + 4.0,
-                escape(&shown)
+                escape(short)
             );
         }
     }

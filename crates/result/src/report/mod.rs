@@ -18,7 +18,7 @@ use crate::format::{
 };
 use crate::result::RunResult;
 use crate::statistics::Interval;
-use crate::text::{either_side, plus_minus};
+use crate::text::{self, either_side, plus_minus};
 
 pub use comparison::{comparison_html, figure_text};
 pub use page::{Page, table};
@@ -165,11 +165,11 @@ fn cards(page: &mut String, r: &RunResult) {
         card("Write amplification", significant(amplification, 4), "programmed / host pages");
     }
     if let Some(e) = r.energy_joules {
-        let above = format!("{} above idle", joules(e.above_idle));
+        let above = text::above_idle(&e);
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
-        if r.simulated_seconds > 0.0 {
-            let total = format!("{} in total", joules(e.total));
-            card("Mean power", watts(e.total / r.simulated_seconds), &total);
+        if let Some(power) = text::mean_power(r, e.total) {
+            let of = text::settling(r).map(|whole| format!(" {whole}")).unwrap_or_default();
+            card("Mean power", watts(power), &format!("{} in total{of}", joules(e.total)));
         }
     }
     page.push_str("</section>\n");

@@ -10,6 +10,8 @@ const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
+/// Labels of marks this near would cover each other.
+const LABEL_ROOM: f64 = 12.0;
 
 /// One axis.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,12 @@ impl Axis {
     }
 
     fn ticks(&self) -> Vec<f64> {
-        if self.log { self.log_ticks() } else { linear_ticks(self.from, self.to) }
+        if self.log {
+            return self.log_ticks();
+        }
+        // Long times are shown in minutes: there they are to be round.
+        let unit = if (self.format)(self.to).ends_with(" min") { 60.0 } else { 1.0 };
+        linear_ticks(self.from / unit, self.to / unit).into_iter().map(|t| t * unit).collect()
     }
 
     /// Powers of ten, with 2 and 5 between where the axis spans few, thinned where it spans many.
@@ -111,13 +118,23 @@ pub struct Plot {
     /// Ticks of the x axis with their labels, where they are not the axis' own.
     x_ticks: Option<Vec<(f64, String)>>,
     body: String,
+    /// Where marks are, and their labels.
+    marks: Vec<(f64, String)>,
     legend: Vec<(String, String)>,
 }
 
 impl Plot {
     /// An empty plot.
     pub fn new(title: &'static str, x: Axis, y: Axis) -> Plot {
-        Plot { title, x, y, x_ticks: None, body: String::new(), legend: Vec::new() }
+        Plot {
+            title,
+            x,
+            y,
+            x_ticks: None,
+            body: String::new(),
+            marks: Vec::new(),
+            legend: Vec::new(),
+        }
     }
 
     /// Ticks of the x axis with their labels, in place of the axis' own.
@@ -156,19 +173,33 @@ impl Plot {
         self.legend.push((class.to_owned(), name.to_owned()));
     }
 
-    /// A vertical mark at `x` with a label at its top.
+    /// A vertical mark at `x` with a label at its top. Marks too near for labels of their own share
+    /// one.
     pub fn mark(&mut self, x: f64, label: &str) {
         let (across, _) = self.at((x, 0.0));
+        let near = |(at, _): &(f64, String)| (at - across).abs() < LABEL_ROOM;
+        match self.marks.last_mut().filter(|last| near(last)) {
+            Some((_, labels)) => labels.extend([", ", label]),
+            None => self.marks.push((across, label.to_owned())),
+        }
         let (top, bottom) = (TOP, HEIGHT - BOTTOM);
         let _ = write!(
             self.body,
-            "<path class=\"mark\" d=\"M{across:.1} {top}L{across:.1} {bottom}\"/>\
-             <text class=\"marked\" transform=\"translate({:.1} {}) rotate(-90)\" \
-             text-anchor=\"end\">{}</text>",
-            across - 3.0,
-            top + 2.0,
-            escape(label)
+            "<path class=\"mark\" d=\"M{across:.1} {top}L{across:.1} {bottom}\"/>"
         );
+    }
+
+    fn mark_labels(&self, html: &mut String) {
+        for (across, label) in &self.marks {
+            let _ = write!(
+                html,
+                "<text class=\"marked\" transform=\"translate({:.1} {}) rotate(-90)\" \
+                 text-anchor=\"end\">{}</text>",
+                across - 3.0,
+                TOP + 2.0,
+                escape(label)
+            );
+        }
     }
 
     /// The figure with title, legend and axes.
@@ -185,6 +216,7 @@ impl Plot {
         );
         self.axes(&mut html);
         html.push_str(&self.body);
+        self.mark_labels(&mut html);
         html.push_str("</svg></figure>\n");
         html
     }
@@ -230,11 +262,15 @@ impl Plot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::seconds;
 
     #[test]
     fn ticks_are_round_and_inside() {
         assert_eq!(linear_ticks(0.0, 10.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert!(linear_ticks(3.0, 3.0).is_empty());
+        let hours = Axis::from_zero("", 7_200.0, seconds);
+        let shown: Vec<String> = hours.ticks().into_iter().map(|t| short(seconds(t))).collect();
+        assert_eq!(shown, ["0", "50 min", "100 min"]);
         let axis = Axis::logarithmic("", 90.0, 9e6, |v| v.to_string());
         assert_eq!(axis.ticks(), [100.0, 1e3, 1e4, 1e5, 1e6]);
         let axis = Axis::logarithmic("", 50.0, 50.0, |v| v.to_string());

@@ -217,6 +217,16 @@ fn mix(config: &Config, sizes: &[BlockSize]) -> Result<Mix, WorkloadError> {
             return fail(key, what, "give 0 or more");
         }
     }
+    let sum: f64 = given.into_iter().flatten().sum();
+    if config.read_percent.is_none() != config.write_percent.is_none() && sum > 100.0 {
+        // The one that is absent gets what the others leave of 100.
+        let (key, absent) = match config.read_percent {
+            Some(_) => (keys[0], keys[1]),
+            None => (keys[1], keys[0]),
+        };
+        let what = format!("with {sum} given, nothing of 100 is left for {absent}");
+        return fail(key, what, &format!("give 100 at most together, or {absent} too"));
+    }
     let [read, write, trim] = config.op_weights();
     let sum = read + write + trim;
     if !(sum.is_finite() && sum > 0.0) {

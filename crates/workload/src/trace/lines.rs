@@ -68,8 +68,25 @@ impl Lines {
     }
 }
 
+/// Whether the data ends where more is needed; some decoders wrap it in errors of their own.
+fn ends_early(error: &std::io::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = cause {
+        if let Some(io) = one.downcast_ref::<std::io::Error>() {
+            if io.kind() == ErrorKind::UnexpectedEof {
+                return true;
+            }
+            // Its source leaves out the error that it holds itself.
+            cause = io.get_ref().map(|inner| inner as _);
+        } else {
+            cause = one.source();
+        }
+    }
+    false
+}
+
 fn unreadable(error: &std::io::Error) -> Fault {
-    let what = if error.kind() == ErrorKind::UnexpectedEof {
+    let what = if ends_early(error) {
         "the file is cut short: its compressed data ends in the middle".to_owned()
     } else {
         format!("reading failed: {error}")

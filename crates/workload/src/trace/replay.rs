@@ -220,7 +220,7 @@ impl Replay {
                     record.length_bytes,
                     record.offset_bytes
                 );
-                let help = "use a larger target, or wrap or skip requests behind the end";
+                let help = "use a larger target, or `--beyond-end wrap` or `skip`";
                 return Err(Fault::new(what, help));
             }
             (None, BeyondEnd::Skip) => {
@@ -392,7 +392,7 @@ fn detection_remark(format: Format, doubtful: bool) -> String {
     if doubtful {
         format!(
             "the trace was read as {format} (times in ns); whole milliseconds of DiskSim look the \
-             same: if it is that, name the format"
+             same: if it is that, say `--trace-format disksim`"
         )
     } else {
         format!("the trace was read as {format}, told from its content")
@@ -402,6 +402,8 @@ fn detection_remark(format: Format, doubtful: bool) -> String {
 fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
     // The first line of content, or what keeps it from being read, tells most.
     let mut what = "the format of the trace is not known".to_owned();
+    let names = Format::ALL.map(Format::name).join(", ");
+    let mut help = format!("name the format: `--trace-format` with one of {names}");
     loop {
         match lines.next_line() {
             Ok(Some(line)) if line.trim().is_empty() || line.starts_with('#') => {}
@@ -411,12 +413,11 @@ fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
                 break;
             }
             Err(fault) => {
-                what = fault.what;
+                (what, help) = (fault.what, fault.help);
                 break;
             }
         }
     }
-    let names = Format::ALL.map(Format::name).join(", ");
     let at = TraceLine { file: file.to_owned(), number: lines.number(), text: lines.shown() };
-    WorkloadError::of_trace(what, format!("name the format (one of {names})"), at)
+    WorkloadError::of_trace(what, help, at)
 }

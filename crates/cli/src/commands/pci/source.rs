@@ -108,7 +108,7 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
 }
 
 /// What the device says of itself on the bus, and its link.
-fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_flash::ConfigError> {
+fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_block::ConfigError> {
     match device {
         DeviceFile::Card(config) => {
             let link =
@@ -120,7 +120,7 @@ fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_flash::Confi
             let identity = config.nvme.clone().unwrap_or_default().identity();
             Ok((identity, link(&config.host_link)))
         }
-        DeviceFile::Delay(_) => Err(ssdyno_flash::ConfigError::new(
+        DeviceFile::Delay(_) => Err(ssdyno_block::ConfigError::new(
             "delay",
             "a delay is no function on a bus",
             "name an SSD or a ring card, such as sim:nvme-tlc",
