@@ -17,6 +17,11 @@ pub struct Dump {
     pub snapshot: Snapshot,
     /// What follows the class in the line of a function: its maker and name.
     pub names: BTreeMap<Address, String>,
+    /// The interrupt that `-v` prints: what the operating system of the machine said. Of a function
+    /// that uses MSI it is that of a message, not of its pin.
+    pub interrupts: BTreeMap<Address, u32>,
+    /// The driver that `-v` or `-k` prints.
+    pub drivers: BTreeMap<Address, String>,
 }
 
 /// A line that does not belong into a dump.
@@ -99,6 +104,9 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
             open = Some(Open { address, line: index + 1, image: Vec::new() });
         } else if !is_text(line) {
             return Err(error(Garbled::Unknown));
+        } else if let Some(open) = &open {
+            dump.interrupts.extend(interrupt(line).map(|irq| (open.address, irq)));
+            dump.drivers.extend(driver(line).map(|name| (open.address, name.to_owned())));
         }
     }
     dump.close(open)?;
@@ -160,6 +168,23 @@ fn name(rest: &str) -> &str {
     name.split(" (rev ").next().unwrap_or(name).split(" (prog-if ").next().unwrap_or(name).trim()
 }
 
+/// The number in `Interrupt: pin A routed to IRQ 16` of `-vv` and `Flags: bus master, IRQ 16` of
+/// `-v`; 0 and 255 stand for none (PCI clause 6.2.4).
+fn interrupt(line: &str) -> Option<u32> {
+    let line = line.trim_start();
+    let number = match line.strip_prefix("Interrupt: ") {
+        Some(rest) => rest.split_once(" routed to IRQ ")?.1,
+        None => line.strip_prefix("Flags: ")?.split(", ").find_map(|f| f.strip_prefix("IRQ "))?,
+    };
+    number.trim_end().parse().ok().filter(|irq| !matches!(irq, 0 | 255))
+}
+
+/// The name in `Kernel driver in use: nvme`.
+fn driver(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix("Kernel driver in use: ")?.trim_end();
+    (!name.is_empty()).then_some(name)
+}
+
 /// What `-v` prints is indented; messages of lspci itself begin with its name.
 fn is_text(line: &str) -> bool {
     line.is_empty()
@@ -203,6 +228,29 @@ mod tests {
         assert_eq!(dump.snapshot.read(Address::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
         assert_eq!((dump.snapshot.read(far, 0), dump.snapshot.bytes(far)), (0x0101_0101, 64));
         assert_eq!(dump.names[&far], "Some Maker A thing");
+    }
+
+    /// What `-v` and `-vv` say of interrupts and drivers, in the words of old and new versions.
+    #[test]
+    fn text_of_interrupts_and_drivers() {
+        let with = |address, text: &str| {
+            let mut lines = function(address, "00");
+            let header = lines.find('\n').unwrap() + 1;
+            lines.insert_str(header, &format!("\t{text}\n"));
+            lines
+        };
+        let text = with("00:01.0", "Interrupt: pin B routed to IRQ 17")
+            + &with("00:02.0", "Flags: bus master, fast devsel, latency 0, IRQ 209")
+            + &with("00:03.0", "Flags: bus master, IRQ 16, NUMA node 1, IOMMU group 5")
+            + &with("00:04.0", "Interrupt: pin ? routed to IRQ 255")
+            + &with("00:05.0", "Interrupt: pin A routed to IRQ 0")
+            + &with("00:06.0", "Kernel driver in use: vfio-pci")
+            + &with("00:07.0", "Flags: fast devsel, IRQ x");
+        let dump = parse(&text).unwrap();
+        let at = |device| Address::new(0, 0, device, 0);
+        let expected = [(at(1), 17), (at(2), 209), (at(3), 16)];
+        assert_eq!(dump.interrupts, BTreeMap::from(expected));
+        assert_eq!(dump.drivers, BTreeMap::from([(at(6), "vfio-pci".to_owned())]));
     }
 
     #[test]

@@ -346,9 +346,6 @@ impl Translator {
             return self.without_unit(job, request, &found).map(|()| true);
         };
         job.unit = Some(unit);
-        if let Found::Command(command) = found {
-            self.check_reservation(unit, request, command)?;
-        }
         let quiet = matches!(
             &found,
             Found::Command(Command {
@@ -356,6 +353,13 @@ impl Translator {
                 ..
             })
         );
+        // A reset or the loss of a nexus, a reservation conflict, any other attention.
+        if !quiet && let Some(first) = self.units[unit].take_first_attention(request.nexus) {
+            return Err(first.sense().into());
+        }
+        if let Found::Command(command) = found {
+            self.check_reservation(unit, request, command)?;
+        }
         if !quiet && let Some(attention) = self.units[unit].take_attention(request.nexus) {
             return Err(attention.sense().into());
         }
