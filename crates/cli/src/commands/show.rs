@@ -1,11 +1,14 @@
 //! `ssdyno show`.
 
 use serde::Serialize;
+use ssdyno_device::nvme::IdCtrl;
 
 use crate::args::ShowArgs;
 use crate::diagnose::Failure;
+use crate::host::DeviceFile;
 use crate::load::{self, is_toml};
 use crate::output::Output;
+use crate::overlay::Setting;
 use crate::plan::settings;
 
 #[derive(Serialize)]
@@ -18,6 +21,9 @@ struct Shown {
 
 pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let settings = settings(&args.set)?;
+    if let Some(path) = &args.id_ctrl {
+        return identified(args, &path.display().to_string(), settings, output);
+    }
     let shown = if is_workload(&args.what)? {
         let Some(workload) = load::workload(&args.what, &settings)? else {
             return Err(Failure::usage(format!("{} is a trace", args.what))
@@ -33,6 +39,36 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
         let device = load::device(&args.what, &settings)?;
         Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
     };
+    output.either(|| shown.toml.clone(), || &shown)
+}
+
+/// A device with the identity of a real controller; `--set` has the last word.
+fn identified(
+    args: &ShowArgs,
+    path: &str,
+    settings: Vec<Setting>,
+    output: Output,
+) -> Result<(), Failure> {
+    if !matches!(load::device(&args.what, &[])?.config, DeviceFile::Ssd(_)) {
+        return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
+            .with_help("name an SSD, such as sim:gen4-consumer"));
+    }
+    let dump = load::read_bytes(path)?;
+    let id = IdCtrl::parse(&dump).map_err(|error| {
+        Failure::usage(format!("cannot use {path}: {error}")).with_help(
+            "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`",
+        )
+    })?;
+    let mut all = Vec::new();
+    for setting in id.settings() {
+        all.push(Setting::parse(&setting)?);
+    }
+    all.extend(settings);
+    let device = load::device(&args.what, &all)?;
+    let mut toml = format!("# {} with the controller of {path}.\n", device.name);
+    id.notes().iter().for_each(|note| toml.push_str(&format!("# - {note}\n")));
+    toml.push_str(&device.config.to_toml());
+    let shown = Shown { kind: "device", name: device.name, toml };
     output.either(|| shown.toml.clone(), || &shown)
 }
 

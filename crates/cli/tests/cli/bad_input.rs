@@ -114,6 +114,8 @@ fn names_and_files() {
         (vec!["run", "--workload", "empty", "--keep", "none"], "directory"),
         (vec!["run", "binary.toml"], "binary.toml:2:6"),
         (vec!["show", "nothing"], "no workload `nothing`"),
+        (vec!["show", "sim:p3600", "--id-ctrl", "no.txt"], "cannot read no.txt"),
+        (vec!["show", "sim:zc706-ring", "--id-ctrl", "no.txt"], "has no NVMe controller"),
         (vec!["compare", "empty", "empty"], "holds no result.json"),
         (vec!["compare", "broken.json", "broken.json"], "broken.json:2:"),
         (vec!["papers", "S9"], "there are: S0"),
