@@ -88,7 +88,9 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
     let mut dump = Dump::default();
     let mut open: Option<Open> = None;
     let mut lines = 0;
-    for (index, raw) in text.lines().enumerate() {
+    // Some ends of lines are a carriage return alone; those before a line feed are trimmed.
+    let end = if text.contains('\n') { '\n' } else { '\r' };
+    for (index, raw) in text.split_terminator(end).enumerate() {
         lines = index + 1;
         let error = |what| DumpError { line: index + 1, what };
         let line = raw.trim_end().trim_start_matches('\u{feff}');
@@ -228,6 +230,10 @@ mod tests {
         assert_eq!(dump.snapshot.read(Address::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
         assert_eq!((dump.snapshot.read(far, 0), dump.snapshot.bytes(far)), (0x0101_0101, 64));
         assert_eq!(dump.names[&far], "Some Maker A thing");
+        let returns = parse(&text.replace('\n', "\r")).unwrap();
+        assert_eq!(returns.names, dump.names);
+        let mixed = parse(&text.replacen('\n', "\r\n", 5)).unwrap();
+        assert_eq!(mixed.names, dump.names);
     }
 
     /// What `-v` and `-vv` say of interrupts and drivers, in the words of old and new versions.
