@@ -8,8 +8,8 @@ use crate::commands::{Found, Operation};
 use crate::translator::Translator;
 
 impl Translator {
-    /// Whether [`Request::data_out`](crate::Request::data_out) must hold the data of this command: parameter lists, and data
-    /// that are compared or combined here because the controller cannot.
+    /// Whether [`Request::data_out`](crate::Request::data_out) must hold the data of this command:
+    /// parameter lists, and data that are compared or combined here because the controller cannot.
     pub fn needs_data_out(&self, cdb: &[u8]) -> bool {
         let Found::Command(command) = self.find(cdb) else { return false };
         let optional = self.controller.optional;
