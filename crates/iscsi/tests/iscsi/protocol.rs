@@ -198,6 +198,69 @@ fn sessions_are_replaced_and_reset() {
     assert_eq!(back.scsi(&[0; 6], 0, &[]).status, 0);
 }
 
+/// SBC-3, 5.3: MODE SELECT chooses the block size, FORMAT UNIT brings it, and initiators hear of it.
+#[test]
+fn a_format_changes_the_blocks() {
+    let target = target();
+    let mut initiator = Initiator::new(&target, 1, &[]);
+    let mut other = Initiator::new(&target, 2, &[]);
+    let capacity = |initiator: &mut Initiator| {
+        let data = initiator.scsi(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], 8, &[]).data;
+        let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().unwrap());
+        (word(0), word(4))
+    };
+    let (last, bytes) = capacity(&mut initiator);
+    assert_eq!(bytes, 512);
+    assert_eq!(initiator.scsi(&ten(0x2a, 0, 1), 0, &[7; 512]).status, 0);
+    let list = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x10, 0];
+    assert_eq!(initiator.scsi(&[0x15, 0x10, 0, 0, 12, 0], 0, &list).status, 0);
+    assert_eq!(initiator.scsi(&[0x04, 0, 0, 0, 0, 0], 0, &[]).status, 0);
+    // Everybody hears of the new capacity.
+    let heard = Some((0x06, 0x2a09));
+    assert_eq!(other.scsi(&[0; 6], 0, &[]).sense, heard);
+    assert_eq!(initiator.scsi(&[0; 6], 0, &[]).sense, heard);
+    assert_eq!(capacity(&mut initiator), ((last + 1) / 8 - 1, 4096));
+    let read = initiator.scsi(&ten(0x28, 0, 1), 4096, &[]);
+    assert_eq!((read.status, read.data), (0, vec![0; 4096]), "the data are gone");
+    assert_eq!(initiator.scsi(&ten(0x2a, 1, 2), 0, &[9; 8192]).status, 0);
+    assert_eq!(other.scsi(&ten(0x28, 2, 1), 4096, &[]).data, [9; 4096]);
+}
+
+/// SBC-3, 5.25: a stopped unit does nothing until it is started.
+#[test]
+fn a_stopped_unit_is_started_again() {
+    let mut initiator = Initiator::new(&target(), 1, &[]);
+    assert_eq!(initiator.scsi(&[0x1b, 0, 0, 0, 0, 0], 0, &[]).status, 0);
+    assert_eq!(initiator.scsi(&ten(0x28, 0, 1), 512, &[]).sense, Some((0x02, 0x0402)));
+    assert_eq!(initiator.scsi(&[0x1b, 0, 0, 0, 1, 0], 0, &[]).status, 0);
+    assert_eq!(initiator.scsi(&ten(0x28, 0, 1), 512, &[]).status, 0);
+}
+
+/// SPC-4, 6.6.1: INQUIRY of a LUN that is not there; SAM-5, 4.7: nothing else.
+#[test]
+fn absent_units_are_told() {
+    let mut initiator = Initiator::new(&target(), 1, &[]);
+    let mut at = |lun: u8, cdb: &[u8], expected| {
+        let mut pdu = initiator.command(cdb, 0x80 | 0x40, expected, &[]);
+        pdu.header[9] = lun;
+        let out = initiator.send(pdu);
+        initiator.finish(out, &[])
+    };
+    let inquiry = [0x12, 0, 0, 0, 36, 0];
+    assert_eq!(at(0, &inquiry, 36).data[0], 0);
+    let absent = at(7, &inquiry, 36);
+    assert_eq!((absent.status, absent.data[0]), (0, 0x7f));
+    let luns = at(7, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0], 16).data;
+    assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(at(7, &[0; 6], 0).sense, Some((0x05, 0x2500)));
+    let extended = Pdu {
+        additional: vec![0, 5, 1, 0, 0, 0, 0, 0],
+        ..initiator.command(&[0; 6], 0x80, 0, &[])
+    };
+    let out = initiator.send(extended);
+    assert_eq!(initiator.finish(out, &[]).sense, Some((0x05, 0x0e03)));
+}
+
 /// Clause 11.17: what is no request is rejected, with its header.
 #[test]
 fn nonsense_is_rejected() {
