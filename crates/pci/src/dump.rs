@@ -80,7 +80,20 @@ struct Open {
     image: Vec<u8>,
 }
 
-/// Reads a dump.
+impl Open {
+    /// Whether `line` can be the second half of one: text where bytes have not begun.
+    fn wraps(&self, line: &str) -> bool {
+        self.image.is_empty() && line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '(')
+    }
+}
+
+/// A line without the marks of a mail that quotes it.
+fn unquoted(line: &str) -> &str {
+    let rest = line.trim_start_matches('>');
+    if rest.len() == line.len() { line } else { rest.strip_prefix(' ').unwrap_or(rest) }
+}
+
+/// Reads a dump, alone or quoted in a mail.
 ///
 /// # Errors
 /// The first line that does not belong there.
@@ -93,7 +106,7 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
     for (index, raw) in text.split_terminator(end).enumerate() {
         lines = index + 1;
         let error = |what| DumpError { line: index + 1, what };
-        let line = raw.trim_end().trim_start_matches('\u{feff}');
+        let line = unquoted(raw.trim_end().trim_start_matches('\u{feff}'));
         if let Some((offset, bytes)) = hex_line(line.trim_start()) {
             let open = open.as_mut().ok_or(error(Garbled::NoFunction))?;
             add_bytes(&mut open.image, offset, bytes).map_err(error)?;
@@ -104,6 +117,13 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
             }
             dump.names.insert(address, name(rest).to_owned());
             open = Some(Open { address, line: index + 1, image: Vec::new() });
+        } else if let Some(open) = open.as_ref().filter(|open| open.wraps(line)) {
+            // A long line that a mail program broke in two; of the function's own line, its name.
+            if index == open.line {
+                let rest = dump.names.entry(open.address).or_default();
+                rest.push(' ');
+                rest.push_str(name(line));
+            }
         } else if !is_text(line) {
             return Err(error(Garbled::Unknown));
         } else if let Some(open) = &open {
@@ -257,6 +277,25 @@ mod tests {
         let expected = [(at(1), 17), (at(2), 209), (at(3), 16)];
         assert_eq!(dump.interrupts, BTreeMap::from(expected));
         assert_eq!(dump.drivers, BTreeMap::from([(at(6), "vfio-pci".to_owned())]));
+    }
+
+    /// Mail programs quote lines and break long ones.
+    #[test]
+    fn dumps_out_of_mails() {
+        let text = function("00:01.0", "5a")
+            .replace("A thing (rev 02)", "A thing with a name that is\nlong (rev 02) (prog-if 00)")
+            .replace(
+                "00: 5a",
+                "\tCapabilities: [90] Message Signalled Interrupts: 64bit-\nQueue=0/0\n00: 5a",
+            );
+        let at = Address::new(0, 0, 1, 0);
+        for quoted in [text.clone(), text.replace('\n', "\n> "), text.replace('\n', "\n>> ")] {
+            let mut dump = parse(&quoted).unwrap();
+            assert_eq!(dump.names[&at], "Some Maker A thing with a name that is long");
+            assert_eq!(dump.snapshot.read(at, 60), 0x5a5a_5a5a);
+        }
+        // After the bytes there is nothing to be broken.
+        assert_eq!(error(&format!("{text}Queue=0/0\n")).1, Garbled::Unknown);
     }
 
     #[test]
