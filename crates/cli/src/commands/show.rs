@@ -74,6 +74,9 @@ fn identified(
 
 /// Host presets, and files with costs of one.
 fn is_host(what: &str) -> Result<bool, Failure> {
+    if what.starts_with("sim:") {
+        return Ok(false);
+    }
     if !is_toml(what) {
         return Ok(ssdyno_host::presets::find(what).is_some());
     }

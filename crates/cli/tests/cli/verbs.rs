@@ -278,6 +278,7 @@ fn identity_of_a_real_controller() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     place.write("drive.toml", shown);
+    place.ok(&["show", "sim:drive.toml"]);
     place.ok(&["run", "drive.toml", "--requests", "200", "--keep", "none"]);
 }
 
