@@ -364,7 +364,8 @@ impl Double {
             }
             _ => return Vec::new(),
         };
-        let most = 4096_u64.checked_shl(self.nature.max_transfer.into()).unwrap_or(u64::MAX);
+        let pages = 1_u64.checked_shl(self.nature.max_transfer.into());
+        let most = pages.and_then(|pages| pages.checked_mul(4096)).unwrap_or(u64::MAX);
         if self.nature.max_transfer > 0 && left > most {
             self.wrong(format!("{left} bytes are more than MDTS"));
         }

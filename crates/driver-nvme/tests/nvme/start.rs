@@ -201,11 +201,17 @@ proptest! {
     /// sends is what the controller takes.
     #[test]
     fn any_identity_is_driven_or_refused(
-        raw in prop::collection::vec(any::<u8>(), 4096),
+        seed in any::<u64>(),
         max_transfer in 0..=255_u8,
         version in prop::sample::select(vec![0x1_0000, 0x1_0100, 0x1_0400, 0x2_0100_u32]),
         tame in any::<bool>(),
     ) {
+        // A vector of bytes would fill screens where this fails.
+        let mut state = seed | 1;
+        let raw = [(); 4096].map(|()| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
         let mut identity = Box::new(IdentifyController::read_from_bytes(&raw).unwrap());
         if tame {
             (identity.submission_entry_size, identity.completion_entry_size) = (0x66, 0x44);
