@@ -222,7 +222,7 @@ proptest! {
         rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
         if rig.driver.state() == DriverState::Ready {
             rig.read(1, 0, 1).unwrap();
-            rig.read(1, 8, 1000).unwrap();
+            rig.read(1, 8, 400).unwrap();
             rig.drain();
             rig.check_double();
         } else {
