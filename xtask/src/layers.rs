@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-papers", "ssdyno-pts"],
     &["ssdyno-bench", "ssdyno-profile"],
     &["ssdyno-rig"],
-    &["ssdyno-host"],
+    &["ssdyno-host", "ssdyno-iscsi"],
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
     &["ssdyno-device"],
     &["ssdyno-ftl"],

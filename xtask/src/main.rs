@@ -18,6 +18,7 @@ mod plan;
 mod readme;
 mod report;
 mod schemas;
+mod scsi_suite;
 mod setup;
 mod soak;
 mod tidy;
@@ -59,6 +60,8 @@ enum Chore {
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
+    /// Run libiscsi's suite for iSCSI targets against the simulated drive (half a minute).
+    ScsiSuite,
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {
         /// Time to spend on running, in minutes; building comes on top.
@@ -119,6 +122,7 @@ fn chore(chore: Chore) -> Result<bool> {
         }
         Chore::Bench { filter } => bench(&workspace, filter.as_deref()),
         Chore::Peers { runs, seconds } => peers::run(&workspace, runs, seconds),
+        Chore::ScsiSuite => scsi_suite::run(&workspace),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),

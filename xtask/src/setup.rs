@@ -72,6 +72,25 @@ fn linker_present() -> Result<()> {
     bail!("there is no C linker (cc); install gcc or clang with the system's package manager")
 }
 
+/// Makes sure that `program` runs, which Debian has in `package`.
+///
+/// # Errors
+/// Names the command to type when it is missing and cannot be installed.
+pub(crate) fn program(program: &str, package: &str) -> Result<()> {
+    let present = || Cmd::new(program).args(["--help"]).works();
+    if present() {
+        return Ok(());
+    }
+    let debian = is_debian(Path::new("/etc/os-release"));
+    if debian && is_root() && apt_install(package) && present() {
+        return Ok(());
+    }
+    if debian {
+        bail!("{program} is missing; type: sudo apt-get install {package}");
+    }
+    bail!("{program} is missing; install it (Debian's package is {package})")
+}
+
 fn apt_install(package: &str) -> bool {
     let apt = |args: &[&str]| {
         Cmd::new("apt-get")

@@ -384,6 +384,10 @@ pub(crate) enum ListWhat {
 pub(crate) struct ShowArgs {
     /// sim:NAME, a host, a network, a workload, or FILE.toml with one of them.
     pub(crate) what: String,
+    /// Give the simulated controller the identity of a real one: what `nvme id-ctrl` saved, as text,
+    /// with -o json or with -b. Save what is shown as FILE.toml and run it as sim:FILE.toml.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) id_ctrl: Option<std::path::PathBuf>,
     /// Set a key of the device or the workload; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

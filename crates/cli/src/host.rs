@@ -265,6 +265,7 @@ impl HostArgs {
             return Err(Failure::usage("`--network` needs the driver `network`")
                 .with_help("leave --driver out, or --network"));
         }
+        self.check_effect(driver)?;
         match (driver, device) {
             (DriverArg::Nvme, DeviceFile::Ssd(config)) => self.nvme(config, source),
             (DriverArg::Ring, DeviceFile::Card(card)) => {
@@ -289,6 +290,24 @@ impl HostArgs {
             }
             (driver, device) => Err(cannot(driver, device.what())),
         }
+    }
+
+    /// Refuses what `driver` would not look at: a run must not seem to have what it has not.
+    fn check_effect(&self, driver: DriverArg) -> Result<(), Failure> {
+        // With no driver at all any option is refused, later.
+        let other = !matches!(driver, DriverArg::Nvme | DriverArg::Direct);
+        let by_class = matches!(self.queues, Some(QueuesArg::Weighted | QueuesArg::MoreQueues));
+        let (what, help) = if other && self.queues.is_some() {
+            ("`--queues` is for the NVMe driver", "leave it out, or run an SSD such as sim:p3600")
+        } else if driver == DriverArg::Ring && self.stack.as_deref() == Some("scsi") {
+            let help = "leave --stack out, or run an SSD such as sim:p3600";
+            ("the ring card takes no SCSI commands: the translation makes NVMe commands", help)
+        } else if !self.classes.is_empty() && driver != DriverArg::Direct && !by_class {
+            ("`--classes` has no effect with these queues", "add --queues weighted or more-queues")
+        } else {
+            return Ok(());
+        };
+        Err(Failure::usage(what).with_help(help))
     }
 
     /// The workload on the device alone: no option of a host has an effect.

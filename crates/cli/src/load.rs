@@ -174,9 +174,25 @@ fn unknown_workload(name: &str) -> Failure {
 
 /// Reads a text file, with a message for whatever may be wrong with it.
 pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
-    let cannot = |why: &str, help: &str| {
-        Failure::usage(format!("cannot read {path}: {why}")).with_help(help)
-    };
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        // The replacement character stands where the first wrong byte was: three bytes long.
+        let (span, label) = (valid..valid + 3, "not UTF-8".to_owned());
+        let place =
+            Place { name: path.to_owned(), text, span, first_line: 1, label, is_file: true };
+        cannot(path, "it is not UTF-8 text", "save it as UTF-8").at(Some(place))
+    })
+}
+
+fn cannot(path: &str, why: &str, help: &str) -> Failure {
+    Failure::usage(format!("cannot read {path}: {why}")).with_help(help)
+}
+
+/// Reads a small file, with a message for whatever may be wrong with it.
+pub(crate) fn read_bytes(path: &str) -> Result<Vec<u8>, Failure> {
+    let cannot = |why: &str, help: &str| cannot(path, why, help);
     let is_directory = || cannot("it is a directory", "name the file in it");
     let file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => cannot("there is no such file", "check the path"),
@@ -194,15 +210,7 @@ pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
     if bytes.len() as u64 > TEXT_BYTES_MAX {
         return Err(cannot("it is larger than 16 MiB", "name a configuration or a result"));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        // The replacement character stands where the first wrong byte was: three bytes long.
-        let (span, label) = (valid..valid + 3, "not UTF-8".to_owned());
-        let place =
-            Place { name: path.to_owned(), text, span, first_line: 1, label, is_file: true };
-        cannot("it is not UTF-8 text", "save it as UTF-8").at(Some(place))
-    })
+    Ok(bytes)
 }
 
 impl Document {

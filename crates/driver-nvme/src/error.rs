@@ -27,6 +27,17 @@ pub enum NvmeError {
         /// 2^(12 + CAP.MPSMIN).
         bytes: u64,
     },
+    /// The controller takes no queue entries of the sizes that the NVM command set has.
+    #[error(
+        "the controller wants queue entries of 2^{submission} and 2^{completion} bytes at least \
+         (SQES, CQES); this driver has 64 and 16"
+    )]
+    EntrySizes {
+        /// SQES bits 3:0.
+        submission: u8,
+        /// CQES bits 3:0.
+        completion: u8,
+    },
     /// The policy weighs queues, and the controller does not.
     #[error(
         "the controller has no weighted round robin (CAP.AMS): use another policy, for example more queues"

@@ -143,6 +143,7 @@ impl NvmeDriver {
         let next = match step {
             Step::Identify => {
                 self.take_controller(&answer.data).filter(|()| good).ok_or(failed)?;
+                self.check_entry_sizes()?;
                 Step::Queues
             }
             Step::Queues if good => {
@@ -186,6 +187,19 @@ impl NvmeDriver {
         };
         self.controller = Some(Box::new(controller));
         Some(())
+    }
+
+    /// Entries are as large as CC.IOSQES and CC.IOCQES say, which the controller must allow (base
+    /// 2.0c, figure 275). The most that it allows is not looked at: some report nothing there.
+    fn check_entry_sizes(&self) -> Result<(), NvmeError> {
+        let sizes = |c: &IdentifyController| (c.submission_entry_size, c.completion_entry_size);
+        let (submission, completion) = self.controller.as_deref().map_or((0, 0), sizes);
+        let (submission, completion) = (submission & 0xf, completion & 0xf);
+        // 2^6 and 2^4 bytes.
+        if submission > 6 || completion > 4 {
+            return Err(NvmeError::EntrySizes { submission, completion });
+        }
+        Ok(())
     }
 
     /// The controller has `granted` I/O queues: interrupts for them, and their memory.

@@ -17,6 +17,11 @@ pub struct Dump {
     pub snapshot: Snapshot,
     /// What follows the class in the line of a function: its maker and name.
     pub names: BTreeMap<Address, String>,
+    /// The interrupt that `-v` prints: what the operating system of the machine said. Of a function
+    /// that uses MSI it is that of a message, not of its pin.
+    pub interrupts: BTreeMap<Address, u32>,
+    /// The driver that `-v` or `-k` prints.
+    pub drivers: BTreeMap<Address, String>,
 }
 
 /// A line that does not belong into a dump.
@@ -75,7 +80,20 @@ struct Open {
     image: Vec<u8>,
 }
 
-/// Reads a dump.
+impl Open {
+    /// Whether `line` can be the second half of one: text where bytes have not begun.
+    fn wraps(&self, line: &str) -> bool {
+        self.image.is_empty() && line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '(')
+    }
+}
+
+/// A line without the marks of a mail that quotes it.
+fn unquoted(line: &str) -> &str {
+    let rest = line.trim_start_matches('>');
+    if rest.len() == line.len() { line } else { rest.strip_prefix(' ').unwrap_or(rest) }
+}
+
+/// Reads a dump, alone or quoted in a mail.
 ///
 /// # Errors
 /// The first line that does not belong there.
@@ -83,10 +101,12 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
     let mut dump = Dump::default();
     let mut open: Option<Open> = None;
     let mut lines = 0;
-    for (index, raw) in text.lines().enumerate() {
+    // Some ends of lines are a carriage return alone; those before a line feed are trimmed.
+    let end = if text.contains('\n') { '\n' } else { '\r' };
+    for (index, raw) in text.split_terminator(end).enumerate() {
         lines = index + 1;
         let error = |what| DumpError { line: index + 1, what };
-        let line = raw.trim_end().trim_start_matches('\u{feff}');
+        let line = unquoted(raw.trim_end().trim_start_matches('\u{feff}'));
         if let Some((offset, bytes)) = hex_line(line.trim_start()) {
             let open = open.as_mut().ok_or(error(Garbled::NoFunction))?;
             add_bytes(&mut open.image, offset, bytes).map_err(error)?;
@@ -97,8 +117,18 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
             }
             dump.names.insert(address, name(rest).to_owned());
             open = Some(Open { address, line: index + 1, image: Vec::new() });
+        } else if let Some(open) = open.as_ref().filter(|open| open.wraps(line)) {
+            // A long line that a mail program broke in two; of the function's own line, its name.
+            if index == open.line {
+                let rest = dump.names.entry(open.address).or_default();
+                rest.push(' ');
+                rest.push_str(name(line));
+            }
         } else if !is_text(line) {
             return Err(error(Garbled::Unknown));
+        } else if let Some(open) = &open {
+            dump.interrupts.extend(interrupt(line).map(|irq| (open.address, irq)));
+            dump.drivers.extend(driver(line).map(|name| (open.address, name.to_owned())));
         }
     }
     dump.close(open)?;
@@ -160,6 +190,23 @@ fn name(rest: &str) -> &str {
     name.split(" (rev ").next().unwrap_or(name).split(" (prog-if ").next().unwrap_or(name).trim()
 }
 
+/// The number in `Interrupt: pin A routed to IRQ 16` of `-vv` and `Flags: bus master, IRQ 16` of
+/// `-v`; 0 and 255 stand for none (PCI clause 6.2.4).
+fn interrupt(line: &str) -> Option<u32> {
+    let line = line.trim_start();
+    let number = match line.strip_prefix("Interrupt: ") {
+        Some(rest) => rest.split_once(" routed to IRQ ")?.1,
+        None => line.strip_prefix("Flags: ")?.split(", ").find_map(|f| f.strip_prefix("IRQ "))?,
+    };
+    number.trim_end().parse().ok().filter(|irq| !matches!(irq, 0 | 255))
+}
+
+/// The name in `Kernel driver in use: nvme`.
+fn driver(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix("Kernel driver in use: ")?.trim_end();
+    (!name.is_empty()).then_some(name)
+}
+
 /// What `-v` prints is indented; messages of lspci itself begin with its name.
 fn is_text(line: &str) -> bool {
     line.is_empty()
@@ -203,6 +250,52 @@ mod tests {
         assert_eq!(dump.snapshot.read(Address::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
         assert_eq!((dump.snapshot.read(far, 0), dump.snapshot.bytes(far)), (0x0101_0101, 64));
         assert_eq!(dump.names[&far], "Some Maker A thing");
+        let returns = parse(&text.replace('\n', "\r")).unwrap();
+        assert_eq!(returns.names, dump.names);
+        let mixed = parse(&text.replacen('\n', "\r\n", 5)).unwrap();
+        assert_eq!(mixed.names, dump.names);
+    }
+
+    /// What `-v` and `-vv` say of interrupts and drivers, in the words of old and new versions.
+    #[test]
+    fn text_of_interrupts_and_drivers() {
+        let with = |address, text: &str| {
+            let mut lines = function(address, "00");
+            let header = lines.find('\n').unwrap() + 1;
+            lines.insert_str(header, &format!("\t{text}\n"));
+            lines
+        };
+        let text = with("00:01.0", "Interrupt: pin B routed to IRQ 17")
+            + &with("00:02.0", "Flags: bus master, fast devsel, latency 0, IRQ 209")
+            + &with("00:03.0", "Flags: bus master, IRQ 16, NUMA node 1, IOMMU group 5")
+            + &with("00:04.0", "Interrupt: pin ? routed to IRQ 255")
+            + &with("00:05.0", "Interrupt: pin A routed to IRQ 0")
+            + &with("00:06.0", "Kernel driver in use: vfio-pci")
+            + &with("00:07.0", "Flags: fast devsel, IRQ x");
+        let dump = parse(&text).unwrap();
+        let at = |device| Address::new(0, 0, device, 0);
+        let expected = [(at(1), 17), (at(2), 209), (at(3), 16)];
+        assert_eq!(dump.interrupts, BTreeMap::from(expected));
+        assert_eq!(dump.drivers, BTreeMap::from([(at(6), "vfio-pci".to_owned())]));
+    }
+
+    /// Mail programs quote lines and break long ones.
+    #[test]
+    fn dumps_out_of_mails() {
+        let text = function("00:01.0", "5a")
+            .replace("A thing (rev 02)", "A thing with a name that is\nlong (rev 02) (prog-if 00)")
+            .replace(
+                "00: 5a",
+                "\tCapabilities: [90] Message Signalled Interrupts: 64bit-\nQueue=0/0\n00: 5a",
+            );
+        let at = Address::new(0, 0, 1, 0);
+        for quoted in [text.clone(), text.replace('\n', "\n> "), text.replace('\n', "\n>> ")] {
+            let mut dump = parse(&quoted).unwrap();
+            assert_eq!(dump.names[&at], "Some Maker A thing with a name that is long");
+            assert_eq!(dump.snapshot.read(at, 60), 0x5a5a_5a5a);
+        }
+        // After the bytes there is nothing to be broken.
+        assert_eq!(error(&format!("{text}Queue=0/0\n")).1, Garbled::Unknown);
     }
 
     #[test]

@@ -293,6 +293,10 @@ impl Job {
     pub fn sense(&self) -> &[u8] {
         self.sense.as_ref().map_or(&[], |sense| sense.as_bytes())
     }
+    /// The same, to keep.
+    pub fn sense_bytes(&self) -> SenseBytes {
+        self.sense.unwrap_or(SenseBytes::NONE)
+    }
     /// The answer that the translator made, already cut to the allocation length. The data of a
     /// READ are in the caller's buffer instead.
     pub fn data_in(&self) -> &[u8] {

@@ -41,8 +41,8 @@
 //! The independent conformance suite for iSCSI targets looks at more than commands. From here come
 //! status, sense data, data-in and its length; a transport adds:
 //!
-//! - **Residuals.** Underflow: the expected length less [`Job::data_in_bytes`], or less what a
-//!   write used. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
+//! - **Residuals.** Underflow: the expected length less [`Job::data_in_bytes`], or less
+//!   [`Translator::data_out_bytes`]. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
 //!   give the job a buffer of [`Job::data_in_bytes`] and send the first part. A short WRITE writes
 //!   the whole blocks that came; the residual is the rest.
 //! - **Direction.** What an initiator sends with a command that takes no data is thrown away.
@@ -79,6 +79,7 @@ mod blocks;
 mod bytes;
 mod capacity;
 mod commands;
+mod direction;
 mod facts;
 mod format;
 mod initiator;

@@ -156,23 +156,6 @@ impl Translator {
         self.counts
     }
 
-    /// Whether [`Request::data_out`] must hold the data of this command: parameter lists, and data
-    /// that are compared or combined here because the controller cannot.
-    pub fn needs_data_out(&self, cdb: &[u8]) -> bool {
-        let Found::Command(command) = self.find(cdb) else { return false };
-        let optional = self.controller.optional;
-        command.parameters
-            || match command.operation {
-                // BYTCHK 3: the one block is repeated.
-                Operation::Verify | Operation::WriteAndVerify => {
-                    let bytchk = cdb.get(1).map_or(0, |byte| byte >> 1 & 3);
-                    bytchk == 3 || bytchk == 1 && !optional.compare
-                }
-                Operation::CompareAndWrite => !optional.fused_compare_write,
-                _ => false,
-            }
-    }
-
     /// Begins a command. The job may be one that is done; what it held is forgotten.
     ///
     /// A WRITE for which the initiator sends less than the CDB says writes the whole blocks that
@@ -345,7 +328,7 @@ impl Translator {
         }
     }
 
-    fn find(&self, cdb: &[u8]) -> Found {
+    pub(crate) fn find(&self, cdb: &[u8]) -> Found {
         commands::find(cdb, |command| self.supports(command))
     }
 
@@ -363,9 +346,6 @@ impl Translator {
             return self.without_unit(job, request, &found).map(|()| true);
         };
         job.unit = Some(unit);
-        if let Found::Command(command) = found {
-            self.check_reservation(unit, request, command)?;
-        }
         let quiet = matches!(
             &found,
             Found::Command(Command {
@@ -373,6 +353,13 @@ impl Translator {
                 ..
             })
         );
+        // A reset or the loss of a nexus, a reservation conflict, any other attention.
+        if !quiet && let Some(first) = self.units[unit].take_first_attention(request.nexus) {
+            return Err(first.sense().into());
+        }
+        if let Found::Command(command) = found {
+            self.check_reservation(unit, request, command)?;
+        }
         if !quiet && let Some(attention) = self.units[unit].take_attention(request.nexus) {
             return Err(attention.sense().into());
         }

@@ -52,6 +52,11 @@ impl Attention {
         }
     }
 
+    /// It is told even where the command meets a reservation conflict (SAM-5, 5.3.3).
+    fn precedes_conflict(self) -> bool {
+        self <= Attention::NexusLoss
+    }
+
     /// As sense data.
     pub(crate) fn sense(self) -> Sense {
         Sense::new(ssdyno_spec::scsi::SenseKey::UnitAttention, self.additional())
@@ -129,6 +134,13 @@ impl Unit {
         let first = Attention::ALL.get(pending.trailing_zeros() as usize).copied()?;
         *pending &= !(1 << first as u8);
         Some(first)
+    }
+
+    /// The same, but only what precedes a reservation conflict.
+    pub(crate) fn take_first_attention(&mut self, nexus: Nexus) -> Option<Attention> {
+        let first = self.nexuses[nexus.index()].attentions.trailing_zeros() as usize;
+        let precedes = Attention::ALL.get(first).is_some_and(|a| a.precedes_conflict());
+        if precedes { self.take_attention(nexus) } else { None }
     }
 
     /// A number that changes when the commands of `nexus` are aborted.

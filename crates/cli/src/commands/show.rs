@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use serde::Serialize;
+use ssdyno_device::nvme::IdCtrl;
 use ssdyno_rig::NETWORKS;
 
 use crate::args::ShowArgs;
 use crate::diagnose::{Failure, nearest};
+use crate::host::DeviceFile;
 use crate::load::{self, is_toml};
 use crate::output::Output;
+use crate::overlay::Setting;
 use crate::plan::settings;
 
 #[derive(Serialize)]
@@ -21,6 +24,9 @@ struct Shown {
 
 pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let settings = settings(&args.set)?;
+    if let Some(path) = &args.id_ctrl {
+        return identified(args, &path.display().to_string(), settings, output);
+    }
     let shown = if is_workload(&args.what)? {
         let known = is_toml(&args.what)
             || ssdyno_workload::presets::text(&args.what).is_some()
@@ -66,8 +72,41 @@ fn nothing(what: &str) -> Failure {
         .with_help(help)
 }
 
+/// A device with the identity of a real controller; `--set` has the last word.
+fn identified(
+    args: &ShowArgs,
+    path: &str,
+    settings: Vec<Setting>,
+    output: Output,
+) -> Result<(), Failure> {
+    if !matches!(load::device(&args.what, &[])?.config, DeviceFile::Ssd(_)) {
+        return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
+            .with_help("name an SSD, such as sim:gen4-consumer"));
+    }
+    let dump = load::read_bytes(path)?;
+    let id = IdCtrl::parse(&dump).map_err(|error| {
+        Failure::usage(format!("cannot use {path}: {error}")).with_help(
+            "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`",
+        )
+    })?;
+    let mut all = Vec::new();
+    for setting in id.settings() {
+        all.push(Setting::parse(&setting)?);
+    }
+    all.extend(settings);
+    let device = load::device(&args.what, &all)?;
+    let mut toml = format!("# {} with the controller of {path}.\n", device.name);
+    id.notes().iter().for_each(|note| toml.push_str(&format!("# - {note}\n")));
+    toml.push_str(&device.config.to_toml());
+    let shown = Shown { kind: "device", name: device.name, toml };
+    output.either(|| shown.toml.clone(), || &shown)
+}
+
 /// Host presets, and files with costs of one.
 fn is_host(what: &str) -> Result<bool, Failure> {
+    if what.starts_with("sim:") {
+        return Ok(false);
+    }
     if !is_toml(what) {
         return Ok(ssdyno_host::presets::find(what).is_some());
     }

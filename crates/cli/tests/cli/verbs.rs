@@ -265,6 +265,23 @@ fn what_show_prints_run_accepts() {
     assert_eq!(figures("d.toml", "w.toml", &[]), figures("sim:config-a", "zipf", &small));
 }
 
+/// What `nvme id-ctrl` saved becomes a device file that runs; `--set` has the last word.
+#[test]
+fn identity_of_a_real_controller() {
+    let place = Place::new();
+    let saved = "NVME Identify Controller:\nvid : 0x1b36\nmn : A drive\nmdts : 5\nver : 10200\n\
+                 ps 0 : mp:9.00W operational enlat:0 exlat:0 rrt:0 rrl:0\n";
+    place.write("saved.txt", saved);
+    let show = ["show", "sim:gen4-consumer", "--id-ctrl", "saved.txt", "--set", "nvme.serial=mine"];
+    let shown = place.ok(&show);
+    for part in ["# - id-ctrl does not tell", "\"A drive\"", "\"mine\"", "\"128KiB\"", "\"9W\""] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    place.write("drive.toml", shown);
+    place.ok(&["show", "sim:drive.toml"]);
+    place.ok(&["run", "drive.toml", "--requests", "200", "--keep", "none"]);
+}
+
 #[test]
 fn targets_run_side_by_side_in_the_order_given() {
     let place = Place::new();

@@ -71,7 +71,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    fn identify_controller(&self) -> IdentifyController {
+    pub(super) fn identify_controller(&self) -> IdentifyController {
         let config = &self.config;
         let mut id = IdentifyController::new_zeroed();
         id.vendor = config.pci_vendor.into();

@@ -32,6 +32,7 @@ mod events;
 mod faults;
 mod features;
 mod fetch;
+mod id_ctrl;
 mod identify;
 mod interrupts;
 mod io;
@@ -54,6 +55,7 @@ use crate::{Config, Device, HostLink, LinkConfig};
 
 pub use config::{Burst, NamespaceConfig, NvmeConfig, OperationalState};
 pub use faults::{Effect, Fault, Stuck};
+pub use id_ctrl::{IdCtrl, IdCtrlError, PowerStateFacts};
 
 use arbiter::Arbiter;
 use commands::Commands;

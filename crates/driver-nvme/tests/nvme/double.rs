@@ -25,6 +25,8 @@ pub(crate) struct Nature {
     /// Block shift, metadata and other bits of each namespace.
     pub(crate) namespaces: Vec<IdentifyNamespace>,
     pub(crate) nvm_commands: u16,
+    /// What else Identify Controller says: the fields above are put over it.
+    pub(crate) identity: Box<IdentifyController>,
     pub(crate) seed: u64,
 }
 
@@ -48,6 +50,7 @@ impl Default for Nature {
             msix_vectors: 8,
             namespaces: vec![namespace(1 << 14, 9)],
             nvm_commands: oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::COMPARE,
+            identity: Box::new(IdentifyController::new_zeroed()),
             seed: 1,
         }
     }
@@ -302,7 +305,7 @@ impl Double {
         let mut out = [0; 4096];
         match entry.dword10.get() as u8 {
             cns::CONTROLLER => {
-                let mut c = IdentifyController::new_zeroed();
+                let mut c = *self.nature.identity;
                 c.max_transfer = self.nature.max_transfer;
                 c.abort_limit = self.nature.abort_limit;
                 c.event_request_limit = 3;
@@ -361,7 +364,9 @@ impl Double {
             }
             _ => return Vec::new(),
         };
-        if self.nature.max_transfer > 0 && left > 4096 << self.nature.max_transfer {
+        let pages = 1_u64.checked_shl(self.nature.max_transfer.into());
+        let most = pages.and_then(|pages| pages.checked_mul(4096)).unwrap_or(u64::MAX);
+        if self.nature.max_transfer > 0 && left > most {
             self.wrong(format!("{left} bytes are more than MDTS"));
         }
         let mut pieces = Vec::new();

@@ -1,12 +1,14 @@
 //! Start and stop (S1-21, S1-22, S1-25 to S1-28).
 
+use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, Feature, InterruptChoice, NvmeConfig, NvmeError, QueuePolicy,
     Unusable, Weights,
 };
 use ssdyno_pci::{InterruptMode, PciFault, PciFunction};
-use ssdyno_spec::nvme::{Status, feature, registers};
+use ssdyno_spec::nvme::{IdentifyController, Status, feature, registers};
+use zerocopy::FromBytes;
 
 use crate::double::{Nature, namespace};
 use crate::rig::{Rig, config, double};
@@ -173,6 +175,64 @@ fn weighted_classes_reach_the_controller() {
     let mut without = Rig::new(double(Nature { weighted: false, ..Nature::default() }), wanted);
     let refused = without.driver.start(&mut without.pci, without.now);
     assert_eq!(refused, Err(NvmeError::NoWeightedArbitration));
+}
+
+/// Base 2.0c, figure 275: entries of 128 bytes at least, as some controllers want them.
+#[test]
+fn entries_that_the_controller_does_not_take_are_refused() {
+    for (sizes, works) in
+        [((0x66, 0x44), true), ((0, 0), true), ((0x77, 0x44), false), ((0x66, 0x55), false)]
+    {
+        let mut nature = Nature::default();
+        (nature.identity.submission_entry_size, nature.identity.completion_entry_size) = sizes;
+        let mut rig = Rig::new(double(nature), config());
+        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        let (submission, completion) = (sizes.0 & 0xf, sizes.1 & 0xf);
+        let refused = DriverState::Failed(NvmeError::EntrySizes { submission, completion });
+        assert_eq!(rig.driver.state(), if works { DriverState::Ready } else { refused });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever a controller says of itself, the driver comes up or says why not, and what it then
+    /// sends is what the controller takes.
+    #[test]
+    fn any_identity_is_driven_or_refused(
+        seed in any::<u64>(),
+        max_transfer in 0..=255_u8,
+        version in prop::sample::select(vec![0x1_0000, 0x1_0100, 0x1_0400, 0x2_0100_u32]),
+        tame in any::<bool>(),
+    ) {
+        // A vector of bytes would fill screens where this fails.
+        let mut state = seed | 1;
+        let raw = [(); 4096].map(|()| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        });
+        let mut identity = Box::new(IdentifyController::read_from_bytes(&raw).unwrap());
+        if tame {
+            (identity.submission_entry_size, identity.completion_entry_size) = (0x66, 0x44);
+        }
+        let nature = Nature { max_transfer, version, identity, ..Nature::default() };
+        let mut rig = Rig::new(double(nature), NvmeConfig { entries: 64, ..config() });
+        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        if rig.driver.state() == DriverState::Ready {
+            rig.read(1, 0, 1).unwrap();
+            rig.read(1, 8, 400).unwrap();
+            rig.drain();
+            rig.check_double();
+        } else {
+            let refused = matches!(
+                rig.driver.state(),
+                DriverState::Failed(NvmeError::EntrySizes { .. })
+            );
+            prop_assert!(refused && !tame);
+        }
+    }
 }
 
 #[test]

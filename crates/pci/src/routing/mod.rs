@@ -204,17 +204,28 @@ impl Route {
 }
 
 /// The way of `pin` through the bridges above function `index`, each swizzling it by the number of
-/// the device that is below it.
+/// the device that is below it; CardBus bridges bring it out at their own.
 pub fn steps(tree: &Tree, index: usize, pin: Pin) -> Vec<Step> {
     let Some(mut below) = tree.functions.get(index) else { return Vec::new() };
     let mut pin = pin;
-    let bridges = tree.path_to_root(index).map(|bridge| &tree.functions[bridge]);
-    let step = |bridge| {
-        pin = swizzle(pin, device_on_link(bridge, below));
+    let mut steps = Vec::new();
+    for bridge in tree.path_to_root(index).map(|bridge| &tree.functions[bridge]) {
+        pin = behind(bridge, below, pin);
         below = bridge;
-        Step { bridge: bridge.address, pin }
-    };
-    bridges.map(step).collect()
+        steps.push(Step { bridge: bridge.address, pin });
+    }
+    steps
+}
+
+/// The pin of `bridge` at which `pin` of `device` behind it comes out.
+fn behind(bridge: &crate::tree::Function, device: &crate::tree::Function, pin: Pin) -> Pin {
+    // A socket has one interrupt, and the bridge brings it out at its own pin, which of the second
+    // function of a bridge for two sockets is INTB (PC Card Standard 8.0, volume 2: CINT#).
+    let socket = bridge.header.layout == ssdyno_spec::pci::LAYOUT_CARDBUS;
+    match bridge.header.pin().filter(|_| socket) {
+        Some(own) => own,
+        None => swizzle(pin, device_on_link(bridge, device)),
+    }
 }
 
 /// The number of `device` below `bridge`; where functions 8 to 255 are in use it is 0 for all of

@@ -130,6 +130,44 @@ fn sources_that_disagree_are_told() {
     assert_eq!((route.chosen(), route.disagrees()), (Some((Via::OperatingSystem, 11)), false));
 }
 
+/// A card in the second socket of a CardBus bridge: the bridge brings its interrupt out at its own
+/// pin, INTB, whatever the device number (S1-16 is for PCI-to-PCI bridges).
+#[test]
+fn a_socket_comes_out_at_its_bridges_own_pin() {
+    let function = |at: &str, bytes: &[(usize, u8)]| {
+        let mut image = [0_u8; 64];
+        (image[0], image[2]) = (0x4c, 0x1c);
+        bytes.iter().for_each(|(offset, byte)| image[*offset] = *byte);
+        let lines = image.chunks(16).enumerate().map(|(index, line)| {
+            let line: String = line.iter().map(|byte| format!(" {byte:02x}")).collect();
+            format!("{index:x}0:{line}\n")
+        });
+        format!("{at} Some: Device\n{}", lines.collect::<String>())
+    };
+    let bridge = |bus, last, layout, pin, class| {
+        [
+            (0x0e, layout),
+            (0x18, 0),
+            (0x19, bus),
+            (0x1a, last),
+            (0x3d, pin),
+            (0x0a, class),
+            (0x0b, 6),
+        ]
+    };
+    let text = function("00:1e.0", &bridge(2, 6, 1, 0, 4))
+        + &function("02:03.0", &bridge(3, 3, 0x82, 1, 7))
+        + &function("02:03.1", &bridge(4, 4, 0x82, 2, 7))
+        + &function("04:00.0", &[(0x3d, 1), (0x0b, 2)]);
+    let mut dump = ssdyno_pci::dump::parse(&text).unwrap();
+    let tree = scan(&mut dump.snapshot, &[]);
+    let card = tree.find("04:00.0".parse().unwrap()).unwrap();
+    let route = Route::find(&tree, card, None, None).unwrap();
+    let steps: Vec<_> = route.steps.iter().map(|s| (s.bridge.to_string(), s.pin)).collect();
+    // INTB of device 3 is INTA behind the next bridge: (1 + 3) mod 4.
+    assert_eq!(steps, [("0000:02:03.1".to_string(), Pin::B), ("0000:00:1e.0".to_string(), Pin::A)]);
+}
+
 #[test]
 fn segments_beyond_the_first_have_no_mp_table() {
     let mut topology = Topology::new();

@@ -160,6 +160,23 @@ fn losses_are_told() {
     assert_eq!(get(&mut host, second, 0).good()[4..], [0; 4]);
 }
 
+/// SAM-5, 5.3.3: a reset is told before a reservation conflict, a changed mode page after it.
+#[test]
+fn attentions_and_conflicts_have_their_order() {
+    let (mut host, first, second) = two();
+    out(&mut host, first, 6, 0, 0, 1).good();
+    out(&mut host, first, 1, 3, 1, 0).good();
+    assert!(host.translator.logical_unit_reset(LUN));
+    read(&mut host, second).check(6, 0x2903);
+    read(&mut host, second).conflict();
+    ready(&mut host, first).check(6, 0x2903);
+    let mut control = [0; 16];
+    control[4..].copy_from_slice(&[0x0a, 10, 0x06, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]);
+    host.send_as(first, LUN, &[0x15, 0x10, 0, 0, 16, 0], &control).good();
+    read(&mut host, second).conflict();
+    ready(&mut host, second).check(6, 0x2a01);
+}
+
 /// SPC-4, 6.15.5.
 #[test]
 fn full_status() {

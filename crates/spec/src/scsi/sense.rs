@@ -6,6 +6,8 @@ pub mod status {
     pub const GOOD: u8 = 0x00;
     /// Sense data says why not.
     pub const CHECK_CONDITION: u8 = 0x02;
+    /// The logical unit cannot take the command now.
+    pub const BUSY: u8 = 0x08;
     /// Another initiator has reserved the logical unit.
     pub const RESERVATION_CONFLICT: u8 = 0x18;
     /// The command was aborted.

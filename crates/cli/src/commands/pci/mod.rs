@@ -157,6 +157,20 @@ mod tests {
         }
     }
 
+    /// What `-vv` says beside the bytes: the interrupt of a pin, but not that of a message.
+    #[test]
+    fn text_of_a_dump_names_interrupts_and_drivers() {
+        let plain = std::fs::read_to_string(format!("{DATA}qemu-pc-bridge.lspci")).unwrap();
+        let line = plain.lines().find(|line| line.starts_with("01:03.0")).unwrap();
+        let said = "\tInterrupt: pin A routed to IRQ 22\n\tKernel driver in use: nvme";
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("saved");
+        std::fs::write(&path, plain.replace(line, &format!("{line}\n{said}"))).unwrap();
+        let nvme = json(&args(path.to_str().unwrap()), "0000:01:03.0");
+        assert_eq!(nvme["routed"]["via"], "operating-system");
+        assert_eq!((&nvme["routed"]["irq"], &nvme["driver"]), (&22.into(), &"nvme".into()));
+    }
+
     #[test]
     fn wrong_input_is_told_with_its_place() {
         let directory = tempfile::tempdir().unwrap();

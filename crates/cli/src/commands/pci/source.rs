@@ -6,7 +6,7 @@ use std::io::Read;
 
 use ssdyno_device::{LinkConfig, ring::RingCard};
 use ssdyno_pci::assign::NoRoom;
-use ssdyno_pci::capability::Link;
+use ssdyno_pci::capability::{CapabilityKind, Link};
 use ssdyno_pci::dump::DumpError;
 use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
 use ssdyno_pci::{
@@ -182,7 +182,19 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
     let text = load::read_text(path)?;
     let mut dump = dump::parse(&text).map_err(|error| garbled(path, &text, error))?;
     let tree = scan(&mut dump.snapshot, &[]);
-    Ok(MachineFacts { names: dump.names, ..MachineFacts::new(tree) })
+    // Where messages are in use the number is that of a message.
+    let message = |kind: &CapabilityKind| matches!(kind, CapabilityKind::Msi { enabled: true, .. });
+    let of_pin = |function: &&ssdyno_pci::Function| {
+        !function.capabilities.all.iter().any(|capability| message(&capability.kind))
+    };
+    let pins = tree.functions.iter().filter(of_pin).map(|function| function.address);
+    let interrupts = pins.filter_map(|at| Some((at, *dump.interrupts.get(&at)?))).collect();
+    Ok(MachineFacts {
+        names: dump.names,
+        drivers: dump.drivers,
+        interrupts,
+        ..MachineFacts::new(tree)
+    })
 }
 
 fn garbled(path: &str, text: &str, error: DumpError) -> Failure {

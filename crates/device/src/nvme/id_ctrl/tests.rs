@@ -1,0 +1,190 @@
+//! Dumps in three forms, of controllers that nobody makes.
+
+use proptest::prelude::*;
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use ssdyno_pci::PciDevice;
+use ssdyno_spec::nvme::{IdentifyController, PowerStateDescriptor};
+
+use super::*;
+use crate::{Config, presets};
+
+const TEXT: &str = "NVME Identify Controller:
+vid       : 0x1b36
+ssvid     : 0x1af4
+sn        : S123 456
+mn        : Some \"Maker\" Drive 2TB
+fr        : 1.0B
+rab       : 3
+mdts      : 7
+cntlid    : 0x1
+ver       : 0x10300
+  [4:4] : 0x1\tSomething that -H explains
+apsta     : 0x1
+tnvmcap   : 2,000
+nn        : 4096
+oncs      : 0x5f
+vwc       : 0x7
+subnqn    : nqn.2014-08.org.nvmexpress:uuid:0:1
+ps      0 : mp:9.00W operational enlat:0 exlat:0 rrt:0 rrl:0
+            rwt:0 rwl:0 idle_power:- active_power:-
+ps      1 : mp:4.60W operational enlat:5 exlat:0 rrt:1 rrl:1
+            rwt:1 rwl:1 idle_power:- active_power:-
+ps      2 : mp:0.0500W non-operational enlat:2000 exlat:1000 rrt:2 rrl:2
+            rwt:2 rwl:2 idle_power:- active_power:-
+";
+
+fn text() -> String {
+    TEXT.replace("2,000", "2000398934016")
+}
+
+/// The device file of `preset` with the settings over it.
+fn applied(id: &IdCtrl, preset: &str) -> Config {
+    let mut table: toml::Table = toml::from_str(presets::find(preset).unwrap().text).unwrap();
+    for setting in id.settings() {
+        let (key, value) = setting.split_once('=').unwrap();
+        let (head, last) = key.split_once('.').unwrap();
+        let value: toml::Table = toml::from_str(&format!("v = {value}")).unwrap();
+        let inner = table.entry(head).or_insert_with(|| toml::Table::new().into());
+        inner.as_table_mut().unwrap().insert(last.to_owned(), value["v"].clone());
+    }
+    Config::parse(&toml::to_string(&table).unwrap()).unwrap()
+}
+
+#[test]
+fn text_becomes_keys() {
+    let id = IdCtrl::parse(text().as_bytes()).unwrap();
+    assert_eq!(
+        id.settings(),
+        [
+            "nvme.version=\"1.3\"",
+            "nvme.pci_vendor=6966",
+            "nvme.model='Some \"Maker\" Drive 2TB'",
+            "nvme.serial=\"S123 456\"",
+            "nvme.firmware=\"1.0B\"",
+            "nvme.max_transfer=\"512KiB\"",
+            "nvme.arbitration_burst=8",
+            "nvme.namespaces_max=1024",
+            "buffer.protected=false",
+            "nvme.operational_states=[{ power = \"9W\", entry_latency = \"0us\", exit_latency = \"0us\" }, \
+             { power = \"4.6W\", entry_latency = \"5us\", exit_latency = \"0us\" }]",
+            "power.states=[{ idle_after = \"150000us\", power = \"0.05W\", entry_latency = \"2000us\", \
+             exit_latency = \"1000us\" }]",
+        ]
+    );
+    let notes = id.notes().join("\n");
+    for part in ["2000398934016 bytes", "Compare", "Verify", "Timestamp", "idle_after is assumed"] {
+        assert_eq!(notes.contains(part), part != "Compare", "{part}: {notes}");
+    }
+}
+
+/// The simulated controller then says the same of itself.
+#[test]
+fn controller_says_what_the_dump_says() {
+    let id = IdCtrl::parse(text().as_bytes()).unwrap();
+    let config = applied(&id, "gen4-consumer");
+    let ssd = crate::Ssd::new(&config, 1).unwrap();
+    let controller = crate::nvme::NvmeController::new(&config, ssd).unwrap();
+    assert_eq!(controller.identity().vendor, 0x1b36);
+    let again = IdCtrl::parse(controller.identify_controller().as_bytes()).unwrap();
+    let expected = IdCtrl {
+        commands: again.commands,
+        capacity_bytes: again.capacity_bytes,
+        write_cache: Some(7),
+        namespaces: Some(1024),
+        ..id
+    };
+    assert_eq!(again, expected);
+}
+
+#[test]
+fn three_forms_say_the_same() {
+    let id = IdCtrl::parse(text().as_bytes()).unwrap();
+    let json = r#"{"vid":6966,"ssvid":6900,"sn":"S123 456            ","mn":"Some \"Maker\" Drive 2TB",
+        "fr":"1.0B    ","rab":3,"mdts":7,"ver":66304,"apsta":1,"tnvmcap":2000398934016,"npss":2,
+        "nn":4096,"oncs":95,"vwc":7,"psds":[{"max_power":900,"flags":0},
+        {"max_power":460,"max_power_scale":0,"non-operational_state":0,"entry_lat":5,"exit_lat":0},
+        {"max_power":500,"flags":3,"entry_lat":2000,"exit_lat":1000},{"max_power":0,"flags":0}]}"#;
+    assert_eq!(IdCtrl::parse(json.as_bytes()), Ok(id.clone()));
+    let mut raw = IdentifyController::new_zeroed();
+    raw.vendor = 0x1b36.into();
+    raw.serial = *b"S123 456            ";
+    raw.model[..22].copy_from_slice(b"Some \"Maker\" Drive 2TB");
+    raw.firmware[..4].copy_from_slice(b"1.0B");
+    (raw.arbitration_burst, raw.max_transfer, raw.autonomous_power) = (3, 7, 1);
+    (raw.power_states, raw.volatile_write_cache) = (2, 7);
+    raw.version = 0x10300.into();
+    raw.nvm_commands = 0x5f.into();
+    raw.namespaces = 4096.into();
+    raw.total_capacity = 2_000_398_934_016.into();
+    raw.power_state[0].max_power = 900.into();
+    raw.power_state[1].max_power = 460.into();
+    raw.power_state[1].entry_latency_us = 5.into();
+    raw.power_state[2].flags =
+        PowerStateDescriptor::FINE_POWER | PowerStateDescriptor::NON_OPERATIONAL;
+    raw.power_state[2].max_power = 500.into();
+    raw.power_state[2].entry_latency_us = 2000.into();
+    raw.power_state[2].exit_latency_us = 1000.into();
+    assert_eq!(IdCtrl::parse(raw.as_bytes()), Ok(id));
+}
+
+#[test]
+fn old_and_odd_controllers() {
+    // Versions were printed in hexadecimal without a prefix; 0 was before 1.2.
+    for (ver, version, exact) in [
+        ("10200", "1.2", true),
+        ("0x10201", "1.2", false),
+        ("0", "1.1", true),
+        ("0x20100", "2.0", false),
+        ("0x10400", "1.4", true),
+    ] {
+        let id = IdCtrl::parse(format!("mn : x\nver     : {ver}\n").as_bytes()).unwrap();
+        assert!(id.settings().contains(&format!("nvme.version=\"{version}\"")), "{ver}");
+        assert_eq!(id.notes().iter().any(|n| n.contains("is shown as")), !exact, "{ver}");
+    }
+    let unlimited = IdCtrl::parse(b"mdts : 0\r\nrab : 7\r\nvwc : 0\r\nnn : 0\r\n").unwrap();
+    assert_eq!(
+        unlimited.settings(),
+        [
+            "nvme.max_transfer=\"4096KiB\"",
+            "nvme.arbitration_burst=\"unlimited\"",
+            "nvme.namespaces_max=1",
+            "buffer.protected=true"
+        ]
+    );
+    assert!(unlimited.notes().iter().any(|note| note.starts_with("no limit")));
+}
+
+#[test]
+fn what_is_no_dump_is_refused_with_its_place() {
+    let error = |dump: &[u8]| IdCtrl::parse(dump).unwrap_err().to_string();
+    assert!(error(b"").starts_with("no field"));
+    assert!(error(b"some text\nof nobody: x\n").starts_with("no field"));
+    assert_eq!(error(b"mn : x\nmdts : many\n"), "line 2: `mdts` cannot be `many`");
+    assert_eq!(error(b"mn : x\nmdts : 256\n"), "line 2: `mdts` cannot be `256`");
+    assert!(error(b"mn : x\nmn : y\n").starts_with("line 2: `mn` comes twice"));
+    assert!(error(b"ps 1 : mp:1W operational\n").starts_with("line 1: `ps 1`"));
+    assert!(error(b"ps 0 : mp:lots operational\n").starts_with("line 1: `ps 0`"));
+    assert!(error(b"{ \"mn\": ").starts_with("not the JSON"));
+    assert!(error(&[0; 512]).contains("512 bytes"));
+    assert!(error(b"{\"mn\":\"x\",\"psds\":[{\"max_power\":70000}]}").contains("psds"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_structure_makes_a_device_file(raw in prop::collection::vec(any::<u8>(), 4096)) {
+        let structure = IdentifyController::read_from_bytes(&raw).unwrap();
+        let id = IdCtrl::parse(&raw).unwrap();
+        prop_assert_eq!(id.power_states.len(), usize::from(structure.power_states).min(31) + 1);
+        let config = applied(&id, "gen4-consumer");
+        prop_assert!(config.nvme.is_some());
+        prop_assert!(!id.notes().is_empty());
+    }
+
+    #[test]
+    fn any_text_ends(text in "((vid|mn|mdts|ver|ps 0|nn|vwc|\\{)[ :x0-9a-fW\"]{0,20}\n){0,12}") {
+        let _ = IdCtrl::parse(text.as_bytes());
+    }
+}

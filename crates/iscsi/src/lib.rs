@@ -1,0 +1,45 @@
+//! An iSCSI target (RFC 7143): login, text, tasks with their data, task management; one connection
+//! a session, error recovery level 0, no authentication.
+//!
+//! Key types: [`Server`] listens and gives each connection a thread; [`Target`] is what they
+//! share; [`LogicalUnits`] is what is served, and [`NvmeUnits`] the implementation that this crate
+//! is for: the SCSI translation over the NVMe driver over a controller at a [`PciFunction`].
+//! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
+//! to what).
+//!
+//! To serve a device takes three steps: put it into a slot, [`NvmeUnits::start`],
+//! [`Server::start`].
+//!
+//! Errors: [`StackError`] where the device cannot be served. What an initiator does wrong is answered
+//! as RFC 7143 says - a status of login, Reject, CHECK CONDITION, or the end of the connection - and
+//! never ends more than its own connection.
+//!
+//! # Not modelled
+//!
+//! Authentication (offer None); more than one connection in a session; error recovery levels 1 and 2
+//! (SNACK is rejected); bidirectional commands and CDBs longer than 16 bytes; asynchronous messages;
+//! order of tasks: each is done when its data are there, whatever its attribute. Commands are done
+//! one at a time, as fast as the simulation goes: virtual time does not hold answers back. A
+//! PREEMPT AND ABORT does not end a write whose data are still on their way.
+//!
+//! [`PciFunction`]: ssdyno_pci::PciFunction
+
+mod connection;
+mod login;
+mod parameters;
+mod pdu;
+mod server;
+mod stack;
+mod target;
+mod tasks;
+mod text;
+mod transfer;
+mod units;
+mod wire;
+
+pub use connection::{Connection, Flow};
+pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
+pub use server::Server;
+pub use stack::{NvmeUnits, StackError};
+pub use target::{NameError, Target};
+pub use units::{Answer, LogicalUnits, Task};

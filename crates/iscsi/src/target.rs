@@ -1,0 +1,257 @@
+//! What all connections share: the logical units, and who is logged in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ssdyno_scsi::Nexus;
+
+use crate::LogicalUnits;
+
+/// Sessions at a time.
+const SESSIONS_MAX: usize = 256;
+
+/// A name that iSCSI does not allow.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{name}` is no iSCSI name: write iqn.YEAR-MONTH.DOMAIN:ANYTHING, eui. with 16 or naa. with 16 \
+     or 32 hexadecimal digits, in small letters and at most 223 bytes"
+)]
+pub struct NameError {
+    /// The name.
+    pub name: String,
+}
+
+/// A target node with one portal group.
+pub struct Target {
+    name: String,
+    state: Mutex<State>,
+}
+
+/// Behind the lock.
+pub(crate) struct State {
+    pub(crate) units: Box<dyn LogicalUnits>,
+    /// By TSIH.
+    sessions: BTreeMap<u16, Entry>,
+    next_handle: u16,
+    /// LUN fields that were reset, and how often; all of them for a target reset.
+    unit_resets: BTreeMap<u64, u64>,
+    target_resets: u64,
+}
+
+/// A session that is logged in.
+struct Entry {
+    initiator: String,
+    isid: [u8; 6],
+    nexus: Option<Nexus>,
+    closed: Arc<AtomicBool>,
+    /// Wakes its connection.
+    hang_up: Box<dyn Fn() + Send>,
+}
+
+/// A session, as its connection holds it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) handle: u16,
+    /// `None`: a discovery session.
+    pub(crate) nexus: Option<Nexus>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Session {
+    /// Somebody ended it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl Target {
+    /// A target with this iSCSI name that serves `units`.
+    ///
+    /// # Errors
+    /// [`NameError`] (RFC 7143, clause 4.2.7).
+    pub fn new(name: &str, units: Box<dyn LogicalUnits>) -> Result<Target, NameError> {
+        if !is_name(name) {
+            return Err(NameError { name: name.to_owned() });
+        }
+        let state = State {
+            units,
+            sessions: BTreeMap::new(),
+            next_handle: 1,
+            unit_resets: BTreeMap::new(),
+            target_resets: 0,
+        };
+        Ok(Target { name: name.to_owned(), state: Mutex::new(state) })
+    }
+
+    /// Its iSCSI name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sessions that are logged in.
+    pub fn sessions(&self) -> usize {
+        self.lock().sessions.len()
+    }
+
+    /// The state; a thread that panicked with it leaves it as it was.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new session. One of the same initiator port is ended (RFC 7143, clause 6.3.5). `None`: no
+    /// room.
+    pub(crate) fn log_in(
+        &self,
+        initiator: &str,
+        isid: [u8; 6],
+        discovery: bool,
+        hang_up: Box<dyn Fn() + Send>,
+    ) -> Option<Session> {
+        let mut state = self.lock();
+        let same = |entry: &Entry| {
+            !discovery
+                && entry.nexus.is_some()
+                && entry.initiator == initiator
+                && entry.isid == isid
+        };
+        let old: Vec<u16> =
+            state.sessions.iter().filter(|(_, entry)| same(entry)).map(|(tsih, _)| *tsih).collect();
+        old.into_iter().for_each(|handle| state.end(handle));
+        if state.sessions.len() >= SESSIONS_MAX {
+            return None;
+        }
+        let nexus = match discovery {
+            true => None,
+            false => Some(state.units.attach(&transport_id(initiator, isid))?),
+        };
+        let handle = state.free_handle();
+        let closed = Arc::new(AtomicBool::new(false));
+        let session = Session { handle, nexus, closed: closed.clone() };
+        let entry = Entry { initiator: initiator.to_owned(), isid, nexus, closed, hang_up };
+        state.sessions.insert(handle, entry);
+        Some(session)
+    }
+
+    /// The session is over.
+    pub(crate) fn log_out(&self, session: &Session) {
+        if !session.is_closed() {
+            self.lock().end(session.handle);
+        }
+    }
+
+    /// Ends all sessions.
+    pub(crate) fn end_all(&self) {
+        let mut state = self.lock();
+        let all: Vec<u16> = state.sessions.keys().copied().collect();
+        all.into_iter().for_each(|handle| state.end(handle));
+    }
+}
+
+impl State {
+    fn end(&mut self, handle: u16) {
+        let Some(entry) = self.sessions.remove(&handle) else { return };
+        entry.closed.store(true, Ordering::Release);
+        (entry.hang_up)();
+        if let Some(nexus) = entry.nexus {
+            self.units.nexus_lost(nexus);
+        }
+    }
+
+    /// TSIH is not 0.
+    fn free_handle(&mut self) -> u16 {
+        while self.next_handle == 0 || self.sessions.contains_key(&self.next_handle) {
+            self.next_handle = self.next_handle.wrapping_add(1);
+        }
+        let handle = self.next_handle;
+        self.next_handle = handle.wrapping_add(1);
+        handle
+    }
+
+    /// A number that changes when `lun` is reset.
+    pub(crate) fn resets(&self, lun: u64) -> u64 {
+        self.target_resets + self.unit_resets.get(&lun).copied().unwrap_or(0)
+    }
+
+    /// LOGICAL UNIT RESET.
+    pub(crate) fn reset_unit(&mut self, lun: u64) -> bool {
+        let there = self.units.logical_unit_reset(lun);
+        if there {
+            *self.unit_resets.entry(lun).or_default() += 1;
+        }
+        there
+    }
+
+    /// Target reset.
+    pub(crate) fn reset_target(&mut self) {
+        self.units.target_reset();
+        self.target_resets += 1;
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// RFC 7143, clauses 4.2.7.2 to 4.2.7.4, for names that are written down already normalised.
+fn is_name(name: &str) -> bool {
+    let small =
+        |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.' | b':');
+    let hexadecimal = |digits: &str| digits.bytes().all(|b| b.is_ascii_hexdigit());
+    match name.split_once('.') {
+        Some(("iqn", rest)) => {
+            let date = rest.get(..8).map(str::as_bytes);
+            let dated = date.is_some_and(|d| {
+                d.iter().enumerate().all(|(at, b)| match at {
+                    4 => *b == b'-',
+                    7 => *b == b'.',
+                    _ => b.is_ascii_digit(),
+                })
+            });
+            dated && rest.len() > 8 && name.len() <= 223 && name.bytes().all(small)
+        }
+        Some(("eui", digits)) => digits.len() == 16 && hexadecimal(digits),
+        Some(("naa", digits)) => matches!(digits.len(), 16 | 32) && hexadecimal(digits),
+        _ => false,
+    }
+}
+
+/// TransportID of an initiator port: name, `,i,0x`, ISID (SPC-4, 7.6.4.6).
+fn transport_id(initiator: &str, isid: [u8; 6]) -> Vec<u8> {
+    let mut port = format!("{initiator},i,0x");
+    isid.iter().for_each(|byte| port.push_str(&format!("{byte:02x}")));
+    // Ends with a zero, padded to words, 20 bytes at least.
+    let length = (port.len() + 1).next_multiple_of(4).max(20);
+    let mut id = vec![0x45, 0, (length >> 8) as u8, length as u8];
+    id.extend_from_slice(port.as_bytes());
+    id.resize(4 + length, 0);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        for good in ["iqn.2026-01.org.ssdyno:disk", "eui.02004567A425678D", "naa.52004567ba64678d"]
+        {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in
+            ["", "disk", "iqn.", "iqn.2026-1.org", "iqn.2026-01.", "iqn.2026-01.Org:x", "eui.12"]
+        {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn transport_ids_are_padded() {
+        let id = transport_id("iqn.2026-01.a:b", [0x80, 0, 0, 1, 2, 0xff]);
+        assert_eq!(id.len() % 4, 0);
+        assert_eq!(id[..4], [0x45, 0, 0, 36]);
+        assert!(id[4..].starts_with(b"iqn.2026-01.a:b,i,0x8000000102ff\0"));
+    }
+}

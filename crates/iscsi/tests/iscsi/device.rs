@@ -1,0 +1,45 @@
+//! A small simulated SSD that keeps its data, served.
+
+use std::sync::Arc;
+
+use ssdyno_block::Time;
+use ssdyno_device::nvme::NvmeController;
+use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_iscsi::{NvmeUnits, Server, Target};
+use ssdyno_pci::{PciTiming, SimulatedPci};
+
+pub(crate) const NAME: &str = "iqn.2026-01.org.ssdyno:test";
+
+const TIMING: PciTiming = PciTiming {
+    posted_write: Time::from_ns(200),
+    read_round_trip: Time::from_ns(800),
+    interrupt: Time::from_us(2),
+};
+
+/// Units over the whole path: translation, driver, connector, controller, flash.
+pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
+    let mut text = presets::find("config-a").unwrap().text.to_owned();
+    for (from, to) in [
+        ("channels = 8", "channels = 2"),
+        ("chips_per_channel = 4", "chips_per_channel = 2"),
+        ("dies_per_chip = 2", "dies_per_chip = 1"),
+        ("blocks_per_plane = 512", "blocks_per_plane = 64"),
+        ("over_provisioning = 0.1454753722794959", "over_provisioning = 0.5"),
+        ("kind = \"ideal\"", "kind = \"pcie\"\ngeneration = 3\nlanes = 4"),
+        ("depth = 1024", "depth = 64"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let text = format!("{text}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
+    let device = Config::parse(&text).unwrap();
+    let ssd = Ssd::new(&device, 7).unwrap();
+    let controller = NvmeController::new(&device, ssd).unwrap();
+    NvmeUnits::start(SimulatedPci::new(controller, TIMING)).unwrap()
+}
+
+/// They, at a free port of the loopback address.
+pub(crate) fn serve(keys: &str) -> Server {
+    let target = Target::new(NAME, Box::new(units(keys))).unwrap();
+    Server::start("127.0.0.1:0", Arc::new(target)).unwrap()
+}

@@ -1,0 +1,9 @@
+//! The target against initiators: one of our own, one that says anything, and libiscsi's suite.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod conformance;
+mod device;
+mod initiator;
+mod protocol;
+mod random;
