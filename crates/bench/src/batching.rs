@@ -22,16 +22,16 @@ use crate::job::{Job, Pulse, Reaping, Shared, drive};
 use crate::ramp::Ramp;
 
 /// One batch is tried for so long at a time, or for as long as [`ENOUGH`] takes.
-const TRIAL: Duration = Duration::from_millis(4);
+const TRIAL: Duration = Duration::from_millis(6);
 /// Completions, by requests outstanding, from which a rate can be told.
 const ENOUGH: u64 = 8;
 /// A device that takes longer for [`ENOUGH`] is too slow for batches to matter.
 const SLOW: Duration = Duration::from_millis(20);
 /// Every batch is tried so often, in turn; its highest rate counts, as whatever else runs on the
 /// machine only slows it down.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 /// Rates that are less apart are equal: they vary as much from trial to trial.
-const EQUAL: f64 = 0.08;
+const EQUAL: f64 = 0.02;
 
 /// The load of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +129,8 @@ mod tests {
         let rates = |highest: [f64; 4]| highest.map(|rate| vec![1.0, rate, 2.0]).to_vec();
         let ladder = ladder(32);
         assert_eq!(ladder, [29, 16, 8, 1]);
-        assert_eq!(choose(&ladder, &rates([97.0, 100.0, 90.0, 50.0])), 29);
-        assert_eq!(choose(&ladder, &rates([50.0, 90.0, 97.0, 100.0])), 8);
+        assert_eq!(choose(&ladder, &rates([98.5, 100.0, 90.0, 50.0])), 29);
+        assert_eq!(choose(&ladder, &rates([50.0, 97.0, 99.0, 100.0])), 8);
         assert_eq!(choose(&ladder, &rates([10.0, 20.0, 30.0, 100.0])), 1);
     }
 

@@ -16,7 +16,7 @@ use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
 use crate::ramp::Ramp;
 
-/// How long a job waits for completions before it looks up: whether it was told to stop.
+/// How long a job that waits for a moment sleeps before it looks up: whether it was told to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 /// How far a job is: written by it, read by the one who watches.
@@ -221,7 +221,7 @@ impl State {
     /// Nobody waits for us any more. Our memory must stay until the last request is answered.
     #[cold]
     fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
-        while self.outstanding > 0 && engine.turn(1, TICK).is_ok() {
+        while self.outstanding > 0 && engine.turn(1, Some(TICK)).is_ok() {
             engine.reap(|_, _| self.outstanding -= 1);
         }
         self.end()
@@ -295,7 +295,9 @@ impl State {
             Reaping::AtOnce => 1,
             Reaping::Batches(batch) => batch,
         };
-        engine.turn(want.min(self.outstanding), TICK)
+        // Nothing can be done before: whoever watches gives up a target that does not answer. And a
+        // timer for each wait would cost more than the rest of the system call.
+        engine.turn(want.min(self.outstanding), None)
     }
 
     /// Sleeps for most of the time and spins for the rest.
@@ -304,7 +306,7 @@ impl State {
         let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
         let sleep = left.saturating_sub(self.margin.get()).min(TICK);
         if self.outstanding > 0 {
-            engine.turn(u32::from(!sleep.is_zero()), sleep)?;
+            engine.turn(u32::from(!sleep.is_zero()), Some(sleep))?;
         } else if !sleep.is_zero() {
             std::thread::sleep(sleep);
         }
