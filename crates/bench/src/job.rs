@@ -16,7 +16,7 @@ use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
 use crate::ramp::Ramp;
 
-/// How long a job that waits for a moment sleeps before it looks up: whether it was told to stop.
+/// How long a job waits for a moment, or for the rest of a batch, before it looks up.
 const TICK: Duration = Duration::from_millis(50);
 
 /// How far a job is: written by it, read by the one who watches.
@@ -295,9 +295,11 @@ impl State {
             Reaping::AtOnce => 1,
             Reaping::Batches(batch) => batch,
         };
-        // Nothing can be done before: whoever watches gives up a target that does not answer. And a
-        // timer for each wait would cost more than the rest of the system call.
-        engine.turn(want.min(self.outstanding), None)
+        let want = want.min(self.outstanding);
+        // Before the first answer nothing can be done, and whoever watches gives up a target that
+        // does not answer: a timer for each wait would be in vain. The rest of a batch is another
+        // matter: one request that stalls must not keep the answers of the others.
+        engine.turn(want, (want > 1).then_some(TICK))
     }
 
     /// Sleeps for most of the time and spins for the rest.

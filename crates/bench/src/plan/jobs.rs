@@ -1,7 +1,9 @@
 //! The jobs of a fio job file, each a thread of its own (or several).
 
 use ssdyno_rig::first_recorded;
-use ssdyno_workload::{DeviceFacts, FioJob, FioStream, Workload, fio_entries, fio_streams};
+use ssdyno_workload::{
+    DeviceFacts, FioJob, FioStream, Workload, WorkloadError, fio_entries, fio_streams,
+};
 
 use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
@@ -48,6 +50,11 @@ pub(super) fn plan(
     let mut plans = Vec::new();
     for stream in &streams {
         let closed = stream.arrivals.is_none();
+        if closed && stream.depth > SLOTS_MAX {
+            let what = format!("{} requests outstanding; a job can have {SLOTS_MAX}", stream.depth);
+            let help = "lower it, or share it among several jobs (numjobs)";
+            return Err(BenchError::Workload(WorkloadError::of_key("iodepth", what, help)));
+        }
         let slots = match means {
             Means::Threads => 1,
             _ => stream.depth.min(SLOTS_MAX),
