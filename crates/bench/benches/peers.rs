@@ -137,6 +137,7 @@ fn main() {
         println!("there is no fio to compare with: apt-get install fio");
         return;
     }
+    say_if_busy();
     let mut tables = vec![compare("null:", NULL, NOTHING, &plan)];
     let memory = scratch(Path::new("/dev/shm"));
     let disk = scratch(&PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
@@ -159,6 +160,19 @@ fn main() {
         let _ = std::fs::remove_file(file);
     }
     goals::print(&tables);
+}
+
+/// Figures beside one another mean little on a machine that does something else as well.
+fn say_if_busy() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > 0.5) {
+        println!(
+            "note: the machine is busy (load {load}). Each job of fio is a session of its own, to \
+             which sched_autogroup gives as much time as to all threads of ours together: compare \
+             speeds on a quiet machine"
+        );
+    }
 }
 
 /// A file of incompressible bytes; `None`, with a word, where it cannot be made.
