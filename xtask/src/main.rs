@@ -24,6 +24,7 @@ mod soak;
 mod tidy;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -59,6 +60,10 @@ enum Chore {
         /// Length of a run, in seconds.
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
+        /// fio's t/io_uring, built from fio's source (make t/io_uring): compared with as well
+        /// [default: what the environment variable SSDYNO_T_IO_URING names].
+        #[arg(long, value_name = "FILE")]
+        t_io_uring: Option<PathBuf>,
     },
     /// Run libiscsi's suite for iSCSI targets against the simulated drive (half a minute).
     ScsiSuite,
@@ -121,7 +126,10 @@ fn chore(chore: Chore) -> Result<bool> {
             report::run(&workspace, "test", plan::test(&workspace), &selection.only)
         }
         Chore::Bench { filter } => bench(&workspace, filter.as_deref()),
-        Chore::Peers { runs, seconds } => peers::run(&workspace, runs, seconds),
+        Chore::Peers { runs, seconds, t_io_uring } => {
+            let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);
+            peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())
+        }
         Chore::ScsiSuite => scsi_suite::run(&workspace),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),

@@ -9,15 +9,28 @@ use crate::command::Cmd;
 use crate::setup;
 use crate::workspace::Workspace;
 
-/// Runs the comparison with `runs` runs of `seconds` each.
+/// Runs the comparison with `runs` runs of `seconds` each; `raw` is fio's `t/io_uring`, built from
+/// its source.
 ///
 /// # Errors
-/// There is no fio to compare with.
-pub(crate) fn run(workspace: &Workspace, runs: u64, seconds: u64) -> Result<bool> {
+/// There is no fio to compare with, or no such program.
+pub(crate) fn run(
+    workspace: &Workspace,
+    runs: u64,
+    seconds: u64,
+    raw: Option<&Path>,
+) -> Result<bool> {
     if !Cmd::new("fio").args(["--version"]).works() {
         bail!("fio is missing; type: sudo apt-get install fio");
     }
+    if let Some(raw) = raw.filter(|raw| !raw.is_file()) {
+        bail!(
+            "{} is not there; build it in fio's source: ./configure && make t/io_uring",
+            raw.display()
+        );
+    }
     for (missing, lost) in [
+        (raw.is_none(), "no --t-io-uring FILE: it is in no package, and its goal stays open"),
         (!setup::is_root(), "not root: no loop device, and its goals stay open (use sudo)"),
         (!Cmd::new("losetup").args(["--version"]).works(), "losetup is missing (package mount)"),
         (!Path::new("/dev/shm").is_dir(), "there is no /dev/shm: no target in memory"),
@@ -29,5 +42,9 @@ pub(crate) fn run(workspace: &Workspace, runs: u64, seconds: u64) -> Result<bool
     let (runs, seconds) = (runs.to_string(), seconds.to_string());
     let bench = ["bench", "-p", "ssdyno-bench", "--bench", "peers", "--"];
     let options = ["--runs", &runs, "--seconds", &seconds];
-    Cmd::cargo(&workspace.root, bench.into_iter().chain(options)).announced().stream()
+    // The benchmark runs in its own directory.
+    let raw = raw.map(std::path::absolute).transpose()?.map(|raw| raw.display().to_string());
+    let raw = raw.iter().flat_map(|raw| ["--t-io-uring", raw.as_str()]);
+    let arguments = bench.into_iter().chain(options).chain(raw);
+    Cmd::cargo(&workspace.root, arguments).announced().stream()
 }

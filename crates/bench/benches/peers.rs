@@ -6,10 +6,12 @@
 //! Runs alternate, so that a busy neighbour meets both; each figure is the median, with half of the
 //! distance from the lowest to the highest. At the end: the goals, and what was reached of them.
 //!
-//! `cargo xtask peers [--runs N] [--seconds N]` says what is missing and runs it, as root (for the
-//! loop device), with fio from Debian's packages (apt-get install fio).
+//! `cargo xtask peers [--runs N] [--seconds N] [--t-io-uring FILE]` says what is missing and runs it,
+//! as root (for the loop device), with fio from Debian's packages (apt-get install fio). fio's own
+//! `t/io_uring` is in no package: FILE is one that was built from fio's source (make t/io_uring).
 
 mod goals;
+mod raw;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,6 +47,8 @@ impl Figures {
 enum Peer {
     /// fio with these options on top of the common ones.
     Fio(&'static str, &'static [&'static str]),
+    /// fio's `t/io_uring`, where there is one: a loop without statistics.
+    Raw(&'static str),
     /// Ours, with completions taken in batches of so many; none: as it finds fastest.
     Ours(&'static str, Option<u32>),
 }
@@ -54,6 +58,7 @@ const LOOP: &str = "loop device over tmpfs";
 /// fio as it comes, and with everything that makes it cheaper.
 const FIO_DEFAULTS: &str = "fio, defaults";
 const FIO_BATCH: &str = "fio, fixed, batch 32";
+const RAW: &str = "t/io_uring, batch 32";
 /// Ours where a request shall cost least; otherwise it finds out what is fastest.
 const OURS_BATCH: &str = "ours, batch 32";
 
@@ -85,6 +90,7 @@ const ASYNCHRONOUS: &[Peer] = &[
             "--iodepth_batch_complete_max=32",
         ],
     ),
+    Peer::Raw(RAW),
     Peer::Ours(OURS_BATCH, Some(32)),
     Peer::Ours("ours", None),
 ];
@@ -108,39 +114,65 @@ const SYNCHRONOUS: &[Peer] = &[
     Peer::Ours("ours", None),
 ];
 
+/// How everything is measured.
+struct Plan {
+    runs: u64,
+    seconds: u64,
+    /// The program `t/io_uring`.
+    raw: Option<PathBuf>,
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |name: &str, otherwise: u64| {
         let value = arguments.iter().skip_while(|a| *a != name).nth(1);
         value.and_then(|n| n.parse().ok()).unwrap_or(otherwise)
     };
-    let (runs, seconds) = (number("--runs", 5), number("--seconds", 2));
+    let plan = Plan {
+        runs: number("--runs", 5),
+        seconds: number("--seconds", 2),
+        raw: arguments.iter().skip_while(|a| *a != "--t-io-uring").nth(1).map(PathBuf::from),
+    };
     if Command::new("fio").arg("--version").output().is_err() {
         println!("there is no fio to compare with: apt-get install fio");
         return;
     }
-    let mut tables = vec![compare("null:", NULL, NOTHING, runs, seconds)];
+    say_if_busy();
+    let mut tables = vec![compare("null:", NULL, NOTHING, &plan)];
     let memory = scratch(Path::new("/dev/shm"));
     let disk = scratch(&PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     if let Some(file) = &memory {
         match attach(file) {
             Some(device) => {
-                tables.push(compare(LOOP, &device, ASYNCHRONOUS, runs, seconds));
+                tables.push(compare(LOOP, &device, ASYNCHRONOUS, &plan));
                 let _ = Command::new("losetup").args(["--detach", &device]).status();
             }
             None => println!("no loop device: not root, or the kernel has none"),
         }
         let name = file.display().to_string();
-        tables.push(compare("file on tmpfs", &name, SYNCHRONOUS, runs, seconds));
+        tables.push(compare("file on tmpfs", &name, SYNCHRONOUS, &plan));
     }
     if let Some(file) = &disk {
         let name = file.display().to_string();
-        tables.push(compare("file on disk", &name, ASYNCHRONOUS, runs, seconds));
+        tables.push(compare("file on disk", &name, ASYNCHRONOUS, &plan));
     }
     for file in [memory, disk].into_iter().flatten() {
         let _ = std::fs::remove_file(file);
     }
     goals::print(&tables);
+}
+
+/// Figures beside one another mean little on a machine that does something else as well.
+fn say_if_busy() {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > 0.5) {
+        println!(
+            "note: the machine is busy (load {load}). Each job of fio is a session of its own, to \
+             which sched_autogroup gives as much time as to all threads of ours together: compare \
+             speeds on a quiet machine"
+        );
+    }
 }
 
 /// A file of incompressible bytes; `None`, with a word, where it cannot be made.
@@ -173,7 +205,8 @@ struct Compared {
     peers: Vec<(&'static str, Vec<Figures>)>,
 }
 
-fn compare(title: &'static str, target: &str, peers: &[Peer], runs: u64, seconds: u64) -> Compared {
+fn compare(title: &'static str, target: &str, peers: &[Peer], plan: &Plan) -> Compared {
+    let Plan { runs, seconds, .. } = *plan;
     println!("\n{title} ({target}): median of {runs} runs of {seconds} s, by request");
     println!(
         "{:26} {:>10} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -182,11 +215,11 @@ fn compare(title: &'static str, target: &str, peers: &[Peer], runs: u64, seconds
     let mut measured = vec![Vec::new(); peers.len()];
     for seed in 0..runs {
         for (peer, figures) in peers.iter().zip(&mut measured) {
-            figures.extend(run(peer, target, seconds, seed));
+            figures.extend(run(peer, target, plan, seed));
         }
     }
     let peers: Vec<(&str, Vec<Figures>)> = peers.iter().map(name).zip(measured).collect();
-    for (name, runs) in &peers {
+    for (name, runs) in peers.iter().filter(|(_, runs)| !runs.is_empty()) {
         let f = median(runs);
         let spread = goals::spread(&runs.iter().map(|f| f.iops).collect::<Vec<f64>>());
         println!(
@@ -205,7 +238,7 @@ fn compare(title: &'static str, target: &str, peers: &[Peer], runs: u64, seconds
 
 fn name(peer: &Peer) -> &'static str {
     match peer {
-        Peer::Fio(name, _) | Peer::Ours(name, ..) => name,
+        Peer::Fio(name, _) | Peer::Raw(name) | Peer::Ours(name, ..) => name,
     }
 }
 
@@ -225,8 +258,10 @@ fn median(figures: &[Figures]) -> Figures {
     }
 }
 
-fn run(peer: &Peer, target: &str, seconds: u64, seed: u64) -> Option<Figures> {
+fn run(peer: &Peer, target: &str, plan: &Plan, seed: u64) -> Option<Figures> {
+    let seconds = plan.seconds;
     match peer {
+        Peer::Raw(_) => raw::run(plan.raw.as_deref()?, target, DEPTH, seconds),
         Peer::Fio(_, options) => fio(target, options, seconds, seed),
         Peer::Ours(_, batch) => ours(target, *batch, seconds, seed),
     }

@@ -16,7 +16,7 @@ use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
 use crate::ramp::Ramp;
 
-/// How long a job waits for completions before it looks up: whether it was told to stop.
+/// How long a job waits for a moment, or for the rest of a batch, before it looks up.
 const TICK: Duration = Duration::from_millis(50);
 
 /// How far a job is: written by it, read by the one who watches.
@@ -221,7 +221,7 @@ impl State {
     /// Nobody waits for us any more. Our memory must stay until the last request is answered.
     #[cold]
     fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
-        while self.outstanding > 0 && engine.turn(1, TICK).is_ok() {
+        while self.outstanding > 0 && engine.turn(1, Some(TICK)).is_ok() {
             engine.reap(|_, _| self.outstanding -= 1);
         }
         self.end()
@@ -295,7 +295,11 @@ impl State {
             Reaping::AtOnce => 1,
             Reaping::Batches(batch) => batch,
         };
-        engine.turn(want.min(self.outstanding), TICK)
+        let want = want.min(self.outstanding);
+        // Before the first answer nothing can be done, and whoever watches gives up a target that
+        // does not answer: a timer for each wait would be in vain. The rest of a batch is another
+        // matter: one request that stalls must not keep the answers of the others.
+        engine.turn(want, (want > 1).then_some(TICK))
     }
 
     /// Sleeps for most of the time and spins for the rest.
@@ -304,7 +308,7 @@ impl State {
         let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
         let sleep = left.saturating_sub(self.margin.get()).min(TICK);
         if self.outstanding > 0 {
-            engine.turn(u32::from(!sleep.is_zero()), sleep)?;
+            engine.turn(u32::from(!sleep.is_zero()), Some(sleep))?;
         } else if !sleep.is_zero() {
             std::thread::sleep(sleep);
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use ssdyno_block::Op;
 use ssdyno_rig::Source;
 use ssdyno_workload::{
-    Config, DeviceFacts, FioEntry, FioJob, Timing, TraceOptions, Workload, open_trace,
+    Config, DeviceFacts, FioEntry, FioJob, Timing, TraceOptions, Workload, WorkloadError,
+    open_trace,
 };
 
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
@@ -208,10 +209,9 @@ fn generator(
         let seed = share::seed(run.seed, index as u32);
         let depth = share::outstanding(share).unwrap_or(u64::from(OPEN_SLOTS));
         if closed && depth > u64::from(SLOTS_MAX) {
-            return Err(BenchError::Option {
-                option: "jobs",
-                why: format!("{depth} requests outstanding are more than one job can have"),
-            });
+            let what = format!("{depth} requests outstanding; a job can have {SLOTS_MAX}");
+            let help = "lower it, or share it among more --jobs";
+            return Err(BenchError::Workload(WorkloadError::of_key("depth", what, help)));
         }
         let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };
         let requests = run.limits.requests;

@@ -468,14 +468,14 @@ impl Drop for Mounted {
 /// Whether percentiles are what a stall of `stall` makes of them: a tenth of the requests arrives in
 /// it, evenly spread, and waits for the rest of it. So p95 is what the first of them waited less half
 /// of the stall, and p99 less a tenth. Within 5 %, and `slack` for a machine that does other things.
-fn sees_the_stall(latency: &ssdyno_result::Latency, stall: Duration, slack: Duration) {
+fn sees_the_stall(latency: &ssdyno_result::Latency, stall: Duration, slack: Duration) -> bool {
     let (stall, slack) = (stall.as_nanos() as f64, slack.as_nanos() as f64);
     let near = |got: f64, want: f64| (got - want).abs() <= 0.05 * want + slack;
-    assert!((0.95 * stall..1.2 * stall + slack).contains(&latency.max), "{latency:?}");
-    assert!(near(latency.p95, latency.max - 0.5 * stall), "{latency:?}");
-    assert!(near(latency.p99, latency.max - 0.1 * stall), "{latency:?}");
-    // And nobody else: nine of ten requests met no stall.
-    assert!(latency.p50 < 0.02 * stall + slack, "{latency:?}");
+    (0.95 * stall..1.2 * stall + slack).contains(&latency.max)
+        && near(latency.p95, latency.max - 0.5 * stall)
+        && near(latency.p99, latency.max - 0.1 * stall)
+        // And nobody else: nine of ten requests met no stall.
+        && latency.p50 < 0.02 * stall + slack
 }
 
 /// 1000 writes a second while the file system under the target is frozen for a tenth of the time.
@@ -508,7 +508,7 @@ fn stalled_by_freezing(seconds: f64) {
             max - 0.5 * whole,
             max - 0.1 * whole
         );
-        sees_the_stall(&latency, stall, Duration::from_millis(10));
+        assert!(sees_the_stall(&latency, stall, Duration::from_millis(10)), "{latency:?}");
     }
 }
 
@@ -524,10 +524,17 @@ fn a_frozen_file_system_is_seen_by_everybody_who_arrived_meanwhile() {
 #[test]
 fn a_stall_is_seen_by_everybody_who_arrived_in_it() {
     let stall = Duration::from_millis(250);
-    std::thread::scope(|scope| {
-        let runs = [1, 32].map(|depth| scope.spawn(move || stalled::latency(depth, stall)));
-        for run in runs {
-            sees_the_stall(&run.join().unwrap(), stall, Duration::from_millis(15));
+    let mut seen = Vec::new();
+    // A machine that is busy otherwise stalls as well; not thrice in a row at the same time.
+    for _ in 0..3 {
+        seen = std::thread::scope(|scope| {
+            let runs = [1, 32].map(|depth| scope.spawn(move || stalled::latency(depth, stall)));
+            runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+        });
+        let slack = Duration::from_millis(15);
+        if seen.iter().all(|latency| sees_the_stall(latency, stall, slack)) {
+            return;
         }
-    });
+    }
+    panic!("{seen:?}");
 }

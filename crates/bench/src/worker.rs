@@ -168,7 +168,7 @@ impl Worker {
         let mut answer = None;
         while answer.is_none() {
             engine
-                .turn(1, Duration::from_secs(1))
+                .turn(1, Some(Duration::from_secs(1)))
                 .map_err(|source| BenchError::Engine { what: "polling for completions", source })?;
             engine.reap(|_, outcome| answer = Some(outcome));
         }

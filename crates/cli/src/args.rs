@@ -270,12 +270,17 @@ impl From<BeyondEndArg> for BeyondEnd {
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
-    /// by side, real ones one after the other and only reading. The first is what the others are
-    /// compared with.
+    /// by side, real ones one after the other, read-only unless --write says otherwise. The first is
+    /// what the others are compared with.
     #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
     pub(crate) sides: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
     /// What to keep: all (result.json and report.html of the comparison) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
           value_parser = PossibleValuesParser::new(["all", "none"]))]

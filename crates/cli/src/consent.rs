@@ -18,9 +18,10 @@ pub(crate) struct WriteArgs {
     /// Allow writing. Without it a real target is opened read-only.
     #[arg(long)]
     pub(crate) write: bool,
-    /// For scripts: the serial number of the device whose contents may be destroyed.
+    /// For scripts: the serial number of the device whose contents may be destroyed; once for each
+    /// device.
     #[arg(long, value_name = "SERIAL", requires = "write")]
-    pub(crate) destroy: Option<String>,
+    pub(crate) destroy: Vec<String>,
     /// Allow overwriting an existing file that ssdyno did not make.
     #[arg(long, requires = "write")]
     pub(crate) overwrite: bool,
@@ -49,8 +50,9 @@ impl WriteArgs {
             return Ok(Access::ReadOnly);
         }
         let found = safety::inspect(target).map_err(|error| explain(&error))?;
-        let mut typed = self.destroy.clone();
         let wanted = found.confirmation();
+        let given = self.destroy.iter().find(|serial| wanted == Some(serial.as_str()));
+        let mut typed = given.or(self.destroy.first()).cloned();
         if let (Some(wanted), None, true) = (wanted, &typed, std::io::stdin().is_terminal()) {
             // Refused whatever is typed: nothing to ask.
             let trial = Consent { typed: Some(wanted), overwrite: false };

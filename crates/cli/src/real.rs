@@ -10,7 +10,9 @@ use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
 
-use crate::args::{LoadArgs, RunArgs, positive_span};
+use crate::args::{CompareArgs, LoadArgs, RunArgs, positive_span};
+#[cfg(target_os = "linux")]
+use crate::consent::WriteArgs;
 use crate::diagnose::{Exit, Failure};
 use crate::load::{self, Document};
 use crate::overlay;
@@ -97,17 +99,6 @@ impl RealArgs {
     }
 }
 
-/// How the target may be opened: what was consented to.
-#[cfg(target_os = "linux")]
-fn access(args: &RunArgs) -> Result<Access, Failure> {
-    args.write.access(args.target())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn access(_: &RunArgs) -> Result<Access, Failure> {
-    Ok(Access::ReadOnly)
-}
-
 /// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
 pub(crate) fn is_real(target: &str) -> bool {
     let is_path = target.contains('/') || Path::new(target).is_file();
@@ -122,17 +113,38 @@ pub(crate) struct RealPlan {
 }
 
 impl RealPlan {
-    /// Reads everything that the arguments name.
+    /// The plan of `ssdyno run`.
     pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
         let mut plan = RealPlan::reading(args.target(), &args.load, args.keep())?;
-        plan.run.access = access(args)?;
         plan.run.interval = args.interval.map(|interval| interval.0);
         plan.run.options = args.real.options();
+        #[cfg(target_os = "linux")]
+        plan.permit(&args.write)?;
         Ok(plan)
     }
 
+    /// The plan of one side of `ssdyno compare`.
+    pub(crate) fn side(
+        target: &str,
+        args: &CompareArgs,
+        load: &LoadArgs,
+    ) -> Result<RealPlan, Failure> {
+        let mut plan = RealPlan::reading(target, load, Keep::None)?;
+        plan.run.options = args.real.options();
+        #[cfg(target_os = "linux")]
+        plan.permit(&args.write)?;
+        Ok(plan)
+    }
+
+    /// Opens the target as it was consented to. To be called when everything else was found sound.
+    #[cfg(target_os = "linux")]
+    fn permit(&mut self, write: &WriteArgs) -> Result<(), Failure> {
+        self.run.access = write.access(&self.run.target)?;
+        Ok(())
+    }
+
     /// A run that may only read, with what is usual for the rest.
-    pub(crate) fn reading(target: &str, load: &LoadArgs, keep: Keep) -> Result<RealPlan, Failure> {
+    fn reading(target: &str, load: &LoadArgs, keep: Keep) -> Result<RealPlan, Failure> {
         if let Some((option, _)) = load.host.given().first() {
             return Err(Failure::usage(format!("`{option}` is for simulated targets"))
                 .with_help("leave it out: here this machine is the host"));

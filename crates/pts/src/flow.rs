@@ -5,7 +5,7 @@ use ssdyno_rig::{Flow, Progress};
 
 use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, Plan, Test};
-use crate::result::{Cell, Part, PtsResult, Round, Settings, Step, Tracked};
+use crate::result::{Cell, Histogram, Part, PtsResult, Round, Settings, Step, Tracked};
 use crate::rule::Window;
 use crate::subject::{Outcome, Subject};
 
@@ -61,6 +61,7 @@ impl Plan {
             settings: Settings {
                 round_seconds: self.round.as_s_f64(),
                 rounds_max: self.rounds_max,
+                histogram_seconds: self.histogram().map_or(0.0, |length| length.as_s_f64()),
                 outstanding: self.outstanding(),
                 precondition_times: self.precondition,
                 capacity_bytes: facts.capacity_bytes,
@@ -72,7 +73,7 @@ impl Plan {
         };
         let rounds: u64 =
             parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
-        let stage = Stage { what: String::new(), done: 0, of: rounds + 2 * parts.len() as u64 };
+        let stage = Stage { what: String::new(), done: 0, of: rounds + 3 * parts.len() as u64 };
         let mut flow = Run { plan: self, subject, observer, result, stage };
         let failure = flow.parts(&parts).err();
         let mut result = flow.result;
@@ -139,7 +140,8 @@ impl Run<'_> {
                 ..Tracked::default()
             };
             self.result.parts.push(Part { name: part.name.clone(), tracked, ..Part::default() });
-            let ended = self.prepare().and_then(|()| self.rounds(part));
+            let ended =
+                self.prepare().and_then(|()| self.rounds(part)).and_then(|()| self.histogram(part));
             if let Some(last) = self.result.parts.last_mut() {
                 last.average(part.loads.len());
             }
@@ -229,6 +231,27 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The tracked load once more, for long, with every answer.
+    fn histogram(&mut self, part: &PartPlan) -> Result<(), PtsError> {
+        if let Some(length) = self.plan.histogram() {
+            let name = part.tracked.name();
+            self.stage.what = format!("response time histogram, {name}");
+            let config = self.plan.config(&part.tracked);
+            let outcome = self.load(&config, Some(length), &name)?;
+            // What was seen of a run that was cut short is no histogram of that length.
+            if outcome.stopped {
+                return Err(PtsError::Interrupted);
+            }
+            let histogram = histogram(name, &outcome.result, cell(&part.tracked, &outcome.result));
+            if let Some(last) = self.result.parts.last_mut() {
+                last.histogram = Some(histogram);
+            }
+            self.observer.checkpoint(&self.result);
+        }
+        self.stage.done += 1;
+        Ok(())
+    }
+
     fn figure(&self, cell: &Cell) -> f64 {
         match self.plan.test {
             Test::Iops => cell.iops,
@@ -280,11 +303,39 @@ fn cell(load: &Load, result: &RunResult) -> Cell {
     }
 }
 
+fn histogram(load: String, result: &RunResult, cell: Cell) -> Histogram {
+    // Either reads or writes or both: bins of the same place are one.
+    let mut bins: Vec<LatencyBin> = Vec::new();
+    for bin in sorted(&result.latency_distribution) {
+        match bins.last_mut() {
+            Some(last) if (last.from_ns, last.to_ns) == (bin.from_ns, bin.to_ns) => {
+                last.count += bin.count;
+            }
+            _ => bins.push(*bin),
+        }
+    }
+    Histogram {
+        load,
+        seconds: result.simulated_seconds,
+        requests: bins.iter().map(|bin| bin.count).sum(),
+        latency_ns_mean: cell.latency_ns_mean,
+        latency_ns_p99_999: cell.latency_ns_p99_999,
+        latency_ns_max: cell.latency_ns_max,
+        bins,
+    }
+}
+
+/// All bins, by their upper ends.
+fn sorted(distribution: &ByOp<Vec<LatencyBin>>) -> Vec<&LatencyBin> {
+    let mut bins: Vec<&LatencyBin> = distribution.iter().flat_map(|(_, bins)| bins).collect();
+    bins.sort_by_key(|bin| (bin.to_ns, bin.from_ns));
+    bins
+}
+
 /// The 99.999th percentile: the upper end of its bin; `None` where less than one request in all
 /// would lie above.
 fn five_nines(distribution: &ByOp<Vec<LatencyBin>>) -> Option<f64> {
-    let mut bins: Vec<&LatencyBin> = distribution.iter().flat_map(|(_, bins)| bins).collect();
-    bins.sort_by_key(|bin| bin.to_ns);
+    let bins = sorted(distribution);
     let total: u64 = bins.iter().map(|bin| bin.count).sum();
     let above = total / 100_000;
     if above == 0 {

@@ -9,9 +9,8 @@
 //! Errors: [`PtsError`] says what is wrong and what to do. What ends a test under way leaves all
 //! rounds measured until then in its result, marked partial.
 //!
-//! Not here: write saturation and the optional tests of the specification; response time
-//! histograms of its latency test; power. A write cache that the drive may switch is left as it
-//! is.
+//! Not here: write saturation and the optional tests of the specification; power. A write cache
+//! that the drive may switch is left as it is.
 
 mod error;
 mod flow;
@@ -26,7 +25,9 @@ pub use error::PtsError;
 pub use flow::{Observer, Stage};
 pub use page::html;
 pub use plan::{Plan, Test};
-pub use result::{Average, Cell, Part, PtsResult, Round, Settings, Step, Tracked, schema};
+pub use result::{
+    Average, Cell, Histogram, Part, PtsResult, Round, Settings, Step, Tracked, schema,
+};
 pub use rule::{RANGE_MOST, SLOPE_MOST, WINDOW_ROUNDS, Window};
 pub use subject::{Outcome, Real, Simulated, Subject};
 pub use text::text;

@@ -5,9 +5,9 @@ use ssdyno_result::{
 };
 
 use crate::plan::{Test, block_name};
-use crate::result::{Cell, Part, PtsResult};
+use crate::result::{Cell, Histogram, Part, PtsResult};
 use crate::rule::{RANGE_MOST, Window};
-use crate::text::{tables, verdict};
+use crate::text::{summary, tables, verdict};
 
 /// The report: one file, opens without a network. It has the tables, the convergence of all rounds
 /// and the steady state window with its best line, as the specification wants them reported.
@@ -33,6 +33,7 @@ pub fn html(result: &PtsResult) -> String {
         }
         let verdict = html_table(&["steady state"], &[vec![verdict(part)]]);
         blocks.extend([verdict, window_plot(result.test, part), convergence(result.test, part)]);
+        blocks.extend(part.histogram.iter().map(histogram));
         page.section(&part.name, &blocks);
     }
     page.finish()
@@ -88,6 +89,32 @@ fn window_plot(test: Test, part: &Part) -> String {
     plot.line("write", "best line", &[(first, fit_first), (last, fit_last)]);
     plot.line("read", &part.tracked.load, &points);
     plot.finish()
+}
+
+/// Requests by latency, both on logarithmic axes: the rare long ones are what it is drawn for.
+fn histogram(histogram: &Histogram) -> String {
+    let (Some(first), Some(last)) = (histogram.bins.first(), histogram.bins.last()) else {
+        return String::new();
+    };
+    let most = histogram.bins.iter().map(|bin| bin.count).max().unwrap_or(1);
+    let (from, to) = (first.from_ns.max(1) as f64, last.to_ns.max(2) as f64);
+    let x = Axis::logarithmic("latency", from, to, nanoseconds);
+    let count = |count: f64| significant(count, 3);
+    let y = Axis::logarithmic("requests", 0.5, (most as f64).max(10.0), count);
+    let mut plot = Plot::new("Response time histogram", x, y);
+    // A step for each bin; nothing lies between two that are apart.
+    let (mut steps, mut end) = (Vec::new(), first.from_ns);
+    for bin in &histogram.bins {
+        if bin.from_ns > end {
+            steps.extend([(end as f64, 0.5), (bin.from_ns as f64, 0.5)]);
+        }
+        let height = bin.count as f64;
+        steps.extend([(bin.from_ns.max(1) as f64, height), (bin.to_ns as f64, height)]);
+        end = bin.to_ns;
+    }
+    plot.line("read", &histogram.load, &steps);
+    let row = vec![summary(histogram)];
+    format!("{}{}", html_table(&["response times"], &[row]), plot.finish())
 }
 
 /// Colours of the lines, by number.

@@ -92,6 +92,9 @@ pub struct Plan {
     pub round: Time,
     /// Rounds after which it is given up. The specification says 25.
     pub rounds_max: u32,
+    /// How long the tracked load of the latency test runs once more after the rounds, with every
+    /// answer in a histogram; 0: not at all. The specification says 20 minutes.
+    pub histogram: Time,
     /// How many times the device is written over sequentially before. The specification says 2.
     pub precondition: f64,
     /// Part of the device that the rounds use, above 0 to 100 percent, from its start.
@@ -199,6 +202,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Length of the load whose answers are all kept; `None` where there is none.
+    pub(crate) fn histogram(&self) -> Option<Time> {
+        (self.test == Test::Latency && self.histogram > Time::ZERO).then_some(self.histogram)
+    }
+
     /// Requests outstanding.
     pub(crate) fn outstanding(&self) -> u32 {
         if self.test == Test::Latency { 1 } else { self.depth }
@@ -252,6 +260,7 @@ mod tests {
             test,
             round: Time::from_ms(10),
             rounds_max: 25,
+            histogram: Time::from_ms(200),
             precondition: 2.0,
             active_range_percent: 100.0,
             depth: 32,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_result::LatencyBin;
 
 use crate::plan::Test;
 use crate::rule::Window;
@@ -39,6 +40,10 @@ pub struct Settings {
     pub round_seconds: f64,
     /// Rounds after which it is given up; 25 in the specification.
     pub rounds_max: u32,
+    /// Length of the load of the response time histogram; 1200 in the specification, 0 where there is
+    /// none.
+    #[serde(default)]
+    pub histogram_seconds: f64,
     /// Requests outstanding.
     pub outstanding: u32,
     /// Sequential overwrites of the whole device before the rounds; 2 in the specification.
@@ -64,6 +69,29 @@ pub struct Part {
     pub tracked: Tracked,
     /// Each load, averaged over the measurement window (the last rounds, where it is not steady).
     pub averages: Vec<Average>,
+    /// All answers of the tracked load in one long run after the rounds; of the latency test only.
+    #[serde(default)]
+    pub histogram: Option<Histogram>,
+}
+
+/// How long answers took, in a run of one load.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Histogram {
+    /// The load.
+    pub load: String,
+    /// How long it ran, on the clock of the device; 1200 in the specification.
+    pub seconds: f64,
+    /// Requests that completed.
+    pub requests: u64,
+    /// Mean latency; `null` without a completed request.
+    pub latency_ns_mean: Option<f64>,
+    /// 99.999th percentile of the latency, within 2 %; `null` where there were fewer than 100 000
+    /// requests.
+    pub latency_ns_p99_999: Option<f64>,
+    /// Largest latency; `null` without a completed request.
+    pub latency_ns_max: Option<f64>,
+    /// Requests by latency, in ascending order; latencies without one are left out.
+    pub bins: Vec<LatencyBin>,
 }
 
 /// A step before the rounds.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_result::slope;
 
-/// Rounds of a measurement window (PTS 2.0.2, 2.1.22 *Steady State*, and each test's flow).
+/// Rounds of a measurement window (PTS 2.0.2: the definition of steady state, and step 3 of each
+/// test: rounds x-4 to x).
 pub const WINDOW_ROUNDS: usize = 5;
 
 /// Largest minus smallest value of the window by its average, at most.

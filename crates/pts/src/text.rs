@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ssdyno_result::{bytes_per_second, nanoseconds, rate, seconds, significant};
 
 use crate::plan::{Test, block_name};
-use crate::result::{Average, Part, PtsResult, Tracked};
+use crate::result::{Average, Histogram, Part, PtsResult, Tracked};
 use crate::rule::{RANGE_MOST, SLOPE_MOST, Window};
 
 /// Tables of all parts, the measurement window, and notes.
@@ -41,6 +41,9 @@ pub fn text(result: &PtsResult) -> String {
                 let _ = writeln!(text, "{line}");
             }
         }
+        if let Some(histogram) = &part.histogram {
+            let _ = writeln!(text, "\n  {}", summary(histogram));
+        }
     }
     if !result.notes.is_empty() {
         text.push('\n');
@@ -49,6 +52,20 @@ pub fn text(result: &PtsResult) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// The figures beside a response time histogram.
+pub(crate) fn summary(histogram: &Histogram) -> String {
+    let Histogram { load, requests, .. } = histogram;
+    let latency = |value: Option<f64>| value.map_or("-".to_owned(), nanoseconds);
+    format!(
+        "response times of {load} over {}: {requests} requests, mean {}, 99.999 % within {}, \
+         largest {}",
+        seconds(histogram.seconds),
+        latency(histogram.latency_ns_mean),
+        latency(histogram.latency_ns_p99_999),
+        latency(histogram.latency_ns_max),
+    )
 }
 
 /// Whether the tracked figure is steady, with the numbers of the rule.

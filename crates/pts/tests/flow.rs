@@ -22,6 +22,7 @@ fn plan(test: Test) -> Plan {
         test,
         round: Time::from_ms(4),
         rounds_max: 25,
+        histogram: Time::from_ms(80),
         precondition: 2.0,
         active_range_percent: 100.0,
         depth: 32,
@@ -98,6 +99,15 @@ fn iops_of_a_simulated_device() {
 }
 
 #[test]
+fn only_the_latency_test_has_a_histogram_and_only_where_it_is_wanted() {
+    let short =
+        |test| Plan { rounds_max: 5, round: Time::from_ms(1), precondition: 0.1, ..plan(test) };
+    let none = Plan { histogram: Time::ZERO, ..short(Test::Latency) };
+    assert!(finished(&none, &mut small()).0.parts[0].histogram.is_none());
+    assert!(finished(&short(Test::Iops), &mut small()).0.parts[0].histogram.is_none());
+}
+
+#[test]
 fn the_same_seed_gives_the_same_rounds() {
     let plan =
         Plan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
@@ -119,8 +129,23 @@ fn throughput_has_a_part_for_each_block_size() {
 
 #[test]
 fn latency_is_that_of_one_request_at_a_time() {
-    let (result, _) = finished(&plan(Test::Latency), &mut small());
+    let (result, watch) = finished(&plan(Test::Latency), &mut small());
     let [part] = &result.parts[..] else { panic!("one part") };
+    // One checkpoint more than rounds: the long load at the end, all of whose answers are in bins.
+    assert_eq!(watch.checkpoints.len(), part.rounds.len() + 1);
+    let histogram = part.histogram.as_ref().unwrap();
+    assert_eq!(histogram.load, "4 KiB R/W 0/100");
+    assert!((histogram.seconds / 0.08 - 1.0).abs() < 0.01, "{}", histogram.seconds);
+    assert_eq!(histogram.requests, histogram.bins.iter().map(|bin| bin.count).sum::<u64>());
+    assert!(histogram.bins.windows(2).all(|two| two[0].to_ns <= two[1].from_ns));
+    let middle = |bin: &ssdyno_result::LatencyBin| (bin.from_ns + bin.to_ns) as f64 / 2.0;
+    let sum: f64 = histogram.bins.iter().map(|bin| bin.count as f64 * middle(bin)).sum();
+    let mean = sum / histogram.requests as f64;
+    assert!((mean / histogram.latency_ns_mean.unwrap() - 1.0).abs() < 0.02, "{mean}");
+    // One at a time: the load took as long as its answers.
+    assert!((sum / 1e9 / histogram.seconds - 1.0).abs() < 0.02);
+    assert!(ssdyno_pts::text(&result).contains("response times of 4 KiB R/W 0/100"));
+    assert!(ssdyno_pts::html(&result).contains("Response time histogram"));
     assert_eq!(part.averages.len(), 9);
     for cell in part.rounds.iter().flat_map(|round| &round.cells) {
         // One at a time: rate times latency is one (Little).

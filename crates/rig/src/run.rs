@@ -53,12 +53,18 @@ impl Source {
             Source::Jobs { path, jobs } => {
                 let mut text = format!("# fio job file {}\n", path.display());
                 for stream in fio_streams(jobs, capacity_bytes, seed) {
-                    let config = toml::to_string(&stream.config.resolved()).unwrap_or_default();
-                    let name = &jobs[stream.job].name;
-                    let (copy, group) = (stream.copy, stream.group);
-                    let head = format!("\n# [{name}], copy {copy}, group {group}\n");
-                    text.push_str(&head);
-                    config.lines().for_each(|line| text.push_str(&format!("# {line}\n")));
+                    let job = &jobs[stream.job];
+                    let (copy, group, seed) = (stream.copy, stream.group, stream.seed);
+                    let (start, length) = (stream.start_bytes, stream.length_bytes);
+                    text.push_str(&format!(
+                        "\n# [{}], copy {copy}, group {group}, seed {seed}, bytes {start} to {}\n",
+                        job.name,
+                        start.saturating_add(length),
+                    ));
+                    for (key, value) in &job.options {
+                        let value = value.as_ref().map_or(String::new(), |v| format!("={v}"));
+                        text.push_str(&format!("# {key}{value}\n"));
+                    }
                 }
                 text
             }

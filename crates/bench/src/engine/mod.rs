@@ -22,11 +22,12 @@ pub(crate) trait Engine {
     fn push(&mut self, slot: u32, request: &Request);
 
     /// Lets everything pushed begin, and waits until `want` requests can be reaped, but not for
-    /// longer than `wait`. May return early. `want` is at most what is outstanding.
+    /// longer than `wait`, if there is one: a wait without end costs no timer. May return early.
+    /// `want` is at most what is outstanding.
     ///
     /// # Errors
     /// The engine as a whole failed; a request that fails is reaped like another.
-    fn turn(&mut self, want: u32, wait: Duration) -> io::Result<()>;
+    fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()>;
 
     /// Whether something can be reaped, found out without a system call where nothing can: for
     /// callers that spin.

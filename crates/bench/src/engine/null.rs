@@ -20,7 +20,7 @@ impl Engine for Null {
     }
 
     #[inline]
-    fn turn(&mut self, _want: u32, _wait: Duration) -> io::Result<()> {
+    fn turn(&mut self, _want: u32, _wait: Option<Duration>) -> io::Result<()> {
         Ok(())
     }
 

@@ -23,9 +23,21 @@ pub(crate) struct Threads {
     system_calls: u64,
 }
 
+/// Gives the calling thread a table of descriptors of its own. In a shared one the kernel counts
+/// every use of a file, on one cache line for all cores: a sixth of the cost of a read from memory.
+#[expect(unsafe_code, reason = "descriptors are not seen by other threads any more")]
+fn own_descriptors() {
+    // SAFETY: a job opens nothing that another thread uses, and the target that it uses was opened
+    // before: it is in both tables under the same number, and `Arc` keeps it open in ours until
+    // the thread ends. Where this is refused the table stays shared, which is safe as well.
+    let _ = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) };
+}
+
 impl Threads {
-    /// For requests of up to `length_bytes` to `target`, which is not `null:`.
+    /// For requests of up to `length_bytes` to `target`, which is not `null:`. It must be made by
+    /// the thread that uses it.
     pub(crate) fn new(target: Arc<Target>, length_bytes: u32) -> Threads {
+        own_descriptors();
         let buffers = Buffers::new(1, length_bytes, target.writable);
         Threads { target, buffers, pushed: Vec::new(), done: Vec::new(), system_calls: 0 }
     }
@@ -58,7 +70,7 @@ impl Engine for Threads {
         self.pushed.push((slot, *request));
     }
 
-    fn turn(&mut self, _want: u32, _wait: Duration) -> io::Result<()> {
+    fn turn(&mut self, _want: u32, _wait: Option<Duration>) -> io::Result<()> {
         if let Some((slot, request)) = self.pushed.pop() {
             let outcome = self.carry_out(&request);
             self.done.push((slot, outcome));

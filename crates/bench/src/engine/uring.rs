@@ -95,7 +95,7 @@ impl Uring {
         }
     }
 
-    /// Submits, and waits for `want` completions for at most `wait`.
+    /// Submits, and waits for `want` completions, for at most `wait` if there is one.
     fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         // A polling thread of the kernel that is awake needs no call to submit.
         let polled = self.ring.params().is_setup_sqpoll();
@@ -108,7 +108,7 @@ impl Uring {
                 let arguments = types::SubmitArgs::new().timespec(&time);
                 submitter.submit_with_args(want as usize, &arguments)
             }
-            None => submitter.submit(),
+            None => submitter.submit_and_wait(want as usize),
         };
         match entered {
             Ok(_) => Ok(()),
@@ -169,13 +169,13 @@ impl Engine for Uring {
         debug_assert!(pushed.is_ok(), "more requests than slots");
     }
 
-    fn turn(&mut self, want: u32, wait: Duration) -> io::Result<()> {
+    fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         let ready = self.ring.completion().len();
         if ready >= want as usize {
             let nothing = self.ring.submission().is_empty();
             return if nothing { Ok(()) } else { self.enter(0, None) };
         }
-        self.enter(want, Some(wait))
+        self.enter(want, wait)
     }
 
     fn ready(&mut self) -> io::Result<bool> {

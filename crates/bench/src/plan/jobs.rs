@@ -1,14 +1,15 @@
 //! The jobs of a fio job file, each a thread of its own (or several).
 
 use ssdyno_rig::first_recorded;
-use ssdyno_workload::{DeviceFacts, FioJob, FioStream, fio_entries, fio_streams};
+use ssdyno_workload::{
+    DeviceFacts, FioJob, FioStream, Workload, WorkloadError, fio_entries, fio_streams,
+};
 
-use super::{JobPlan, Means, ONE_AT_A_TIME, OPEN_SLOTS, Plan, THREADS_MAX};
+use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
 use crate::options::Options;
 use crate::run::Run;
-use crate::share;
 
 /// Most threads of a run.
 const JOBS_MAX: usize = 1_024;
@@ -48,7 +49,17 @@ pub(super) fn plan(
     let streams = fio_streams(jobs, facts.capacity_bytes, run.seed);
     let mut plans = Vec::new();
     for stream in &streams {
-        for (seed, part) in parts(stream, facts, means, &mut notes)? {
+        let closed = stream.arrivals.is_none();
+        if closed && stream.depth > SLOTS_MAX {
+            let what = format!("{} requests outstanding; a job can have {SLOTS_MAX}", stream.depth);
+            let help = "lower it, or share it among several jobs (numjobs)";
+            return Err(BenchError::Workload(WorkloadError::of_key("iodepth", what, help)));
+        }
+        let slots = match means {
+            Means::Threads => 1,
+            _ => stream.depth.min(SLOTS_MAX),
+        };
+        for workload in workloads(stream, facts, means, &mut notes)? {
             let number = plans.len();
             if number == JOBS_MAX {
                 return Err(BenchError::Option {
@@ -56,57 +67,53 @@ pub(super) fn plan(
                     why: format!("the job file needs more than {JOBS_MAX} threads"),
                 });
             }
-            let closed = share::is_closed(&part.config);
-            let depth = share::outstanding(&part.config).unwrap_or(u64::from(OPEN_SLOTS));
-            let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };
-            let cores = match part.cores.is_empty() {
+            let cores = match stream.cores.is_empty() {
                 true => super::core(&run.options, number).into_iter().collect(),
-                false => super::allowed(&part.cores)?,
+                false => super::allowed(&stream.cores)?,
             };
             plans.push(JobPlan {
-                workload: part.build(facts)?,
-                slots: slots as u32,
+                workload,
+                slots,
                 requests_max: u64::MAX,
-                seed,
+                seed: stream.seed,
                 cores,
                 closed,
-                entry: part.entry,
-                group: part.group,
-                delay_ns: part.start_delay.as_ns(),
-                ramp_ns: Some(part.ramp.as_ns()),
+                entry: stream.entry,
+                group: stream.group,
+                delay_ns: stream.start_delay.as_ns(),
+                ramp_ns: Some(stream.ramp.as_ns()),
             });
         }
     }
-    let sizes = streams.iter().flat_map(|stream| stream.config.sizes());
     Ok(Plan {
         means,
         closed: plans.iter().all(|plan| plan.closed),
         jobs: plans,
         ramp_up: 0,
-        block_bytes: sizes.map(|size| size.size.0).max().unwrap_or(0) as u32,
+        block_bytes: streams.iter().map(FioStream::block_bytes_max).max().unwrap_or(0) as u32,
         notes,
         entries: fio_entries(jobs),
         origin_ns: first_recorded(&streams).as_ns(),
     })
 }
 
-/// The threads that carry `stream`, with their seeds: one, or one for each request outstanding where
-/// a thread carries one at a time.
-fn parts(
+/// What the threads that carry `stream` do: one, or one for each request outstanding where a thread
+/// carries one at a time.
+fn workloads(
     stream: &FioStream,
     facts: &DeviceFacts,
     means: Means,
     notes: &mut Vec<String>,
-) -> Result<Vec<(u64, FioStream)>, BenchError> {
-    let depth = share::outstanding(&stream.config).unwrap_or(1);
+) -> Result<Vec<Box<dyn Workload + Send>>, BenchError> {
+    let depth = u64::from(stream.depth);
     if means != Means::Threads || depth == 1 {
-        return Ok(vec![(stream.seed, stream.clone())]);
+        return Ok(vec![stream.build(facts)?]);
     }
-    if !share::is_closed(&stream.config) {
+    if stream.arrivals.is_some() {
         if !notes.iter().any(|note| note == ONE_AT_A_TIME) {
             notes.push(ONE_AT_A_TIME.to_owned());
         }
-        return Ok(vec![(stream.seed, stream.clone())]);
+        return Ok(vec![stream.build(facts)?]);
     }
     if depth > THREADS_MAX {
         return Err(BenchError::Option {
@@ -114,10 +121,5 @@ fn parts(
             why: format!("an iodepth of {depth} needs as many threads; {THREADS_MAX} are the most"),
         });
     }
-    let shares = share::shares(&stream.config, depth as u32, facts)?;
-    let part = |(index, config): (usize, _)| {
-        let seed = share::seed(stream.seed, index as u32);
-        (seed, stream.part(config, seed))
-    };
-    Ok(shares.into_iter().enumerate().map(part).collect())
+    Ok(stream.build_shared(facts, depth)?)
 }

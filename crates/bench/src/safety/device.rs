@@ -70,12 +70,12 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 impl System {
-    /// The block device with `number`.
+    /// The block device with the number `wanted`.
     ///
     /// # Errors
     /// The kernel does not know it.
-    pub(super) fn device(&self, number: Number) -> io::Result<Device> {
-        let link = self.sys.join(format!("dev/block/{}:{}", number.0, number.1));
+    pub(super) fn device(&self, wanted: Number) -> io::Result<Device> {
+        let link = self.sys.join(format!("dev/block/{}:{}", wanted.0, wanted.1));
         let path = fs::canonicalize(link)?;
         let itself = part(&path).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, "/sys does not describe it")
@@ -91,8 +91,12 @@ impl System {
         let mut holders = BTreeSet::new();
         let mut look = vec![path.clone(), disk_path.to_owned()];
         look.extend(partitions.iter().map(|partition| path.join(&partition.name)));
+        let loops = self.loops_over_devices();
         while let Some(path) = look.pop() {
-            for name in names(&path.join("holders")) {
+            let itself = value(path.join("dev")).and_then(|text| number(&text));
+            let above = loops.iter().filter(|(_, below)| Some(*below) == itself);
+            let above = above.map(|(name, _)| name.clone());
+            for name in names(&path.join("holders")).into_iter().chain(above) {
                 if holders.insert(name.clone()) {
                     look.push(self.sys.join("class/block").join(name));
                 }
@@ -108,6 +112,17 @@ impl System {
             backing_file: value(path.join("loop/backing_file")),
             itself,
         })
+    }
+
+    /// Loop devices whose data lies on a block device, with the number of that: the kernel does not
+    /// list them among its holders.
+    fn loops_over_devices(&self) -> Vec<(String, Number)> {
+        let blocks = self.sys.join("block");
+        let below = |name: String| {
+            let backing = value(blocks.join(&name).join("loop/backing_file"))?;
+            Some((name, block_number(Path::new(&backing))?))
+        };
+        names(&blocks).into_iter().filter_map(below).collect()
     }
 
     /// Where `device`, its partitions or anything on top of it is mounted, or used as swap: one line

@@ -61,7 +61,7 @@ pub enum SafetyError {
         target: String,
     },
     /// What was typed is not what was asked for.
-    #[error("`{typed}` is not the serial number of {target}")]
+    #[error("{}", not_the_serial(.typed, .target))]
     Serial {
         /// The target, as it was named.
         target: String,
@@ -84,6 +84,13 @@ pub enum SafetyError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn not_the_serial(typed: &str, target: &str) -> String {
+    match typed {
+        "" => format!("writing to {target} needs its serial number"),
+        typed => format!("`{typed}` is not the serial number of {target}"),
+    }
 }
 
 impl SafetyError {

@@ -33,10 +33,10 @@ impl Engine for Stalled {
         self.held.push((slot, request.length_bytes as Outcome));
     }
 
-    fn turn(&mut self, want: u32, wait: Duration) -> io::Result<()> {
+    fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         if self.stalls() && want > 0 {
             let left = Duration::from_nanos(self.to_ns.saturating_sub(self.clock.now_ns()));
-            std::thread::sleep(wait.min(left));
+            std::thread::sleep(wait.map_or(left, |wait| wait.min(left)));
         }
         Ok(())
     }

@@ -51,7 +51,9 @@ type Outcome = Result<(RunResult, Option<Failure>), Failure>;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let load = args.load.clone().for_all(args.sides.iter().filter(|side| !is_stored(side)));
-    let sides = args.sides.iter().map(|side| read(side, &load)).collect::<Result<Vec<_>, _>>()?;
+    check_options(args)?;
+    let sides =
+        args.sides.iter().map(|side| read(side, args, &load)).collect::<Result<Vec<_>, _>>()?;
     // Made before the runs: who has no place for results should hear of it at once.
     let directory = directory(args)?;
     let mut results = Vec::new();
@@ -121,7 +123,19 @@ fn is_stored(side: &str) -> bool {
     path.is_dir() || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"))
 }
 
-fn read(side: &str, load: &LoadArgs) -> Result<Side, Failure> {
+/// Options of real targets need one.
+fn check_options(args: &CompareArgs) -> Result<(), Failure> {
+    let real = |side: &String| !is_stored(side) && real::is_real(side);
+    match args.real.given().first() {
+        Some((option, _)) if !args.sides.iter().any(real) => {
+            Err(Failure::usage(format!("`{option}` is for real targets"))
+                .with_help("leave it out, or name a device, a file or null: among the sides"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(side: &str, args: &CompareArgs, load: &LoadArgs) -> Result<Side, Failure> {
     let path = Path::new(side);
     if path.is_dir() {
         let file = path.join("result.json");
@@ -135,7 +149,7 @@ fn read(side: &str, load: &LoadArgs) -> Result<Side, Failure> {
         return stored(side);
     }
     if real::is_real(side) {
-        let plan = RealPlan::reading(side, load, Keep::None)?;
+        let plan = RealPlan::side(side, args, load)?;
         return Ok(Side::ToMeasure(Box::new(plan)));
     }
     // Rows make percentiles exact; files are not needed.

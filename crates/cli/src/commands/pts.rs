@@ -48,6 +48,11 @@ pub(crate) struct PtsArgs {
     /// Short loads: 1s on a real target, 10ms on a simulated one.
     #[arg(long)]
     quick: bool,
+    /// How long the latency test runs its tracked load once more at the end, for the histogram of
+    /// all response times; 0s: not at all [default: 20 times the length of a round, 20 minutes on a
+    /// real target as the specification says].
+    #[arg(long, value_name = "TIME")]
+    histogram: Option<Span>,
     /// Rounds after which it is given up.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(5..))]
     rounds_max: u32,
@@ -169,6 +174,7 @@ fn plan(args: &PtsArgs, is_real: bool) -> Plan {
         test: args.test,
         round,
         rounds_max: args.rounds_max,
+        histogram: args.histogram.map_or(round * 20, |length| length.0),
         precondition: args.precondition,
         active_range_percent: args.active_range,
         depth: args.depth,

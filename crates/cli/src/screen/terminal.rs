@@ -158,3 +158,50 @@ mod mode {
     pub(super) fn take() {}
     pub(super) fn give_back() {}
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Where the program under test is to panic; set for a call of this test program in a terminal.
+    const PANIC: &str = "SSDYNO_TEST_PANIC_IN_VIEW";
+
+    /// Not a test: what panics, where the environment says so.
+    #[test]
+    fn panics_in_the_view() {
+        let Some(place) = std::env::var_os(PANIC) else { return };
+        let mut canvas = Canvas::open().unwrap();
+        canvas.draw(|_| assert!(place != "drawing", "while it is drawn"));
+        let aside = std::thread::spawn(|| panic!("in another thread"));
+        assert!(aside.join().is_err());
+        // As the program ends where a thread of its own has failed.
+        std::process::exit(1);
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back() {
+        let program = std::env::current_exe().unwrap();
+        let shell = format!(
+            "stty rows 24 cols 80; '{}' --exact screen::terminal::tests::panics_in_the_view \
+             --nocapture; stty -a | grep -qE '[^-]echo ' && echo RESTORED",
+            program.display()
+        );
+        for place in ["drawing", "aside"] {
+            let mut script = Command::new("script");
+            script.args(["-qec", &shell, "/dev/null"]).env(PANIC, place).env("TERM", "xterm");
+            let Ok(output) = script.stdin(std::process::Stdio::null()).output() else {
+                println!("skipped: there is no script(1) here");
+                return;
+            };
+            let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+            let enter = shown.find("\x1b[?1049h").unwrap_or_else(|| panic!("{place}: {shown:?}"));
+            let leave = shown.find("\x1b[?25h\x1b[?1049l").unwrap_or_default();
+            let message = shown.find("panicked at").unwrap_or_default();
+            // The message comes when the main screen is back, where it can be read.
+            assert!(enter < leave && leave < message, "{place}: {shown:?}");
+            assert!(shown.contains("RESTORED"), "{place}: {shown:?}");
+        }
+    }
+}

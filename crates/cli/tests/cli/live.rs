@@ -83,6 +83,24 @@ fn an_interrupt_gives_the_terminal_back_and_keeps_the_result() {
     assert!(stored.contains("\"partial\": true"), "{stored}");
 }
 
+/// The end of the terminal apart, signals that are not typed give it back too.
+#[test]
+fn other_signals_give_the_terminal_back() {
+    let place = Place::new();
+    for (signal, twice) in [("TERM", false), ("HUP", false), ("TERM", true)] {
+        let program = env!("CARGO_BIN_EXE_ssdyno");
+        let run = format!("exec {program} run null: --for 100s --keep none");
+        let again = if twice { format!("; kill -{signal} $(cat pid)") } else { String::new() };
+        let command = format!(
+            "(sleep 1.5; kill -{signal} $(cat pid){again}) & sh -c 'echo $$ > pid; {run}'; C=$?; \
+             {ECHO}; echo CODE $C"
+        );
+        let Some((shown, _)) = on_a_terminal(&place, &command, b"") else { return };
+        let (_, _, after) = parts(&shown);
+        assert!(after.contains("RESTORED") && after.contains("CODE 130"), "{signal}: {after:?}");
+    }
+}
+
 #[test]
 fn errors_and_other_sizes_leave_no_mess() {
     let place = Place::new();

@@ -5,6 +5,8 @@
 mod bad_input;
 mod common;
 #[cfg(target_os = "linux")]
+mod fuse;
+#[cfg(target_os = "linux")]
 mod json;
 #[cfg(target_os = "linux")]
 mod live;

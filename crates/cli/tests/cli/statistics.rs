@@ -102,3 +102,28 @@ fn the_snia_test_of_a_file_needs_consent() {
     let result = place.json(&[&args[..], &["--test", "throughput"]].concat());
     assert_eq!(result["parts"].as_array().unwrap().len(), 2);
 }
+
+/// Real sides are loaded as `run` loads them: the same options, the same permission to write.
+#[test]
+fn real_sides_have_the_options_and_the_safety_of_a_run() {
+    let place = Place::new();
+    for name in ["a", "b"] {
+        place.write(name, vec![3u8; 1 << 20]);
+    }
+    let args = ["compare", "./a", "./b", "--requests", "300", "--keep", "none"];
+    let write = [&args[..], &["--workload", "randwrite"]].concat();
+    assert!(place.fails(2, &write).contains("--write"));
+    let write = [&write[..], &["--write"]].concat();
+    assert!(place.fails(2, &write).contains("--overwrite"));
+    assert_eq!(std::fs::read(place.path().join("a")).unwrap(), vec![3u8; 1 << 20]);
+    let options = ["--overwrite", "--engine", "threads", "--no-probes"];
+    let compared = place.json(&[&write[..], &options].concat());
+    for side in 0..2 {
+        let result = &compared["results"][side];
+        assert_eq!(result["requests_by_op"]["write"], 300, "{result}");
+        assert!(result["notes"].to_string().contains("engine threads"), "{}", result["notes"]);
+    }
+    assert_ne!(std::fs::read(place.path().join("b")).unwrap(), vec![3u8; 1 << 20]);
+    let simulated = ["compare", "sim:config-a", "sim:config-a", "--engine", "threads"];
+    assert!(place.fails(2, &simulated).contains("`--engine` is for real targets"));
+}

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::{Place, one_object};
 
 /// Starts `args` and waits until its load has begun, or nearly so.
-fn started(place: &Place, args: &[&str], name: &str) -> Child {
+pub(crate) fn started(place: &Place, args: &[&str], name: &str) -> Child {
     let mut command = place.command(&[args, &["--name", name, "--json"]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
@@ -21,18 +21,18 @@ fn started(place: &Place, args: &[&str], name: &str) -> Child {
     child
 }
 
-fn ended(child: Child, code: i32) -> Value {
+pub(crate) fn ended(child: Child, code: i32) -> Value {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(code), "{output:?}");
     one_object(&String::from_utf8(output.stdout).unwrap())
 }
 
-fn stored(place: &Place, name: &str) -> Value {
+pub(crate) fn stored(place: &Place, name: &str) -> Value {
     let file = place.path().join("results").join(name).join("result.json");
     one_object(&std::fs::read_to_string(file).unwrap())
 }
 
-fn message(object: &Value) -> String {
+pub(crate) fn message(object: &Value) -> String {
     format!("{} {}", object["error"]["message"], object["error"]["help"])
 }
 
@@ -52,6 +52,22 @@ fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Output> {
 }
 
 const READ: [&str; 4] = ["run", "./file", "--workload", "randread"];
+
+/// A signal that asks politely keeps what was measured, as Ctrl-C does.
+#[test]
+fn signals_stop_a_run_and_keep_its_result() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for (signal, name) in [(Signal::TERM, "term"), (Signal::HUP, "hup"), (Signal::INT, "int")] {
+        let place = Place::new();
+        let run = ["run", "null:", "--workload", "randread", "--for", "60s", "--keep", "summary"];
+        let run = started(&place, &run, name);
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        let object = ended(run, 130);
+        assert_eq!(object["partial"], true, "{name}");
+        let stored = stored(&place, name);
+        assert!(stored["partial"] == true && stored["requests"].as_u64().unwrap() > 0, "{name}");
+    }
+}
 
 #[test]
 fn two_runs_at_once_are_refused_and_the_first_goes_on() {
@@ -205,4 +221,73 @@ fn a_target_that_hangs_is_given_up_in_time() {
     mounted.freeze("-u");
     let object = ended(verify, 1);
     assert!(message(&object).contains("hangs"), "{}", message(&object));
+}
+
+/// Loop devices on a loop device, taken down whatever happens.
+struct Loops(Vec<String>);
+
+impl Loops {
+    fn attach(&mut self, place: &Place, below: &str) -> Option<()> {
+        let command = format!("losetup --find --show {below}");
+        let output = shell(place, &["losetup"], &command)?;
+        if !output.status.success() {
+            println!("skipped: no loop devices here (root may)");
+            return None;
+        }
+        self.0.push(String::from_utf8(output.stdout).unwrap().trim().to_owned());
+        Some(())
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for device in self.0.iter().rev() {
+            let _ = Command::new("losetup").args(["--detach", device]).status();
+        }
+    }
+}
+
+/// The kernel does not say that a loop device holds the device below it; what is mounted there would
+/// be lost.
+#[test]
+fn what_lies_below_a_loop_device_is_not_written() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let device = loops.0[0].clone();
+    let name = device.trim_start_matches("/dev/").to_owned();
+    let run = ["run", &device, "--workload", "randwrite", "--requests", "100", "--keep", "none"];
+    let unasked = place.fails(2, &[&run[..], &["--write"]].concat());
+    assert!(unasked.contains(&format!("--destroy={name}")), "{unasked}");
+    let write = [&run[..], &["--write", "--destroy", &name]].concat();
+    let Some(()) = loops.attach(&place, &device) else { return };
+    let refused = place.fails(2, &write);
+    assert!(refused.contains("is in use") && refused.contains("held by loop"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
+    let _ = Command::new("losetup").args(["--detach", &loops.0.pop().unwrap()]).status();
+    place.ok(&write);
+    let image = ["run", "image", "--workload", "randwrite", "--write", "--overwrite"];
+    assert!(place.fails(2, &image).contains("behind the loop device"));
+}
+
+/// A device that disappears: the loop device is detached, and its file cut off, under way.
+#[test]
+fn a_detached_loop_device_ends_its_run() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 8 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let device = loops.0[0].clone();
+    let run = ["run", &device, "--workload", "randread", "--for", "60s", "--keep", "summary"];
+    let run = started(&place, &run, "a");
+    // The device stays as long as somebody has it open; what is behind it goes.
+    let _ = Command::new("losetup").args(["--detach", &device]).status();
+    let image = std::fs::File::options().write(true).open(place.path().join("image")).unwrap();
+    image.set_len(0).unwrap();
+    let object = ended(run, 1);
+    assert!(message(&object).contains("does not answer any more"), "{}", message(&object));
+    assert_eq!(stored(&place, "a")["partial"], true);
+    // It went with its last user.
+    loops.0.clear();
 }

@@ -8,13 +8,13 @@ use crate::generator::arrivals::Pacing;
 use crate::generator::disksim::DiskSim;
 use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
 use crate::generator::zipf::{Scatter, Zipf};
-use crate::generator::{Generator, Limits, Mix};
+use crate::generator::{Generator, Limits, Mix, Mixed};
 use crate::{DeviceFacts, Workload, WorkloadError};
 
 /// Longest mean gap: with more, a run of a few requests leaves the range of [`Time`].
 const GAP_MAX: Time = Time::from_s(86_400);
 /// Longest request; keeps lengths in 32 bits with room to spare.
-const SIZE_MAX: u64 = 1 << 31;
+pub(crate) const SIZE_MAX: u64 = 1 << 31;
 const THREADS_MAX: u32 = 65_536;
 /// S4-8 asks for 8; JESD219 has 12 and fio takes 64.
 const SIZES_MAX: usize = 64;
@@ -41,7 +41,7 @@ pub(super) fn build(
     let (pacing, limits) = pacing(config, limits)?;
     let mix = mix(config, &sizes)?;
     let place = place(config, &sizes, device, seed)?;
-    Ok(Box::new(Generator::new(limits, pacing, mix, place, seed)))
+    Ok(Box::new(Generator::new(limits, pacing, Mixed { mix, place }, seed)))
 }
 
 const DISKSIM_HELP: &str = "set kind = \"disksim-synthetic\" or remove the table";
@@ -98,7 +98,7 @@ fn pacing(config: &Config, mut limits: Limits) -> Result<(Pacing, Limits), Workl
     Ok((pacing, limits))
 }
 
-fn arrival_process(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
+pub(crate) fn arrival_process(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
     if arrivals.kind == ArrivalKind::Bursts {
         return bursts(arrivals);
     }

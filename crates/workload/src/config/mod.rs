@@ -5,7 +5,7 @@
 
 mod check;
 
-pub(crate) use check::check_device;
+pub(crate) use check::{SIZE_MAX, arrival_process, check_device};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

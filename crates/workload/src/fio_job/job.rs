@@ -17,11 +17,11 @@ use crate::WorkloadError;
 pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     let sections = ini::read(path)?;
     let mut group = 0;
-    let mut jobs = Vec::with_capacity(sections.len());
+    let mut jobs: Vec<FioJob> = Vec::with_capacity(sections.len());
     for section in &sections {
         let mut reader = Reader { path, section, line: section.line };
         let walled = reader.switch("stonewall")? || reader.switch("wait_for_previous")?;
-        if walled && !jobs.is_empty() {
+        if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
             group += 1;
         }
         jobs.push(reader.job(group)?);
@@ -78,6 +78,34 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether the job begins when another one has ended (`wait_for`) and so opens a group: where the
+    /// other is all of the present `group`, that is the same.
+    fn waits_for(&mut self, before: &[FioJob], group: u32) -> Answer<bool> {
+        let Some(entry) = self.find(&["wait_for"]) else { return Ok(false) };
+        let name = entry.value.unwrap_or_default();
+        if name == "none" || name.is_empty() {
+            return Ok(false);
+        }
+        let Some(other) = before.iter().rev().find(|job| job.name == name) else {
+            return self.wrong(
+                format!("wait_for names no job before this one: `{name}`"),
+                "name a job that stands further up",
+            );
+        };
+        if other.group < group {
+            return Ok(false);
+        }
+        if before.iter().any(|job| job.group == group && job.name != name) {
+            return self.wrong(
+                format!(
+                    "`{name}` is not all that runs before this job, so it cannot wait for it alone"
+                ),
+                "use stonewall, which waits for all jobs before",
+            );
+        }
+        Ok(true)
+    }
+
     fn job(&mut self, group: u32) -> Answer<FioJob> {
         let mut notes = Vec::new();
         // A foreign engine explains its options.
@@ -124,6 +152,12 @@ impl Reader<'_> {
             ramp: self.value(&["ramp_time"], "a time such as 5s", time)?.unwrap_or(Time::ZERO),
             seed: self.value(&["randseed"], "a number", values::whole)?,
             notes,
+            options: self
+                .section
+                .entries
+                .iter()
+                .map(|e| (e.key.clone(), e.value.clone()))
+                .collect(),
             at: (self.path.to_owned(), self.section.line),
             load,
         })
@@ -155,7 +189,8 @@ impl Reader<'_> {
             // Switched off is as good as not written.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
             if let Some((_, help)) = REFUSED.iter().find(|(name, _)| *name == key) {
-                let one = key == "nrfiles" && entry.value.as_deref() == Some("1");
+                let one =
+                    matches!(key, "nrfiles" | "nr_files") && entry.value.as_deref() == Some("1");
                 if !off && !one {
                     return self.wrong(format!("fio's option `{key}` is not offered"), *help);
                 }

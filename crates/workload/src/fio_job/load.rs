@@ -1,16 +1,15 @@
 //! What a section asks of the target: directions, sizes, places, rates, limits.
 
 use ssdyno_block::Time;
-use ssdyno_block::units::Bytes;
 
 use super::FioEngine;
+use super::distribution::{self, Distribution};
 use super::job::{Answer, Reader};
+use super::places::Strides;
 use super::shape::{Shape, Think};
+use super::sizes::Sizes;
 use super::values::{self, Size};
-use crate::{ArrivalKind, Arrivals, BlockSize};
-
-/// Most different sizes of a workload.
-const SIZES_MAX: usize = 64;
+use crate::{ArrivalKind, Arrivals};
 
 /// What one copy of a job asks of the target, before the target is known.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -18,11 +17,17 @@ pub(super) struct Load {
     pub(super) depth: u32,
     /// Shares of reads, writes and trims, in percent.
     pub(super) mix: [f64; 3],
-    pub(super) sizes: Vec<BlockSize>,
-    pub(super) alignment: Option<u64>,
-    pub(super) sequential_percent: f64,
-    /// Exponent of a Zipf distribution.
-    pub(super) theta: Option<f64>,
+    /// For reads, writes and trims, as everything that is threefold here.
+    pub(super) sizes: [Sizes; 3],
+    pub(super) alignments: [Option<u64>; 3],
+    /// Whether places are random, and in how many percent of the cases.
+    pub(super) random: bool,
+    pub(super) random_percent: [f64; 3],
+    pub(super) distributions: [Distribution; 3],
+    /// Each block is asked for once before any is again.
+    pub(super) mapped: bool,
+    pub(super) modifier: Modifier,
+    pub(super) strides: Option<Strides>,
     pub(super) start: Option<Size>,
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
@@ -38,34 +43,45 @@ pub(super) struct Load {
     pub(super) shape: Shape,
 }
 
+/// What follows the direction (`rw=read:4k`, `rw=randread:8`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Modifier {
+    /// Added to the place of each sequential request.
+    pub(super) gap: i64,
+    /// Requests from one random place to the next.
+    pub(super) run: u64,
+    /// Within a run the place stays the same.
+    pub(super) identical: bool,
+}
+
+impl Default for Modifier {
+    fn default() -> Modifier {
+        Modifier { gap: 0, run: 1, identical: false }
+    }
+}
+
 impl Load {
-    /// The mean size of a request, by the weights of the sizes.
-    pub(super) fn bytes_mean(&self) -> f64 {
-        let weights: f64 = self.sizes.iter().map(|s| s.weight).sum();
-        self.sizes.iter().map(|s| s.size.0 as f64 * s.weight).sum::<f64>() / weights.max(1e-9)
+    /// Directions that the job has.
+    pub(super) fn used(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..3).filter(|direction| self.mix[*direction] > 0.0)
+    }
+
+    /// The longest request.
+    pub(super) fn block_max(&self) -> u64 {
+        self.used().map(|direction| self.sizes[direction].max()).max().unwrap_or(1)
+    }
+
+    /// The shortest one.
+    pub(super) fn block_min(&self) -> u64 {
+        self.used().map(|direction| self.sizes[direction].min()).min().unwrap_or(1)
     }
 }
 
 impl Reader<'_> {
     /// Reads what the section asks of the target.
     pub(super) fn load(&mut self, engine: FioEngine, notes: &mut Vec<String>) -> Answer<Load> {
-        let (mut mix, random) = self.directions()?;
+        let (mut mix, random, modifier) = self.directions()?;
         let sizes = self.sizes()?;
-        let sequential_percent = match self.value(&["percentage_random"], "0 to 100", percent)? {
-            Some(random) => 100.0 - random,
-            None if random => 0.0,
-            None => 100.0,
-        };
-        if sequential_percent < 100.0 && !self.switch("norandommap")? {
-            notes.push("random places are drawn anew each time (fio: norandommap=1)".into());
-        }
-        if sequential_percent > 0.0 && mix.iter().filter(|share| **share > 0.0).count() > 1 {
-            notes.push(
-                "sequential reads and writes follow one another (fio: each direction has a place \
-                 of its own)"
-                    .into(),
-            );
-        }
         let depth = self.value(&["iodepth"], "a number of 1 or more", |text| {
             values::whole(text).filter(|depth| (1..=65_536).contains(depth))
         })?;
@@ -85,24 +101,107 @@ impl Reader<'_> {
         let loops = self.value(&["loops"], "a number of 1 or more", |text| {
             values::whole(text).filter(|loops| *loops >= 1)
         })?;
-        Ok(Load {
+        let random_percent = self
+            .value(&["percentage_random"], "0 to 100", |text| directions(text, percent))?
+            .unwrap_or_default();
+        let distributions = self.distributions()?;
+        let alignments = self.alignments(random)?;
+        let mut load = Load {
             depth,
             mix,
-            alignment: self.value(&["ba", "blockalign"], "a size such as 4k", values::bytes)?,
-            sequential_percent,
-            theta: self.theta()?,
-            start: self.value(&["offset"], "a size such as 1g or 50%", size)?,
+            alignments,
+            random,
+            random_percent: random_percent.map(|share| share.unwrap_or(100.0)),
+            distributions,
+            mapped: false,
+            modifier,
+            strides: self.strides()?,
+            start: self.value(&["offset", "fileoffset"], "a size such as 1g or 50%", size)?,
             increment: self.value(&["offset_increment"], "a size such as 1g or 5%", size)?,
-            length: self.value(&["size"], "a size such as 1g or 50%", size)?,
-            io_bytes: self.value(&["io_size", "io_limit"], "a size such as 1g or 50%", size)?,
-            requests: self.value(&["number_ios"], "a number", values::whole)?,
+            length: self
+                .value(&["size"], "a size such as 1g or 50%", size)?
+                .filter(|size| *size != Size::Bytes(0)),
+            io_bytes: self
+                .value(&["io_size", "io_limit"], "a size such as 1g or 50%", size)?
+                .filter(|size| *size != Size::Bytes(0)),
+            requests: self
+                .value(&["number_ios"], "a number", values::whole)?
+                .filter(|requests| *requests > 0),
             loops: loops.unwrap_or(1),
             runtime: runtime.filter(|runtime| *runtime > Time::ZERO),
             time_based,
             arrivals,
             sizes,
             shape: self.shape(notes)?,
-        })
+        };
+        load.mapped = random && self.is_mapped(&load, notes)?;
+        Ok(load)
+    }
+
+    /// Whether each block is asked for once before any is again. As in fio other alignments than the
+    /// block size, and distributions that are not uniform, do without.
+    fn is_mapped(&mut self, load: &Load, notes: &mut Vec<String>) -> Answer<bool> {
+        let uniform = load.distributions.iter().all(|one| *one == Distribution::Uniform);
+        if self.switch("norandommap")? || !uniform {
+            return Ok(false);
+        }
+        let shortest: Vec<u64> = load.used().map(|way| load.sizes[way].min()).collect();
+        let own = load.used().any(|way| {
+            load.alignments[way].is_some_and(|alignment| alignment != load.sizes[way].min())
+        });
+        let several = shortest.windows(2).any(|two| two[0] != two[1]);
+        if own || several {
+            let why = if own { "blockalign" } else { "block sizes that differ by direction" };
+            notes.push(format!(
+                "random places are drawn anew each time: {why} and a map of the blocks exclude one \
+                 another"
+            ));
+        }
+        Ok(!own && !several)
+    }
+
+    fn alignments(&mut self, random: bool) -> Answer<[Option<u64>; 3]> {
+        let size = |text: &str| values::bytes(text).filter(|size| *size > 0);
+        let all = self
+            .value(&["ba", "blockalign"], "a size such as 4k", |text| directions(text, size))?
+            .unwrap_or_default();
+        // It is for random places alone.
+        Ok(if random { all } else { [None; 3] })
+    }
+
+    fn distributions(&mut self) -> Answer<[Distribution; 3]> {
+        let strides = self.switch("random_sequence_stride")?;
+        let Some(entry) = self.find(&["random_distribution"]) else {
+            return Ok(Default::default());
+        };
+        match distribution::parse(entry.value.as_deref().unwrap_or_default(), strides) {
+            Ok(all) => Ok(all),
+            Err((what, help)) => self.wrong(what, help),
+        }
+    }
+
+    /// Parts of the target that are visited one after the other.
+    fn strides(&mut self) -> Answer<Option<Strides>> {
+        let bytes = |text: &str| values::bytes(text);
+        let size = self.value(&["zonesize"], "a size such as 256m", bytes)?;
+        let range = self.value(&["zonerange"], "a size such as 256m", bytes)?;
+        let skip = self.value(&["zoneskip"], "a size such as 2g", bytes)?;
+        let mode = self.find(&["zonemode"]).and_then(|entry| entry.value);
+        match mode.as_deref() {
+            None | Some("none") => return Ok(None),
+            Some("strided") => {}
+            Some(_) => {
+                return self.wrong(
+                    "zoned devices are not offered",
+                    "write zonemode=strided for parts of a device, or leave it out",
+                );
+            }
+        }
+        let Some(size) = size.filter(|size| *size > 0) else {
+            return self.wrong("zonemode=strided needs a zonesize", "add zonesize=256m");
+        };
+        let range = range.filter(|range| *range > 0).unwrap_or(size);
+        Ok(Some(Strides { size, range, skip: skip.unwrap_or(0) }))
     }
 
     /// Pauses and flushes.
@@ -123,16 +222,26 @@ impl Reader<'_> {
         })
     }
 
-    /// Shares of reads, writes and trims, and whether places are random.
-    fn directions(&mut self) -> Answer<([f64; 3], bool)> {
+    /// Shares of reads, writes and trims, whether places are random, and what follows the colon.
+    fn directions(&mut self) -> Answer<([f64; 3], bool, Modifier)> {
         let read = self.value(&["rwmixread"], "0 to 100", percent)?;
         let write = self.value(&["rwmixwrite"], "0 to 100", percent)?;
         let read = read.or(write.map(|write| 100.0 - write)).unwrap_or(50.0);
         let mixed = [read, 100.0 - read, 0.0];
-        let Some(entry) = self.find(&["rw", "readwrite"]) else {
-            return Ok(([100.0, 0.0, 0.0], false));
+        let identical = match self.find(&["rw_sequencer"]).and_then(|entry| entry.value).as_deref()
+        {
+            None | Some("sequential") => false,
+            Some("identical") => true,
+            Some(_) => {
+                return self.wrong("`rw_sequencer` is unknown", "write sequential or identical");
+            }
         };
-        Ok(match entry.value.as_deref().unwrap_or_default() {
+        let Some(entry) = self.find(&["rw", "readwrite"]) else {
+            return Ok(([100.0, 0.0, 0.0], false, Modifier::default()));
+        };
+        let text = entry.value.as_deref().unwrap_or_default();
+        let (direction, suffix) = text.split_once(':').map_or((text, None), |(d, s)| (d, Some(s)));
+        let (mix, random) = match direction {
             "read" => ([100.0, 0.0, 0.0], false),
             "write" => ([0.0, 100.0, 0.0], false),
             "trim" => ([0.0, 0.0, 100.0], false),
@@ -147,128 +256,51 @@ impl Reader<'_> {
                     "write read, write, trim, randread, randwrite, randtrim, rw or randrw",
                 );
             }
-        })
-    }
-
-    /// Sizes with their weights.
-    fn sizes(&mut self) -> Answer<Vec<BlockSize>> {
-        if let Some(entry) = self.find(&["bssplit"]) {
-            return self.split(entry.value.as_deref().unwrap_or_default());
-        }
-        if let Some(entry) = self.find(&["bsrange", "blocksize_range"]) {
-            let text = entry.value.unwrap_or_default();
-            let ends = text.split_once('-').and_then(|(low, high)| {
-                Some((values::bytes(low)?, values::bytes(high)?)).filter(|(low, _)| *low > 0)
-            });
-            let Some((low, high)) = ends else {
-                return self.wrong("`bsrange` is not a range such as 4k-16k", "write 4k-16k");
-            };
-            let sizes: Vec<BlockSize> = (1..=SIZES_MAX as u64 + 1)
-                .map(|times| times * low)
-                .take_while(|size| *size <= high)
-                .map(|size| BlockSize { size: Bytes(size), weight: 1.0 })
-                .collect();
-            if sizes.is_empty() || sizes.len() > SIZES_MAX {
-                return self.wrong(
-                    format!(
-                        "`bsrange` stands for {} sizes; 1 to {SIZES_MAX} can be mixed",
-                        high / low
-                    ),
-                    "write bssplit with the sizes that matter",
-                );
-            }
-            return Ok(sizes);
-        }
-        let Some(entry) = self.find(&["bs", "blocksize"]) else {
-            return Ok(vec![BlockSize { size: Bytes(4096), weight: 1.0 }]);
         };
-        let text = entry.value.unwrap_or_default();
-        let all: Option<Vec<u64>> = text.split(',').map(values::bytes).collect();
-        match all.as_deref() {
-            Some([first, others @ ..]) if *first > 0 && others.iter().all(|size| size == first) => {
-                Ok(vec![BlockSize { size: Bytes(*first), weight: 1.0 }])
-            }
-            Some([_, _, ..]) => self.wrong(
-                "sizes that differ between reads and writes are not offered",
-                "write a job for reads and one for writes",
-            ),
-            _ => self.wrong("`bs` is not a size such as 4k", "write bs=4k"),
-        }
-    }
-
-    /// `bssplit=4k/10:64k/50:32k/`: sizes without a share have what is left, equally.
-    fn split(&mut self, text: &str) -> Answer<Vec<BlockSize>> {
-        if text.contains(',') {
-            return self.wrong(
-                "splits that differ between reads and writes are not offered",
-                "write a job for reads and one for writes",
-            );
-        }
-        let mut sizes = Vec::new();
-        let mut open = Vec::new();
-        for part in text.split(':') {
-            let (size, share) = part.split_once('/').unwrap_or((part, ""));
-            let weight = if share.is_empty() { None } else { percent(share) };
-            let Some(size) = values::bytes(size).filter(|size| *size > 0) else {
-                return self
-                    .wrong(format!("`{part}` is not a size and a share"), "write 4k/60:16k/40");
-            };
-            if weight.is_none() {
-                if !share.is_empty() {
-                    return self.wrong(format!("`{share}` is not a share"), "write 0 to 100");
+        let mut modifier = Modifier { identical, ..Modifier::default() };
+        match suffix {
+            None => {}
+            Some(text) if random => match values::whole(text).filter(|run| *run >= 1) {
+                Some(run) => modifier.run = run,
+                None => {
+                    return self.wrong(
+                        format!("`{text}` is not a number of requests"),
+                        "write rw=randread:8 for a new place every eight requests",
+                    );
                 }
-                open.push(sizes.len());
-            }
-            sizes.push(BlockSize { size: Bytes(size), weight: weight.unwrap_or(0.0) });
+            },
+            Some(text) => match values::gap(text) {
+                Some(gap) => modifier.gap = gap,
+                None => {
+                    return self.wrong(
+                        format!("`{text}` is not a distance"),
+                        "write rw=read:4k for holes of 4 KiB, or rw=read:-8k for backwards",
+                    );
+                }
+            },
         }
-        let given: f64 = sizes.iter().map(|size| size.weight).sum();
-        for at in &open {
-            sizes[*at].weight = (100.0 - given).max(0.0) / open.len() as f64;
-        }
-        sizes.retain(|size| size.weight > 0.0);
-        if sizes.is_empty() || sizes.len() > SIZES_MAX {
-            return self.wrong(
-                format!(
-                    "`bssplit` has {} sizes with a share; 1 to {SIZES_MAX} can be mixed",
-                    sizes.len()
-                ),
-                "leave out the rarest",
-            );
-        }
-        Ok(sizes)
-    }
-
-    fn theta(&mut self) -> Answer<Option<f64>> {
-        let Some(entry) = self.find(&["random_distribution"]) else { return Ok(None) };
-        let text = entry.value.unwrap_or_default();
-        let (name, parameter) = text.split_once(':').unwrap_or((text.as_str(), ""));
-        match (name, parameter.parse::<f64>()) {
-            ("random", _) => Ok(None),
-            ("zipf", Ok(theta)) if theta > 0.0 && theta <= 10.0 => Ok(Some(theta)),
-            ("zipf", _) => self.wrong("zipf needs an exponent above 0, to 10", "write zipf:1.2"),
-            _ => self.wrong(
-                format!("fio's distribution `{name}` is not offered"),
-                "write random or zipf:1.2; a workload file has hot-cold as well",
-            ),
-        }
+        Ok((mix, random, modifier))
     }
 
     /// When requests arrive, if there is a rate. In fio each direction has its own: then the rates
     /// decide about the mix.
     fn arrivals(
         &mut self,
-        sizes: &[BlockSize],
+        sizes: &[Sizes; 3],
         mix: &mut [f64; 3],
         notes: &mut Vec<String>,
     ) -> Answer<Option<Arrivals>> {
-        let weights: f64 = sizes.iter().map(|size| size.weight).sum();
-        let mean: f64 = sizes.iter().map(|s| s.size.0 as f64 * s.weight).sum::<f64>() / weights;
         let per_direction =
             |text: &str| directions(text, |part| values::whole(part).map(|n| n as f64));
         let by_count = self.value(&["rate_iops"], "requests per second", per_direction)?;
         let by_bytes = self.value(&["rate"], "a rate such as 10m", |text| {
-            directions(text, |part| values::bytes(part).map(|bytes| bytes as f64 / mean))
+            directions(text, |part| values::bytes(part).map(|bytes| bytes as f64))
         })?;
+        let by_bytes = by_bytes.map(|rates| {
+            let all = rates.into_iter().zip(sizes);
+            let all: Vec<Option<f64>> = all.map(|(rate, s)| Some(rate? / s.mean())).collect();
+            [all[0], all[1], all[2]]
+        });
         let Some(rates) = by_count.or(by_bytes) else { return Ok(None) };
         let kind = match self.find(&["rate_process"]).and_then(|entry| entry.value).as_deref() {
             None | Some("linear") => ArrivalKind::Fixed,
@@ -304,20 +336,23 @@ impl Reader<'_> {
 
 /// `reads,writes,trims`: one value is for all, an empty one says nothing, and what is left out is as
 /// the one before.
-fn directions(text: &str, parse: impl Fn(&str) -> Option<f64>) -> Option<[Option<f64>; 3]> {
-    let mut values = [None; 3];
-    let mut last = None;
+pub(super) fn directions<T: Clone>(
+    text: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<[Option<T>; 3]> {
+    let mut values = [const { None }; 3];
+    let mut last: Option<T> = None;
     let mut parts = text.split(',').map(str::trim);
     for value in &mut values {
         if let Some(part) = parts.next() {
             last = if part.is_empty() { None } else { Some(parse(part)?) };
         }
-        *value = last;
+        *value = last.clone();
     }
     parts.next().is_none().then_some(values)
 }
 
-fn percent(text: &str) -> Option<f64> {
+pub(super) fn percent(text: &str) -> Option<f64> {
     let value: f64 = text.trim_end_matches('%').trim().parse().ok()?;
     (0.0..=100.0).contains(&value).then_some(value)
 }

@@ -7,11 +7,16 @@
 //! nothing is dropped in silence. Where we do something another way than fio, a note says so.
 
 mod delayed;
+mod distribution;
 mod ini;
 mod job;
 mod load;
+mod map;
 mod options;
+mod places;
 mod shape;
+mod shared;
+mod sizes;
 mod stream;
 mod together;
 mod values;
@@ -77,6 +82,8 @@ pub struct FioJob {
     pub seed: Option<u64>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
+    /// The options that hold for the section, those of `global` before it first.
+    pub options: Vec<(String, Option<String>)>,
     /// Where the section begins, for errors that show with the target.
     at: (PathBuf, u64),
     load: Load,

@@ -1,13 +1,23 @@
 //! What the copies of jobs ask of a target.
 
 use ssdyno_block::Time;
-use ssdyno_block::units::{Bytes, Span};
+use ssdyno_engine::Rng;
 
+use super::distribution::{Distribution, Picker};
+use super::load::Load;
+use super::map::Map;
+use super::places::{Places, Way};
 use super::shape::shaped;
+use super::shared::shared;
+use super::sizes::Sizes;
 use super::values::Size;
 use super::{FioEngine, FioJob};
+use crate::config::{arrival_process, check_device};
 use crate::error::TraceLine;
-use crate::{Config, DeviceFacts, Pattern, Workload, WorkloadError};
+use crate::generator::arrivals::Pacing;
+use crate::generator::place::threshold;
+use crate::generator::{Generator, Limits};
+use crate::{Arrivals, DeviceFacts, Workload, WorkloadError};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,9 +40,21 @@ pub struct FioStream {
     pub engine: FioEngine,
     /// Decides about everything random.
     pub seed: u64,
-    /// What is asked of the target but for pauses and flushes.
-    pub config: Config,
-    shape: super::shape::Shape,
+    /// Most requests outstanding.
+    pub depth: u32,
+    /// When requests arrive, if there is a rate; none: whenever others complete.
+    pub arrivals: Option<Arrivals>,
+    /// Nothing is issued at this time or later; the ramp is part of it.
+    pub duration: Option<Time>,
+    /// Requests to issue at most.
+    pub requests: Option<u64>,
+    /// Bytes to move at most, but for the rest of the last request; none: until the time is over.
+    pub bytes: Option<u64>,
+    /// First byte that it may ask for.
+    pub start_bytes: u64,
+    /// Length of the range from there on.
+    pub length_bytes: u64,
+    load: Load,
     at: TraceLine,
 }
 
@@ -71,17 +93,9 @@ pub fn fio_streams(jobs: &[FioJob], capacity_bytes: u64, seed: u64) -> Vec<FioSt
             };
             streams.push(FioStream {
                 job: index,
-                copy,
                 entry,
-                group: job.group,
-                start_delay: job.start_delay,
-                ramp: job.ramp,
-                cores: job.cores_of(copy),
-                engine: job.engine,
                 seed: base.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-                config: job.config(copy, capacity_bytes),
-                shape: job.load.shape,
-                at: job.line(),
+                ..job.stream(copy, capacity_bytes)
             });
             entry += usize::from(!job.copies_as_one);
         }
@@ -91,41 +105,153 @@ pub fn fio_streams(jobs: &[FioJob], capacity_bytes: u64, seed: u64) -> Vec<FioSt
 }
 
 impl FioStream {
+    /// The longest request.
+    pub fn block_bytes_max(&self) -> u64 {
+        self.load.block_max()
+    }
+
     /// Checks the stream against `device` and makes its workload, which begins at time 0.
     ///
     /// # Errors
     /// What the target cannot do, at the job's section.
     pub fn build(&self, device: &DeviceFacts) -> Result<Box<dyn Workload + Send>, WorkloadError> {
-        let inner = self.config.build(device, self.seed).map_err(|mut error| {
-            let key = error.key.take().map(|key| format!("{} - ", fio_name(&key)));
-            error.what = format!("{}{}", key.unwrap_or_default(), error.what);
-            error.at = Some(Box::new(self.at.clone()));
-            error
-        })?;
-        let end = self.config.duration.map(|duration| duration.0);
-        Ok(shaped(inner, self.shape, self.config.depth, end, self.config.requests))
+        let limits = Limits {
+            left: self.requests.unwrap_or(u64::MAX),
+            end: self.duration.unwrap_or(Time::MAX),
+            depth: u64::from(self.depth),
+        };
+        let pacing = match &self.arrivals {
+            None => Pacing::Closed,
+            Some(arrivals) => arrival_process(arrivals).map_err(|e| self.wrong("rate", e.what))?,
+        };
+        let places = self.places(device)?;
+        let last = self.requests_in_all();
+        let inner = Box::new(Generator::new(limits, pacing, places, self.seed));
+        Ok(shaped(inner, self.load.shape, Some(self.depth), self.duration, last))
     }
 
-    /// A part of the stream, which does `config` of it with a seed of its own.
-    #[must_use]
-    pub fn part(&self, config: Config, seed: u64) -> FioStream {
-        FioStream { config, seed, ..self.clone() }
+    /// As [`build`](FioStream::build), in `parts` parts for threads that carry one request at a time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_shared(
+        &self,
+        device: &DeviceFacts,
+        parts: u64,
+    ) -> Result<Vec<Box<dyn Workload + Send>>, WorkloadError> {
+        Ok(shared(self.build(device)?, parts))
     }
-}
 
-/// The option that became the key of a configuration.
-fn fio_name(key: &str) -> &str {
-    match key {
-        "address.length" | "address.length_percent" => "size",
-        "address.start" => "offset",
-        "alignment" => "blockalign",
-        "depth" => "iodepth",
-        "requests" => "number_ios",
-        "duration" => "runtime",
-        "block_size" => "bs",
-        _ if key.starts_with("block_sizes") => "bssplit",
-        _ if key.starts_with("arrivals") => "rate",
-        other => other,
+    fn wrong(&self, option: &str, what: impl std::fmt::Display) -> WorkloadError {
+        WorkloadError {
+            key: None,
+            what: format!("{option} - {what}"),
+            help: None,
+            at: Some(Box::new(self.at.clone())),
+        }
+    }
+
+    fn refuse<T>(&self, option: &str, what: String, help: String) -> Result<T, WorkloadError> {
+        Err(WorkloadError { help: Some(help), ..self.wrong(option, what) })
+    }
+
+    /// How many requests there will be, where that is known: after the last one no flush follows.
+    fn requests_in_all(&self) -> Option<u64> {
+        let (shortest, longest) = (self.load.block_min(), self.load.block_max());
+        let by_bytes =
+            self.bytes.filter(|_| shortest == longest).map(|bytes| bytes.div_ceil(longest));
+        [self.requests, by_bytes].into_iter().flatten().min()
+    }
+
+    /// What is checked against the target, each with the name of its option.
+    fn check(&self, device: &DeviceFacts) -> Result<(), WorkloadError> {
+        check_device(device)?;
+        let (load, capacity) = (&self.load, device.capacity_bytes);
+        let sector = u64::from(device.sector_bytes);
+        let whole = |bytes: u64| bytes.is_multiple_of(sector);
+        let help = format!("give a multiple of the target's sector, {sector} B");
+        for way in load.used() {
+            let (shortest, longest) = (load.sizes[way].min(), load.sizes[way].max());
+            let all = match &load.sizes[way] {
+                Sizes::Split(all) => all.iter().map(|(size, _)| *size).collect(),
+                Sizes::Range(..) => vec![shortest, longest],
+            };
+            if let Some(size) = all.into_iter().find(|size| !whole(*size)) {
+                return self.refuse("bs", format!("{size} B"), help);
+            }
+            if load.alignments[way].is_some_and(|alignment| !whole(alignment)) {
+                return self.refuse("blockalign", "not a multiple of the sector".to_owned(), help);
+            }
+        }
+        let unit = load.modifier.gap.unsigned_abs();
+        let strides = load.strides.is_none_or(|s| [s.size, s.range, s.skip].into_iter().all(whole));
+        if !whole(unit) || !strides {
+            let option = if strides { "rw" } else { "zonesize" };
+            return self.refuse(option, "not a multiple of the sector".to_owned(), help);
+        }
+        if !whole(self.start_bytes) {
+            return self.refuse("offset", format!("{} B", self.start_bytes), help);
+        }
+        if self.start_bytes >= capacity {
+            let what = "the range starts behind the end of the target".to_owned();
+            return self.refuse("offset", what, format!("the target has {capacity} B"));
+        }
+        let left = capacity - self.start_bytes;
+        if self.length_bytes > left {
+            let what = format!("{} B, which ends behind the target", self.length_bytes);
+            return self.refuse("size", what, format!("{left} B are left behind the offset"));
+        }
+        let range = load.strides.map_or(self.length_bytes, |strides| strides.range.min(left));
+        if load.block_max() > range {
+            let what = format!("{} B do not fit in a range of {range} B", load.block_max());
+            return self.refuse("bs", what, "make the block smaller or the size larger".to_owned());
+        }
+        Ok(())
+    }
+
+    fn places(&self, device: &DeviceFacts) -> Result<Places, WorkloadError> {
+        self.check(device)?;
+        let load = &self.load;
+        let range = load.strides.map_or(self.length_bytes, |strides| strides.range);
+        let mut rng = Rng::new(self.seed, "workload scatter");
+        let mut way = |direction: usize| {
+            let sizes = load.sizes[direction].clone();
+            let align = load.alignments[direction].unwrap_or(sizes.min());
+            let used = load.mix[direction] > 0.0;
+            let room = range.saturating_sub(sizes.min().saturating_sub(align));
+            let (how, blocks) = match used {
+                true => (&load.distributions[direction], (room / align).max(1)),
+                false => (&Distribution::Uniform, 1),
+            };
+            let picker = Picker::new(how, blocks, align, &mut rng)
+                .map_err(|what| self.wrong("random_distribution", what))?;
+            let random = threshold(load.random_percent[direction] / 100.0);
+            Ok(Way { sizes, align, random, picker, end: 0, start: 0 })
+        };
+        let ways = [way(0)?, way(1)?, way(2)?];
+        let [read, write, trim] = load.mix;
+        let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
+        let unit = load.block_min();
+        let map = load.mapped.then(|| (Map::new((range / unit).max(1)), unit));
+        Ok(Places {
+            read: threshold(read / (read + write + trim)),
+            write: threshold(write_share),
+            ways,
+            start: self.start_bytes,
+            length: self.length_bytes,
+            capacity: device.capacity_bytes,
+            base: self.start_bytes,
+            random: load.random,
+            gap: load.modifier.gap,
+            run: load.modifier.run,
+            run_left: 1,
+            identical: load.modifier.identical,
+            map,
+            strides: load.strides,
+            strode: 0,
+            left: self.bytes.unwrap_or(u64::MAX),
+            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1,
+        })
     }
 }
 
@@ -143,58 +269,43 @@ impl FioJob {
     }
 
     /// What copy number `copy` asks of a target of `capacity_bytes`.
-    fn config(&self, copy: u32, capacity_bytes: u64) -> Config {
+    fn stream(&self, copy: u32, capacity_bytes: u64) -> FioStream {
         let load = &self.load;
         let resolve = |size: Size| match size {
             Size::Bytes(bytes) => bytes,
             Size::Percent(share) => (capacity_bytes as f64 * share / 100.0) as u64,
         };
-        let step = load.sizes.iter().map(|s| s.size.0).max().unwrap_or(4096).max(1);
+        let step = load.block_max();
         // Shares are cut to whole blocks, as fio does.
         let whole = |size: Size| match size {
             Size::Bytes(bytes) => bytes,
             Size::Percent(_) => resolve(size) / step * step,
         };
         let increment = load.increment.map_or(0, whole).saturating_mul(u64::from(copy));
-        let start = load.start.map_or(0, whole).saturating_add(increment);
-        let rest = capacity_bytes.saturating_sub(start) / step * step;
-        let length = load.length.map_or(rest, whole);
-        let all = load.io_bytes.map_or(length, resolve) as f64 / load.bytes_mean().max(1.0);
-        // With one size nothing partial is issued.
-        let all = if load.sizes.len() == 1 { all.floor() } else { all.round() };
-        let all = (all as u64).max(1).saturating_mul(load.loops);
-        let requests = match load.time_based {
-            true => None,
-            false => Some(load.requests.map_or(all, |most| most.min(all))),
-        };
-        let mut config = Config {
-            depth: Some(load.depth),
+        let start_bytes = load.start.map_or(0, whole).saturating_add(increment);
+        let rest = capacity_bytes.saturating_sub(start_bytes) / step * step;
+        let length_bytes = load.length.map_or(rest, whole);
+        let bytes = load.io_bytes.map_or(length_bytes, resolve).saturating_mul(load.loops);
+        FioStream {
+            job: 0,
+            copy,
+            entry: 0,
+            group: self.group,
+            start_delay: self.start_delay,
+            ramp: self.ramp,
+            cores: self.cores_of(copy),
+            engine: self.engine,
+            seed: 0,
+            depth: load.depth,
             arrivals: load.arrivals.clone(),
-            read_percent: Some(load.mix[0]),
-            write_percent: Some(load.mix[1]),
-            trim_percent: Some(load.mix[2]),
-            alignment: load.alignment.map(Bytes),
-            requests,
             // fio adds the ramp to the time of a job.
-            duration: load.runtime.map(|runtime| Span(runtime.saturating_add(self.ramp))),
-            ..Config::default()
-        };
-        match load.sizes.as_slice() {
-            [one] => config.block_size = Some(one.size),
-            several => config.block_sizes = several.to_vec(),
+            duration: load.runtime.map(|runtime| runtime.saturating_add(self.ramp)),
+            requests: load.requests,
+            bytes: (!load.time_based).then_some(bytes),
+            start_bytes,
+            length_bytes,
+            load: load.clone(),
+            at: self.line(),
         }
-        config.address.start = Bytes(start);
-        config.address.length = Some(Bytes(length));
-        match load.theta {
-            Some(theta) => {
-                config.address.pattern = Pattern::Zipf;
-                config.address.theta = theta;
-            }
-            None if load.sequential_percent >= 100.0 => {
-                config.address.pattern = Pattern::Sequential;
-            }
-            None => config.sequential_percent = Some(load.sequential_percent),
-        }
-        config
     }
 }

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{Op, Request};
 
 use super::*;
-use crate::{ArrivalKind, Config, DeviceFacts, Pattern, Step, WorkloadError};
+use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
 
 const CAPACITY: u64 = 1 << 30;
 const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
@@ -30,8 +29,21 @@ fn refused(text: &str) -> (u64, String) {
 }
 
 /// What the first copy of a job asks.
-fn config(text: &str) -> Config {
-    fio_streams(&[one(text)], CAPACITY, 1).remove(0).config
+fn stream(text: &str) -> FioStream {
+    fio_streams(&[one(text)], CAPACITY, 1).remove(0)
+}
+
+/// What a job issues: offset and length, both in KiB.
+fn issued(text: &str) -> Vec<(u64, u64)> {
+    let all = play(&format!("[a]\n{text}"), Time::from_us(10));
+    let kib = |(_, r, _): &(Time, Request, u32)| {
+        (r.offset_bytes / 1024, u64::from(r.length_bytes) / 1024)
+    };
+    all.iter().map(kib).collect()
+}
+
+fn offsets(text: &str) -> Vec<u64> {
+    issued(text).into_iter().map(|(offset, _)| offset).collect()
 }
 
 /// Everything the jobs issue on a target that answers after `service`: when, what and for which
@@ -80,23 +92,119 @@ fn a_usual_job_is_carried_over() {
     assert_eq!(job.notes, Vec::<String>::new());
     assert!(job.changes_data());
     let stream = fio_streams(&[job], CAPACITY, 1).remove(0);
-    let config = &stream.config;
-    assert_eq!((config.depth, config.threads, stream.seed), (Some(32), None, 9));
-    assert_eq!((config.read_percent, config.write_percent), (Some(70.0), Some(30.0)));
-    assert_eq!(config.block_size, Some(Bytes(16384)));
-    assert_eq!(config.address.length, Some(Bytes(CAPACITY / 2)));
-    assert_eq!((config.requests, config.duration), (None, Some(Span(Time::from_s(30)))));
+    assert_eq!((stream.depth, stream.seed, stream.block_bytes_max()), (32, 9, 16_384));
+    assert_eq!((stream.start_bytes, stream.length_bytes), (0, CAPACITY / 2));
+    assert_eq!((stream.bytes, stream.duration), (None, Some(Time::from_s(30))));
 }
 
 #[test]
 fn how_much_is_done_follows_size_and_copies() {
-    let requests = |text: &str| config(text).requests;
-    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\n"), Some(10));
-    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nio_size=30m\n"), Some(30));
-    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nloops=3\n"), Some(30));
-    assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\n"), Some(7));
-    assert_eq!(requests("rw=read\nbs=1m\nsize=5m\nnumber_ios=7\n"), Some(5));
-    assert_eq!(requests("rw=read\nbs=1m\n"), Some(CAPACITY >> 20));
+    let requests = |text: &str| issued(text).len();
+    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\n"), 10);
+    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nio_size=30m\n"), 30);
+    assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nloops=3\n"), 30);
+    assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\n"), 7);
+    assert_eq!(requests("rw=read\nbs=1m\nsize=5m\nnumber_ios=7\n"), 5);
+    assert_eq!(requests("rw=read\nbs=1m\n"), (CAPACITY >> 20) as usize);
+    // fio 3.33 issues requests until the bytes are moved, and a map has whole blocks only.
+    assert_eq!(requests("rw=read\nsize=1m\nio_size=10k\n"), 3);
+    assert_eq!(requests("rw=read\nsize=10k\n"), 3);
+    assert_eq!(requests("rw=randread\nsize=10k\n"), 2);
+}
+
+#[test]
+fn the_random_map_takes_every_block_once() {
+    let mut all = offsets("rw=randread\nsize=1m\noffset=4m\n");
+    assert!(all.windows(2).any(|two| two[0] > two[1]), "{all:?}");
+    all.sort_unstable();
+    assert_eq!(all, (0..256).map(|block| 4096 + block * 4).collect::<Vec<_>>());
+    // Reads and writes share the map; a second pass begins when the first is over.
+    let mut all = offsets("rw=randrw\nsize=64k\nio_size=100k\n");
+    assert_eq!(all.len(), 25);
+    all[..16].sort_unstable();
+    assert_eq!(all[..16], (0..16).map(|block| block * 4).collect::<Vec<_>>());
+    all[16..].sort_unstable();
+    assert!(all[16..].windows(2).all(|two| two[0] < two[1]));
+    // Without it blocks come again.
+    let mut all = offsets("rw=randread\nsize=1m\nnorandommap\n");
+    all.sort_unstable();
+    all.dedup();
+    assert!((140..190).contains(&all.len()), "{} of 256", all.len());
+}
+
+#[test]
+fn mixed_sizes_cover_the_map_without_overlap() {
+    for sizes in ["bssplit=4k/50:16k/30:64k/20", "bsrange=4k-64k", "bssplit=8k/50:16k/50"] {
+        let mut all = issued(&format!("rw=randread\nsize=4m\n{sizes}\n"));
+        all.sort_unstable();
+        let end = all.iter().fold(0, |end, (offset, length)| {
+            assert_eq!(*offset, end, "{sizes}");
+            end + length
+        });
+        assert_eq!(end, 4096, "{sizes}");
+    }
+    // Sequential ones follow one another and end with the range.
+    let all = issued("rw=read\nsize=4m\nbssplit=4k/50:64k/50\n");
+    assert!(all.windows(2).all(|two| two[1].0 == two[0].0 + two[0].1));
+    assert_eq!(all.iter().map(|(_, length)| length).sum::<u64>(), 4096);
+}
+
+#[test]
+fn holes_and_backwards_and_runs() {
+    // As fio 3.33 writes to its log, block by block.
+    assert_eq!(offsets("rw=read:4k\nsize=64k\n"), [0, 8, 16, 24, 32, 40, 48, 56]);
+    let back = offsets("rw=read:-8k\nsize=128k\n");
+    assert_eq!(back[0], 0);
+    assert_eq!(back[1..], (0..31).rev().map(|block| block * 4).collect::<Vec<_>>());
+    let runs = offsets("rw=randread:4\nnorandommap\nsize=1m\n");
+    assert!(runs.chunks(4).all(|run| run.windows(2).all(|two| two[1] == two[0] + 4
+        // A run that meets the end goes on elsewhere.
+        || two[0] == 1020)));
+    let same = offsets("rw=randread:4\nrw_sequencer=identical\nnorandommap\nsize=1m\n");
+    assert!(same.chunks(4).all(|run| run.iter().all(|offset| *offset == run[0])));
+}
+
+#[test]
+fn strides_leave_parts_out() {
+    let all = offsets("rw=read\nsize=64k\nzonemode=strided\nzonesize=16k\nzoneskip=32k\n");
+    assert_eq!(all, [0, 4, 8, 12, 48, 52, 56, 60, 96, 100, 104, 108, 144, 148, 152, 156]);
+    let mut all = offsets("rw=randread\nsize=64k\nzonemode=strided\nzonesize=16k\nzoneskip=32k\n");
+    all.chunks_mut(4).for_each(<[u64]>::sort_unstable);
+    assert_eq!(all, [0, 4, 8, 12, 48, 52, 56, 60, 96, 100, 104, 108, 144, 148, 152, 156]);
+    let twice = "rw=read\nsize=32k\nzonemode=strided\nzonesize=16k\nzonerange=8k\nzoneskip=8k\n";
+    assert_eq!(offsets(twice), [0, 4, 0, 4, 16, 20, 16, 20]);
+    assert!(refused("zonemode=strided\n").1.contains("zonesize"));
+    assert!(refused("zonemode=zbd\nzonesize=1m\n").1.contains("zoned"));
+}
+
+#[test]
+fn directions_have_sizes_and_places_of_their_own() {
+    let all = play("[a]\nrw=rw\nbs=4k,16k\nsize=1m\n", Time::from_us(10));
+    for (op, length) in [(Op::Read, 4096), (Op::Write, 16_384)] {
+        let mine: Vec<&Request> = all.iter().map(|(_, r, _)| r).filter(|r| r.op == op).collect();
+        assert!(mine.len() > 10);
+        for (index, request) in mine.iter().enumerate() {
+            assert_eq!(
+                (request.offset_bytes, request.length_bytes),
+                (index as u64 * u64::from(length), length)
+            );
+        }
+    }
+    let all = play("[a]\nrw=randrw\nbssplit=4k/100,8k/50:64k/50\nsize=1m\n", Time::from_us(10));
+    assert!(all.iter().all(|(_, r, _)| (r.op == Op::Read) == (r.length_bytes == 4096)));
+    let half = offsets("rw=randread\npercentage_random=50\nsize=8m\nnorandommap\n");
+    let follow = half.windows(2).filter(|two| two[1] == two[0] + 4).count() as f64;
+    assert!((follow / half.len() as f64 - 0.5).abs() < 0.05);
+}
+
+#[test]
+fn jobs_wait_for_another() {
+    let text = "[w]\nnumber_ios=3\n[r]\nwait_for=w\n[s]\nwait_for=w\n[t]\nwait_for=r\n";
+    let error = jobs(text).unwrap_err();
+    assert!(error.what.contains("not all"), "{error}");
+    let text = &text[..text.find("[t]").unwrap()];
+    assert_eq!(jobs(text).unwrap().iter().map(|job| job.group).collect::<Vec<_>>(), [0, 1, 1]);
+    assert!(refused("wait_for=later\n").1.contains("later"));
 }
 
 #[test]
@@ -152,11 +260,14 @@ fn flushes_and_pauses_come_after_so_many() {
 
 #[test]
 fn each_direction_has_its_own_rate() {
-    let config = config("rw=randrw\nrwmixread=90\nrate_iops=300,100\n");
-    assert_eq!(config.arrivals.as_ref().unwrap().rate, Some(400.0));
-    assert_eq!((config.read_percent, config.write_percent), (Some(75.0), Some(25.0)));
-    let both = self::config("rw=rw\nbs=4k\nrate=4m\n");
-    assert_eq!(both.arrivals.unwrap().rate, Some(2048.0));
+    let rate = |text: &str| stream(text).arrivals.and_then(|arrivals| arrivals.rate);
+    assert_eq!(rate("rw=randrw\nrwmixread=90\nrate_iops=300,100\n"), Some(400.0));
+    let text = "[a]\nrw=randrw\nrwmixread=90\nrate_iops=300,100\nnumber_ios=4000\n";
+    let all = play(text, Time::from_us(1));
+    let reads = all.iter().filter(|(_, r, _)| r.op == Op::Read).count() as f64;
+    assert!((reads / 4000.0 - 0.75).abs() < 0.03, "{reads}");
+    assert_eq!(rate("rw=rw\nbs=4k\nrate=4m\n"), Some(2048.0));
+    assert_eq!(rate("rw=rw\nbs=4k,8k\nrate=4m\n"), Some(1536.0));
     assert!(refused("rw=rw\nrate_iops=100,\n").1.contains("no rate"));
 }
 
@@ -166,22 +277,24 @@ fn walls_make_groups_and_globals_apply() {
     let groups: Vec<u32> = all.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1]);
     let streams = fio_streams(&all, CAPACITY, 1);
-    assert!(streams.iter().all(|stream| stream.config.block_size == Some(Bytes(8192))));
+    assert!(streams.iter().all(|stream| stream.block_bytes_max() == 8192));
     assert_eq!(all.iter().map(FioJob::changes_data).collect::<Vec<_>>(), [false, true, false]);
 }
 
 #[test]
 fn mixes_of_sizes_and_rates() {
-    let config = self::config("rw=randread\nbssplit=4k/60:16k/:64k/\n");
-    let sizes: Vec<(u64, f64)> = config.block_sizes.iter().map(|s| (s.size.0, s.weight)).collect();
-    assert_eq!(sizes, [(4096, 60.0), (16384, 20.0), (65536, 20.0)]);
-    let config = self::config("rw=randread\nbsrange=4k-16k\n");
-    assert_eq!(config.block_sizes.len(), 4);
-    let arrivals = self::config("rw=randread\nrate=4m\nrate_process=poisson\n").arrivals;
-    let arrivals = arrivals.unwrap();
+    let all = issued("rw=randread\nbssplit=4k/60:16k/:64k/\nnumber_ios=10000\nnorandommap\n");
+    for (length, share) in [(4, 0.6), (16, 0.2), (64, 0.2)] {
+        let seen = all.iter().filter(|(_, l)| *l == length).count() as f64 / 10_000.0;
+        assert!((seen - share).abs() < 0.02, "{length} KiB: {seen}");
+    }
+    let arrivals = stream("rw=randread\nrate=4m\nrate_process=poisson\n").arrivals.unwrap();
     assert_eq!((arrivals.kind, arrivals.rate), (ArrivalKind::Poisson, Some(1024.0)));
-    let config = self::config("rw=randread\nrandom_distribution=zipf:1.2\n");
-    assert_eq!((config.address.pattern, config.address.theta), (Pattern::Zipf, 1.2));
+    // The hot blocks of zipf:1.2 lie anywhere in the range, and are few.
+    let mut all = offsets("rw=randread\nrandom_distribution=zipf:1.2\nsize=16m\n");
+    all.sort_unstable();
+    all.dedup();
+    assert!(all.len() < 1_500 && all[all.len() / 2] > 1_000, "{} of 4096", all.len());
 }
 
 #[test]
@@ -191,11 +304,13 @@ fn what_is_not_carried_over_is_named_by_line() {
         ("rw=read\nfrobnicate=1\n", "`frobnicate`"),
         ("rw=read\nioengine=rdma\n", "`rdma`"),
         ("bs=4k\nrw=randfoo\n", "`randfoo`"),
-        ("rw=read\nbs=4k,8k\n", "differ"),
+        ("rw=read\nbs=4k,8k,1k,2k\n", "`bs`"),
+        ("rw=read\nbssplit=4k/60:8k/50\n", "sum to 110"),
+        ("bs=4k\nrw=read:x\n", "`x`"),
         ("rw=read\niodepth=0\n", "`iodepth`"),
-        ("rw=read\nrandom_distribution=pareto:0.9\n", "`pareto`"),
+        ("rw=read\nrandom_distribution=pareto:2\n", "pareto"),
         ("rw=read\nfilename=/dev/a:/dev/b\n", "several files"),
-        ("rw=read\nbsrange=512-1m\n", "2048 sizes"),
+        ("rw=read\nbsrange=1m-512\n", "`bsrange`"),
     ] {
         let (line, message) = refused(text);
         assert_eq!(line, 3, "{message}");
@@ -208,8 +323,9 @@ fn what_is_not_carried_over_is_named_by_line() {
 
 #[test]
 fn notes_say_what_is_done_another_way() {
-    let notes = one("rw=randread\niodepth=8\niodepth_batch=4\n").notes.join("\n");
-    for part in ["norandommap", "iodepth counts as 1", "iodepth_batch", "direct=1"] {
+    let notes = one("rw=randread\nba=512\niodepth=8\niodepth_batch=4\n").notes.join("\n");
+    assert!(notes.contains("blockalign"), "{notes}");
+    for part in ["iodepth counts as 1", "iodepth_batch", "direct=1"] {
         assert!(notes.contains(part), "{notes}");
     }
 }
@@ -222,7 +338,7 @@ proptest! {
             prop_oneof![
                 "\\PC{0,20}",
                 "\\[[a-z]{1,5}\\]?",
-                ("(rw|bs|size|iodepth|numjobs|bssplit|rate|offset|runtime|ba)", "[0-9a-z%:/.,-]{0,8}")
+                ("(rw|bs|size|iodepth|numjobs|bssplit|bsrange|rate|offset|runtime|ba|random_distribution|zonesize)", "[0-9a-z%:/.,-]{0,8}")
                     .prop_map(|(key, value)| format!("{key}={value}")),
             ],
             0..12,

@@ -34,6 +34,12 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     (bytes < 9.2e18).then_some(bytes.round() as u64)
 }
 
+/// A distance forwards or backwards.
+pub(super) fn gap(text: &str) -> Option<i64> {
+    let (sign, size) = text.trim().strip_prefix('-').map_or((1, text), |size| (-1, size));
+    Some(sign * i64::try_from(bytes(size)?).ok()?)
+}
+
 /// A size, or a share as `50%`.
 pub(super) fn size(text: &str) -> Option<Size> {
     match text.trim().strip_suffix('%') {

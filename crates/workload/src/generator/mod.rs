@@ -61,13 +61,35 @@ impl Mix {
     }
 }
 
+/// What requests are, one after the other.
+pub(crate) trait Draw {
+    /// The next request; `None` where there is none any more.
+    fn draw(&mut self, rng: &mut Rng) -> Option<Request>;
+}
+
 /// A weighted mix of operations, sizes and addresses.
 #[derive(Clone, Debug)]
-pub(crate) struct Generator {
+pub(crate) struct Mixed {
+    pub(crate) mix: Mix,
+    pub(crate) place: Place,
+}
+
+impl Draw for Mixed {
+    #[inline]
+    fn draw(&mut self, rng: &mut Rng) -> Option<Request> {
+        let op = self.mix.op(rng);
+        let (index, length_bytes) = self.mix.size(rng);
+        let offset_bytes = self.place.draw(index, u64::from(length_bytes), rng);
+        Some(Request { op, offset_bytes, length_bytes })
+    }
+}
+
+/// Requests that are drawn, issued within limits and at the times of a process of arrivals.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator<D> {
     limits: Limits,
     pacing: Pacing,
-    mix: Mix,
-    place: Place,
+    source: D,
     /// The next arrival of an open loop.
     arrival: Time,
     outstanding: u64,
@@ -78,44 +100,39 @@ pub(crate) struct Generator {
     gaps: Rng,
 }
 
-impl Generator {
-    pub(crate) fn new(
-        limits: Limits,
-        mut pacing: Pacing,
-        mix: Mix,
-        place: Place,
-        seed: u64,
-    ) -> Generator {
+impl<D: Draw> Generator<D> {
+    pub(crate) fn new(limits: Limits, mut pacing: Pacing, source: D, seed: u64) -> Generator<D> {
         let mut gaps = Rng::new(seed, "workload arrivals");
         let arrival = pacing.first(&mut gaps);
         let rng = Rng::new(seed, "workload requests");
         let upcoming = [Request::flush(); AHEAD];
         let mut generator =
-            Generator { limits, pacing, mix, place, arrival, outstanding: 0, upcoming, rng, gaps };
-        generator.upcoming = std::array::from_fn(|_| generator.draw());
+            Generator { limits, pacing, source, arrival, outstanding: 0, upcoming, rng, gaps };
+        generator.upcoming = std::array::from_fn(|at| generator.draw(at));
         generator
     }
 
     /// The next request; another one is drawn behind it.
     #[inline]
     fn request(&mut self) -> Request {
-        let drawn = self.draw();
+        let drawn = self.draw(AHEAD);
         let [request, ..] = self.upcoming;
         self.upcoming.rotate_left(1);
         self.upcoming[AHEAD - 1] = drawn;
         request
     }
 
+    /// Draws the request that comes after `ahead` others that have yet to be issued.
     #[inline]
-    fn draw(&mut self) -> Request {
-        let op = self.mix.op(&mut self.rng);
-        let (index, length_bytes) = self.mix.size(&mut self.rng);
-        let offset_bytes = self.place.draw(index, u64::from(length_bytes), &mut self.rng);
-        Request { op, offset_bytes, length_bytes }
+    fn draw(&mut self, ahead: usize) -> Request {
+        self.source.draw(&mut self.rng).unwrap_or_else(|| {
+            self.limits.left = self.limits.left.min(ahead as u64);
+            Request::flush()
+        })
     }
 }
 
-impl Workload for Generator {
+impl<D: Draw> Workload for Generator<D> {
     fn next(&mut self, now: Time) -> Step {
         if self.limits.left == 0 {
             return Step::Done;
@@ -135,13 +152,14 @@ impl Workload for Generator {
         if !closed {
             self.arrival = self.pacing.after(intended, &mut self.gaps);
         }
+        let request = self.request();
         self.limits.left -= 1;
         self.outstanding += 1;
-        Step::Issue { request: self.request(), intended }
+        Step::Issue { request, intended }
     }
 
     fn upcoming(&self) -> &[Request] {
-        &self.upcoming
+        &self.upcoming[..self.limits.left.min(AHEAD as u64) as usize]
     }
 
     fn completed(&mut self, _now: Time) {

@@ -1,0 +1,215 @@
+//! Which requests a job makes, as fio decides it (`get_next_block`, `get_next_buflen` and
+//! `setup_strided_zone_mode` in its `io_u.c`, read for what they do; the code is ours).
+
+use ssdyno_block::{Op, Request};
+use ssdyno_engine::Rng;
+
+use super::distribution::Picker;
+use super::map::Map;
+use super::sizes::Sizes;
+use crate::generator::Draw;
+use crate::generator::place::happens;
+
+/// One direction: reads, writes or trims. Each has a place of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) sizes: Sizes,
+    /// Random offsets are multiples of this.
+    pub(super) align: u64,
+    /// Probability of a random place, where the job is random.
+    pub(super) random: u64,
+    pub(super) picker: Picker,
+    /// Where the last request ended, from the base; 0 before the first.
+    pub(super) end: u64,
+    /// Where it began.
+    pub(super) start: u64,
+}
+
+/// Parts of the target that are visited one after the other (`zonemode=strided`), in bytes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Strides {
+    /// Moved in one before the next is visited.
+    pub(super) size: u64,
+    /// Length of one.
+    pub(super) range: u64,
+    /// Left out between two.
+    pub(super) skip: u64,
+}
+
+/// Makes the requests of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// Probability of a read, and of a write where it is not one.
+    pub(super) read: u64,
+    pub(super) write: u64,
+    pub(super) ways: [Way; 3],
+    /// First byte of the range, its length, and the end of the target.
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) capacity: u64,
+    /// Where offsets count from: the start, or that of the present stride.
+    pub(super) base: u64,
+    pub(super) random: bool,
+    /// Added to the place of each sequential request but the first (`rw=read:4k`).
+    pub(super) gap: i64,
+    /// Requests from one random place to the next (`rw=randread:8`), and how many are left.
+    pub(super) run: u64,
+    pub(super) run_left: u64,
+    /// Within a run the place stays the same (`rw_sequencer=identical`).
+    pub(super) identical: bool,
+    /// Blocks that were asked for, and their size.
+    pub(super) map: Option<(Map, u64)>,
+    pub(super) strides: Option<Strides>,
+    /// Moved in the present stride.
+    pub(super) strode: u64,
+    /// Bytes that are still to be moved; `u64::MAX` where time decides.
+    pub(super) left: u64,
+    /// A range that has been gone through is begun again.
+    pub(super) again: bool,
+}
+
+impl Draw for Places {
+    fn draw(&mut self, rng: &mut Rng) -> Option<Request> {
+        if self.left == 0 {
+            return None;
+        }
+        let way = self.direction(rng);
+        self.enter_stride();
+        let (offset, length) = self.find(way, rng).or_else(|| {
+            let longest = self.ways.iter().map(|way| way.sizes.max()).max().unwrap_or(0);
+            if !self.again || self.left < longest {
+                return None;
+            }
+            self.restart(way);
+            self.find(way, rng)
+        })?;
+        self.ways[way].start = offset;
+        self.ways[way].end = offset + length;
+        self.strode += length;
+        if self.left != u64::MAX {
+            self.left = self.left.saturating_sub(length);
+        }
+        let op = [Op::Read, Op::Write, Op::Trim][way];
+        Some(Request { op, offset_bytes: self.base + offset, length_bytes: length as u32 })
+    }
+}
+
+impl Places {
+    fn direction(&self, rng: &mut Rng) -> usize {
+        if happens(self.read, rng) {
+            0
+        } else if happens(self.write, rng) {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Length of what is gone through from the base on.
+    fn range(&self) -> u64 {
+        self.strides.map_or(self.length, |strides| strides.range)
+    }
+
+    /// Moves on to the next stride where enough was moved in this one.
+    fn enter_stride(&mut self) {
+        let Some(strides) = self.strides else { return };
+        if self.strode >= strides.size {
+            self.strode = 0;
+            self.base = self.base.saturating_add(strides.range).saturating_add(strides.skip);
+            if self.base >= self.capacity {
+                self.base = self.start;
+            }
+            self.ways.iter_mut().for_each(|way| way.end = 0);
+        }
+        for way in &mut self.ways {
+            if way.end >= strides.range {
+                way.end = 0;
+            }
+        }
+        if let (true, Some((map, _))) = (self.strode.is_multiple_of(strides.range), &mut self.map) {
+            map.clear();
+        }
+    }
+
+    /// Begins the range again, for `way` alone where time decides.
+    fn restart(&mut self, way: usize) {
+        if self.strides.is_some() {
+            (self.base, self.strode) = (self.start, 0);
+        }
+        if let Some((map, _)) = &mut self.map {
+            map.clear();
+        }
+        let all = self.left != u64::MAX;
+        for (index, other) in self.ways.iter_mut().enumerate() {
+            if all || index == way {
+                other.end = 0;
+                other.picker.restart();
+            }
+        }
+    }
+
+    /// The next place and length; `None` where the range has been gone through.
+    fn find(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
+        let mut fresh = true;
+        if self.run > 1 {
+            self.run_left -= 1;
+            fresh = self.run_left == 0;
+            if fresh {
+                self.run_left = self.run;
+            }
+        }
+        if self.random && fresh && happens(self.ways[way].random, rng) {
+            return self.random_place(way, rng);
+        }
+        if self.random && !fresh && self.identical {
+            let offset = self.ways[way].start;
+            return self.fit(way, offset, rng).map(|length| (offset, length));
+        }
+        let next = self.sequential_place(way, rng);
+        if next.is_none() && self.random { self.random_place(way, rng) } else { next }
+    }
+
+    fn random_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
+        let Way { picker, align, .. } = &mut self.ways[way];
+        let (block, align) = (picker.draw(rng)?, *align);
+        let Some((map, _)) = &self.map else {
+            let offset = block * align;
+            return self.fit(way, offset, rng).map(|length| (offset, length));
+        };
+        // With a map, blocks are of its size: alignments of their own switch it off.
+        let block = map.free_from(block)?;
+        let offset = block * align;
+        let length = self.fit(way, offset, rng)?;
+        let (map, unit) = self.map.as_mut()?;
+        let taken = map.take(block, length.div_ceil(*unit));
+        Some((offset, length.min(taken * *unit)))
+    }
+
+    fn sequential_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
+        let (end, range) = (self.ways[way].end, self.range());
+        let mut offset = end;
+        if end > 0 && self.gap != 0 {
+            offset = match end.checked_add_signed(self.gap) {
+                Some(offset) => offset,
+                // Backwards, and at the start: on from the end.
+                None => range.checked_add_signed(self.gap)?,
+            };
+        }
+        if offset >= range {
+            return None;
+        }
+        self.fit(way, offset, rng).map(|length| (offset, length))
+    }
+
+    /// A length for a request at `offset`. One size need only fit into the target, as in fio;
+    /// several are drawn until one fits into the range.
+    fn fit(&self, way: usize, offset: u64, rng: &mut Rng) -> Option<u64> {
+        let sizes = &self.ways[way].sizes;
+        let room = self.capacity.checked_sub(self.base.checked_add(offset)?)?;
+        let room = match sizes.is_fixed() {
+            true => room,
+            false => room.min(self.range().saturating_sub(offset)),
+        };
+        sizes.draw(room, rng)
+    }
+}
