@@ -116,6 +116,9 @@ fn is_host(what: &str) -> Result<bool, Failure> {
 
 /// Network presets, and files with a link and a target.
 fn is_network(what: &str) -> Result<bool, Failure> {
+    if what.starts_with("sim:") {
+        return Ok(false);
+    }
     if !is_toml(what) {
         return Ok(NETWORKS.iter().any(|preset| preset.name == what));
     }
