@@ -161,7 +161,7 @@ impl Config {
             if value == 0 || value > most {
                 let problem = format!("{value} is outside 1 to {most}");
                 let help = format!("write a number from 1 to {most}");
-                return Err(ConfigError::new(&format!("flash.{key}"), problem, help));
+                return Err(ConfigError::new(format!("flash.{key}"), problem, help));
             }
         }
         self.check_page_size()?;
@@ -230,7 +230,7 @@ impl Config {
         ] {
             if !(0.0..=most).contains(&value) {
                 return Err(ConfigError::new(
-                    &format!("flash.{key}"),
+                    format!("flash.{key}"),
                     format!("{value} is outside 0 to {most}"),
                     "write a share, such as 0.02",
                 ));
@@ -262,7 +262,7 @@ impl Config {
             }
             PerLevel::Each(each) => {
                 return Err(ConfigError::new(
-                    &format!("flash.{key}"),
+                    format!("flash.{key}"),
                     format!("{} times for cells of {bits} bits", each.len()),
                     format!("write one time, or {bits}: one for each page type, lower page first"),
                 ));
@@ -276,7 +276,7 @@ impl Config {
 fn within_range(key: &str, span: Span) -> Result<Time, ConfigError> {
     if span.0 > Time::from_s(10) {
         return Err(ConfigError::new(
-            &format!("flash.{key}"),
+            format!("flash.{key}"),
             format!("{span} is longer than 10s"),
             "flash operations take microseconds to milliseconds",
         ));

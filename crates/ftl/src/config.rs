@@ -228,7 +228,7 @@ impl Config {
         ] {
             if !(0.0..1.0).contains(&share) {
                 return Err(ConfigError::new(
-                    &format!("ftl.{key}"),
+                    format!("ftl.{key}"),
                     format!("{share} is outside 0 to 1"),
                     "write a share of a plane's blocks, such as 0.05",
                 ));

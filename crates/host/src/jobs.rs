@@ -277,7 +277,8 @@ impl Thread {
         if !waits_for_all {
             return some;
         }
-        let all = self.at_device == 0 && self.to_submit.is_empty();
-        some && all
+        // A request may still wait for pages that another thread's command brings into the cache.
+        let whole = !self.inbox.is_empty() || self.finished.len() as u32 == self.outstanding;
+        some && whole && self.at_device == 0 && self.to_submit.is_empty()
     }
 }

@@ -153,17 +153,14 @@ impl Groups {
         statistics::ratio_interval(iops, &self.counts(), &self.seconds())
     }
 
-    /// Interval around the requests per second of the groups themselves.
-    pub(crate) fn own_iops(&self) -> Option<Interval> {
-        let (counts, seconds): (f64, f64) =
-            (self.counts().iter().sum(), self.seconds().iter().sum());
-        self.iops(counts / seconds)
+    /// How far the requests per second may be off, see [`statistics::relative_distance`].
+    pub(crate) fn iops_distance(&self) -> Option<f64> {
+        statistics::relative_distance(&self.counts(), &self.seconds())
     }
 
-    /// Interval around the bytes per second of the groups themselves.
-    pub(crate) fn own_throughput(&self) -> Option<Interval> {
-        let (bytes, seconds): (f64, f64) = (self.bytes().iter().sum(), self.seconds().iter().sum());
-        self.throughput(bytes / seconds)
+    /// How far the bytes per second may be off, see [`statistics::relative_distance`].
+    pub(crate) fn throughput_distance(&self) -> Option<f64> {
+        statistics::relative_distance(&self.bytes(), &self.seconds())
     }
 
     /// Interval around `throughput` in bytes per second.

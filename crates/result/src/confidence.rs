@@ -175,16 +175,18 @@ impl Asked<'_> {
 
 /// Interval around a mean latency in ns, from slices of unequal counts.
 pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
-    let amounts: Vec<f64> = parts.iter().map(|part| part.latency_ps as f64 / 1e3).collect();
-    let counts: Vec<f64> = parts.iter().map(|part| part.count as f64).collect();
+    let (amounts, counts) = amounts_and_counts(parts);
     statistics::ratio_interval(estimate, &amounts, &counts)
 }
 
-/// Interval around the mean latency in ns of the slices themselves.
-pub(crate) fn own_mean_interval(parts: &[Part]) -> Option<Interval> {
-    let latency_ps: u128 = parts.iter().map(|part| part.latency_ps).sum();
-    let count: u64 = parts.iter().map(|part| part.count).sum();
-    mean_interval(latency_ps as f64 / 1e3 / count as f64, parts)
+/// How far the mean latency may be off, see [`statistics::relative_distance`].
+pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
+    let (amounts, counts) = amounts_and_counts(parts);
+    statistics::relative_distance(&amounts, &counts)
+}
+
+fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
+    parts.iter().map(|part| (part.latency_ps as f64 / 1e3, part.count as f64)).unzip()
 }
 
 /// The share of requests up to `latency_ns` and how far it varies from slice to slice. Slices

@@ -166,6 +166,17 @@ pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) ->
     high.is_finite().then_some(Interval { estimate, low, high, level: LEVEL })
 }
 
+/// How far the ratio of the whole run may be from that of its steady part, by the figure: half
+/// the width of its interval, and what start-up moves it by. Who waits for a precise figure must
+/// wait until start-up has lost its weight.
+pub(crate) fn relative_distance(amounts: &[f64], weights: &[f64]) -> Option<f64> {
+    let Ratio { error, student } = ratio(amounts, weights)?;
+    let whole = amounts.iter().sum::<f64>() / weights.iter().sum::<f64>();
+    let cut = start_up(amounts, weights);
+    let moved = (whole - Spread::of(&amounts[cut..], &weights[cut..]).value).abs();
+    (whole > 0.0).then(|| (student * error + moved) / whole)
+}
+
 /// Shares below and above `share` between which the true quantile lies: from the share of the
 /// requests that do not exceed the estimated quantile, of all batches. `None` where the bounds
 /// leave the sample.

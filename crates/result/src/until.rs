@@ -139,23 +139,20 @@ impl Evidence {
         Some(all)
     }
 
-    /// Half the width of the interval of `metric` by the figure, 0 or more; `None` where there are
-    /// too few requests for an interval.
+    /// Half the width of the interval of `metric` by the figure, 0 or more, and of means and rates
+    /// what start-up moves them by; `None` where there are too few requests for an interval.
     pub fn relative_half_width(&self, metric: Metric) -> Option<f64> {
         // Slices demand more requests than batches; both must have them.
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
-        let widest = |one: Option<Interval>, two: Option<Interval>| {
-            Some(one?.relative_half_width()?.max(two?.relative_half_width()?))
-        };
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
-        let mean = || confidence::own_mean_interval(&parts);
+        let mean = || confidence::mean_distance(&parts);
         match (metric, metric.share()) {
-            (Metric::Mean, _) => mean()?.relative_half_width(),
-            (Metric::Iops, _) => groups.own_iops()?.relative_half_width(),
-            (Metric::Throughput, _) => groups.own_throughput()?.relative_half_width(),
+            (Metric::Mean, _) => mean(),
+            (Metric::Iops, _) => groups.iops_distance(),
+            (Metric::Throughput, _) => groups.throughput_distance(),
             (_, Some(share)) => percentile(share, &parts)?.relative_half_width(),
-            _ => widest(mean(), groups.own_iops()),
+            _ => Some(mean()?.max(groups.iops_distance()?)),
         }
     }
 }

@@ -114,7 +114,7 @@ impl DelayConfig {
     /// Checks the values.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let error = |key: &str, problem: String, help: &str| {
-            Err(ConfigError::new(&format!("delay.{key}"), problem, help))
+            Err(ConfigError::new(format!("delay.{key}"), problem, help))
         };
         let DelayTable { capacity, read, write, servers, bandwidth, depth, .. } = &self.delay;
         let sector = u64::from(SECTOR_BYTES);

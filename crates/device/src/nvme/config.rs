@@ -239,7 +239,7 @@ impl NvmeConfig {
         for (key, holds, help) in rules {
             if !holds {
                 let problem = "is outside what NVM Express allows".to_owned();
-                return Err(ConfigError::new(&format!("nvme.{key}"), problem, help));
+                return Err(ConfigError::new(format!("nvme.{key}"), problem, help));
             }
         }
         self.check_texts()?;
@@ -255,7 +255,7 @@ impl NvmeConfig {
         for (key, text, length) in texts {
             if text.len() > length || !text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
                 return Err(ConfigError::new(
-                    &format!("nvme.{key}"),
+                    format!("nvme.{key}"),
                     format!("`{text}` is not up to {length} ASCII characters"),
                     "shorten it",
                 ));
@@ -273,7 +273,7 @@ impl NvmeConfig {
         match spans.iter().find(|(_, span)| span.0 > Time::from_s(1)) {
             None => Ok(()),
             Some((key, span)) => Err(ConfigError::new(
-                &format!("nvme.{key}"),
+                format!("nvme.{key}"),
                 format!("{span} is longer than 1s"),
                 "a round trip on the bus takes about a microsecond",
             )),

@@ -107,7 +107,7 @@ impl TlpLink {
             size.0.is_power_of_two() && (least..=most).contains(&size.0)
         };
         let wrong = |key: &str, problem: String, help: &str| {
-            Err(ConfigError::new(&format!("link.{key}"), problem, help))
+            Err(ConfigError::new(format!("link.{key}"), problem, help))
         };
         if !power(config.max_payload, 128, 4096) {
             let problem = format!("{} is no maximum payload", config.max_payload);

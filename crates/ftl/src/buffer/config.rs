@@ -103,7 +103,7 @@ impl BufferConfig {
         for (key, share) in [("write_back_high", self.write_back_high), ("write_back_low", low)] {
             if !(0.0..=1.0).contains(&share) {
                 return Err(ConfigError::new(
-                    &format!("buffer.{key}"),
+                    format!("buffer.{key}"),
                     format!("{share} is outside 0 to 1"),
                     "write a share of the buffer's pages, such as 0.9",
                 ));

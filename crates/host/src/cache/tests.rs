@@ -343,3 +343,42 @@ fn impossible_tables_are_named() {
     let alone = HOST.to_owned() + "[file_system]\n";
     assert!(Config::parse(&alone).unwrap_err().to_string().starts_with("file_system"));
 }
+
+/// Threads that wait for all of their requests also wait for pages that another thread's command
+/// brings. One that had nothing at the device and a write finished used to turn in circles for
+/// ever, at one moment: this test then does not end.
+#[test]
+fn a_batch_waits_for_pages_that_others_bring() {
+    for seed in 1..=5 {
+        let port = FixedPort::new(2, 2, false, 4095, 1);
+        let config = cached("size = \"64KiB\"\ncluster = \"4KiB\"");
+        let mut host = Target(Host::new(&config, plan(2, ThreadMode::Batch), port, 1).unwrap());
+        let mut rng = Rng::new(seed, "batch");
+        let mut next = || {
+            let offset = rng.below(32) * 4096;
+            match rng.below(2) {
+                0 => Request::read(offset, 4096),
+                _ => Request::write(offset, 4096),
+            }
+        };
+        let (total, mut issued, mut done, mut batch) = (2_000, 0, 0, Vec::new());
+        for token in 0..4 {
+            host.submit(Time::ZERO, next(), Token(token)).unwrap();
+            issued += 1;
+        }
+        let mut steps = 0;
+        while let Some(at) = host.next_event() {
+            host.reap(at, &mut batch);
+            for completion in batch.drain(..) {
+                done += 1;
+                if issued < total {
+                    host.submit(at, next(), completion.token).unwrap();
+                    issued += 1;
+                }
+            }
+            steps += 1;
+            assert!(steps < 200_000, "seed {seed}: {done} of {total} done");
+        }
+        assert_eq!(done, total, "seed {seed}");
+    }
+}
