@@ -66,7 +66,12 @@ fn a_real_and_a_simulated_target_are_compared() {
         ["compare", "sim:config-a", "null:", "--workload", "randread", "--requests", "20000"];
     let compared = place.json(&[&args[..], &["--keep", "none"]].concat());
     assert_eq!(compared["results"][1]["target"], "null:");
-    assert_eq!(compared["comparisons"][0]["verdict"], "better");
+    // A few milliseconds beside other tests: whether that is enough to tell is for the machine to say.
+    let compared = &compared["comparisons"][0];
+    assert_ne!(compared["verdict"], "worse");
+    let iops = &compared["figures"][0];
+    assert_eq!(iops["figure"], "iops");
+    assert!(iops["ratio"].as_f64().unwrap() > 1.0, "{iops}");
 }
 
 const SMALL: [&str; 4] =
