@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
@@ -114,6 +114,8 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     let mut ramping_up = drive.recorder.window_start() != Some(drive.start);
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
     let mut precise = drive.limits.until.map(Precise::new);
+    // Writes into an empty buffer are all alike, and say nothing of those that follow.
+    let filling_bytes = 2 * drive.device.facts().write_buffer_bytes;
     loop {
         if due {
             state.issue(&mut drive);
@@ -143,6 +145,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         if let Some(precise) = &mut precise
             && precise.due(drive.recorder.completed())
             && !state.done
+            && (state.written_bytes == 0 || state.written_bytes >= filling_bytes)
             && precise.look(drive.recorder.completed(), &drive.recorder.evidence())
         {
             state.stop();
@@ -180,6 +183,7 @@ struct State {
     done: bool,
     stopped: bool,
     issued: u64,
+    written_bytes: u64,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
     /// The next report of progress is to have a glance.
@@ -258,6 +262,9 @@ impl State {
                     None => self.in_flight.push(sent),
                 }
                 self.issued += 1;
+                if request.op == Op::Write {
+                    self.written_bytes += u64::from(request.length_bytes);
+                }
                 true
             }
             Err(SubmitError::Full) => {

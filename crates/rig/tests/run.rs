@@ -220,3 +220,18 @@ fn preparation_is_told_of_and_can_be_ended() {
     let again = run.execute(&mut |_| Flow::Continue).unwrap().result;
     assert_eq!(watched.unwrap().result.latency_ns, again.latency_ns);
 }
+
+/// Writes into an empty buffer are all alike: their narrow interval says nothing of those that
+/// follow. This drive has 32 MiB of buffer; without the rule the run ends after 3231 requests.
+#[test]
+fn until_waits_for_the_write_buffer() {
+    let device = Config::parse(presets::find("gen4-consumer").unwrap().text).unwrap();
+    let mut run = run(device, WRITES, 1);
+    run.limits.until = Some("p50=2%".parse().unwrap());
+    run.limits.requests = Some(30_000);
+    run.keep = Keep::None;
+    let result = measure(&run).result;
+    let written = result.requests * 4096;
+    assert!(written >= 2 * (32 << 20), "{written} bytes were written");
+    assert!(result.write_amplification.unwrap() > 1.0);
+}

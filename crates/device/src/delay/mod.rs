@@ -233,6 +233,7 @@ impl Device for DelayDevice {
             effective_utilisation: None,
             map_ram_bytes: 0,
             queue_depth: self.config.delay.depth,
+            write_buffer_bytes: 0,
         }
     }
 

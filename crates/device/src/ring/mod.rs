@@ -326,6 +326,7 @@ impl RingCard {
             effective_utilisation: None,
             map_ram_bytes: 0,
             queue_depth: self.config.card.max_block,
+            write_buffer_bytes: 0,
         };
         match self.media.ssd().map(crate::Device::facts) {
             None => own,

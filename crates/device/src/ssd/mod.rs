@@ -103,6 +103,8 @@ pub struct DeviceFacts {
     pub map_ram_bytes: u64,
     /// Requests inside the device at most.
     pub queue_depth: u32,
+    /// What the device takes before writes are as slow as its flash; 0 without a write buffer.
+    pub write_buffer_bytes: u64,
 }
 
 /// What a runner needs of a simulated device beyond requests.
@@ -517,6 +519,10 @@ impl Device for Ssd {
             effective_utilisation: self.ftl.effective_utilisation(),
             map_ram_bytes: self.ftl.map_ram_bytes(),
             queue_depth: self.config.queue.depth,
+            write_buffer_bytes: self
+                .buffer
+                .as_ref()
+                .map_or(0, |buffer| u64::from(buffer.capacity()) * u64::from(geometry.page_bytes)),
         }
     }
 

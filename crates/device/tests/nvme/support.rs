@@ -76,6 +76,7 @@ impl Device for FixedTime {
             effective_utilisation: None,
             map_ram_bytes: 0,
             queue_depth: 64,
+            write_buffer_bytes: 0,
         }
     }
     fn health(&self) -> Health {
