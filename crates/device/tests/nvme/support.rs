@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceFacts, presets};
+use ssdyno_device::{Config, Device, DeviceFacts};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
@@ -162,18 +162,9 @@ pub(crate) struct Host<D> {
 
 /// Configuration A behind a PCIe link, with `[nvme]` keys and other changes.
 pub(crate) fn config(nvme: &str, changes: &[(&str, &str)]) -> Config {
-    let mut text = presets::find("config-a").unwrap().text.to_owned();
-    let shrink = [
-        ("channels = 8", "channels = 2"),
-        ("chips_per_channel = 4", "chips_per_channel = 2"),
-        ("dies_per_chip = 2", "dies_per_chip = 1"),
-        ("blocks_per_plane = 512", "blocks_per_plane = 64"),
-        ("over_provisioning = 0.1454753722794959", "over_provisioning = 0.5"),
-        ("kind = \"ideal\"", "kind = \"pcie\"\ngeneration = 3\nlanes = 4"),
-        ("depth = 1024", "depth = 64"),
-    ];
-    for (from, to) in shrink.iter().chain(changes) {
-        assert!(text.contains(from), "{from} is not in the preset");
+    let mut text = include_str!("../small_nvme.toml").to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from} is not in the file");
         text = text.replace(from, to);
     }
     Config::parse(&format!("{text}\n[nvme]\n{nvme}")).unwrap()

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Request, Time, Token};
 use ssdyno_device::nvme::{Effect, Fault, NvmeController, Stuck};
-use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
     AdminCommand, DataBuffer, DriverEvent, DriverState, Feature, InterruptChoice, IoCommand,
     IoResult, NvmeConfig, NvmeError, NvmeTarget, PriorityClass, QueuePolicy, ResetCause, Weights,
@@ -20,20 +20,8 @@ type Real = NvmeController<Ssd>;
 
 /// A small SSD behind its controller, with `keys` of the table `[nvme]`.
 fn real(keys: &str) -> SimulatedPci<Real> {
-    let mut text = presets::find("config-a").unwrap().text.to_owned();
-    for (from, to) in [
-        ("channels = 8", "channels = 2"),
-        ("chips_per_channel = 4", "chips_per_channel = 2"),
-        ("dies_per_chip = 2", "dies_per_chip = 1"),
-        ("blocks_per_plane = 512", "blocks_per_plane = 64"),
-        ("over_provisioning = 0.1454753722794959", "over_provisioning = 0.5"),
-        ("kind = \"ideal\"", "kind = \"pcie\"\ngeneration = 3\nlanes = 4"),
-        ("depth = 1024", "depth = 64"),
-    ] {
-        assert!(text.contains(from), "{from}");
-        text = text.replace(from, to);
-    }
-    let device = Config::parse(&format!("{text}\n[nvme]\nready_time = \"1ms\"\n{keys}")).unwrap();
+    let small = include_str!("../../../device/tests/small_nvme.toml");
+    let device = Config::parse(&format!("{small}\n[nvme]\nready_time = \"1ms\"\n{keys}")).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
     SimulatedPci::new(NvmeController::new(&device, ssd).unwrap(), TIMING)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_device::{Config, Ssd};
 use ssdyno_iscsi::{NvmeUnits, Server, Target};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 
@@ -18,20 +18,8 @@ const TIMING: PciTiming = PciTiming {
 
 /// Units over the whole path: translation, driver, connector, controller, flash.
 pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
-    let mut text = presets::find("config-a").unwrap().text.to_owned();
-    for (from, to) in [
-        ("channels = 8", "channels = 2"),
-        ("chips_per_channel = 4", "chips_per_channel = 2"),
-        ("dies_per_chip = 2", "dies_per_chip = 1"),
-        ("blocks_per_plane = 512", "blocks_per_plane = 64"),
-        ("over_provisioning = 0.1454753722794959", "over_provisioning = 0.5"),
-        ("kind = \"ideal\"", "kind = \"pcie\"\ngeneration = 3\nlanes = 4"),
-        ("depth = 1024", "depth = 64"),
-    ] {
-        assert!(text.contains(from), "{from}");
-        text = text.replace(from, to);
-    }
-    let text = format!("{text}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
+    let small = include_str!("../../../device/tests/small_nvme.toml");
+    let text = format!("{small}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
     let device = Config::parse(&text).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
     let controller = NvmeController::new(&device, ssd).unwrap();
