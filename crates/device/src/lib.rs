@@ -12,6 +12,7 @@
 //! leave out stands in their modules.
 
 mod config;
+mod contract;
 pub mod delay;
 mod link;
 pub mod nvme;
@@ -26,6 +27,7 @@ pub use config::{
     Config, ControllerConfig, LoadError, PartialPage, PowerConfig, PowerState, QueueConfig,
     WaitingOrder,
 };
+pub use contract::{Device, DeviceFacts};
 pub use link::{HostLink, LinkConfig};
-pub use ssd::{Device, DeviceFacts, Ssd};
+pub use ssd::Ssd;
 pub use ssdyno_ftl::PrepareError;

@@ -1,0 +1,64 @@
+//! What a runner needs of a simulated device.
+
+use ssdyno_block::{BlockTarget, Completion, Request, Time};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::Health;
+
+/// Numbers about a device for reports.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeviceFacts {
+    /// Flash channels.
+    pub channels: u32,
+    /// Flash dies.
+    pub dies: u32,
+    /// Dies in a package.
+    pub dies_per_package: u32,
+    /// Firmware cores.
+    pub cores: u32,
+    /// Directions of the host link that work independently.
+    pub link_ways: u32,
+    /// Bytes of a flash page.
+    pub page_bytes: u32,
+    /// Pages of a block that hold data.
+    pub pages_per_block: u32,
+    /// Utilisation for the closed forms of write amplification, where they apply.
+    pub effective_utilisation: Option<f64>,
+    /// RAM for the mapping tables in a real controller.
+    pub map_ram_bytes: u64,
+    /// Requests inside the device at most.
+    pub queue_depth: u32,
+    /// What the device takes before writes are as slow as its flash; 0 without a write buffer.
+    pub write_buffer_bytes: u64,
+}
+
+/// The calls beside those of a target.
+pub trait Device: BlockTarget {
+    /// Device events since they were last taken.
+    fn events(&mut self) -> &mut EventLog;
+    /// Numbers for reports.
+    fn facts(&self) -> DeviceFacts;
+    /// How worn the flash is.
+    fn health(&self) -> Health;
+    /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
+    /// each with the idleness after which it is entered, in rising order. Devices that never sleep
+    /// ignore it.
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        let _ = (now, policy);
+    }
+    /// These requests will probably be submitted, the nearest first: the device may fetch ahead
+    /// into the processor's caches what they need. A hint: nothing that can be observed changes.
+    fn expect(&self, upcoming: &[Request]) {
+        let _ = upcoming;
+    }
+    /// Brings the device towards its next answer: to the next time at which something happens, or
+    /// through several of them up to the first with an answer, but not beyond `limit`. Appends what
+    /// has completed and gives the time reached; `None` if nothing will happen and there is no limit.
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        let next = match (limit, self.next_event()) {
+            (Some(limit), Some(event)) => limit.min(event),
+            (limit, event) => limit.or(event)?,
+        };
+        self.reap(next, out);
+        Some(next)
+    }
+}
