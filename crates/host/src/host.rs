@@ -424,8 +424,11 @@ impl<P: Port> Host<P> {
 
     fn advance_device(&mut self, until: Time) {
         self.touched = true;
+        self.now = self.port.advance(until, &mut self.vectors).max(self.now);
+        if self.vectors.is_empty() {
+            return;
+        }
         let mut vectors = std::mem::take(&mut self.vectors);
-        self.now = self.port.advance(until, &mut vectors).max(self.now);
         for vector in vectors.drain(..) {
             self.message(self.now, vector);
         }

@@ -348,7 +348,15 @@ impl<P: Port> Host<P> {
     }
 
     /// Rings the doorbells that `thread` has put off; gives what it took.
+    #[inline]
     fn ring(&mut self, core: u16, thread: u32, at: Time) -> Time {
+        if self.threads[thread as usize].unrung.is_empty() {
+            return Time::ZERO;
+        }
+        self.ring_all(core, thread, at)
+    }
+
+    fn ring_all(&mut self, core: u16, thread: u32, at: Time) -> Time {
         let mut length = Time::ZERO;
         while let Some(queue) = self.threads[thread as usize].unrung.pop() {
             self.touched = true;

@@ -44,6 +44,10 @@ pub trait BusMaster {
     fn interrupt(&mut self, at: Time, vector: u16);
     /// The pin is released.
     fn deassert(&mut self, at: Time);
+    /// Something has happened after which [`PciDevice::run`] stops: the host may answer.
+    fn is_shown(&self) -> bool {
+        true
+    }
 }
 
 /// What a device puts into its configuration space.
@@ -105,8 +109,8 @@ impl Identity {
 /// with the next [`advance`](PciDevice::advance), and in `advance`; it touches host memory in
 /// `advance` alone; malformed input ends in an error status, never in a panic.
 ///
-/// The bus owes: `now` never goes back; `advance` is called after each `bar_write` that did not
-/// [rest](PciDevice::may_rest), and at every time that [`next_event`](PciDevice::next_event) names.
+/// The bus owes: `now` never goes back; `advance` is called after each `bar_write` that did not [come
+/// early](PciDevice::may_come_early), and at every time that [`next_event`](PciDevice::next_event) names.
 pub trait PciDevice {
     /// What it is.
     fn identity(&self) -> Identity;
@@ -114,11 +118,11 @@ pub trait PciDevice {
     fn bar_read(&mut self, now: Time, bar: u8, offset: u32) -> u32;
     /// Writes 4 bytes of `bar`: they arrive at `now`.
     fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32);
-    /// True if this write, should it arrive now, would change nothing but what the device does with
-    /// its next event: the bus may then deliver it without an [`advance`](PciDevice::advance), at any
-    /// time before that. Most registers are not like that; a doorbell that only makes room is.
+    /// True if nobody could tell whether this write arrives at its time or now, before it: the bus
+    /// may then deliver it at once, without an [`advance`](PciDevice::advance). No other write is on its
+    /// way. Most registers are not like that; a doorbell that makes room where there is enough is.
     #[inline]
-    fn may_rest(&self, bar: u8, offset: u32, value: u32) -> bool {
+    fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
         let _ = (bar, offset, value);
         false
     }
@@ -126,18 +130,16 @@ pub trait PciDevice {
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);
     /// The next time at which `advance` may find something to do.
     fn next_event(&self) -> Option<Time>;
-    /// Does what is due up to `until` in the order of time, as `advance` at each of its events would,
-    /// and gives the time of the last thing done. It may stop anywhere in between, and does so at
-    /// the first time at which it writes to host memory or sends an interrupt: the host may answer. What
-    /// was due before `from` happens at `from`, which is given back also when nothing was due.
-    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> Time {
-        match self.next_event() {
-            Some(due) if due <= until => {
-                let at = due.max(from);
-                self.advance(at, bus);
-                at
-            }
-            _ => from,
+    /// Does what is due up to `until` in the order of time, as `advance` at each of its events would;
+    /// gives the time of the last thing done, and that of the next event ([`Time::MAX`] for none). It
+    /// may stop anywhere in between, and does so where [`BusMaster::is_shown`] becomes true. What was
+    /// due before `from` happens at `from`, which is given back also when nothing was due.
+    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> (Time, Time) {
+        let mut at = from;
+        if let Some(due) = self.next_event().filter(|due| *due <= until) {
+            at = due.max(from);
+            self.advance(at, bus);
         }
+        (at, self.next_event().unwrap_or(Time::MAX))
     }
 }

@@ -1,10 +1,11 @@
 //! How fast the whole path is simulated: host, driver, PCI Express, NVMe controller, flash, interrupt.
 //!
-//! 4 KiB random reads and writes on the device of configuration A with a controller of 31 queues,
-//! everything recorded. Figures are million requests per CPU-second of one thread: the median of
-//! several runs, with the lowest and the highest. The first rows are the device alone.
+//! 4 KiB random reads and writes, everything recorded, on the device of configuration A with a
+//! controller of 31 queues and on presets. Figures are million requests per CPU-second of one thread:
+//! the median of several runs, with the lowest and the highest. The first rows are the device alone.
 //!
-//! `cargo bench -p ssdyno-rig --bench host [-- --runs N]`
+//! `cargo bench -p ssdyno-rig --bench host [-- [--runs N] [--requests N] [TEXT]]`: the rows that contain
+//! TEXT.
 
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
@@ -12,28 +13,76 @@ use ssdyno_host::Waiting;
 use ssdyno_result::Keep;
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
-fn device() -> Config {
-    let text = presets::find("config-a").map_or("", |preset| preset.text);
+/// One row: the device, and the host before it.
+struct Case {
+    device: &'static str,
+    host: Option<(QueuePolicy, u16, Waiting)>,
+    workload: &'static str,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let host = match self.host {
+            None => "device alone".to_owned(),
+            Some((policy, cores, waiting)) => {
+                let policy = match policy {
+                    QueuePolicy::PerCore => "per core",
+                    QueuePolicy::Single => "one queue",
+                    _ => "round robin",
+                };
+                let polled = if waiting == Waiting::Poll { ", polled" } else { "" };
+                format!("{policy}, {cores} cores{polled}")
+            }
+        };
+        format!("{:9} {:15} {host}", self.workload, self.device)
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let per_core = |cores| Some((QueuePolicy::PerCore, cores, Waiting::Interrupt));
+    let shared = |policy| Some((policy, 8, Waiting::Interrupt));
+    let mut all = Vec::new();
+    for workload in ["randread", "randwrite"] {
+        let hosts = [
+            None,
+            per_core(1),
+            per_core(8),
+            shared(QueuePolicy::RoundRobin { as_printed: false }),
+            shared(QueuePolicy::Single),
+            Some((QueuePolicy::PerCore, 8, Waiting::Poll)),
+        ];
+        all.extend(hosts.map(|host| Case { device: "config-a", host, workload }));
+        for device in ["p3600", "nvme-tlc", "gen4-consumer", "gen5-datacenter"] {
+            all.extend([1, 8].map(|cores| Case { device, host: per_core(cores), workload }));
+        }
+    }
+    all
+}
+
+fn device(name: &str) -> Config {
+    let text = presets::find(name).map_or("", |preset| preset.text);
     let mut config = match Config::parse(text) {
         Ok(config) => config,
-        Err(error) => panic!("configuration A: {error}"),
+        Err(error) => panic!("{name}: {error}"),
     };
-    if let LinkConfig::Pcie { latency, .. } = &mut config.host_link {
-        *latency = Default::default();
+    if name == "config-a" {
+        if let LinkConfig::Pcie { latency, .. } = &mut config.host_link {
+            *latency = Default::default();
+        }
+        config.nvme.get_or_insert_with(Default::default).io_queues = 31;
     }
-    config.nvme.get_or_insert_with(Default::default).io_queues = 31;
     config
 }
 
-fn run(workload: &str, host: Option<(QueuePolicy, u16, Waiting)>, seed: u64) -> Run {
-    let text = ssdyno_workload::presets::text(workload).unwrap_or("");
+fn run(case: &Case, requests: u64, seed: u64) -> Run {
+    let text = ssdyno_workload::presets::text(case.workload).unwrap_or("");
     let mut load = match ssdyno_workload::Config::from_toml(text) {
         Ok(load) => load,
-        Err(error) => panic!("{workload}: {error}"),
+        Err(error) => panic!("{}: {error}", case.workload),
     };
-    load.requests = Some(1_000_000);
-    let attach = match host {
-        None => device().into(),
+    load.requests = Some(requests);
+    let attach = match case.host {
+        None => device(case.device).into(),
         Some((policy, cores, waiting)) => {
             let options = HostOptions { cores: Some(cores), waiting, ..HostOptions::default() };
             let text = ssdyno_host::presets::ALL[0].text;
@@ -42,16 +91,16 @@ fn run(workload: &str, host: Option<(QueuePolicy, u16, Waiting)>, seed: u64) -> 
                 Err(error) => panic!("host: {error}"),
             };
             Attach::Nvme {
-                device: Box::new(device()),
+                device: Box::new(device(case.device)),
                 driver: Box::new(NvmeConfig { policy, ..NvmeConfig::default() }),
                 host: Box::new(host),
             }
         }
     };
     Run {
-        target: "sim:config-a".into(),
+        target: format!("sim:{}", case.device),
         device: attach,
-        workload: workload.into(),
+        workload: case.workload.into(),
         source: Source::Generator(load),
         seed,
         limits: Limits::default(),
@@ -67,34 +116,27 @@ fn spread(mut values: Vec<f64>) -> String {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip_while(|argument| argument != "--runs").skip(1);
-    let runs: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(5);
-    println!("million requests per CPU-second, median (lowest to highest) of {runs} runs");
-    let single = QueuePolicy::Single;
-    let cases = [
-        ("device alone", None),
-        ("per core, 1 core", Some((QueuePolicy::PerCore, 1, Waiting::Interrupt))),
-        ("per core, 8 cores", Some((QueuePolicy::PerCore, 8, Waiting::Interrupt))),
-        (
-            "round robin, 8 cores",
-            Some((QueuePolicy::RoundRobin { as_printed: false }, 8, Waiting::Interrupt)),
-        ),
-        ("one queue, 8 cores", Some((single, 8, Waiting::Interrupt))),
-        ("per core, 8 cores, polled", Some((QueuePolicy::PerCore, 8, Waiting::Poll))),
-    ];
-    for workload in ["randread", "randwrite"] {
-        for (name, host) in cases {
-            let speeds = (0..runs).map(|seed| {
-                match run(workload, host, seed).execute(&mut |_| Flow::Continue) {
-                    Ok(measured) => {
-                        let cost =
-                            measured.result.own_cost.map_or(f64::NAN, |c| c.cpu_ns_per_request);
-                        1e3 / cost
-                    }
-                    Err(error) => panic!("{name}: {error}"),
-                }
-            });
-            println!("{workload:10} {name:30} {}", spread(speeds.collect()));
+    let (mut runs, mut requests, mut text) = (5u64, 1_000_000u64, String::new());
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    while let Some(argument) = arguments.next() {
+        let mut number = || arguments.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0);
+        match argument.as_str() {
+            "--runs" => runs = number().unwrap_or(runs),
+            "--requests" => requests = number().unwrap_or(requests),
+            _ => text = argument,
         }
+    }
+    println!("million requests per CPU-second, median (lowest to highest) of {runs} runs");
+    for case in cases().iter().filter(|case| case.name().contains(&text)) {
+        let speeds = (0..runs).map(|seed| {
+            match run(case, requests, seed).execute(&mut |_| Flow::Continue) {
+                Ok(measured) => {
+                    let cost = measured.result.own_cost.map_or(f64::NAN, |c| c.cpu_ns_per_request);
+                    1e3 / cost
+                }
+                Err(error) => panic!("{}: {error}", case.name()),
+            }
+        });
+        println!("{:52} {}", case.name(), spread(speeds.collect()));
     }
 }

@@ -140,7 +140,13 @@ impl Commands {
     /// No I/O command is inside or on the way.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.room_io == self.depth
+        self.io() == 0
+    }
+
+    /// I/O commands inside or on the way.
+    #[inline]
+    pub(super) fn io(&self) -> u32 {
+        self.depth - self.room_io
     }
 
     /// How many commands of this kind of queue may come.

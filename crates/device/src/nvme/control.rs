@@ -164,18 +164,23 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    /// True if this doorbell tells that entries were taken from a completion queue, rightly, and
-    /// nothing waits for their room. (Room for a completion matters when one is posted.)
+    /// True if this doorbell tells, rightly, that entries were taken from an I/O completion queue
+    /// which has room for all commands that are known, even without it.
     #[inline]
-    pub(super) fn only_makes_room(&self, at: u32, value: u32) -> bool {
-        let stride_shift = self.config.doorbell_stride.0.trailing_zeros();
-        let number = at >> stride_shift;
-        let queue = || self.queues.completion.get((number >> 1) as usize)?.as_ref();
-        number & 1 == 1
-            && at & ((1 << stride_shift) - 1) == 0
-            && self.registers.is_ready()
+    pub(super) fn makes_needless_room(&self, at: u32, value: u32) -> bool {
+        let number = at >> self.config.doorbell_stride.0.trailing_zeros();
+        let aligned = number << self.config.doorbell_stride.0.trailing_zeros() == at;
+        if number & 1 == 0 || number < 2 || !aligned || !self.arbiter.is_idle() {
+            return false;
+        }
+        let known = self.commands.io();
+        let queue = self.queues.completion.get((number >> 1) as usize).and_then(Option::as_ref);
+        queue.is_some_and(|queue| {
+            queue.held.is_none()
+                && queue.waiting() + known < queue.entries
+                && queue.has_taken(value).is_ok()
+        }) && self.registers.is_ready()
             && self.faults.stuck.is_none()
-            && queue().is_some_and(|queue| queue.held.is_none() && queue.has_taken(value).is_ok())
     }
 
     /// What register writes have left to do now that there is a bus.

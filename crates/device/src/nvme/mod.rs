@@ -304,10 +304,13 @@ impl<D: Device> NvmeController<D> {
         fetch.min(list).min(post).min(self.timers.next_time())
     }
 
-    /// Changes whenever the host may see something new.
+    /// The next time at which something is due, [`Time::MAX`] for none.
     #[inline]
-    fn shown(&self) -> u64 {
-        self.counters.completions + self.counters.interrupts
+    fn due(&self) -> Time {
+        if self.is_halted() {
+            return Time::MAX;
+        }
+        self.next_own().min(self.device.next_event().unwrap_or(Time::MAX))
     }
 
     /// The device alone, until `until` or until it answers; gives the time reached, and whether it
@@ -377,8 +380,10 @@ impl<D: Device> PciDevice for NvmeController<D> {
     }
 
     #[inline]
-    fn may_rest(&self, bar: u8, offset: u32, value: u32) -> bool {
-        bar == 0 && offset >= DOORBELLS && self.only_makes_room(offset - DOORBELLS, value & 0xffff)
+    fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
+        bar == 0
+            && offset >= DOORBELLS
+            && self.makes_needless_room(offset - DOORBELLS, value & 0xffff)
     }
 
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
@@ -393,36 +398,38 @@ impl<D: Device> PciDevice for NvmeController<D> {
     }
 
     fn next_event(&self) -> Option<Time> {
-        if self.is_halted() {
-            return None;
-        }
-        let due = self.next_own().min(self.device.next_event().unwrap_or(Time::MAX));
+        let due = self.due();
         (due < Time::MAX).then_some(due)
     }
 
-    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> Time {
+    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> (Time, Time) {
         let mut at = from;
-        let seen = self.shown();
-        while !self.is_halted() && self.shown() == seen {
+        loop {
+            if self.is_halted() {
+                return (at, Time::MAX);
+            }
             let own = self.next_own();
             let device = self.device.next_event().unwrap_or(Time::MAX);
-            if own.min(device) > until {
-                break;
+            let next = own.min(device);
+            if next > until {
+                return (at, next);
             }
             let late = at > device;
-            at = at.max(own.min(device));
+            at = at.max(next);
             if at >= own || late {
                 self.step(at, bus);
-                continue;
+            } else {
+                let alone = own.saturating_sub(Time::from_ps(1)).min(until);
+                match self.run_device(alone, bus) {
+                    (reached, true) => at = reached,
+                    // A long way without an answer: others may have to look after things.
+                    (reached, false) if reached < alone => return (reached, self.due()),
+                    (_, false) => continue,
+                }
             }
-            let alone = own.saturating_sub(Time::from_ps(1)).min(until);
-            match self.run_device(alone, bus) {
-                (reached, true) => at = reached,
-                // A long way without an answer: others may have to look after things.
-                (reached, false) if reached < alone => return reached,
-                (_, false) => {}
+            if bus.is_shown() {
+                return (at, self.due());
             }
         }
-        at
     }
 }

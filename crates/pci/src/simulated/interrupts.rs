@@ -33,6 +33,8 @@ pub(super) struct Interrupts {
     latency: Time,
     /// By arrival.
     on_their_way: VecDeque<(Time, u16)>,
+    /// When the first of them arrives, [`Time::MAX`] if there is none.
+    next: Time,
     /// The MSI-X table: address, upper address, data, control (PCI 3.0, clause 6.8.2).
     table: Vec<[u32; 4]>,
     pending: Vec<bool>,
@@ -51,6 +53,7 @@ impl Interrupts {
             vectors: 1,
             latency,
             on_their_way: VecDeque::with_capacity(64),
+            next: Time::MAX,
             table: vec![[0, 0, 0, MASKED]; usize::from(table)],
             pending: vec![false; usize::from(table)],
             function_masked: false,
@@ -121,21 +124,22 @@ impl Interrupts {
         } else {
             self.on_their_way.insert(self.on_their_way.len() - after, (arrives, vector));
         }
+        self.next = self.next.min(arrives);
     }
 
     /// When the next one arrives, [`Time::MAX`] if none is on its way.
     #[inline]
     pub(super) fn next(&self) -> Time {
-        self.on_their_way.front().map_or(Time::MAX, |(at, _)| *at)
+        self.next
     }
 
     /// What has arrived by `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time, out: &mut Vec<u16>) {
-        while let Some(&(at, vector)) = self.on_their_way.front() {
-            if at > now {
-                break;
-            }
+        if now < self.next {
+            return;
+        }
+        while let Some(&(_, vector)) = self.on_their_way.front().filter(|(at, _)| *at <= now) {
             self.on_their_way.pop_front();
             if self.mode == InterruptMode::Pin {
                 if !self.pin_asserted || self.pin_off {
@@ -146,6 +150,7 @@ impl Interrupts {
             }
             out.push(vector);
         }
+        self.next = self.on_their_way.front().map_or(Time::MAX, |(at, _)| *at);
     }
 
     /// The pin is kept from the host, or let through: then what it asks for arrives.
@@ -202,6 +207,7 @@ impl Interrupts {
     /// The function is gone: nothing arrives any more.
     pub(super) fn silence(&mut self) {
         self.on_their_way.clear();
+        self.next = Time::MAX;
         self.pending.fill(false);
         self.pin_asserted = false;
     }

@@ -6,10 +6,10 @@
 //! device to the times that [`SimulatedPci::next_event`] names.
 
 mod config_space;
+#[cfg(test)]
+mod early;
 mod interrupts;
 mod memory;
-#[cfg(test)]
-mod resting;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,6 @@ pub use interrupts::InterruptFault;
 use interrupts::Interrupts;
 use memory::Memory;
 pub use memory::RecordedFault;
-use run::may_rest;
 use writes::{Write, Writes};
 
 /// What the connector costs.
@@ -108,7 +107,9 @@ struct Bus {
     memory: Memory,
     interrupts: Interrupts,
     masters: bool,
-    /// Since this was reset the device wrote to memory or sent an interrupt.
+    /// The host looks into memory without being told to.
+    watched: bool,
+    /// Since this was reset the device sent an interrupt or wrote to memory that is watched.
     shown: bool,
     /// Bus mastering was on at some time: what the device does after that was cut off on purpose.
     mastered: bool,
@@ -136,6 +137,7 @@ impl<D: PciDevice> SimulatedPci<D> {
                 memory: Memory::new(),
                 interrupts: Interrupts::new(timing.interrupt, identity.msix_vectors),
                 masters: false,
+                watched: true,
                 shown: false,
                 mastered: false,
                 from_host: 0,
@@ -170,6 +172,12 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// DMA memory that the driver holds, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.bus.memory.allocated_bytes()
+    }
+
+    /// Whether the host looks into memory without being told to, as one that polls does: then
+    /// [`run`](SimulatedPci::run) stops when the device has written there. It does until this is called.
+    pub fn watch_memory(&mut self, watch: bool) {
+        self.bus.watched = watch;
     }
 
     /// Lets something go wrong. One removal and one standstill at a time: a later call replaces an
@@ -241,6 +249,17 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// True once the device was pulled.
     pub fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// True if nobody can tell whether this write arrives now or at its time. With a pin everybody
+    /// can: what is read releases it.
+    #[inline]
+    fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
+        self.writes.due() == Time::MAX
+            && self.bus.interrupts.mode != InterruptMode::Pin
+            && self.stuck.0 == Time::MAX
+            && self.msix.is_none_or(|place| place.bar != bar)
+            && self.device.may_come_early(bar, offset, value)
     }
 
     /// Panics where a driver forgot to switch on memory decoding, or leaves the BAR.
@@ -319,10 +338,11 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         }
         self.check_access(bar, offset);
         let arrives = self.now + self.timing.posted_write;
-        let (device, msix, mode) = (&self.device, self.msix, self.bus.interrupts.mode);
-        self.writes.push(Write { arrives, bar, offset, value }, |write| {
-            may_rest(device, msix, mode, write)
-        });
+        if self.may_come_early(bar, offset, value) {
+            self.writes.set_out(arrives);
+            return self.device.bar_write(self.device_now, bar, offset, value);
+        }
+        self.writes.push(Write { arrives, bar, offset, value });
     }
 
     fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {
@@ -404,7 +424,7 @@ impl BusMaster for Bus {
             return Err(self.refuse(address, bytes.len() as u64, DmaDirection::ToHost));
         }
         self.memory.write(address, bytes)?;
-        self.shown = true;
+        self.shown |= self.watched;
         self.to_host += bytes.len() as u64;
         Ok(())
     }
@@ -434,5 +454,10 @@ impl BusMaster for Bus {
     #[inline]
     fn deassert(&mut self, _at: Time) {
         self.interrupts.release_pin();
+    }
+
+    #[inline]
+    fn is_shown(&self) -> bool {
+        self.shown
     }
 }

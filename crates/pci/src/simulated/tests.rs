@@ -384,4 +384,9 @@ fn running_on_stops_where_the_host_sees_something() {
     // The copy is done and its message sent, then that arrives.
     assert_eq!(reached, [(end, 0), (end + TIMING.interrupt, 1)]);
     assert_eq!(pci.run(Time::MAX), end, "nothing more happens");
+    // Where nobody looks into memory before the message it stops for that alone.
+    pci.watch_memory(false);
+    let now = Time::from_us(9);
+    copy(&mut pci, now, &region, &region, 64);
+    assert_eq!(pci.run(Time::MAX), now + TIMING.posted_write + COPY + TIMING.interrupt);
 }

@@ -67,6 +67,7 @@ impl NvmePort {
         pci.device_mut().device_mut().events().begin_at(epoch);
         pci.take_stall();
         pci.take_accesses();
+        pci.watch_memory(polled);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let scsi = host.plan.scsi.then(|| ScsiLayer::new(&namespace)).transpose()?;
         Ok(NvmePort {
@@ -89,9 +90,12 @@ impl NvmePort {
 impl NvmePort {
     /// When the driver looks for what is lost.
     #[inline]
-    fn watchdog(&self) -> Option<Time> {
+    fn watchdog(&self) -> Time {
         // Deadlines of commands matter only where something is lost.
-        if self.outstanding > 0 { self.driver.next_deadline() } else { None }
+        match self.driver.next_deadline() {
+            Some(at) if self.outstanding > 0 => at,
+            _ => Time::MAX,
+        }
     }
 }
 
@@ -225,21 +229,15 @@ impl Port for NvmePort {
 
     #[inline]
     fn next_event(&self) -> Option<Time> {
-        let at = match (self.pci.next_event(), self.watchdog()) {
-            (Some(device), Some(watchdog)) => Some(device.min(watchdog)),
-            (device, watchdog) => device.or(watchdog),
-        };
-        at.map(|at| at.saturating_sub(self.epoch))
+        let at = self.pci.next_event().unwrap_or(Time::MAX).min(self.watchdog());
+        (at < Time::MAX).then(|| at.saturating_sub(self.epoch))
     }
 
     fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
         let until = until.saturating_add(self.epoch);
-        let deadline = self.driver.next_deadline();
-        let watchdog = deadline.filter(|_| self.outstanding > 0).unwrap_or(Time::MAX);
-        let now = match self.pci.next_event() {
-            Some(at) if at <= watchdog => self.pci.run(until.min(watchdog)),
-            _ => watchdog,
-        };
+        let watchdog = self.watchdog();
+        let device = watchdog > until || self.pci.next_event().is_some_and(|at| at <= watchdog);
+        let now = if device { self.pci.run(until.min(watchdog)) } else { watchdog };
         self.pci.take_interrupts(now, vectors);
         if self.polled {
             vectors.clear();
@@ -248,7 +246,7 @@ impl Port for NvmePort {
                 vectors.extend(1..=self.driver.queues());
             }
         }
-        if deadline.is_some_and(|deadline| deadline <= now) {
+        if self.driver.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.pci.set_now(now);
             self.driver.poll(&mut self.pci, now, &mut self.answers);
             if !self.answers.is_empty() {
