@@ -158,8 +158,8 @@ pub(crate) struct LoadArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,
-    /// Issue this many requests.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Issue this many requests, such as 5000, 40k or 1.5M.
+    #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
     /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as 1%; or that
     /// of one figure: p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for or --requests is
@@ -305,7 +305,7 @@ pub(crate) struct PapersArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) trace_dir: Option<PathBuf>,
     /// Run at most so many requests each: a glance, whose cells are not expected to match.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
     /// What to keep: all (report.json and the figures) or none.
     #[arg(long, value_name = "WHAT", default_value = "all",
@@ -446,6 +446,25 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     Ok(span)
 }
 
+/// A number of requests above zero: a whole one, in thousands (k), millions (M) or milliards (G).
+fn requests(text: &str) -> Result<u64, String> {
+    let help = || "it must be a whole number above zero, such as 5000, 40k or 1.5M".to_owned();
+    let (number, factor) = match text.chars().last() {
+        Some('k' | 'K') => (&text[..text.len() - 1], 1e3),
+        Some('M') => (&text[..text.len() - 1], 1e6),
+        Some('G') => (&text[..text.len() - 1], 1e9),
+        _ => return text.replace('_', "").parse().ok().filter(|n| *n > 0).ok_or_else(help),
+    };
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_'));
+    let count = number.replace('_', "").parse::<f64>().ok().filter(|_| plain).ok_or_else(help)?;
+    // Nine digits after the point at most: what is left is the noise of the multiplication.
+    let count = (count * factor * 1e3).round() / 1e3;
+    if count.fract() != 0.0 || !(1.0..=1e15).contains(&count) {
+        return Err(help());
+    }
+    Ok(count as u64)
+}
+
 fn trace_format(text: &str) -> Result<Format, String> {
     let names = || Format::ALL.map(Format::name).join(", ");
     text.parse().map_err(|_| format!("known are {}", names()))
@@ -476,6 +495,18 @@ mod tests {
     #[test]
     fn definitions_are_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn requests_are_counted_in_thousands_and_millions() {
+        let read = [("1", 1), ("40k", 40_000), ("1.5M", 1_500_000), ("2G", 2_000_000_000)];
+        for (text, count) in read.into_iter().chain([("1_000", 1000), ("1.001k", 1001)]) {
+            assert_eq!(requests(text), Ok(count), "{text}");
+        }
+        for text in ["", "k", "0", "0k", "-1", "1.5", "1.0001k", "1e3k", "nank", "4KiB", "9999999G"]
+        {
+            assert!(requests(text).is_err(), "{text}");
+        }
     }
 
     #[test]
