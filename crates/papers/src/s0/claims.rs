@@ -407,13 +407,8 @@ fn dynamic_is_never_behind(e: &Evidence<'_>) -> Verdict {
                 .push(format!("N = {threads}: {ours:.1}, static blocks of {size} {best:.1} kIOPS"));
         }
     }
-    let text = match behind.is_empty() {
-        true => "nowhere behind".to_owned(),
-        false => {
-            behind.join("; ")
-                + "; an idle card gets the first descriptor alone, which splits the threads in two"
-        }
-    };
+    let why = "; an idle card gets the first descriptor alone, which splits the threads in two";
+    let text = if behind.is_empty() { "nowhere behind".into() } else { behind.join("; ") + why };
     Some((behind.is_empty(), text))
 }
 
