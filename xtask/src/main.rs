@@ -65,7 +65,7 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         t_io_uring: Option<PathBuf>,
     },
-    /// Run libiscsi's suite for iSCSI targets against the simulated drive (half a minute).
+    /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
     ScsiSuite,
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {

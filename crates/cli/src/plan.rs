@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_driver_ring::RingError;
 use ssdyno_result::Keep;
 use ssdyno_rig::{Limits, Run, RunError, Source};
 use ssdyno_workload::{Timing, TraceOptions};
@@ -74,6 +75,8 @@ impl Plan {
                 let message = format!("`{}` of the host: {}", error.key, error.problem);
                 Failure::usage(message).with_help(error.help.as_str()).with_key(&error.key)
             }
+            RunError::Ring(RingError::BadOption { .. }) => Failure::usage(error.to_string())
+                .with_help("change it in --ring; the keys are in `ssdyno run --help`"),
             RunError::Nvme(_) | RunError::Ring(_) | RunError::Scsi(_) => {
                 Failure::new(Exit::Failed, error.to_string())
                     .with_help("check the tables of the controller in the device file")

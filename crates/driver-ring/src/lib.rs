@@ -13,6 +13,13 @@
 //! [`on_interrupt`](RingDriver::on_interrupt), [`poll`](RingDriver::poll) where that asks for it, and
 //! `poll` again at [`next_deadline`](RingDriver::next_deadline).
 //!
+//! In a kernel: the crate needs `core` and `alloc`, an implementation of
+//! [`PciFunction`](ssdyno_pci::PciFunction) that it owns, a [`Time`](ssdyno_block::Time) from any
+//! origin with each call, and a lock around it where several cores submit. Memory - ring, bios array,
+//! a page for each descriptor with [`Options::own_pages`] - is asked for at the start; without own
+//! pages each [`Submission`] brings the bus address of its data, in one piece, which belongs to the
+//! card until the request is answered.
+//!
 //! Errors: [`RingError`] at the start; later each request carries its own
 //! [`Status`](ssdyno_block::Status) to the application (S0-7). A card that stands still is reset, one
 //! that is gone answers every request with an error: each exactly once.

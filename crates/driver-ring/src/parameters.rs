@@ -104,6 +104,8 @@ impl Options {
         let size = if let BlockPolicy::Static(size) = self.block { size } else { max_block };
         within("the prefetch", self.prefetch, 0, card.prefetch_most.min(size))?;
         within("the queue depth", self.queue_depth, 1, 1 << 20)?;
+        let timeout_ns = u32::try_from(self.timeout.as_ns()).unwrap_or(u32::MAX);
+        within("the timeout of a block in ns", timeout_ns, 1, u32::MAX)?;
         match self.completion {
             CompletionPolicy::PerBlock | CompletionPolicy::PerReturn => {}
             CompletionPolicy::Napi { budget } => within("the budget", budget, 1, u32::MAX)?,
@@ -131,6 +133,7 @@ fn within(what: &'static str, value: u32, least: u32, most: u32) -> Result<(), R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ssdyno_block::Time;
 
     fn card() -> Parameters {
         Parameters {
@@ -167,6 +170,8 @@ mod tests {
         assert_eq!(what(Options { ring_size: Some(32), ..Options::default() }), "the ring");
         let ring_size = Some(100);
         assert_eq!(what(Options { ring_size, ..Options::default() }), "the ring, a power of two,");
+        let timeout = Time::ZERO;
+        assert_eq!(what(Options { timeout, ..Options::default() }), "the timeout of a block in ns");
         assert_eq!(what(Options { prefetch: 1, ..Options::default() }), "the prefetch");
         let completion = CompletionPolicy::Napi { budget: 0 };
         assert_eq!(what(Options { completion, ..Options::default() }), "the budget");

@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 70.0;
+const LEFT: f64 = 80.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 70.0;
 const BOTTOM: f64 = 60.0;
+/// Names of lines or parts side by side.
+const LEGENDS_IN_A_ROW: usize = 4;
 /// Distinct for eyes that do not tell red from green (Okabe and Ito).
 const COLOURS: [&str; 7] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f"];
@@ -40,6 +42,8 @@ pub(crate) struct Line {
 pub(crate) struct Lines<'a> {
     pub(crate) title: &'a str,
     pub(crate) unit: &'a str,
+    /// What the places are; empty where their names say it.
+    pub(crate) across: &'a str,
     pub(crate) places: Vec<String>,
     pub(crate) lines: Vec<Line>,
 }
@@ -111,10 +115,13 @@ impl Canvas {
     }
 
     fn legend(&mut self, at: usize, of: usize, colour: &str, label: &str) {
-        let width = (WIDTH - LEFT - RIGHT) / of.max(1) as f64;
-        let x = LEFT + at as f64 * width;
-        self.put(&format!(r#"<rect x="{x:.1}" y="38" width="12" height="12" fill="{colour}"/>"#));
-        self.text(x + 18.0, 48.0, "start", label, "");
+        // Two rows where one would be narrow.
+        let in_row = if of > LEGENDS_IN_A_ROW { of.div_ceil(2) } else { of.max(1) };
+        let width = (WIDTH - LEFT - RIGHT) / in_row as f64;
+        let x = LEFT + (at % in_row) as f64 * width;
+        let y = 36.0 + 16.0 * (at / in_row) as f64;
+        self.put(&format!(r#"<rect x="{x:.1}" y="{y}" width="12" height="12" fill="{colour}"/>"#));
+        self.text(x + 18.0, y + 10.0, "start", label, "");
     }
 
     /// A line through `points` - place across, value upwards - with a dot for each.
@@ -213,6 +220,7 @@ impl Lines<'_> {
         for (place, name) in self.places.iter().enumerate() {
             canvas.text(x(place), HEIGHT - BOTTOM + 20.0, "middle", name, "");
         }
+        canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
         for (at, line) in self.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let missing = line.values.iter().all(Option::is_none);
@@ -273,7 +281,21 @@ mod tests {
         let svg = Curves { title: "t", across: "x", unit: "y", curves }.draw();
         assert!(svg.contains("b (not run)"));
         // From the corner to the right edge and the top.
-        assert!(svg.contains(r#"points="70.0,360.0 940.0,70.0""#), "{svg}");
+        assert!(svg.contains(r#"points="80.0,360.0 940.0,70.0""#), "{svg}");
+    }
+
+    /// Names have room: six of them stand in two rows, three abreast.
+    #[test]
+    fn many_names_take_two_rows() {
+        let line =
+            |n: usize| Line { label: format!("line {n}"), values: vec![Some(1.0)], dashed: false };
+        let svg = |count| {
+            let (places, lines) = (vec!["1".to_owned()], (0..count).map(line).collect());
+            Lines { title: "t", unit: "y", across: "threads", places, lines }.draw()
+        };
+        assert!(svg(4).contains(">threads<") && !svg(4).contains(r#"y="62.0""#));
+        assert_eq!(svg(6).matches(r#"y="62.0" text-anchor="start""#).count(), 3);
+        assert_eq!(svg(6).matches(r#"<rect x="80.0""#).count(), 2);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod error;
 mod mean;
 mod options;
 mod parallel;
+mod printed;
 mod report;
 mod s0;
 mod s1;

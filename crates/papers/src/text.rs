@@ -45,13 +45,17 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         let mut notes: Vec<&str> = Vec::new();
-        let mut rest = self.cells.as_slice();
-        while let Some(first) = rest.first() {
-            let table = table_of(&first.id);
-            let size = rest.iter().take_while(|cell| table_of(&cell.id) == table).count();
-            let (cells, others) = rest.split_at(size);
-            rest = others;
-            self.table(&mut out, table, cells, &mut notes);
+        // Each table once, in the order of their first cells.
+        let mut tables: Vec<(&str, Vec<&Cell>)> = Vec::new();
+        for cell in &self.cells {
+            let table = table_of(&cell.id);
+            match tables.iter_mut().find(|(known, _)| *known == table) {
+                Some((_, cells)) => cells.push(cell),
+                None => tables.push((table, vec![cell])),
+            }
+        }
+        for (table, cells) in tables {
+            self.table(&mut out, table, &cells, &mut notes);
         }
         for (at, note) in notes.iter().enumerate() {
             let _ = writeln!(out, "{}[{}] {note}", if at == 0 { "\n" } else { "" }, at + 1);
@@ -75,6 +79,11 @@ impl Report {
             };
             let _ = writeln!(out, "  {answer}: {}\n      {}", claim.text, claim.evidence);
         }
+        if let Some(claim) = self.claims.iter().find(|claim| claim.holds == Some(false)) {
+            let paper = claim.id.split('/').next().unwrap_or_default().to_lowercase();
+            let _ =
+                writeln!(out, "  Why claims do not hold: papers/{paper}/notes.md of the source");
+        }
         if !self.notes.is_empty() {
             out.push('\n');
         }
@@ -88,7 +97,7 @@ impl Report {
         &self,
         out: &mut String,
         table: &str,
-        cells: &'a [Cell],
+        cells: &[&'a Cell],
         notes: &mut Vec<&'a str>,
     ) {
         let _ = writeln!(out, "\n{table}");

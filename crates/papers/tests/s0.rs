@@ -8,8 +8,11 @@ fn rerun(selector: &str, options: &Options) -> Report {
     run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Claims of the paper that queueing theory contradicts (S0-49, S0-50), or that our runs do.
-const DO_NOT_HOLD: [&str; 4] = [
+/// Claims of the paper that queueing theory contradicts (S0-49, S0-50), or that our runs do
+/// (`papers/s0/notes.md` says why).
+const DO_NOT_HOLD: [&str; 6] = [
+    "one_engine_is_held_up",
+    "maximum_is_largest_block_complete",
     "more_threads_than_a_block_suffice",
     "latency_rises_exponentially",
     "dynamic_is_never_behind",
@@ -26,9 +29,8 @@ fn assert_claims(report: &Report) {
 }
 
 #[test]
-#[ignore = "a minute without optimisation: for soak runs"]
 fn short_runs_give_every_figure_and_the_same_answers() {
-    let options = Options { requests: Some(1500), ..Options::default() };
+    let options = Options { requests: Some(2000), ..Options::default() };
     let report = rerun("S0", &options);
     println!("{}", report.text());
     assert_eq!(report.tables.len(), 7);

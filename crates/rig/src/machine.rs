@@ -102,7 +102,7 @@ fn machine<P: Behind + 'static>(
     port: P,
     seed: u64,
 ) -> Result<Box<dyn Rigged>, RunError> {
-    let host = Host::new(&plan.config, plan.plan.clone(), port, seed)?;
+    let host = Host::new(&plan.config, plan.plan.clone(), port, seed).map_err(RunError::Host)?;
     Ok(Box::new(Machine { host }))
 }
 

@@ -52,6 +52,10 @@ impl Translator {
         if subpage != 0 {
             return Err(Sense::cdb(3, 7).into());
         }
+        let first_parameter = u16_at(cdb, 5);
+        if first_parameter > last_parameter(page) {
+            return Err(Sense::cdb(5, 7).into());
+        }
         job.need_scratch(SMART_BYTES);
         job.scratch[..SMART_BYTES].fill(0);
         job.work = Work::Single(NvmeCommand {
@@ -63,7 +67,6 @@ impl Translator {
             data: Data { place: Place::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
             ..NvmeCommand::default()
         });
-        let first_parameter = u16_at(cdb, 5);
         job.after = After::Log(LogRequest { page, first_parameter, allocation });
         job.unit = Some(unit);
         Ok(())
@@ -136,6 +139,15 @@ impl Translator {
         let length = (data.len() - 4) as u16;
         data[2..4].copy_from_slice(&length.to_be_bytes());
         job.answer(&data, request.allocation);
+    }
+}
+
+/// The largest parameter code of a page: none may be asked for behind it (SPC-4, 6.8).
+fn last_parameter(page: u8) -> u16 {
+    match page {
+        log::TEMPERATURE | log::SOLID_STATE_MEDIA => 1,
+        log::START_STOP => 4,
+        _ => 0,
     }
 }
 

@@ -125,6 +125,8 @@ fn names_and_files() {
         (vec!["run", "--set", "workload.read_percent=150"], "nothing of 100 is left"),
         (vec!["run", "sim:zc706-ring", "--queues", "single"], "is for the NVMe driver"),
         (vec!["run", "sim:zc706-ring", "--stack", "scsi"], "takes no SCSI commands"),
+        (vec!["run", "sim:zc706-ring", "--ring", "block=64"], "change it in --ring"),
+        (vec!["run", "sim:p3600", "--cores", "65"], "`cpu.cores` of the host: 65 cores of 16"),
         (vec!["run", "sim:p3600", "--classes", "1,3"], "add --queues weighted"),
         (vec!["show", "sim:p3600", "--id-ctrl", "no.txt"], "cannot read no.txt"),
         (vec!["show", "sim:zc706-ring", "--id-ctrl", "no.txt"], "has no NVMe controller"),
@@ -148,6 +150,21 @@ fn names_and_files() {
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let object = one_object(&String::from_utf8(output.stdout).unwrap());
         assert!(object["error"]["message"].is_string(), "{object}");
+    }
+}
+
+/// A static block that never fills is told as what it is, and not as a fault of the simulation.
+#[test]
+fn a_stalled_driver_is_told() {
+    let place = Place::new();
+    for (depth, requests, left) in
+        [("workload.depth=4", "100", "4"), ("workload.depth=16", "90", "2")]
+    {
+        let args = ["run", "sim:zc706-ring", "--workload", "randread", "--keep", "none"];
+        let more = ["--set", depth, "--requests", requests, "--ring", "block=8"];
+        let text = place.fails(1, &[&args[..], &more].concat());
+        assert!(text.contains(&format!("is stalled: the last {left} requests")), "{text}");
+        assert!(text.contains("partial-after") && !text.contains("report this"), "{text}");
     }
 }
 

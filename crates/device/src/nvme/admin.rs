@@ -142,12 +142,15 @@ impl<D: Device> NvmeController<D> {
         let dwords = u64::from(dword10 >> 16 | (entry.dword11.get() & 0xffff) << 16) + 1;
         let offset = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
-        if dwords * 4 > self.config.max_transfer.0 || offset & 3 != 0 {
+        // Bit 23 of dword 14: the offset counts entries, which no page here allows.
+        let by_index = entry.dword14.get() >> 23 & 1 == 1;
+        if dwords * 4 > self.config.max_transfer.0 || offset & 3 != 0 || by_index {
             return Err(invalid_field);
         }
         let wear =
             Wear { health: self.device.health(), percentage_used: self.percentage_used(), now: at };
-        let log = self.logs.page(id, &self.config.firmware, wear);
+        let log = self.offered_logs().page(id);
+        let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
         let mut log = log.ok_or(Status::LOG_PAGE_INVALID.with_do_not_retry())?;
         if offset > log.len() as u64 {
             return Err(invalid_field);
@@ -242,11 +245,11 @@ impl<D: Device> NvmeController<D> {
             }
             1 => {
                 let id = entry.namespace_id.get();
-                let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
                 if id == u32::MAX {
                     return Err(invalid_field);
                 }
-                let namespace = self.namespaces.delete(id).ok_or(invalid)?;
+                let refusal = self.namespaces.refusal(id);
+                let namespace = self.namespaces.delete(id).ok_or(refusal)?;
                 if namespace.attached {
                     self.namespace_changed(at, id);
                 }
@@ -279,8 +282,8 @@ impl<D: Device> NvmeController<D> {
             return Err(Status::CONTROLLER_LIST_INVALID.with_do_not_retry());
         }
         let id = entry.namespace_id.get();
-        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
-        let namespace = self.namespaces.get_mut(id).ok_or(invalid)?;
+        let refusal = self.namespaces.refusal(id);
+        let namespace = self.namespaces.get_mut(id).ok_or(refusal)?;
         match (entry.dword10.get() & 0xf, namespace.attached) {
             (0, true) => return Err(Status::NAMESPACE_ALREADY_ATTACHED.with_do_not_retry()),
             (1, false) => return Err(Status::NAMESPACE_NOT_ATTACHED.with_do_not_retry()),
@@ -295,18 +298,21 @@ impl<D: Device> NvmeController<D> {
     /// Format NVM (base 2.0c, clause 5.14): new block size, no data.
     fn format(&mut self, at: Time, slot: u32, entry: &SubmissionEntry) -> Result<Outcome, Status> {
         let dword10 = entry.dword10.get();
-        let format = (dword10 & 0xf | dword10 >> 12 & 3) as usize;
+        let format = (dword10 & 0xf | (dword10 >> 12 & 3) << 4) as usize;
         let invalid_format = Status::FORMAT_INVALID.with_do_not_retry();
         let shift = *FORMAT_SHIFTS.get(format).ok_or(invalid_format)?;
         // Metadata and protection (S1-46), and erasing by keys, are not offered.
-        if dword10 >> 4 & 0x1f != 0 || dword10 >> 9 & 7 > 1 {
+        if dword10 >> 4 & 0x1f != 0 {
             return Err(invalid_format);
+        }
+        if dword10 >> 9 & 7 > 1 {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
         let id = entry.namespace_id.get();
         let all = id == u32::MAX;
         let ids: Vec<u32> = self.namespaces.ids(0, false).filter(|own| all || *own == id).collect();
         if ids.is_empty() {
-            return Err(Status::INVALID_NAMESPACE.with_do_not_retry());
+            return Err(self.namespaces.refusal(id));
         }
         let (mut start, mut end) = (u64::MAX, 0);
         for id in ids {

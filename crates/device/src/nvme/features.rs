@@ -194,9 +194,17 @@ impl<D: Device> NvmeController<D> {
                 }
             }
             feature::ERROR_RECOVERY => {
-                let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
-                let ns = self.namespaces.get_mut(namespace).filter(|ns| ns.attached);
-                ns.ok_or(invalid)?.error_recovery = value & 0xffff;
+                let every = namespace == u32::MAX;
+                if !every {
+                    self.namespaces.addressed(namespace)?;
+                }
+                let ids: Vec<u32> =
+                    self.namespaces.ids(0, false).filter(|id| every || *id == namespace).collect();
+                for id in ids {
+                    if let Some(namespace) = self.namespaces.get_mut(id) {
+                        namespace.error_recovery = value & 0xffff;
+                    }
+                }
             }
             feature::VOLATILE_WRITE_CACHE if self.has_cache => {
                 self.features.write_cache = value & 1 == 1;
@@ -271,13 +279,13 @@ impl<D: Device> NvmeController<D> {
         bus: &mut dyn BusMaster,
     ) -> Result<(), Status> {
         let id = entry.namespace_id.get();
-        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
-        self.namespaces.active(id).ok_or(invalid)?;
+        self.namespaces.addressed(id)?;
         let last = entry.dword11.get() & 0x3f;
         let mut ranges = vec![0; RANGE_TYPES_BYTES].into_boxed_slice();
         self.copy_from_host(entry, &mut ranges[..(last as usize + 1) * 64], bus)?;
-        let namespace = self.namespaces.get_mut(id).ok_or(invalid)?;
-        namespace.range_types = Some((last, ranges));
+        if let Some(namespace) = self.namespaces.get_mut(id) {
+            namespace.range_types = Some((last, ranges));
+        }
         Ok(())
     }
 
@@ -325,10 +333,7 @@ impl<D: Device> NvmeController<D> {
             default: of(&fresh),
             of_namespace: false,
         };
-        let namespace = || {
-            let found = self.namespaces.active(entry.namespace_id.get());
-            found.ok_or(Status::INVALID_NAMESPACE.with_do_not_retry())
-        };
+        let namespace = || self.namespaces.addressed(entry.namespace_id.get());
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
         let dword11 = entry.dword11.get();
         Ok(match entry.dword10.get() as u8 {

@@ -58,12 +58,13 @@ impl<D: Device> NvmeController<D> {
             cns::NAMESPACE_DESCRIPTORS => self.describe_namespace(id),
             // The command set's own structures: all zero means that no further limit applies.
             cns::NAMESPACE_OF_COMMAND_SET if command_set == 0 => {
-                self.namespaces.active(id).ok_or(invalid_namespace())?;
+                self.namespaces.addressed(id)?;
                 Ok(vec![0; BYTES])
             }
             cns::CONTROLLER_OF_COMMAND_SET if command_set == 0 => Ok(vec![0; BYTES]),
             cns::ATTACHED_CONTROLLERS => {
-                let namespace = self.namespaces.get(id).ok_or(invalid_namespace())?;
+                let namespace =
+                    self.namespaces.get(id).ok_or_else(|| self.namespaces.refusal(id))?;
                 Ok(list_controllers(dword10 >> 16, namespace.attached))
             }
             cns::CONTROLLERS => Ok(list_controllers(dword10 >> 16, true)),
@@ -93,8 +94,7 @@ impl<D: Device> NvmeController<D> {
         id.event_request_limit = events::REQUESTS_MAX as u8 - 1;
         // One firmware slot, read-only.
         id.firmware_updates = 1 << 1 | 1;
-        // Bit 2: offsets in log pages.
-        id.log_attributes = 1 << 2;
+        id.log_attributes = self.offered_logs().attributes();
         id.error_log_entries = (logs::ERROR_ENTRIES - 1) as u8;
         id.autonomous_power = u8::from(!self.low_power_states.is_empty());
         id.warning_temperature = 343.into();
@@ -229,7 +229,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     fn describe_namespace(&self, id: u32) -> Result<Vec<u8>, Status> {
-        let namespace = self.namespaces.active(id).ok_or(invalid_namespace())?;
+        let namespace = self.namespaces.addressed(id)?;
         let mut list = Vec::with_capacity(BYTES);
         let mut add = |kind: u8, identifier: &[u8]| {
             let head =

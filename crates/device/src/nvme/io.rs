@@ -118,8 +118,7 @@ impl<D: Device> NvmeController<D> {
     /// Namespace and range of blocks, from dwords 10 to 12.
     #[inline]
     fn set_range(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<(), Status> {
-        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
-        let namespace = self.namespaces.active(entry.namespace_id.get()).ok_or(invalid)?;
+        let namespace = self.namespaces.addressed(entry.namespace_id.get())?;
         let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
         let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
         if first.checked_add(blocks).is_none_or(|end| end > namespace.blocks) {
@@ -165,8 +164,8 @@ impl<D: Device> NvmeController<D> {
 
     fn prepare_flush(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
         let id = entry.namespace_id.get();
-        if id != ALL_NAMESPACES && self.namespaces.active(id).is_none() {
-            return Err(Status::INVALID_NAMESPACE.with_do_not_retry());
+        if id != ALL_NAMESPACES {
+            self.namespaces.addressed(id)?;
         }
         self.commands.get_mut(slot).kind = Kind::Flush;
         Ok(Next::Begin)
@@ -189,8 +188,7 @@ impl<D: Device> NvmeController<D> {
         bus: &mut dyn BusMaster,
     ) -> Result<Next, Status> {
         let id = entry.namespace_id.get();
-        let invalid = Status::INVALID_NAMESPACE.with_do_not_retry();
-        let namespace = self.namespaces.active(id).ok_or(invalid)?;
+        let namespace = self.namespaces.addressed(id)?;
         let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);
         let mut ranges = [DatasetRange::new_zeroed(); DATASET_RANGES_MAX];
         let ranges = &mut ranges[..(entry.dword10.get() & 0xff) as usize + 1];

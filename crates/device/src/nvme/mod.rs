@@ -38,6 +38,7 @@ mod interrupts;
 mod io;
 mod logs;
 mod namespaces;
+mod offered;
 mod post;
 mod prp;
 mod queues;

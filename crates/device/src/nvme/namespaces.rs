@@ -91,6 +91,21 @@ impl Namespaces {
     pub(super) fn active(&self, id: u32) -> Option<&Namespace> {
         self.get(id).filter(|namespace| namespace.attached)
     }
+    /// The namespace that a command is for (base 2.0c, clause 3.2.1).
+    ///
+    /// # Errors
+    /// See [`Namespaces::refusal`].
+    #[inline]
+    pub(super) fn addressed(&self, id: u32) -> Result<&Namespace, Status> {
+        self.active(id).ok_or_else(|| self.refusal(id))
+    }
+    /// Why a command for `id` is refused where no namespace has it: an identifier that none can have
+    /// is invalid; one that is free is a wrong field.
+    #[cold]
+    pub(super) fn refusal(&self, id: u32) -> Status {
+        let valid = (1..=self.count_max()).contains(&id);
+        if valid { Status::INVALID_FIELD } else { Status::INVALID_NAMESPACE }.with_do_not_retry()
+    }
     /// Identifiers above `above`, attached or all.
     pub(super) fn ids(&self, above: u32, all: bool) -> impl Iterator<Item = u32> + '_ {
         let wanted = move |id: &u32| self.get(*id).is_some_and(|ns| all || ns.attached);

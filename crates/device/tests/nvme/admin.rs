@@ -94,7 +94,8 @@ fn identify_namespaces() {
         (cns::NAMESPACE, 0, Status::INVALID_NAMESPACE),
         (cns::NAMESPACE, 33, Status::INVALID_NAMESPACE),
         (cns::ACTIVE_NAMESPACES, 0xffff_fffe, Status::INVALID_NAMESPACE),
-        (cns::NAMESPACE_DESCRIPTORS, 3, Status::INVALID_NAMESPACE),
+        (cns::NAMESPACE_DESCRIPTORS, 3, Status::INVALID_FIELD),
+        (cns::NAMESPACE_DESCRIPTORS, u32::MAX, Status::INVALID_NAMESPACE),
         (0x77, 0, Status::INVALID_FIELD),
         (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
         (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
@@ -145,7 +146,12 @@ fn features_are_set_and_got() {
         (saved(feature::ARBITRATION), Status::FEATURE_NOT_SAVEABLE),
         (of_one(feature::ARBITRATION, 0), Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
         (set_feature(feature::ERROR_RECOVERY, 5), Status::INVALID_NAMESPACE),
-        (of_one(feature::ERROR_RECOVERY, 5), Status::SUCCESS),
+        (of_one(feature::ERROR_RECOVERY, 4), Status::SUCCESS),
+        // The identifier of all namespaces sets it for each of them.
+        (
+            SubmissionEntry { namespace_id: u32::MAX.into(), ..of_one(feature::ERROR_RECOVERY, 5) },
+            Status::SUCCESS,
+        ),
         (set_feature(feature::TEMPERATURE_THRESHOLD, 3 << 16), Status::INVALID_FIELD),
     ] {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
@@ -229,6 +235,8 @@ fn log_pages() {
     assert_eq!(units, 2);
     let behind = SubmissionEntry { dword12: 516.into(), ..log(page::SMART, 16) };
     assert_eq!(status(&mut host, behind), Status::INVALID_FIELD);
+    let by_index = SubmissionEntry { dword14: (1 << 23).into(), ..log(page::SMART, 16) };
+    assert_eq!(status(&mut host, by_index), Status::INVALID_FIELD);
     assert_eq!(status(&mut host, log(0x7f, 16)), Status::LOG_PAGE_INVALID);
 }
 
@@ -326,4 +334,51 @@ fn unknown_admin_commands_are_refused() {
     let nowhere = SubmissionEntry { prp1: 0xdead_0000.into(), ..identify(1, 0) };
     assert_eq!(status(&mut host, nowhere), Status::DATA_TRANSFER_ERROR);
     assert!(NvmeController::new(&config("", &[]), FixedTime::default()).is_ok());
+}
+
+/// Base 2.0c, clauses 5.16.1.1, 5.16.1.6 and 5.16.1.18: what the controller says of pages, commands and
+/// features is what it does, for each of the 256 numbers.
+#[test]
+fn what_is_offered_is_what_is_done() {
+    for (version, contents) in [("2.0", "contents = true"), ("1.4", ""), ("1.0", "")] {
+        let mut host = host(&format!("version = \"{version}\"\n{contents}\n{STATES}"));
+        host.create_pair(1, 8);
+        let id: IdentifyController = structure(&mut host, identify(cns::CONTROLLER, 0));
+        let new = version == "2.0";
+        let effects = version != "1.0";
+        assert_eq!(id.log_attributes, 1 << 2 | u8::from(effects) << 1 | u8::from(new) << 5);
+        if effects {
+            let offered: [[u32; 256]; 2] = structure(&mut host, log(page::COMMAND_EFFECTS, 2048));
+            for opcode in 0..=255u8 {
+                // Events are answered later, if at all.
+                if opcode != admin::ASYNCHRONOUS_EVENT_REQUEST {
+                    let refused = host.admin(entry(opcode, 0, [0; 3])).status().kind();
+                    let is_there = offered[0][usize::from(opcode)] & 1 == 1;
+                    assert_eq!(refused != Status::INVALID_OPCODE, is_there, "admin {opcode:#x}");
+                }
+                let refused = host.command(1, entry(opcode, 1, [0; 3])).status().kind();
+                let is_there = offered[1][usize::from(opcode)] & 1 == 1;
+                assert_eq!(refused != Status::INVALID_OPCODE, is_there, "I/O {opcode:#x}");
+            }
+        } else {
+            let refused = status(&mut host, log(page::COMMAND_EFFECTS, 4096));
+            assert_eq!(refused, Status::LOG_PAGE_INVALID);
+        }
+        if !new {
+            assert_eq!(status(&mut host, log(page::SUPPORTED, 1024)), Status::LOG_PAGE_INVALID);
+            continue;
+        }
+        let pages: [u32; 256] = structure(&mut host, log(page::SUPPORTED, 1024));
+        let features: [u32; 256] = structure(&mut host, log(page::FEATURE_EFFECTS, 1024));
+        for number in 0..=255u8 {
+            let is_there = status(&mut host, log(number, 4)) != Status::LOG_PAGE_INVALID;
+            assert_eq!(pages[usize::from(number)] & 1 == 1, is_there, "page {number:#x}");
+            let got = SubmissionEntry { namespace_id: 1.into(), ..get_feature(number) };
+            let is_there = status(&mut host, got) == Status::SUCCESS;
+            assert_eq!(features[usize::from(number)] & 1 == 1, is_there, "feature {number:#x}");
+        }
+        // Error recovery is one of a namespace, arbitration one of the controller.
+        assert_eq!(features[usize::from(feature::ERROR_RECOVERY)] >> 20, 1);
+        assert_eq!(features[usize::from(feature::ARBITRATION)] >> 20, 2);
+    }
 }

@@ -38,7 +38,9 @@ fn commands_are_checked() {
         (transfer(nvm::READ, 0, 128), Status::SUCCESS),
         (transfer(nvm::READ, 0, 129), Status::INVALID_FIELD),
         (with(|c| c.namespace_id = 0.into()), Status::INVALID_NAMESPACE),
-        (with(|c| c.namespace_id = 2.into()), Status::INVALID_NAMESPACE),
+        // One that could be there, and one that never can.
+        (with(|c| c.namespace_id = 2.into()), Status::INVALID_FIELD),
+        (with(|c| c.namespace_id = 33.into()), Status::INVALID_NAMESPACE),
         (with(|c| c.namespace_id = u32::MAX.into()), Status::INVALID_NAMESPACE),
         // Fused, SGL, protection information, directive.
         (with(|c| c.flags = 1), Status::INVALID_FIELD),
@@ -49,7 +51,8 @@ fn commands_are_checked() {
         (with(|c| c.opcode = nvm::COMPARE), Status::INVALID_OPCODE),
         (entry(nvm::FLUSH, 1, [0; 3]), Status::SUCCESS),
         (entry(nvm::FLUSH, u32::MAX, [0; 3]), Status::SUCCESS),
-        (entry(nvm::FLUSH, 7, [0; 3]), Status::INVALID_NAMESPACE),
+        (entry(nvm::FLUSH, 7, [0; 3]), Status::INVALID_FIELD),
+        (entry(nvm::FLUSH, 0, [0; 3]), Status::INVALID_NAMESPACE),
         (transfer(nvm::VERIFY, 16, 200), Status::SUCCESS),
         (transfer(nvm::WRITE_ZEROES, 16, 2000), Status::SUCCESS),
     ];

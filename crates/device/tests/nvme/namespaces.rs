@@ -49,10 +49,11 @@ fn namespaces_come_and_go() {
     assert_eq!(size_of_blocks(&mut host, 2), None, "not attached yet");
     let second =
         |first| SubmissionEntry { namespace_id: 2.into(), ..transfer(nvm::READ, first, 1) };
-    assert_eq!(host.command(1, second(0)).status().kind(), Status::INVALID_NAMESPACE);
+    assert_eq!(host.command(1, second(0)).status().kind(), Status::INVALID_FIELD);
     assert_eq!(attach(&mut host, 2, 0, &[]), Status::CONTROLLER_LIST_INVALID);
     assert_eq!(attach(&mut host, 2, 0, &[2]), Status::CONTROLLER_LIST_INVALID);
-    assert_eq!(attach(&mut host, 3, 0, &[1]), Status::INVALID_NAMESPACE);
+    assert_eq!(attach(&mut host, 3, 0, &[1]), Status::INVALID_FIELD);
+    assert_eq!(attach(&mut host, 4, 0, &[1]), Status::INVALID_NAMESPACE);
     // The attachment is an event; its page names the namespace, once.
     host.data(DATA, 4).copy_from_slice(&[1, 0, 1, 0]);
     host.push(0, entry(admin::NAMESPACE_ATTACHMENT, 2, [0; 3]));
@@ -79,7 +80,8 @@ fn namespaces_come_and_go() {
     host.controller.device_mut().seen.clear();
     assert_eq!(delete(&mut host, 2), Status::SUCCESS);
     assert_eq!(ops(&host.controller.device().seen), [(Op::Trim, 16 << 20, 16 << 20)]);
-    assert_eq!(delete(&mut host, 2), Status::INVALID_NAMESPACE);
+    assert_eq!(delete(&mut host, 2), Status::INVALID_FIELD);
+    assert_eq!(delete(&mut host, 0), Status::INVALID_NAMESPACE);
     assert_eq!(delete(&mut host, u32::MAX), Status::INVALID_FIELD);
 }
 
@@ -117,8 +119,13 @@ fn a_format_changes_the_block_size_and_drops_the_data() {
         (format(1, 2), Status::FORMAT_INVALID),
         (format(1, 1 << 5), Status::FORMAT_INVALID),
         (format(1, 1 << 4), Status::FORMAT_INVALID),
-        (format(1, 2 << 9), Status::FORMAT_INVALID),
-        (format(9, 0), Status::INVALID_NAMESPACE),
+        // LBAFU: format 16.
+        (format(1, 1 << 12), Status::FORMAT_INVALID),
+        // Erasing by keys, and a setting that is none.
+        (format(1, 2 << 9), Status::INVALID_FIELD),
+        (format(1, 7 << 9), Status::INVALID_FIELD),
+        (format(9, 0), Status::INVALID_FIELD),
+        (format(0, 0), Status::INVALID_NAMESPACE),
         (format(u32::MAX, 1 << 9), Status::SUCCESS),
     ] {
         assert_eq!(status(&mut host, command), expected, "{command:?}");

@@ -1,5 +1,6 @@
 //! A small simulated SSD that keeps its data, served.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ssdyno_block::Time;
@@ -15,6 +16,34 @@ const TIMING: PciTiming = PciTiming {
     read_round_trip: Time::from_ns(800),
     interrupt: Time::from_us(2),
 };
+
+/// Size of a logical block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blocks {
+    /// 512 bytes.
+    Small,
+    /// 4 KiB.
+    Large,
+}
+
+impl Blocks {
+    /// Keys of the device file, in its table `[nvme]`.
+    pub(crate) fn keys(self) -> &'static str {
+        match self {
+            Blocks::Small => "",
+            Blocks::Large => "namespaces = [{ block_size = \"4KiB\" }]",
+        }
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Blocks::Small => "blocks of 512 bytes",
+            Blocks::Large => "blocks of 4 KiB",
+        })
+    }
+}
 
 /// Units over the whole path: translation, driver, connector, controller, flash.
 pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {

@@ -1,4 +1,5 @@
-//! The target against initiators: one of our own, one that says anything, and libiscsi's suite.
+//! The target against initiators: one of our own, one that says anything, libiscsi's suite, and
+//! QEMU's tools.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,3 +8,4 @@ mod device;
 mod initiator;
 mod protocol;
 mod random;
+mod stock;

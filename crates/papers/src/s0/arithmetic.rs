@@ -4,6 +4,7 @@ use ssdyno_device::ring::TlpLink;
 
 use super::data::Printed;
 use super::simulate::card;
+use crate::printed::arithmetic;
 use crate::{Cell, PaperError, Selector};
 
 /// Pages of 4 KiB that the link can carry in a second: bare, and with packets around them (S0-48).
@@ -32,45 +33,19 @@ fn value(name: &str) -> Result<Option<f64>, PaperError> {
 
 /// The selected cells.
 pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
-    let mut cells = Vec::new();
-    for cell in &printed.cells {
-        let id = format!("S0/arithmetic/{}", cell.name);
-        if !selector.selects(&id) {
-            continue;
-        }
-        let defect = |problem: String| PaperError::Defect {
-            file: "papers/s0/printed.toml".to_owned(),
-            problem,
-        };
-        let number: f64 = cell
-            .printed
-            .parse()
-            .map_err(|_| defect(format!("{} prints no number: {}", cell.name, cell.printed)))?;
-        let ours = value(&cell.name)?.ok_or_else(|| defect(format!("no formula {}", cell.name)))?;
-        cells.push(Cell {
-            id,
-            printed: number,
-            printed_text: cell.printed.clone(),
-            as_printed_model: None,
-            ours: Some(ours),
-            relative_error: Some((ours - number) / number),
-            tolerance: 0.01,
-            expected_to_match: cell.matches,
-            note: format!("{}: {}", cell.requirement, cell.note),
-        });
-    }
-    Ok(cells)
+    arithmetic("S0", &printed.cells, selector, value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::printed::assert_worked_out;
 
     #[test]
     fn numbers_of_the_text_are_as_expected() {
         let printed = Printed::load().unwrap();
         let cells = cells(&printed, &"S0/arithmetic".parse().unwrap()).unwrap();
-        assert_eq!(cells.len(), printed.cells.len());
+        assert_worked_out(&printed.cells, &cells);
         for cell in cells {
             assert_eq!(cell.matches(), cell.expected_to_match, "{cell:?}");
         }

@@ -5,29 +5,14 @@ use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::printed::PrintedNumber;
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Printed {
     pub(super) title: String,
-    pub(super) cells: Vec<PrintedCell>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PrintedCell {
-    pub(super) name: String,
-    pub(super) printed: String,
-    pub(super) requirement: String,
-    /// False: the paper's number is a bound, or wrong.
-    #[serde(default = "yes")]
-    pub(super) matches: bool,
-    pub(super) note: String,
-}
-
-fn yes() -> bool {
-    true
+    pub(super) cells: Vec<PrintedNumber>,
 }
 
 /// `plan.toml`.

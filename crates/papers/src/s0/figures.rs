@@ -59,9 +59,9 @@ const KIOPS: &str = "throughput (kIOPS)";
 const LATENCY: &str = "mean latency (us)";
 
 impl View<'_> {
-    fn lines(&self, unit: &str, places: &[u32], what: &str, lines: Vec<Line>) -> String {
-        let places = places.iter().map(|place| format!("{place}{what}")).collect();
-        Lines { title: self.title, unit, places, lines }.draw()
+    fn lines(&self, unit: &str, places: &[u32], across: &str, lines: Vec<Line>) -> String {
+        let places = places.iter().map(|place| format!("{place}")).collect();
+        Lines { title: self.title, unit, across, places, lines }.draw()
     }
 
     /// Throughput and latency of `case`, for a table.
@@ -88,7 +88,7 @@ impl View<'_> {
             }
         }
         Drawn {
-            drawings: vec![("", self.lines(KIOPS, sizes, "", lines))],
+            drawings: vec![("", self.lines(KIOPS, sizes, "descriptors in a block", lines))],
             columns: vec!["", "response", "block size", "kIOPS", "mean latency, us"],
             rows,
         }
@@ -117,7 +117,7 @@ impl View<'_> {
                     ]);
                 }
             }
-            drawings.push((suffix, self.lines(KIOPS, threads, "", lines)));
+            drawings.push((suffix, self.lines(KIOPS, threads, "threads", lines)));
         }
         let columns = vec!["", "block size", "threads", "kIOPS", "mean latency, us"];
         Drawn { drawings, columns, rows }
@@ -147,8 +147,8 @@ impl View<'_> {
         let curves = Curves { title: self.title, across: KIOPS, unit: LATENCY, curves }.draw();
         Drawn {
             drawings: vec![
-                ("/throughput", self.lines(KIOPS, threads, "", rates)),
-                ("/latency", self.lines(LATENCY, threads, "", latencies)),
+                ("/throughput", self.lines(KIOPS, threads, "threads", rates)),
+                ("/latency", self.lines(LATENCY, threads, "threads", latencies)),
                 ("/curve", curves),
             ],
             columns: vec!["", "threads", "kIOPS", "mean latency, us"],
@@ -182,8 +182,8 @@ impl View<'_> {
         let unit = "throughput (MB/s)";
         Drawn {
             drawings: vec![
-                ("/throughput", self.lines(unit, sizes, " KiB", rates)),
-                ("/latency", self.lines(LATENCY, sizes, " KiB", latencies)),
+                ("/throughput", self.lines(unit, sizes, "outstanding (KiB)", rates)),
+                ("/latency", self.lines(LATENCY, sizes, "outstanding (KiB)", latencies)),
             ],
             columns: vec!["", "threads", "outstanding, KiB", "MB/s", "mean latency, us"],
             rows,
@@ -201,7 +201,7 @@ impl View<'_> {
         });
         let lines = vec![Line { label, values, dashed: false }];
         Drawn {
-            drawings: vec![("", self.lines(KIOPS, percents, " % reads", lines))],
+            drawings: vec![("", self.lines(KIOPS, percents, "reads (%)", lines))],
             columns: vec!["reads, %", "kIOPS", "mean latency, us"],
             rows: rows.collect(),
         }
@@ -231,7 +231,7 @@ impl View<'_> {
         }
         let places = generations.iter().map(|g| format!("Gen{g}")).collect();
         let unit = "gain of prefetch (%)";
-        let svg = Lines { title: self.title, unit, places, lines }.draw();
+        let svg = Lines { title: self.title, unit, across: "", places, lines }.draw();
         Drawn {
             drawings: vec![("", svg)],
             columns: vec!["", "PCIe generation", "kIOPS without", "kIOPS with", "gain, %"],
@@ -265,7 +265,7 @@ impl View<'_> {
             }
         }
         Drawn {
-            drawings: vec![("", self.lines(LATENCY, threads, " threads", lines))],
+            drawings: vec![("", self.lines(LATENCY, threads, "threads", lines))],
             columns: vec![
                 "completion",
                 "threads",

@@ -3,6 +3,7 @@
 use ssdyno_driver_nvme::{QueuePolicy, QueueSelector};
 
 use super::data::Printed;
+use crate::printed::arithmetic;
 use crate::{Cell, PaperError, Selector};
 
 /// Queues and entries of the P3600 (S1-26), cores of the machine (S1-68).
@@ -57,54 +58,19 @@ fn ahci_cycles() -> Option<f64> {
 
 /// The selected cells.
 pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
-    let mut cells = Vec::new();
-    for cell in &printed.cells {
-        let id = format!("S1/arithmetic/{}", cell.name);
-        if !selector.selects(&id) {
-            continue;
-        }
-        let defect = |problem: String| PaperError::Defect {
-            file: "papers/s1/printed.toml".to_owned(),
-            problem,
-        };
-        let number: f64 = cell
-            .printed
-            .parse()
-            .map_err(|_| defect(format!("{} prints no number: {}", cell.name, cell.printed)))?;
-        let ours = value(&cell.name).ok_or_else(|| defect(format!("no formula {}", cell.name)))?;
-        let note = match cell.note.is_empty() {
-            true => cell.requirement.clone(),
-            false => format!("{}: {}", cell.requirement, cell.note),
-        };
-        cells.push(Cell {
-            id,
-            printed: number,
-            printed_text: cell.printed.clone(),
-            as_printed_model: None,
-            ours: Some(ours),
-            relative_error: Some((ours - number) / number),
-            tolerance: cell.tolerance,
-            expected_to_match: cell.matches,
-            note,
-        });
-    }
-    Ok(cells)
+    arithmetic("S1", &printed.cells, selector, |name| Ok(value(name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::printed::assert_worked_out;
 
     #[test]
     fn every_number_is_worked_out_and_as_expected() {
         let printed = Printed::load().unwrap();
         let selector: Selector = "S1/arithmetic".parse().unwrap();
         let cells = cells(&printed, &selector).unwrap();
-        assert_eq!(cells.len(), printed.cells.len());
-        for cell in cells {
-            // Where the paper is wrong the note says why; by how much is another matter.
-            assert!(cell.expected_to_match || !cell.note.is_empty(), "{cell:?}");
-            assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
-        }
+        assert_worked_out(&printed.cells, &cells);
     }
 }

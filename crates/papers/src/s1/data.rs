@@ -6,36 +6,14 @@ use serde::Deserialize;
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::printed::PrintedNumber;
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Printed {
     pub(super) title: String,
-    pub(super) cells: Vec<PrintedCell>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PrintedCell {
-    pub(super) name: String,
-    pub(super) printed: String,
-    pub(super) requirement: String,
-    #[serde(default = "tolerance")]
-    pub(super) tolerance: f64,
-    /// False: the paper cannot be right.
-    #[serde(default = "yes")]
-    pub(super) matches: bool,
-    #[serde(default)]
-    pub(super) note: String,
-}
-
-fn tolerance() -> f64 {
-    0.01
-}
-
-fn yes() -> bool {
-    true
+    pub(super) cells: Vec<PrintedNumber>,
 }
 
 /// `plan.toml`.

@@ -45,16 +45,21 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
     for case in plan.cases() {
         let mean = measured.throughput(&case);
         let [value, half] = shown(mean, 1);
-        rows.push(vec![case.policy.clone(), way(case.writes).to_owned(), value, half]);
-        bars.push(Bar {
-            group: case.policy.clone(),
-            label: way(case.writes),
-            parts: mean.map(|mean| vec![mean.mean]),
-        });
+        let done = measured.device_throughput(&case);
+        let [by_device, _] = shown(done, 1);
+        rows.push(vec![case.policy.clone(), way(case.writes).to_owned(), value, half, by_device]);
+        let mut bar = |label, mean: Option<Mean>| {
+            let parts = mean.map(|mean| vec![mean.mean]);
+            bars.push(Bar { group: case.policy.clone(), label, parts });
+        };
+        bar(way(case.writes), mean);
+        if case.writes {
+            bar("write, done", done);
+        }
     }
-    let parts = ["SSD, reported to the process"];
+    let parts = ["SSD, reported to the process; writes also as done by the device"];
     let svg = Bars { title: &plan.title, unit: "throughput (MB/s)", parts: &parts, bars }.draw();
-    (svg, heads(&["queues", "", "throughput, MB/s", "± 95 %"]), rows)
+    (svg, heads(&["queues", "", "reported, MB/s", "± 95 %", "done by the device, MB/s"]), rows)
 }
 
 fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
@@ -78,7 +83,8 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
         }
     }
     let places = (0..cores).map(|core| format!("core {core}")).collect();
-    let svg = Lines { title: &plan.title, unit: "throughput (MB/s)", places, lines }.draw();
+    let unit = "throughput reported (MB/s)";
+    let svg = Lines { title: &plan.title, unit, across: "", places, lines }.draw();
     let mut columns = heads(&["", "seed"]);
     columns.extend((0..cores).map(|core| format!("core {core}, % of all")));
     (svg, columns, rows)
@@ -86,6 +92,10 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
 
 fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let iops = plan.kind == "iops";
+    let done = |case: &Case| match iops {
+        true => measured.device_iops(case, 4096.0),
+        false => measured.device_throughput(case),
+    };
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     for policy in &plan.policies {
         for writes in [false, true] {
@@ -101,30 +111,27 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
             });
             for cores in &plan.cores {
                 let [value, half] = shown(figure(*cores), 1);
-                let device = match iops {
-                    true => shown(measured.device_iops(&case(*cores), 4096.0), 1)[0].clone(),
-                    false => String::new(),
-                };
+                let device = shown(done(&case(*cores)), 1)[0].clone();
                 let way = way(writes).to_owned();
                 rows.push(vec![policy.clone(), way, cores.to_string(), value, half, device]);
             }
         }
     }
-    if iops {
-        let device = |cores: &u16| {
-            let case = Case::new(&plan.kind, &plan.policies[0], *cores, true);
-            measured.device_iops(&case, 4096.0).map(|mean| mean.mean)
-        };
-        lines.push(Line {
-            label: "write, done by the device".to_owned(),
-            values: plan.cores.iter().map(device).collect(),
-            dashed: true,
-        });
-    }
+    let writes = |cores: &u16| {
+        let case = Case::new(&plan.kind, &plan.policies[0], *cores, true);
+        done(&case).map(|mean| mean.mean)
+    };
+    lines.push(Line {
+        label: "write, done by the device".to_owned(),
+        values: plan.cores.iter().map(writes).collect(),
+        dashed: true,
+    });
     let unit = if iops { "requests per second" } else { "throughput (MB/s)" };
     let places = plan.cores.iter().map(|cores| format!("{cores}")).collect();
-    let svg = Lines { title: &plan.title, unit, places, lines }.draw();
-    let figure = if iops { "IOPS reported" } else { "throughput, MB/s" };
-    let device = if iops { "IOPS of the device" } else { "" };
-    (svg, heads(&["queues", "", "cores", figure, "± 95 %", device]), rows)
+    let svg = Lines { title: &plan.title, unit, across: "cores", places, lines }.draw();
+    let [reported, done] = match iops {
+        true => ["IOPS reported", "IOPS of the device"],
+        false => ["reported, MB/s", "done by the device, MB/s"],
+    };
+    (svg, heads(&["queues", "", "cores", reported, "± 95 %", done]), rows)
 }

@@ -65,12 +65,18 @@ impl Measured {
         Mean::of(&self.each(case, |result| result.iops))
     }
 
+    /// Throughput of what the device itself completed, in MB/s: writes are done for the process once
+    /// they are copied (S1-56).
+    pub(super) fn device_throughput(&self, case: &Case) -> Option<Mean> {
+        self.device_iops(case, 1e6)
+    }
+
     /// IOPS that the device itself completed.
     pub(super) fn device_iops(&self, case: &Case, block_bytes: f64) -> Option<Mean> {
         Mean::of(&self.each(case, |result| {
             let host = result.host.as_ref();
             let early = host.and_then(|host| host.device_completed_bytes_per_second);
-            early.map_or(result.iops, |bytes| bytes / block_bytes)
+            early.unwrap_or(result.throughput_bytes_per_second) / block_bytes
         }))
     }
 

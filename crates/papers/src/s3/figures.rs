@@ -96,6 +96,7 @@ impl Evidence<'_> {
                 dashed: false,
             });
         }
-        Lines { title: &plan.title, unit: "response latency (ms)", places, lines }.draw()
+        let (title, unit) = (plan.title.as_str(), "response latency (ms)");
+        Lines { title, unit, across: "page size", places, lines }.draw()
     }
 }

@@ -1,6 +1,7 @@
 //! Numbers of the text, worked out again.
 
 use super::data::Printed;
+use crate::printed::arithmetic;
 use crate::{Cell, PaperError, Selector};
 
 /// S4, table 2: Seagate's seek times of reads and writes in ms, its transfer of 16 KiB in ms at
@@ -57,57 +58,20 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
 
 /// The selected cells.
 pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
-    let mut cells = Vec::new();
-    for cell in &printed.cells {
-        let id = format!("S4/arithmetic/{}", cell.name);
-        if !selector.selects(&id) {
-            continue;
-        }
-        let defect = |problem: String| PaperError::Defect {
-            file: "papers/s4/printed.toml".to_owned(),
-            problem,
-        };
-        let number: f64 = cell
-            .printed
-            .parse()
-            .map_err(|_| defect(format!("{} prints no number: {}", cell.name, cell.printed)))?;
-        let ours = value(&cell.name, printed)
-            .ok_or_else(|| defect(format!("no formula {}", cell.name)))?;
-        let error = if number == 0.0 { None } else { Some((ours - number) / number) };
-        let note = match cell.note.is_empty() {
-            true => cell.requirement.clone(),
-            false => format!("{}: {}", cell.requirement, cell.note.replace("; ", ", ")),
-        };
-        cells.push(Cell {
-            id,
-            printed: number,
-            printed_text: cell.printed.clone(),
-            as_printed_model: None,
-            ours: Some(ours),
-            relative_error: error,
-            tolerance: cell.tolerance,
-            expected_to_match: cell.matches,
-            note,
-        });
-    }
-    Ok(cells)
+    arithmetic("S4", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::printed::assert_worked_out;
 
     #[test]
     fn every_number_is_worked_out_and_as_expected() {
         let printed = Printed::load().unwrap();
         let selector: Selector = "S4/arithmetic".parse().unwrap();
         let cells = cells(&printed, &selector).unwrap();
-        assert_eq!(cells.len(), printed.cells.len());
-        for cell in cells {
-            // Where the paper is wrong the note says why.
-            assert!(cell.expected_to_match || cell.note.contains(':'), "{cell:?}");
-            assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
-        }
+        assert_worked_out(&printed.cells, &cells);
     }
 
     /// S4-26, S4-31, S4-37, S4-41: what contradicts the paper.

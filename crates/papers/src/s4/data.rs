@@ -8,6 +8,7 @@ use ssdyno_device::delay::DelayTable;
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::printed::PrintedNumber;
 
 /// Figures and tables, with a title each.
 pub(super) const FIGURES: [(&str, &str); 12] = [
@@ -30,26 +31,11 @@ pub(super) const FIGURES: [(&str, &str); 12] = [
 #[serde(deny_unknown_fields)]
 pub(super) struct Printed {
     pub(super) title: String,
-    pub(super) cells: Vec<PrintedCell>,
+    pub(super) cells: Vec<PrintedNumber>,
     pub(super) table3: PrintedSwitches,
     pub(super) table4: PrintedIscsi,
     pub(super) figure3: Pair,
     pub(super) figure5a: Pair,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PrintedCell {
-    pub(super) name: String,
-    pub(super) printed: String,
-    pub(super) requirement: String,
-    #[serde(default = "tolerance")]
-    pub(super) tolerance: f64,
-    /// False: the paper cannot be right.
-    #[serde(default = "yes")]
-    pub(super) matches: bool,
-    #[serde(default)]
-    pub(super) note: String,
 }
 
 /// Sequential read and write, random read and write.
@@ -74,14 +60,6 @@ pub(super) struct PrintedIscsi {
 pub(super) struct Pair {
     pub(super) iometer: f64,
     pub(super) spek: f64,
-}
-
-fn tolerance() -> f64 {
-    0.01
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// `plan.toml`.

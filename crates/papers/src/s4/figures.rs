@@ -135,7 +135,8 @@ fn by_size(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn
     }
     let places = sizes.iter().map(|size| format!("{size} KiB")).collect();
     Drawn {
-        svg: Lines { title, unit: "throughput (MB/s)", places, lines }.draw(),
+        svg: Lines { title, unit: "throughput (MB/s)", across: "request size", places, lines }
+            .draw(),
         columns: vec!["tool", "KiB", "MB/s", "IOPS", "core busy, %"],
         rows,
     }
@@ -198,7 +199,14 @@ fn by_workers(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Dr
     }
     let places = workers.iter().map(|n| format!("{n}")).collect();
     Drawn {
-        svg: Lines { title, unit: "thousand requests per second", places, lines }.draw(),
+        svg: Lines {
+            title,
+            unit: "thousand requests per second",
+            across: "workers",
+            places,
+            lines,
+        }
+        .draw(),
         columns: vec!["tool", "workers", "kIOPS", "latency, us", "CPU a request, us"],
         rows,
     }
@@ -268,7 +276,14 @@ fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
     }
     let places = clients.iter().map(|n| format!("{n}")).collect();
     Drawn {
-        svg: Lines { title, unit: "throughput of all clients (MB/s)", places, lines }.draw(),
+        svg: Lines {
+            title,
+            unit: "throughput of all clients (MB/s)",
+            across: "clients",
+            places,
+            lines,
+        }
+        .draw(),
         columns: vec![
             "costs",
             "clients",

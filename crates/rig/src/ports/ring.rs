@@ -188,9 +188,11 @@ impl Behind for RingPort {
             holds: !stalled,
             detail: match stalled {
                 false => "no request waits for others that never come".into(),
-                true => "fewer requests are outstanding than a static block holds, so it is never sent \
-                         (S0-36): raise the depth, or give --ring partial-after=100us or block=dynamic"
-                    .into(),
+                true => format!(
+                    "the last {} requests are fewer than a static block holds, so it is never sent \
+                     (S0-36)",
+                    self.driver.in_flight()
+                ),
             },
         });
         let counters = self.driver.counters();

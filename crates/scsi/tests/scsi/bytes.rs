@@ -225,6 +225,12 @@ fn log_pages() {
     // From parameter 1 on.
     let one = host.send(&[0x4d, 0, 0x4d, 0, 0, 0, 1, 1, 0, 0], &[]).good();
     assert_eq!(one, [0x0d, 0, 0, 6, 0, 1, 3, 2, 0, 0xff]);
+    // From the last one on, and behind it (SPC-4, 6.8).
+    for (page, last) in [(0x0d, 1), (0x0e, 4), (0x11, 1), (0x2f, 0)] {
+        let from = |code: u8| [0x4d, 0, 0x40 | page, 0, 0, 0, code, 1, 0, 0];
+        assert_eq!(host.send(&from(last), &[]).good()[4..6], [0, last]);
+        host.send(&from(last + 1), &[]).check(5, 0x2400);
+    }
 }
 
 /// SPC-4, tables 302 to 305.

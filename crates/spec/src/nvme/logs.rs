@@ -5,6 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Log page identifiers, command dword 10 bits 7:0 (base 2.0c, figure 202).
 pub mod page {
+    /// 256 dwords, one for each page: bit 0, it is there. Since version 2.0.
+    pub const SUPPORTED: u8 = 0x00;
     /// [`ErrorLogEntry`](super::ErrorLogEntry)s, the newest first.
     pub const ERROR: u8 = 0x01;
     /// [`SmartLog`](super::SmartLog).
@@ -13,6 +15,28 @@ pub mod page {
     pub const FIRMWARE_SLOT: u8 = 0x03;
     /// Up to 1024 namespace identifiers, dwords, ended by 0.
     pub const CHANGED_NAMESPACES: u8 = 0x04;
+    /// 256 dwords for admin commands and 256 for I/O commands, see [`effects`](super::effects).
+    pub const COMMAND_EFFECTS: u8 = 0x05;
+    /// 256 dwords, one for each feature, see [`effects`](super::effects). Since version 2.0.
+    pub const FEATURE_EFFECTS: u8 = 0x12;
+}
+
+/// What commands and features do (base 2.0c, figures 211 and 256).
+pub mod effects {
+    /// It is supported.
+    pub const SUPPORTED: u32 = 1;
+    /// User data may change.
+    pub const DATA: u32 = 1 << 1;
+    /// What a namespace can do may change, as its block size.
+    pub const NAMESPACE_CAPABILITY: u32 = 1 << 2;
+    /// Which namespaces there are may change.
+    pub const NAMESPACE_INVENTORY: u32 = 1 << 3;
+    /// Of a command: no other may be under way for the namespace.
+    pub const ALONE_IN_NAMESPACE: u32 = 1 << 16;
+    /// Of a feature: its scope is a namespace.
+    pub const OF_NAMESPACE: u32 = 1 << 20;
+    /// Of a feature: its scope is the controller.
+    pub const OF_CONTROLLER: u32 = 1 << 21;
 }
 
 /// An entry of the error log (base 2.0c, figure 206): 64 bytes.

@@ -15,7 +15,7 @@ pub use identify::{
     IdentifyController, IdentifyNamespace, LbaFormat, NamespaceDescriptor, PowerStateDescriptor,
     cns, oacs, oncs,
 };
-pub use logs::{ErrorLogEntry, FirmwareSlotLog, SmartLog, page};
+pub use logs::{ErrorLogEntry, FirmwareSlotLog, SmartLog, effects, page};
 pub use status::Status;
 
 /// The memory page that this project uses everywhere (CC.MPS = 0), in bytes.

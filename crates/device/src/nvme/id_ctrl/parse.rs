@@ -147,6 +147,8 @@ impl Field<'_> {
 fn plain(text: &str) -> Result<IdCtrl, IdCtrlError> {
     let (mut id, mut any) = (IdCtrl::default(), false);
     for (index, line) in text.lines().enumerate() {
+        // Marks of a mail that quotes it.
+        let line = line.trim_start_matches(['>', ' ']);
         let Some((key, value)) = line.split_once(':') else { continue };
         let field = Field { line: index + 1, key: key.trim(), value: value.trim() };
         if let Some(number) = field.key.strip_prefix("ps ") {

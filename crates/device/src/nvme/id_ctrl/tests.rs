@@ -34,6 +34,16 @@ ps      2 : mp:0.0500W non-operational enlat:2000 exlat:1000 rrt:2 rrl:2
             rwt:2 rwl:2 idle_power:- active_power:-
 ";
 
+/// As a mail quotes it, once and twice.
+#[test]
+fn quoted_text_is_read() {
+    let plain = IdCtrl::parse(text().as_bytes()).unwrap();
+    for mark in ["> ", ">> ", ">"] {
+        let quoted: Vec<String> = text().lines().map(|line| format!("{mark}{line}")).collect();
+        assert_eq!(IdCtrl::parse(quoted.join("\n").as_bytes()), Ok(plain.clone()), "{mark}");
+    }
+}
+
 fn text() -> String {
     TEXT.replace("2,000", "2000398934016")
 }

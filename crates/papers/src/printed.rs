@@ -1,0 +1,134 @@
+//! Numbers that a paper prints in its text, each worked out again by a formula of its name.
+
+use serde::Deserialize;
+
+use crate::{Cell, PaperError, Selector};
+
+/// A row `[[cells]]` of `printed.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PrintedNumber {
+    /// Its name, with the unit last; that of its formula, too.
+    pub(crate) name: String,
+    /// Digit by digit.
+    pub(crate) printed: String,
+    /// The requirement line.
+    pub(crate) requirement: String,
+    /// Largest relative error that counts as a match.
+    #[serde(default = "tolerance")]
+    pub(crate) tolerance: f64,
+    /// False: the paper's number is a bound, or cannot be right.
+    #[serde(default = "yes")]
+    pub(crate) matches: bool,
+    /// What a reader must know; empty where nothing. The terminal shows what `; ` separates as notes
+    /// of their own.
+    #[serde(default)]
+    pub(crate) note: String,
+}
+
+fn tolerance() -> f64 {
+    0.01
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl PrintedNumber {
+    fn cell(&self, id: String, printed: f64, ours: f64) -> Cell {
+        let note = match self.note.is_empty() {
+            true => self.requirement.clone(),
+            false => format!("{}: {}", self.requirement, self.note),
+        };
+        Cell {
+            id,
+            printed,
+            printed_text: self.printed.clone(),
+            as_printed_model: None,
+            ours: Some(ours),
+            relative_error: (printed != 0.0).then(|| (ours - printed) / printed),
+            tolerance: self.tolerance,
+            expected_to_match: self.matches,
+            note,
+        }
+    }
+}
+
+/// The selected numbers of `paper` as cells `<paper>/arithmetic/<name>`. `formula` gives ours by name;
+/// `None` where there is no such formula.
+///
+/// # Errors
+/// A row without formula, or that prints no number, names `printed.toml`; an error of a formula.
+pub(crate) fn arithmetic(
+    paper: &str,
+    numbers: &[PrintedNumber],
+    selector: &Selector,
+    formula: impl Fn(&str) -> Result<Option<f64>, PaperError>,
+) -> Result<Vec<Cell>, PaperError> {
+    let mut cells = Vec::new();
+    for number in numbers {
+        let name = &number.name;
+        let id = format!("{paper}/arithmetic/{name}");
+        if !selector.selects(&id) {
+            continue;
+        }
+        let defect = |problem: String| PaperError::Defect {
+            file: format!("papers/{}/printed.toml", paper.to_lowercase()),
+            problem,
+        };
+        let printed = number.printed.parse();
+        let printed: f64 =
+            printed.map_err(|_| defect(format!("{name} prints no number: {}", number.printed)))?;
+        let ours = formula(name)?.ok_or_else(|| defect(format!("no formula {name}")))?;
+        cells.push(number.cell(id, printed, ours));
+    }
+    Ok(cells)
+}
+
+/// What holds for the numbers of every paper: each is worked out, is as expected, and has a reason
+/// where it is not expected to match.
+#[cfg(test)]
+pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[Cell]) {
+    assert_eq!(cells.len(), numbers.len());
+    for cell in cells {
+        assert!(cell.expected_to_match || cell.note.contains(": "), "no reason: {cell:?}");
+        assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(name: &str, printed: &str) -> PrintedNumber {
+        let text = format!("name = '{name}'\nprinted = '{printed}'\nrequirement = 'S0-1'");
+        toml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_number_becomes_a_cell() {
+        let numbers = [number("a", "2.0"), number("b", "0"), number("c", "1e3")];
+        let formula = |name: &str| Ok(Some(if name == "a" { 2.01 } else { 5.0 }));
+        let selected =
+            |what: &str| arithmetic("S0", &numbers, &what.parse().unwrap(), formula).unwrap();
+        let cells = selected("S0");
+        let ids: Vec<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(ids, ["S0/arithmetic/a", "S0/arithmetic/b", "S0/arithmetic/c"]);
+        assert!(cells[0].matches() && cells[0].printed_text == "2.0" && cells[0].note == "S0-1");
+        assert_eq!(cells[1].relative_error, None, "nothing is a share of zero");
+        assert_eq!(cells[2].relative_error, Some(-0.995));
+        assert_eq!(selected("S0/arithmetic/b").len(), 1);
+    }
+
+    #[test]
+    fn broken_rows_name_the_file() {
+        let all = "S4".parse().unwrap();
+        for (printed, formula, words) in
+            [("many", Some(1.0), "x prints no number: many"), ("1", None, "no formula x")]
+        {
+            let refused = arithmetic("S4", &[number("x", printed)], &all, |_| Ok(formula));
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains(words) && text.contains("papers/s4/printed.toml"), "{text}");
+        }
+    }
+}
