@@ -67,19 +67,20 @@ fn want_huge_pages<T>(entries: &mut Vec<T>) {
     use rustix::mm::{Advice, madvise};
     /// What is smaller than some huge pages would hardly have a whole one.
     const WORTH_IT_BYTES: usize = 4 << 20;
+    /// The largest pages that Linux is built with.
+    const PAGE_BYTES_MOST: usize = 64 << 10;
     let (start, bytes) = (entries.as_mut_ptr(), entries.capacity() * size_of::<T>());
     if bytes < WORTH_IT_BYTES {
         return;
     }
-    // Advice is for whole pages: those that lie in the array from end to end.
-    let page = rustix::param::page_size();
-    let skipped = start.addr().next_multiple_of(page) - start.addr();
-    let whole = (bytes - skipped) / page * page;
-    let first = start.wrapping_byte_add(skipped);
-    // SAFETY: MADV_HUGEPAGE changes neither contents nor protection of the pages it is for, only
-    // what they are made of (madvise(2)): nothing that reads or writes them can tell. All of them
-    // are inside the one allocation of `entries`, which nobody else has borrowed.
-    let _ = unsafe { madvise(first.cast(), whole, Advice::LinuxHugepage) };
+    // Advice begins with a page. (Asking for the size of one would read what the kernel left for
+    // this process, which emulators forge.)
+    let before = start.addr() % PAGE_BYTES_MOST;
+    let first = start.wrapping_byte_sub(before);
+    // SAFETY: MADV_HUGEPAGE changes neither contents nor protection of any page, only what pages
+    // are made of (madvise(2)): nothing that reads or writes them can tell. That also holds for
+    // what lies before the array in its first page; where nothing is mapped nothing happens.
+    let _ = unsafe { madvise(first.cast(), before + bytes, Advice::LinuxHugepage) };
 }
 
 /// Elsewhere nobody is asked.
