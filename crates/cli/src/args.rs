@@ -158,7 +158,7 @@ pub(crate) struct LoadArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,
-    /// Issue this many requests, such as 5000, 40k or 1.5M.
+    /// Issue this many requests (5000, 40k, 1.5M), after the ramp-up of a workload that has one.
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
     /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as 1%; or that

@@ -257,6 +257,13 @@ impl Document {
     fn wrong_key(&self, error: &toml::de::Error, text: &str, known: &BTreeSet<String>) -> Failure {
         let mut path = error.span().map(|s| toml_places::path_at(text, &s)).unwrap_or_default();
         let message = error.message();
+        let join_with =
+            |path: &[String], name: &str| toml_places::join(&[path, &[name.to_owned()]].concat());
+        let is_known = |key: &str| {
+            known
+                .iter()
+                .any(|k| k.strip_prefix(key).is_some_and(|r| r.is_empty() || r.starts_with('.')))
+        };
         let quoted = |prefix: &str| {
             let rest = message.strip_prefix(prefix)?;
             rest.split('`').next().map(str::to_owned)
@@ -284,8 +291,12 @@ impl Document {
             return failure;
         }
         if let Some(name) = quoted("missing field `") {
-            path.push(name);
-            let key = toml_places::join(&path);
+            let mut key = join_with(&path, &name);
+            // A table that is missing as a whole is told of at the first one that is there.
+            while !path.is_empty() && !is_known(&key) {
+                path.pop();
+                key = join_with(&path, &name);
+            }
             let help = "add it; `ssdyno show sim:nvme-tlc` prints a complete device file";
             return self.about(&key, format!("the key `{key}` is missing"), help, "missing here");
         }

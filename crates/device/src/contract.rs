@@ -45,8 +45,9 @@ pub trait Device: BlockTarget {
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
         let _ = (now, policy);
     }
-    /// These requests will probably be submitted, the nearest first: the device may fetch ahead
-    /// into the processor's caches what they need. A hint: nothing that can be observed changes.
+    /// These requests will probably be submitted, the nearest first, of which the second half are
+    /// new: the device may fetch ahead into the processor's caches what they need. A hint: nothing
+    /// that can be observed changes.
     fn expect(&self, upcoming: &[Request]) {
         let _ = upcoming;
     }

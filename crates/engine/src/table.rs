@@ -4,84 +4,88 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
-use memmap2::MmapMut;
 
 /// An array of numbers on huge pages where the system has them.
 ///
 /// A mapping table of a simulated device is read at random for every request; on pages of 4 KiB
 /// each such read also misses the translation buffer of the processor, which costs as much again.
-/// Where no mapping can be had the array lives on the heap.
 pub struct Table<T> {
-    memory: Memory<T>,
-    len: usize,
-}
-
-enum Memory<T> {
-    Mapped(MmapMut),
-    Heap(Vec<T>),
+    entries: Vec<T>,
 }
 
 impl<T: Pod> Table<T> {
     /// `len` entries of `value`.
     pub fn new(len: usize, value: T) -> Table<T> {
-        let bytes = len.max(1).checked_mul(size_of::<T>());
-        let mapped = bytes.and_then(|bytes| MmapMut::map_anon(bytes).ok());
-        let memory = match mapped {
-            Some(map) => {
-                #[cfg(target_os = "linux")]
-                // Advice: where it is refused, small pages do the same, slower.
-                let _ = map.advise(memmap2::Advice::HugePage);
-                Memory::Mapped(map)
-            }
-            None => Memory::Heap(vec![value; len]),
-        };
-        let mut table = Table { memory, len };
-        match bytemuck::bytes_of(&value) {
+        if bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0) {
             // Fresh pages are zero; they come when they are first written, and not all at once here.
-            [0, rest @ ..] if rest.iter().all(|byte| *byte == 0) => {}
-            [first, rest @ ..] if rest.iter().all(|byte| byte == first) => {
-                bytemuck::cast_slice_mut(&mut table).fill(*first);
-            }
-            _ => table.fill(value),
+            let mut entries = bytemuck::zeroed_vec(len);
+            want_huge_pages(&mut entries);
+            return Table { entries };
         }
-        table
+        let mut entries = Vec::with_capacity(len);
+        want_huge_pages(&mut entries);
+        entries.resize(len, value);
+        Table { entries }
     }
 }
 
-impl<T: Pod> Deref for Table<T> {
+impl<T> Deref for Table<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        match &self.memory {
-            Memory::Mapped(map) => bytemuck::cast_slice(&map[..self.len * size_of::<T>()]),
-            Memory::Heap(heap) => heap,
-        }
+        &self.entries
     }
 }
 
-impl<T: Pod> DerefMut for Table<T> {
+impl<T> DerefMut for Table<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.memory {
-            Memory::Mapped(map) => bytemuck::cast_slice_mut(&mut map[..self.len * size_of::<T>()]),
-            Memory::Heap(heap) => heap,
-        }
+        &mut self.entries
     }
 }
 
-impl<T: Pod> Clone for Table<T> {
+impl<T: Copy> Clone for Table<T> {
     fn clone(&self) -> Table<T> {
-        let mut copy = Table::new(self.len, T::zeroed());
-        copy.copy_from_slice(self);
-        copy
+        let mut entries = Vec::with_capacity(self.len());
+        want_huge_pages(&mut entries);
+        entries.extend_from_slice(self);
+        Table { entries }
     }
 }
 
 impl<T> fmt::Debug for Table<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Table of {} entries", self.len)
+        write!(f, "Table of {} entries", self.len())
     }
 }
+
+/// Asks for huge pages under all that `entries` has room for, which is best done before anything is
+/// in it. Advice: where it is refused small pages do the same, slower.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "advice on memory is given by address; proof at the call")]
+fn want_huge_pages<T>(entries: &mut Vec<T>) {
+    use rustix::mm::{Advice, madvise};
+    /// What is smaller than some huge pages would hardly have a whole one.
+    const WORTH_IT_BYTES: usize = 4 << 20;
+    /// The largest pages that Linux is built with.
+    const PAGE_BYTES_MOST: usize = 64 << 10;
+    let (start, bytes) = (entries.as_mut_ptr(), entries.capacity() * size_of::<T>());
+    if bytes < WORTH_IT_BYTES {
+        return;
+    }
+    // Advice begins with a page. (Asking for the size of one would read what the kernel left for
+    // this process, which emulators forge.)
+    let before = start.addr() % PAGE_BYTES_MOST;
+    let first = start.wrapping_byte_sub(before);
+    // SAFETY: MADV_HUGEPAGE changes neither contents nor protection of any page, only what pages
+    // are made of (madvise(2)): nothing that reads or writes them can tell. That also holds for
+    // what lies before the array in its first page; where nothing is mapped nothing happens.
+    let _ = unsafe { madvise(first.cast(), before + bytes, Advice::LinuxHugepage) };
+}
+
+/// Elsewhere nobody is asked.
+#[cfg(not(target_os = "linux"))]
+fn want_huge_pages<T>(_: &mut Vec<T>) {}
 
 #[cfg(test)]
 mod tests {
@@ -97,13 +101,37 @@ mod tests {
     #[test]
     fn holds_what_is_put_in() {
         for len in [0, 1, 5, 3_000_000] {
-            let mut table: Table<u32> = Table::new(len, u32::MAX);
-            assert_eq!(table.len(), len);
-            assert!(table.iter().all(|entry| *entry == u32::MAX));
-            if let Some(last) = table.last_mut() {
-                *last = 7;
+            for value in [0, u32::MAX] {
+                let mut table: Table<u32> = Table::new(len, value);
+                assert_eq!(table.len(), len);
+                assert!(table.iter().all(|entry| *entry == value));
+                if let Some(last) = table.last_mut() {
+                    *last = 7;
+                }
+                assert_eq!(table.clone().last().copied(), (len > 0).then_some(7));
             }
-            assert_eq!(table.clone().last().copied(), (len > 0).then_some(7));
         }
+    }
+
+    /// Says whether the pages of a large table are marked for huge pages, wherever it begins.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn large_tables_are_advised() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return eprintln!("this kernel has no transparent huge pages");
+        }
+        let table: Table<u8> = Table::new(64 << 20, 1);
+        let middle = table[32 << 20..].as_ptr().addr();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        let flags = maps.lines().find(|line| {
+            let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            if let Some((Some(from), Some(to))) = range.map(|(a, b)| (address(a), address(b))) {
+                inside = (from..to).contains(&middle);
+            }
+            inside && line.starts_with("VmFlags:")
+        });
+        assert!(flags.is_some_and(|flags| flags.contains(" hg")), "{flags:?}");
     }
 }

@@ -116,6 +116,14 @@ pub(crate) struct Queued {
     pub(crate) cause: Cause,
 }
 
+impl Queued {
+    /// The page that changes, or is read.
+    #[inline]
+    pub(crate) fn target(&self) -> u32 {
+        if self.kind == OpKind::Copy { self.to } else { self.page }
+    }
+}
+
 /// A first-in, first-out list through the slab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {

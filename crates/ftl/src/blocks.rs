@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use ssdyno_engine::{Table, prefetch};
+
 use crate::Endurance;
 
 /// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
@@ -9,6 +11,19 @@ const NOT_CLOSED: u16 = 1 << 15;
 
 /// Blocks whose least rank is kept together: a search looks at n / 64 + 64 ranks, not at n.
 const GROUP: u32 = 64;
+
+/// The least of `ranks`. Compiled to vector instructions, which the search by key is not.
+fn least(ranks: &[u16]) -> Option<u16> {
+    ranks.iter().copied().min()
+}
+
+/// Where `rank` stands first; the same holds.
+fn position(ranks: &[u16], rank: u16) -> Option<usize> {
+    const PIECE: usize = 32;
+    let piece = ranks.chunks(PIECE).position(|piece| piece.contains(&rank))?;
+    let at = ranks[piece * PIECE..].iter().position(|other| *other == rank)?;
+    Some(piece * PIECE + at)
+}
 
 /// A closed block, as policies see it.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +43,10 @@ pub struct Blocks {
     groups_per_plane: u32,
     data_pages: u32,
     /// Valid pages, and [`NOT_CLOSED`].
-    rank: Vec<u16>,
+    rank: Table<u16>,
     /// Least rank of each group of each plane.
     group_least: Vec<u16>,
-    erases: Vec<u32>,
+    erases: Table<u32>,
     /// Erases that a block survives; empty where blocks last for ever.
     endures: Vec<u32>,
     free: Vec<VecDeque<u32>>,
@@ -63,9 +78,9 @@ impl Blocks {
             blocks_per_plane,
             groups_per_plane,
             data_pages,
-            rank: vec![NOT_CLOSED; all as usize],
+            rank: Table::new(all as usize, NOT_CLOSED),
             group_least: vec![NOT_CLOSED; (planes * groups_per_plane) as usize],
-            erases: vec![0; all as usize],
+            erases: Table::new(all as usize, 0),
             endures,
             free,
             order: keep_order.then(|| vec![VecDeque::new(); planes as usize]),
@@ -83,6 +98,27 @@ impl Blocks {
     #[inline]
     pub fn valid(&self, block: u32) -> u32 {
         u32::from(self.rank[block as usize] & !NOT_CLOSED)
+    }
+
+    /// Brings the count of valid pages of `block` into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, block: u32) {
+        if let Some(rank) = self.rank.get(block as usize) {
+            prefetch(rank);
+        }
+    }
+
+    /// Brings what [`erased`](Blocks::erased) changes of `block` into the cache.
+    pub(crate) fn prefetch_wear(&self, block: u32) {
+        prefetch(&self.erases[block as usize]);
+        if let Some(endures) = self.endures.get(block as usize) {
+            prefetch(endures);
+        }
+    }
+
+    /// The block that [`open`](Blocks::open) will probably give next.
+    pub(crate) fn next_free(&self, plane: u32) -> Option<u32> {
+        self.free[plane as usize].front().copied()
     }
 
     /// True if `block` is full and may be cleaned.
@@ -186,17 +222,16 @@ impl Blocks {
 
     /// The closed block of `plane` with the fewest valid pages.
     pub(crate) fn least_valid(&self, plane: u32) -> Option<u32> {
-        let groups = (plane * self.groups_per_plane) as usize..;
-        let groups = groups.take(self.groups_per_plane as usize);
-        let group = groups.min_by_key(|group| self.group_least[*group])?;
-        let least = self.group_least[group];
+        let first = (plane * self.groups_per_plane) as usize;
+        let groups = &self.group_least[first..first + self.groups_per_plane as usize];
+        let least = least(groups)?;
         if least >= NOT_CLOSED {
             return None;
         }
+        let group = first + position(groups, least)?;
         let range = self.group_range(group);
         let first = range.start;
-        let at = self.rank[range].iter().position(|rank| *rank == least)?;
-        Some((first + at) as u32)
+        Some((first + position(&self.rank[range], least)?) as u32)
     }
 
     /// The closed block of `plane` that has seen the fewest erases.
@@ -255,8 +290,7 @@ impl Blocks {
     /// Looks anew for the least rank in the group of `block`.
     fn renew_least(&mut self, block: u32) {
         let group = self.group_of(block);
-        let least = self.rank[self.group_range(group)].iter().copied().min();
-        self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+        self.group_least[group] = least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
     }
 
     /// `block` was erased, all its valid pages are elsewhere: it is free again, or bad for good
@@ -291,8 +325,8 @@ impl Blocks {
         self.closings = self.closings.max(sample.closings);
         let first = (plane * self.groups_per_plane) as usize;
         for group in first..first + self.groups_per_plane as usize {
-            let least = self.rank[self.group_range(group)].iter().copied().min();
-            self.group_least[group] = least.unwrap_or(NOT_CLOSED);
+            self.group_least[group] =
+                least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
         }
     }
 
@@ -306,5 +340,21 @@ impl Blocks {
         let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
         let endures = |block: &u32| self.endures.get(*block as usize).is_none_or(|n| *n > 0);
         range.filter(endures).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{least, position};
+
+    proptest! {
+        /// Against the search by key.
+        #[test]
+        fn finds_the_first_of_the_least(ranks in prop::collection::vec(0u16..40, 0..200)) {
+            let plain = (0..ranks.len()).min_by_key(|at| ranks[*at]);
+            prop_assert_eq!(least(&ranks).and_then(|rank| position(&ranks, rank)), plain);
+        }
     }
 }

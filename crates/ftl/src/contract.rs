@@ -69,6 +69,12 @@ pub trait Ftl: Debug + Send {
         let _ = page;
     }
 
+    /// As [`prefetch`](Ftl::prefetch), for what is known of the block of `physical`, whose data will
+    /// be overwritten soon.
+    fn prefetch_place(&self, physical: u32) {
+        let _ = physical;
+    }
+
     /// Appends work worth doing while plane `plane` has nothing else to do; false if there is none.
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let _ = (plane, out);

@@ -242,6 +242,11 @@ impl Ftl for Dftl {
         self.inner.prefetch(page);
     }
 
+    #[inline]
+    fn prefetch_place(&self, physical: u32) {
+        self.inner.prefetch_place(physical);
+    }
+
     /// Only cleaning: the translation pages it makes out of date may be on other planes and are
     /// rewritten with the next request.
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {

@@ -76,6 +76,11 @@ impl Map {
         }
     }
 
+    /// Brings what is kept of `count` physical pages from `first` on into the cache.
+    pub(crate) fn prefetch_pages(&self, first: u32, count: u32) {
+        self.reverse.prefetch(first, count);
+    }
+
     /// `logical` now lives at `physical`, on a plane that may hold it.
     #[inline]
     pub(crate) fn set(&mut self, logical: u32, physical: u32) {

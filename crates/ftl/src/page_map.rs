@@ -135,6 +135,11 @@ impl PageMap {
         let dynamic = self.config.wear_levelling != WearLevelling::Off;
         let block = self.blocks.open(plane, dynamic)?;
         self.frontiers[index] = Frontier { block, next: 0 };
+        // By the time that this one is full, what is known of the next one will be at hand.
+        if let Some(next) = self.blocks.next_free(plane) {
+            self.map.prefetch_pages(self.geometry.first_page(next), self.limits.data_pages);
+            self.blocks.prefetch(next);
+        }
         Some(())
     }
 
@@ -266,6 +271,7 @@ impl PageMap {
     /// Moves the valid pages of `victim` and erases it; false if there was no room for them.
     fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
         let first = self.geometry.first_page(victim);
+        self.blocks.prefetch_wear(victim);
         let mut gather = std::mem::take(&mut self.gather);
         self.map.owners(first, self.limits.data_pages, &mut gather);
         debug_assert_eq!(gather.len() as u32, self.blocks.valid(victim));
@@ -315,11 +321,10 @@ impl PageMap {
         let room = self.limits.data_pages - frontier.next + 1;
         let count = pages.len().min(room as usize);
         frontier.next += count as u32 - 1;
-        out.reserve(count);
-        for (to, (from, slot)) in (first..).zip(&pages[..count]) {
+        out.extend((first..).zip(&pages[..count]).map(|(to, (from, slot))| {
             self.map.relocate(*slot, *from, to);
-            out.push(FlashOp::copy(plane, *from, to, Cause::Cleaning));
-        }
+            FlashOp::copy(plane, *from, to, Cause::Cleaning)
+        }));
         self.blocks.add_valid(block, count as u32);
         self.close_if_full(plane, stream, Cause::Cleaning, out);
         count
@@ -383,6 +388,11 @@ impl Ftl for PageMap {
     #[inline]
     fn prefetch(&self, page: u32) {
         self.map.prefetch(page);
+    }
+
+    #[inline]
+    fn prefetch_place(&self, physical: u32) {
+        self.blocks.prefetch(self.geometry.block_of_page(physical));
     }
 
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {

@@ -1,6 +1,6 @@
 //! From physical to logical pages in three bytes a page.
 
-use ssdyno_engine::Table;
+use ssdyno_engine::{Table, prefetch};
 
 /// The number of the logical page that was last written to each physical page.
 ///
@@ -28,6 +28,16 @@ impl Reverse {
         }
         if let Some(high) = self.high.get_mut(physical as usize) {
             *high = d;
+        }
+    }
+
+    /// Brings the entries of `count` pages from `first` on into the cache.
+    pub(crate) fn prefetch(&self, first: u32, count: u32) {
+        // Lines of a cache have 64 bytes.
+        for physical in (first..first + count).step_by(64 / size_of::<[u8; 3]>()) {
+            if let Some(low) = self.low.get(physical as usize) {
+                prefetch(low);
+            }
         }
     }
 

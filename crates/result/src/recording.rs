@@ -281,6 +281,12 @@ impl Recording {
                 "the run ended during its ramp-up ({skipped} requests): nothing was recorded; \
                  run longer or shorten the ramp-up"
             ));
+        } else if self.skipped > result.requests {
+            let (skipped, recorded) = (self.skipped, result.requests);
+            result.notes.push(format!(
+                "the workload's ramp-up came first: {skipped} requests that are in no figure, more \
+                 than were recorded ({recorded}); a number of requests counts from its end"
+            ));
         }
         if result.errors > 0 {
             result.notes.push(format!(

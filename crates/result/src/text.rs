@@ -239,6 +239,9 @@ pub(crate) fn above_idle(e: &Energy) -> String {
 /// Says that the energy is of more than the recorded window, where it is by a hundredth or more.
 pub(crate) fn settling(r: &RunResult) -> Option<String> {
     let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
+    if r.requests == 0 {
+        return Some(format!("of {}: the whole run, since nothing was recorded", seconds(whole)));
+    }
     let more = seconds(whole - r.simulated_seconds);
     Some(format!("of {}: the device was busy for {more} after the last answer", seconds(whole)))
 }

@@ -119,7 +119,6 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     loop {
         if due {
             state.issue(&mut drive);
-            drive.device.expect(drive.workload.upcoming());
             due = false;
         }
         let wake = match start {
@@ -230,6 +229,10 @@ impl State {
             }
             match drive.workload.next(self.now) {
                 Step::Issue { request, intended } => {
+                    let upcoming = drive.workload.upcoming();
+                    if !upcoming.is_empty() {
+                        drive.device.expect(upcoming);
+                    }
                     let stream = drive.workload.stream();
                     if !self.submit(drive, Sent { request, intended, stream }) {
                         return;

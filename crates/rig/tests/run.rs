@@ -53,6 +53,24 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
 }
 
+/// A few blocks cleaned by chance say nothing about a closed form: the result says so instead.
+#[test]
+fn a_closed_form_waits_for_enough_cleaning() {
+    for requests in [1, 100, 1_000] {
+        let load = WRITES.replace("200000", &requests.to_string());
+        let result = measure(&run(config(&[]), &load, 1)).result;
+        assert!(result.expected.is_empty(), "{requests}: {:?}", result.expected);
+        let said = result.notes.iter().any(|note| note.contains("blocks were cleaned"));
+        assert!(said, "{requests}: {:?}", result.notes);
+    }
+    let load = WRITES.replace("200000", "4000");
+    let result = measure(&run(config(&[]), &load, 1)).result;
+    let [expected] = &result.expected[..] else { panic!("one expected figure") };
+    let ratio = result.write_amplification.unwrap() / expected.value;
+    assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+    assert!(!result.notes.iter().any(|note| note.contains("cleaned")), "{:?}", result.notes);
+}
+
 /// Form 4; 16 planes of 512 blocks of 32 pages. Tolerance 1 %, seeds 1 and 2: 400 000 writes after
 /// a ramp-up of twice the logical pages. Before it has mixed nothing is promised.
 #[test]

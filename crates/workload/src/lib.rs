@@ -69,8 +69,9 @@ pub trait Workload {
     /// same answers.
     fn next(&mut self, now: Time) -> Step;
 
-    /// Requests that [`next`](Workload::next) will probably issue, the nearest first; empty where
-    /// that is not known. A hint that lets a simulator fetch ahead what they will need.
+    /// Requests that [`next`](Workload::next) will probably issue, the nearest first, of which the
+    /// second half are told of for the first time. Empty where they are not known, or where all
+    /// were told of. A hint that lets a simulator fetch ahead what they will need.
     fn upcoming(&self) -> &[Request] {
         &[]
     }

@@ -4,12 +4,12 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
 use ssdyno_block::{Op, Time};
-use ssdyno_workload::{Config, DeviceFacts, presets};
+use ssdyno_workload::{Config, DeviceFacts, Step, presets};
 
 fn issue_at(text: &str, seed: u64, service: Time) -> Vec<Issued> {
     let config = Config::from_toml(text).unwrap();
@@ -19,6 +19,35 @@ fn issue_at(text: &str, seed: u64, service: Time) -> Vec<Issued> {
 
 fn issue(text: &str, seed: u64) -> Vec<Issued> {
     issue_at(text, seed, Time::from_us(100))
+}
+
+/// What is told ahead is what is issued, in its order, and told twice: once as the far half, once
+/// as the near one.
+#[test]
+fn what_is_told_ahead_is_issued() {
+    let text = "read_percent = 50\nwrite_percent = 30\ntrim_percent = 20";
+    let config = Config::from_toml(text).unwrap();
+    let mut workload = config.build(&DEVICE, 4).unwrap();
+    let mut told = VecDeque::new();
+    let mut known = 0;
+    for _ in 0..1_000 {
+        let Step::Issue { request, .. } = workload.next(Time::ZERO) else { panic!("it issues") };
+        if let Some(expected) = told.pop_front() {
+            assert_eq!(request, expected);
+            known += 1;
+        }
+        let upcoming = workload.upcoming();
+        let (near, new) = upcoming.split_at(upcoming.len() / 2);
+        if told.is_empty() {
+            told.extend(near);
+        }
+        if !upcoming.is_empty() {
+            assert!(told.iter().eq(near), "{told:?} {near:?}");
+            told.extend(new);
+        }
+        workload.completed(Time::ZERO);
+    }
+    assert!(known > 980, "{known} of 1000 were told of");
 }
 
 /// `count` of `n` is binomial with probability `p`.

@@ -58,6 +58,12 @@ fn device_files() {
     place.write("d.toml", changed(&good, "channels =", ""));
     let args = ["run", "d.toml"];
     refused(&place, &args, "d.toml", line_of(&good, "[flash]"), &["flash.channels", "missing"]);
+    // Not of the table that comes first.
+    let (before, rest) = good.split_once("[host_link]").unwrap();
+    let (_, after) = rest.split_once("\n[").unwrap();
+    place.write("d.toml", format!("{before}[{after}"));
+    let told = place.fails(2, &args);
+    assert!(told.contains("the key `host_link` is missing"), "{told}");
     assert!(!place.path().join("results").exists(), "nothing ran, nothing may be left");
 }
 

@@ -12,6 +12,7 @@ mod requests;
 mod sector_bus;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
@@ -79,6 +80,9 @@ const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind"
 /// Events after which [`Ssd::towards_answer`](Device::towards_answer) lets its caller look after
 /// other things.
 const STEPS: u32 = 256;
+
+/// Pages of a request that are looked up ahead: more than a processor fetches at a time are no use.
+const PAGES_FETCHED: u32 = 8;
 
 /// A simulated SSD.
 #[derive(Debug)]
@@ -218,9 +222,19 @@ impl Ssd {
     }
 
     /// Pages that a range touches.
-    fn pages_of(&self, offset_bytes: u64, length_bytes: u32) -> std::ops::Range<u32> {
+    fn pages_of(&self, offset_bytes: u64, length_bytes: u32) -> Range<u32> {
         let end = offset_bytes + u64::from(length_bytes);
         (offset_bytes / self.page_bytes) as u32..end.div_ceil(self.page_bytes) as u32
+    }
+
+    /// The first of the pages that `request` touches, for fetching ahead; none if it is not inside
+    /// the device.
+    fn pages_fetched(&self, request: &Request) -> Range<u32> {
+        if request.end_bytes().is_none_or(|end| end > self.capacity_bytes) {
+            return 0..0;
+        }
+        let Range { start, end } = self.pages_of(request.offset_bytes, request.length_bytes);
+        start..end.min(start + PAGES_FETCHED)
     }
 
     /// Firmware time for a command of `pages` pages on the core that is free first.
@@ -499,16 +513,25 @@ impl Device for Ssd {
         reached
     }
 
-    #[inline]
     fn expect(&self, upcoming: &[Request]) {
-        let page = |request: &Request| (request.offset_bytes / self.page_bytes) as u32;
-        if let Some(far) = upcoming.last() {
-            self.ftl.prefetch(page(far));
+        let (near, new) = upcoming.split_at(upcoming.len() / 2);
+        for request in new {
+            for page in self.pages_fetched(request) {
+                self.ftl.prefetch(page);
+            }
         }
-        if self.flash.is_worth_a_prefetch()
-            && let Some(physical) = upcoming.first().and_then(|near| self.ftl.locate(page(near)))
-        {
-            self.flash.prefetch(physical);
+        // For the others the table has arrived: now what it leads to.
+        for request in near {
+            if request.op != Op::Write && !self.flash.is_worth_a_prefetch() {
+                continue;
+            }
+            for page in self.pages_fetched(request) {
+                let Some(physical) = self.ftl.locate(page) else { continue };
+                self.flash.prefetch(physical);
+                if request.op == Op::Write {
+                    self.ftl.prefetch_place(physical);
+                }
+            }
         }
     }
 }

@@ -258,7 +258,6 @@ impl FlashArray {
 
     /// The number in its block of the page that decides about joining: where data goes to.
     pub(super) fn page_number(&self, op: &Queued) -> u32 {
-        let page = if op.kind == OpKind::Copy { op.to } else { op.page };
-        self.geometry.pages_per_block.remainder(page)
+        self.geometry.pages_per_block.remainder(op.target())
     }
 }

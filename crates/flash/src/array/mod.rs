@@ -176,16 +176,20 @@ impl FlashArray {
         self.written.set(block, pages as u16);
     }
 
-    /// False where [`prefetch`](FlashArray::prefetch) has nothing to fetch.
+    /// False where [`prefetch`](FlashArray::prefetch) is not worth its time.
     #[inline]
     pub fn is_worth_a_prefetch(&self) -> bool {
-        !self.epochs.is_empty()
+        /// Their bits no longer fit into the first cache.
+        const MANY_BLOCKS: u32 = 1 << 17;
+        !self.epochs.is_empty() || self.geometry.blocks() > MANY_BLOCKS
     }
 
     /// `page` will be read or overwritten soon: fetches ahead what the array knows of its block.
     #[inline]
     pub fn prefetch(&self, page: u32) {
-        if let Some(epochs) = self.epochs.get(self.geometry.block_of_page(page) as usize) {
+        let block = self.geometry.block_of_page(page);
+        self.written.prefetch(block);
+        if let Some(epochs) = self.epochs.get(block as usize) {
             ssdyno_engine::prefetch(epochs);
         }
     }

@@ -30,7 +30,14 @@ impl FlashArray {
     }
 
     pub(super) fn program_time(&self, group: &Group) -> Time {
-        self.longest(group, |op| self.timing.program(self.page_number(op)))
+        self.longest(group, |op| {
+            let number = self.page_number(op);
+            if number == 0 {
+                // Nothing was heard of this block for long.
+                self.written.prefetch_pages(self.geometry.block_of_page(op.target()));
+            }
+            self.timing.program(number)
+        })
     }
 
     pub(super) fn log_die<E>(
@@ -129,8 +136,17 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         self.dies[die as usize].group = group;
+        self.fetch_written(&group);
         let from = self.command(die, port);
         self.enter_array(die, from, self.timing.erase, port);
+    }
+
+    /// Fetches ahead what [`note_written`](FlashArray::note_written) will change.
+    fn fetch_written(&self, group: &Group) {
+        for op in group.ops() {
+            let block = self.geometry.block_of_page(self.slab.get(*op).target());
+            self.written.prefetch_pages(block);
+        }
     }
 
     pub(super) fn begin_copy<E: From<FlashEvent> + Event>(
@@ -244,7 +260,7 @@ impl FlashArray {
     /// Keeps the record of programmed pages, and the strict check of their order.
     pub(super) fn note_written(&mut self, op: u32) {
         let op = self.slab.get(op);
-        let target = if op.kind == OpKind::Copy { op.to } else { op.page };
+        let target = op.target();
         let block = self.geometry.block_of_page(target);
         let written = self.written.pages(block);
         if op.kind == OpKind::Erase {

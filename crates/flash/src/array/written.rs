@@ -1,5 +1,7 @@
 //! How far each block is programmed.
 
+use ssdyno_engine::{Table, prefetch};
+
 /// Pages programmed in each block since its erase.
 ///
 /// Nearly all blocks of a device in use are full, and nearly all reads go to them. One bit a block
@@ -8,7 +10,7 @@
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     full: Vec<u64>,
-    pages: Vec<u16>,
+    pages: Table<u16>,
     pages_per_block: u16,
 }
 
@@ -17,7 +19,7 @@ impl Written {
     pub(super) fn new(blocks: u32, pages_per_block: u32) -> Written {
         Written {
             full: vec![0; (blocks as usize).div_ceil(64)],
-            pages: vec![0; blocks as usize],
+            pages: Table::new(blocks as usize, 0),
             pages_per_block: pages_per_block as u16,
         }
     }
@@ -29,6 +31,19 @@ impl Written {
         let bit = 1 << (block & 63);
         let word = &mut self.full[(block >> 6) as usize];
         *word = if pages == self.pages_per_block { *word | bit } else { *word & !bit };
+    }
+
+    /// Brings into the cache what [`holds`](Written::holds) looks at first.
+    #[inline]
+    pub(super) fn prefetch(&self, block: u32) {
+        prefetch(&self.full[(block >> 6) as usize]);
+    }
+
+    /// Brings into the cache what [`set`](Written::set) changes.
+    #[inline]
+    pub(super) fn prefetch_pages(&self, block: u32) {
+        self.prefetch(block);
+        prefetch(&self.pages[block as usize]);
     }
 
     /// Pages of `block` that are programmed.

@@ -119,6 +119,10 @@ fn ramp_up_by_count_starts_the_window_at_its_last_completion() {
     let window = by_completion[9_999].2.completed - start;
     assert!((result.simulated_seconds - window.as_s_f64()).abs() < 1e-9);
     assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
+    let says = |result: &RunResult| result.notes.iter().any(|n| n.contains("ramp-up came first"));
+    assert!(!says(&result), "{:?}", result.notes);
+    let mostly = run(Recorder::new(Keep::All, None).skip_first(9_990), &done);
+    assert!(mostly.requests > 0 && says(&mostly), "{:?}", mostly.notes);
     let none = run(Recorder::new(Keep::All, None).skip_first(20_000), &done);
     assert_eq!((none.requests, none.latency_ns.is_none()), (0, true));
     assert!(none.notes.iter().any(|n| n.contains("ramp-up")), "{:?}", none.notes);

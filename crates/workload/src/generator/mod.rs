@@ -12,8 +12,17 @@ use crate::{Step, Workload};
 use arrivals::Pacing;
 use place::{ONE, Place, happens};
 
-/// Requests drawn ahead: one for the mapping table, one for what depends on it.
-const AHEAD: usize = 2;
+/// Requests drawn at a time, and told of twice. Several memory accesses at once take little more
+/// time than one, and devices answer in bursts (channels in step with one another).
+const BATCH: usize = 8;
+
+/// The requests drawn ahead, in order: more than one batch, up to two.
+#[derive(Clone, Debug)]
+struct Drawn {
+    all: [Request; 2 * BATCH],
+    /// The first that was not taken.
+    next: usize,
+}
 
 /// When a workload ends and how much it may have outstanding.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +103,7 @@ pub(crate) struct Generator<D> {
     arrival: Time,
     outstanding: u64,
     /// Drawn ahead: what a request is does not depend on when it starts.
-    upcoming: [Request; AHEAD],
+    upcoming: Drawn,
     rng: Rng,
     /// Arrivals have their own stream: another size or address does not move them.
     gaps: Rng,
@@ -105,21 +114,32 @@ impl<D: Draw> Generator<D> {
         let mut gaps = Rng::new(seed, "workload arrivals");
         let arrival = pacing.first(&mut gaps);
         let rng = Rng::new(seed, "workload requests");
-        let upcoming = [Request::flush(); AHEAD];
+        let upcoming = Drawn { all: [Request::flush(); 2 * BATCH], next: 0 };
         let mut generator =
             Generator { limits, pacing, source, arrival, outstanding: 0, upcoming, rng, gaps };
-        generator.upcoming = std::array::from_fn(|at| generator.draw(at));
+        generator.upcoming.all = std::array::from_fn(|at| generator.draw(at));
         generator
     }
 
-    /// The next request; another one is drawn behind it.
+    /// The next request.
     #[inline]
     fn request(&mut self) -> Request {
-        let drawn = self.draw(AHEAD);
-        let [request, ..] = self.upcoming;
-        self.upcoming.rotate_left(1);
-        self.upcoming[AHEAD - 1] = drawn;
+        let request = self.upcoming.all[self.upcoming.next];
+        self.upcoming.next += 1;
+        if self.upcoming.next == BATCH {
+            self.draw_batch();
+        }
         request
+    }
+
+    /// Draws one more batch behind the one that is left, while the last one taken has yet to be
+    /// issued.
+    fn draw_batch(&mut self) {
+        self.upcoming.all.copy_within(BATCH.., 0);
+        for at in BATCH..2 * BATCH {
+            self.upcoming.all[at] = self.draw(1 + at);
+        }
+        self.upcoming.next = 0;
     }
 
     /// Draws the request that comes after `ahead` others that have yet to be issued.
@@ -159,7 +179,7 @@ impl<D: Draw> Workload for Generator<D> {
     }
 
     fn upcoming(&self) -> &[Request] {
-        &self.upcoming[..self.limits.left.min(AHEAD as u64) as usize]
+        if self.upcoming.next == 0 { &self.upcoming.all } else { &[] }
     }
 
     fn completed(&mut self, _now: Time) {
