@@ -22,7 +22,7 @@ use crate::job::{Job, Pulse, Reaping, Shared, drive};
 use crate::ramp::Ramp;
 
 /// One batch is tried for so long at a time, or for as long as [`ENOUGH`] takes.
-const TRIAL: Duration = Duration::from_millis(6);
+const TRIAL: Duration = Duration::from_millis(3);
 /// Completions, by requests outstanding, from which a rate can be told.
 const ENOUGH: u64 = 8;
 /// A device that takes longer for [`ENOUGH`] is too slow for batches to matter.
