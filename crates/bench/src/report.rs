@@ -192,6 +192,10 @@ impl Parts<'_> {
             1 => "1 job".to_owned(),
             n => format!("{n} jobs"),
         };
+        let jobs = match self.reports.iter().find_map(|report| report.core) {
+            Some(core) => format!("{jobs} that stays on core {core}"),
+            None => jobs,
+        };
         let batches = self.reports.iter().filter_map(|report| report.batch);
         let engine = match self.means {
             Means::Null => return,
