@@ -23,12 +23,12 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
 /// Prints every goal beside what `tables` say, with a verdict: whether the interval of the mean over the
 /// rounds lies on one side of the goal.
 pub(crate) fn print(tables: &[Compared]) {
-    println!("\n{:58} {:>8} {:>8} {:>17}", "Goals", "goal", "reached", "95 % interval");
+    println!("\n{:64} {:>8} {:>8} {:>17}", "Goals", "goal", "reached", "95 % interval");
     for goal in goals(tables) {
         let bound = format!("{} {}", if goal.at_least { ">=" } else { "<=" }, goal.bound);
         let values = goal.reached.unwrap_or_default();
         let Some(Interval { estimate, low, high, .. }) = Interval::of_mean(&values) else {
-            println!("{:58} {bound:>8} {:>8}", goal.what, "-");
+            println!("{:64} {bound:>8} {:>8}", goal.what, "-");
             continue;
         };
         let verdict = match goal.at_least {
@@ -39,7 +39,7 @@ pub(crate) fn print(tables: &[Compared]) {
             _ => "cannot tell",
         };
         println!(
-            "{:58} {bound:>8} {estimate:>8.3} {:>17}  {verdict}",
+            "{:64} {bound:>8} {estimate:>8.3} {:>17}  {verdict}",
             goal.what,
             format!("{low:.3} to {high:.3}"),
         );
