@@ -9,8 +9,8 @@ use crate::command::Cmd;
 use crate::setup;
 use crate::workspace::Workspace;
 
-/// Runs the comparison with `runs` runs of `seconds` each; `raw` is fio's `t/io_uring`, built from
-/// its source.
+/// Builds our program, and runs the comparison with `runs` runs of `seconds` each; `raw` is fio's
+/// `t/io_uring`, built from its source.
 ///
 /// # Errors
 /// There is no fio to compare with, or no such program.
@@ -39,12 +39,20 @@ pub(crate) fn run(
             eprintln!("note: {lost}");
         }
     }
+    let Some(ours) = build(workspace)? else { return Ok(false) };
     let (runs, seconds) = (runs.to_string(), seconds.to_string());
     let bench = ["bench", "-p", "ssdyno-bench", "--bench", "peers", "--"];
-    let options = ["--runs", &runs, "--seconds", &seconds];
+    let options = ["--ours", &ours, "--runs", &runs, "--seconds", &seconds];
     // The benchmark runs in its own directory.
     let raw = raw.map(std::path::absolute).transpose()?.map(|raw| raw.display().to_string());
     let raw = raw.iter().flat_map(|raw| ["--t-io-uring", raw.as_str()]);
     let arguments = bench.into_iter().chain(options).chain(raw);
     Cmd::cargo(&workspace.root, arguments).announced().stream()
+}
+
+/// Our program as users build it; `None` where that failed, which cargo has said.
+fn build(workspace: &Workspace) -> Result<Option<String>> {
+    let build = Cmd::cargo(&workspace.root, ["build", "--release", "-p", "ssdyno"]);
+    let program = workspace.target_directory.join("release/ssdyno").display().to_string();
+    Ok(build.announced().stream()?.then_some(program))
 }

@@ -15,6 +15,8 @@ pub(crate) struct Workspace {
     /// The directory of the top `Cargo.toml`.
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target_directory: PathBuf,
 }
 
 /// One member.

@@ -2,26 +2,27 @@
 //! switches and system calls for each request, 4 KiB random reads at depth 32.
 //!
 //! Targets: a loop device over a file in memory, that file itself, and a file on the disk that
-//! holds the build directory. Ours records every request; fio runs with its usual statistics.
-//! Runs alternate, so that a busy neighbour meets both; each figure is the median, with half of the
-//! distance from the lowest to the highest. At the end: the goals, and what was reached of them.
+//! holds the build directory. Ours records every request and writes them into Parquet (but for `null:`); fio
+//! runs with its usual statistics. All are programs that are started, run for the same time, and are waited for
+//! (wait4(2)): CPU time and switches are of the whole process, starting, reporting and writing included.
+//! Runs alternate, in an order that turns round, so that a busy neighbour meets all; each figure is the
+//! median, with half of the distance from the lowest to the highest. At the end: the goals, and what
+//! was reached of them, by the runs of the same round against each other.
 //!
-//! `cargo xtask peers [--runs N] [--seconds N] [--t-io-uring FILE]` says what is missing and runs it,
-//! as root (for the loop device), with fio from Debian's packages (apt-get install fio). fio's own
+//! `cargo xtask peers [--runs N] [--seconds N] [--quick] [--t-io-uring FILE]` says what is missing and runs
+//! it, as root (for the loop device), with fio from Debian's packages (apt-get install fio). fio's own
 //! `t/io_uring` is in no package: FILE is one that was built from fio's source (make t/io_uring).
 
+mod child;
 mod goals;
 mod raw;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ssdyno_bench::{Access, NULL, Options, Run};
-use ssdyno_block::Time;
-use ssdyno_block::units::Span;
-use ssdyno_result::Keep;
-use ssdyno_rig::{Flow, Limits, Source};
-use ssdyno_workload::Config;
+use ssdyno_bench::NULL;
+
+use crate::child::Ended;
 
 const SIZE_BYTES: u64 = 1 << 30;
 const DEPTH: u32 = 32;
@@ -118,6 +119,8 @@ const SYNCHRONOUS: &[Peer] = &[
 struct Plan {
     runs: u64,
     seconds: u64,
+    /// Our program.
+    ours: PathBuf,
     /// The program `t/io_uring`.
     raw: Option<PathBuf>,
 }
@@ -128,10 +131,18 @@ fn main() {
         let value = arguments.iter().skip_while(|a| *a != name).nth(1);
         value.and_then(|n| n.parse().ok()).unwrap_or(otherwise)
     };
+    let path = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1).map(PathBuf::from);
+    let Some(ours) = path("--ours") else {
+        println!(
+            "nothing to compare: `cargo xtask peers` builds the program and names it with --ours"
+        );
+        return;
+    };
     let plan = Plan {
-        runs: number("--runs", 5),
-        seconds: number("--seconds", 2),
-        raw: arguments.iter().skip_while(|a| *a != "--t-io-uring").nth(1).map(PathBuf::from),
+        runs: number("--runs", 8),
+        seconds: number("--seconds", 5),
+        ours,
+        raw: path("--t-io-uring"),
     };
     if Command::new("fio").arg("--version").output().is_err() {
         println!("there is no fio to compare with: apt-get install fio");
@@ -214,8 +225,12 @@ fn compare(title: &'static str, target: &str, peers: &[Peer], plan: &Plan) -> Co
     );
     let mut measured = vec![Vec::new(); peers.len()];
     for seed in 0..runs {
-        for (peer, figures) in peers.iter().zip(&mut measured) {
-            figures.extend(run(peer, target, plan, seed));
+        let mut order: Vec<usize> = (0..peers.len()).collect();
+        if seed % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            measured[index].extend(run(&peers[index], target, plan, seed));
         }
     }
     let peers: Vec<(&str, Vec<Figures>)> = peers.iter().map(name).zip(measured).collect();
@@ -259,49 +274,50 @@ fn median(figures: &[Figures]) -> Figures {
 }
 
 fn run(peer: &Peer, target: &str, plan: &Plan, seed: u64) -> Option<Figures> {
-    let seconds = plan.seconds;
     match peer {
-        Peer::Raw(_) => raw::run(plan.raw.as_deref()?, target, DEPTH, seconds),
-        Peer::Fio(_, options) => fio(target, options, seconds, seed),
-        Peer::Ours(_, batch) => ours(target, *batch, seconds, seed),
+        Peer::Raw(_) => raw::run(plan.raw.as_deref()?, target, DEPTH, plan.seconds),
+        Peer::Fio(_, options) => fio(target, options, plan.seconds, seed),
+        Peer::Ours(_, batch) => ours(target, *batch, plan, seed),
     }
 }
 
-fn ours(target: &str, batch: Option<u32>, seconds: u64, seed: u64) -> Option<Figures> {
-    let config = Config {
-        depth: Some(DEPTH),
-        duration: Some(Span(Time::from_s(seconds))),
-        ..Config::default()
-    };
-    let run = Run {
-        target: target.to_owned(),
-        access: Access::ReadOnly,
-        workload: "randread".to_owned(),
-        source: Source::Generator(config),
-        seed,
-        limits: Limits::default(),
-        keep: Keep::None,
-        interval: None,
-        options: Options { batch, ..Options::default() },
-    };
-    let result = match run.execute(&mut |_| Flow::Continue) {
-        Ok(measured) => measured.result,
-        Err(error) => {
-            println!("{target}: {error}; {}", error.help());
-            return None;
-        }
+/// What a process cost, for each of its requests.
+fn costs(ended: &Ended, requests: f64, iops: f64) -> Figures {
+    Figures {
+        iops,
+        user_ns: ended.user_ns / requests,
+        system_ns: ended.system_ns / requests,
+        switches: ended.switches / requests,
+        calls: None,
+    }
+}
+
+fn ours(target: &str, batch: Option<u32>, plan: &Plan, seed: u64) -> Option<Figures> {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ssdyno-peers-results");
+    let mut command = Command::new(&plan.ours);
+    command
+        .args(["run", target, "--workload", "randread", "--json"])
+        // Without a target it is about recording; tens of millions of rows would be mostly writing.
+        .args(["--keep", if target == NULL { "none" } else { "all" }])
+        .args(["--set", &format!("workload.depth={DEPTH}"), "--for", &format!("{}s", plan.seconds)])
+        .args(["--seed", &seed.to_string(), "--results"])
+        .arg(&directory);
+    if let Some(batch) = batch {
+        command.args(["--batch", &batch.to_string()]);
+    }
+    let ended = child::run(command)?;
+    let _ = std::fs::remove_dir_all(directory);
+    let result: serde_json::Value = serde_json::from_slice(&ended.output).ok()?;
+    let Some(requests) = result["requests"].as_f64().filter(|n| *n > 0.0) else {
+        println!("{target}: {}", result["error"]);
+        return None;
     };
     if seed == 0 {
-        result.notes.iter().for_each(|note| println!("  note: {note}"));
+        let notes = result["notes"].as_array().into_iter().flatten();
+        notes.filter_map(|note| note.as_str()).for_each(|note| println!("  note: {note}"));
     }
-    let cost = result.own_cost?;
-    Some(Figures {
-        iops: result.iops,
-        user_ns: cost.user_cpu_ns_per_request?,
-        system_ns: cost.system_cpu_ns_per_request?,
-        switches: cost.context_switches_per_request?,
-        calls: cost.syscalls_per_request,
-    })
+    let calls = result["own_cost"]["syscalls_per_request"].as_f64();
+    Some(Figures { calls, ..costs(&ended, requests, result["iops"].as_f64()?) })
 }
 
 fn fio(target: &str, options: &[&str], seconds: u64, seed: u64) -> Option<Figures> {
@@ -316,19 +332,10 @@ fn fio(target: &str, options: &[&str], seconds: u64, seed: u64) -> Option<Figure
     if target != NULL {
         command.arg(format!("--filename={target}"));
     }
-    let output = command.output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let ended = child::run(command)?;
+    let text = String::from_utf8_lossy(&ended.output);
     let json: serde_json::Value = serde_json::from_str(text.get(text.find('{')?..)?).ok()?;
-    let job = &json["jobs"][0];
-    let requests = job["read"]["total_ios"].as_f64().filter(|n| *n > 0.0)?;
-    let runtime_ns = job["job_runtime"].as_f64()? * 1e6;
-    let share =
-        |key: &str| job[key].as_f64().map(|percent| percent / 100.0 * runtime_ns / requests);
-    Some(Figures {
-        iops: job["read"]["iops"].as_f64()?,
-        user_ns: share("usr_cpu")?,
-        system_ns: share("sys_cpu")?,
-        switches: job["ctx"].as_f64()? / requests,
-        calls: None,
-    })
+    let read = &json["jobs"][0]["read"];
+    let requests = read["total_ios"].as_f64().filter(|n| *n > 0.0)?;
+    Some(costs(&ended, requests, read["iops"].as_f64()?))
 }

@@ -22,7 +22,7 @@ use crate::job::{Job, Pulse, Reaping, Shared, drive};
 use crate::ramp::Ramp;
 
 /// One batch is tried for so long at a time, or for as long as [`ENOUGH`] takes.
-const TRIAL: Duration = Duration::from_millis(6);
+const TRIAL: Duration = Duration::from_millis(3);
 /// Completions, by requests outstanding, from which a rate can be told.
 const ENOUGH: u64 = 8;
 /// A device that takes longer for [`ENOUGH`] is too slow for batches to matter.
@@ -62,6 +62,9 @@ pub(crate) fn best<E: Engine>(engine: &mut E, trial: &Trial) -> Result<u32, Benc
             let (completed, seconds) = try_one(engine, trial, *batch, u64::MAX, length)?;
             rates.push(completed as f64 / seconds);
         }
+        if settled(&rates) {
+            break;
+        }
     }
     Ok(choose(&ladder, &rates))
 }
@@ -75,10 +78,23 @@ fn ladder(depth: u32) -> Vec<u32> {
     ladder
 }
 
+/// Whether the largest batch stays the choice, however the rounds to come turn out.
+fn settled(rates: &[Vec<f64>]) -> bool {
+    let misses = |smaller: &Vec<f64>| {
+        let faster = smaller.iter().zip(&rates[0]).filter(|(one, other)| is_faster(**one, **other));
+        smaller.len() - faster.count()
+    };
+    rates[1..].iter().all(|smaller| misses(smaller) > ROUNDS - FASTER_ROUNDS)
+}
+
+fn is_faster(one: f64, other: f64) -> bool {
+    one > (1.0 + EQUAL) * other
+}
+
 /// The fastest batch, round by round; the largest of those of which nobody can tell.
 fn choose(ladder: &[u32], rates: &[Vec<f64>]) -> u32 {
     let beats = |one: &[f64], other: &[f64]| {
-        let faster = one.iter().zip(other).filter(|(one, other)| **one > (1.0 + EQUAL) * **other);
+        let faster = one.iter().zip(other).filter(|(one, other)| is_faster(**one, **other));
         faster.count() >= FASTER_ROUNDS
     };
     let best = (1..ladder.len()).fold(0, |best, at| match beats(&rates[at], &rates[best]) {

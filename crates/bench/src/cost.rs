@@ -58,6 +58,12 @@ fn usage(who: libc::c_int) -> Usage {
     }
 }
 
+/// CPU time of the calling thread so far, to the nanosecond: getrusage(2) may count in ticks of the system.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Threads that the kernel made to carry out requests of ours which it could not begin without
 /// blocking (`iou-wrk-*`); 0 where /proc tells nothing.
 pub(crate) fn kernel_workers() -> usize {

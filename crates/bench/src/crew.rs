@@ -182,6 +182,7 @@ impl Crew {
         let (tell, messages) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
+        let alone = plan.jobs.len() == 1;
         let mut members = Vec::with_capacity(plan.jobs.len());
         for (index, job) in plan.jobs.into_iter().enumerate() {
             let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
@@ -199,6 +200,7 @@ impl Crew {
                 target: Arc::clone(target),
                 block_bytes: plan.block_bytes,
                 batch: run.options.batch,
+                alone,
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),
                 origin_ns: plan.origin_ns,
                 shared: shared.clone(),

@@ -54,7 +54,8 @@ pub struct Options {
     pub sqpoll: bool,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
-    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them.
+    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them. The only job of a
+    /// closed loop with io_uring stays where it was put first.
     pub cores: Vec<usize>,
     /// Completions that a closed loop waits for at a time; `None`: what a short trial before the
     /// run finds to be fastest. 1 has the truest latencies of single requests, more cost less.

@@ -163,9 +163,13 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
         Ok(()) => Ok((uring, Vec::new())),
         Err(source) if asked => Err(BenchError::Uring { source }),
         Err(source) => {
+            let remedy = match source.raw_os_error() {
+                Some(libc::ENOMEM) => "raise `ulimit -l`: too little memory may be locked",
+                _ => "allow it (sysctl kernel.io_uring_disabled=0, or another seccomp profile)",
+            };
             let note = format!(
                 "engine: threads, because io_uring cannot be used ({source}); it would cost less \
-                 for each request"
+                 for each request: {remedy}"
             );
             Ok((Means::Threads, vec![note]))
         }

@@ -14,7 +14,7 @@ use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
 
 use crate::clock::Clock;
-use crate::cost::Usage;
+use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
 use crate::engine::null::Null;
 use crate::engine::uring::Setup;
@@ -27,8 +27,8 @@ use crate::run::Run;
 use crate::share;
 use crate::worker::JobReport;
 
-/// Requests from which the floor is found: a few milliseconds.
-const FLOOR_REQUESTS: u64 = 200_000;
+/// Requests from which the floor is found: one or two milliseconds, which is part of what a run costs.
+const FLOOR_REQUESTS: u64 = 32_768;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
@@ -60,10 +60,10 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
             tape: Arc::new(Mutex::new(Some(Tape::new(keep, None, false)))),
         },
     };
-    let before = Usage::of_thread();
+    let before = thread_cpu_ns();
     let ended = drive(&mut job, &mut Null::default());
-    let usage = Usage::of_thread() - before;
-    Ok(usage.cpu_ns() as f64 / ended.issued.max(1) as f64)
+    let used = thread_cpu_ns().saturating_sub(before);
+    Ok(used as f64 / ended.issued.max(1) as f64)
 }
 
 /// Everything a result is made from.
@@ -191,6 +191,10 @@ impl Parts<'_> {
         let jobs = match self.reports.len() {
             1 => "1 job".to_owned(),
             n => format!("{n} jobs"),
+        };
+        let jobs = match self.reports.iter().find_map(|report| report.core) {
+            Some(core) => format!("{jobs} that stays on core {core}"),
+            None => jobs,
         };
         let batches = self.reports.iter().filter_map(|report| report.batch);
         let engine = match self.means {

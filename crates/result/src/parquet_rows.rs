@@ -1,23 +1,26 @@
 //! One Parquet row a request.
 //!
-//! Written with the format's low-level writer: its layer for Arrow arrays would multiply what this
-//! crate has to build, for six columns without nulls.
+//! The library lays out the file; the pages are encoded here, because that is what a run pays for each
+//! request after it has been measured: see [`pages`].
 
+mod column;
+mod pages;
+
+use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{
-    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
-};
+use parquet::file::properties::WriterProperties;
+use parquet::file::statistics::Statistics;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::SchemaDescriptor;
 use ssdyno_block::Op;
 
 use crate::rows::{Chunk, Row, Rows};
+use column::Column;
 
 /// Columns in the order that [`write_group`] writes them. Parquet keeps unsigned integers in the
 /// signed types of the same width (Parquet format, LogicalTypes.md, "Unsigned Integers").
@@ -36,76 +39,222 @@ const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
 /// Chunks of a row group: 2^20 rows, what readers take at a time.
 const GROUP_CHUNKS: usize = 16;
 
-fn properties() -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        // The codec has to be pure Rust, so that other systems can be built for without a C
-        // compiler; every common reader knows this one.
-        .set_compression(Compression::LZ4_RAW)
-        .set_statistics_enabled(EnabledStatistics::Chunk);
-    // Times and addresses hardly repeat: a dictionary of them costs time and gains nothing.
-    for column in ["issue_ns", "latency_ns", "offset_bytes"] {
-        builder = builder
-            .set_column_dictionary_enabled(ColumnPath::from(column), false)
-            .set_column_encoding(ColumnPath::from(column), Encoding::DELTA_BINARY_PACKED);
-    }
-    builder.build()
-}
+/// Rows of a page: what is unpacked of them stays in a core's own cache until it is encoded.
+const PAGE_ROWS: usize = 1 << 13;
 
-/// Streams `rows` into `file`, a chunk at a time.
+/// Streams `rows` into `file`, a row group at a time.
 pub(crate) fn write(rows: &Rows, file: File) -> Result<(), ParquetError> {
     write_grouped(rows, file, GROUP_CHUNKS)
 }
 
 fn write_grouped(rows: &Rows, file: File, group_chunks: usize) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties()))?;
+    let properties = Arc::new(WriterProperties::builder().build());
+    let descriptor = SchemaDescriptor::new(Arc::clone(&schema));
+    let mut writer = SerializedFileWriter::new(file, schema, properties)?;
+    let lengths = Lengths::of(rows);
+    let mut page = Page::default();
     let chunks: Vec<Chunk<'_>> = rows.chunks().filter(|chunk| chunk.len() > 0).collect();
     for group in chunks.chunks(group_chunks) {
-        write_group(group, writer.next_row_group()?)?;
+        let mut columns = Columns::new(&descriptor, &lengths)?;
+        for chunk in group {
+            for part in chunk.parts(PAGE_ROWS) {
+                page.fill(part, &lengths);
+                columns.add(&page)?;
+            }
+        }
+        columns.close(&lengths, writer.next_row_group()?)?;
     }
     // A full disk may show only in these two; `into_inner` would hide the system's error in a text.
     writer.finish()?;
     writer.inner().sync_all().map_err(ParquetError::from)
 }
 
-fn write_group(
-    chunks: &[Chunk<'_>],
-    mut group: SerializedRowGroupWriter<'_, File>,
-) -> Result<(), ParquetError> {
-    let ops = Op::ALL.map(|op| ByteArray::from(op.name()));
-    let statuses = STATUS_NAMES.map(ByteArray::from);
-    // The casts keep the bits: see `SCHEMA`.
-    column::<Int64Type>(chunks, &mut group, |row| row.issue_ns as i64)?;
-    column::<Int64Type>(chunks, &mut group, |row| row.latency_ns as i64)?;
-    column::<ByteArrayType>(chunks, &mut group, |row| ops[row.request.op as usize].clone())?;
-    column::<Int64Type>(chunks, &mut group, |row| row.request.offset_bytes as i64)?;
-    column::<Int32Type>(chunks, &mut group, |row| row.request.length_bytes as i32)?;
-    column::<ByteArrayType>(chunks, &mut group, |row| statuses[row.status as usize].clone())?;
-    group.close()?;
-    Ok(())
+/// Every length that requests have, once.
+struct Lengths {
+    /// Those of narrow rows come first, so that their index is the one in the row.
+    list: Vec<u32>,
+    /// Only the others.
+    index: HashMap<u32, u32>,
 }
 
-/// Writes the next column of a row group: of every row what `value` takes from it.
-fn column<T: DataType>(
-    chunks: &[Chunk<'_>],
-    group: &mut SerializedRowGroupWriter<'_, File>,
-    value: impl Fn(Row) -> T::T,
-) -> Result<(), ParquetError> {
-    let missing = || ParquetError::General("the schema has fewer columns than are written".into());
-    let mut column: SerializedColumnWriter<'_> = group.next_column()?.ok_or_else(missing)?;
-    let mut values = Vec::with_capacity(chunks.first().map_or(0, |chunk| chunk.len()));
-    for chunk in chunks {
-        values.clear();
-        values.extend(chunk.iter().map(&value));
-        column.typed::<T>().write_batch(&values, None, None)?;
+impl Lengths {
+    fn of(rows: &Rows) -> Lengths {
+        let mut list = rows.narrow_lengths().to_vec();
+        let mut index = HashMap::new();
+        for row in rows.wide() {
+            index.entry(row.request.length_bytes).or_insert_with(|| {
+                list.push(row.request.length_bytes);
+                list.len() as u32 - 1
+            });
+        }
+        Lengths { list, index }
     }
-    column.close()
+}
+
+/// Least and most of a column, for readers that skip row groups.
+#[derive(Clone, Copy)]
+struct Bounds {
+    least: u64,
+    most: u64,
+}
+
+impl Bounds {
+    const NONE: Bounds = Bounds { least: u64::MAX, most: 0 };
+
+    fn add(&mut self, values: &[u64]) {
+        self.least = values.iter().fold(self.least, |least, value| least.min(*value));
+        self.most = values.iter().fold(self.most, |most, value| most.max(*value));
+    }
+
+    /// The casts keep the bits: see [`SCHEMA`].
+    fn of_i64(self) -> Statistics {
+        Statistics::int64(Some(self.least as i64), Some(self.most as i64), None, Some(0), false)
+    }
+}
+
+/// The rows of a page, by columns: values, and indices into dictionaries, of which there is one where all
+/// are the same.
+#[derive(Default)]
+struct Page {
+    rows: usize,
+    issue_ns: Vec<u64>,
+    latency_ns: Vec<u64>,
+    op: Vec<u32>,
+    offset_bytes: Vec<u64>,
+    length: Vec<u32>,
+    status: Vec<u32>,
+}
+
+impl Page {
+    fn fill(&mut self, part: Chunk<'_>, lengths: &Lengths) {
+        self.rows = part.len();
+        refill(&mut self.issue_ns, part, |row| row.issue_ns);
+        refill(&mut self.latency_ns, part, |row| row.latency_ns);
+        refill(&mut self.offset_bytes, part, |row| row.request.offset_bytes);
+        // Most loads are of one kind; then one row speaks for all.
+        let kinds = if part.is_uniform() { part.first() } else { part };
+        refill(&mut self.op, kinds, |row| row.request.op as u32);
+        refill(&mut self.status, kinds, |row| row.status as u32);
+        self.length.clear();
+        self.length.extend(kinds.iter_with_length().map(|(row, narrow)| match narrow {
+            Some(index) => index,
+            None => lengths.index.get(&row.request.length_bytes).copied().unwrap_or(0),
+        }));
+    }
+}
+
+fn refill<T>(values: &mut Vec<T>, part: Chunk<'_>, value: impl Fn(Row) -> T) {
+    values.clear();
+    values.extend(part.iter().map(value));
+}
+
+/// A row group that is being filled.
+struct Columns {
+    issue: Column,
+    latency: Column,
+    op: Column,
+    offset: Column,
+    length: Column,
+    status: Column,
+    /// Of issue, latency and offset.
+    bounds: [Bounds; 3],
+    /// Which entries of the dictionaries of operation, length and status occur.
+    used: [Vec<bool>; 3],
+}
+
+impl Columns {
+    fn new(schema: &SchemaDescriptor, lengths: &Lengths) -> Result<Columns, ParquetError> {
+        let names = |number, names: &[&str]| {
+            Column::of_indices(schema, number, names.len(), plain_names(names))
+        };
+        let list = &lengths.list;
+        let plain_lengths = list.iter().flat_map(|length| length.to_le_bytes()).collect();
+        Ok(Columns {
+            // Requests come and go in batches, so that both repeat in a way that packing does not see.
+            issue: Column::of_deltas(schema, 0).compressed(),
+            latency: Column::of_deltas(schema, 1).compressed(),
+            op: names(2, &Op::ALL.map(Op::name))?,
+            offset: Column::of_deltas(schema, 3),
+            length: Column::of_indices(schema, 4, list.len(), plain_lengths)?,
+            status: names(5, &STATUS_NAMES)?,
+            bounds: [Bounds::NONE; 3],
+            used: [vec![false; Op::ALL.len()], vec![false; list.len()], vec![false; 4]],
+        })
+    }
+
+    fn add(&mut self, page: &Page) -> Result<(), ParquetError> {
+        let numbers = [
+            (&mut self.issue, &page.issue_ns),
+            (&mut self.latency, &page.latency_ns),
+            (&mut self.offset, &page.offset_bytes),
+        ];
+        for ((column, values), bounds) in numbers.into_iter().zip(&mut self.bounds) {
+            bounds.add(values);
+            let mut encoded = Vec::with_capacity(values.len() * 4);
+            pages::delta(values, &mut encoded);
+            column.add(values.len(), encoded)?;
+        }
+        let indices = [
+            (&mut self.op, &page.op),
+            (&mut self.length, &page.length),
+            (&mut self.status, &page.status),
+        ];
+        for ((column, indices), used) in indices.into_iter().zip(&mut self.used) {
+            indices.iter().for_each(|index| used[*index as usize] = true);
+            let mut encoded = Vec::new();
+            pages::indices(indices, page.rows, used.len(), &mut encoded);
+            column.add(page.rows, encoded)?;
+        }
+        Ok(())
+    }
+
+    fn close(
+        self,
+        lengths: &Lengths,
+        mut group: SerializedRowGroupWriter<'_, File>,
+    ) -> Result<(), ParquetError> {
+        let [issue, latency, offset] = self.bounds.map(Bounds::of_i64);
+        let [ops, used_lengths, statuses] = &self.used;
+        self.issue.close(issue, &mut group)?;
+        self.latency.close(latency, &mut group)?;
+        self.op.close(bounds_of_names(&Op::ALL.map(Op::name), ops), &mut group)?;
+        self.offset.close(offset, &mut group)?;
+        self.length.close(bounds_of_lengths(&lengths.list, used_lengths), &mut group)?;
+        self.status.close(bounds_of_names(&STATUS_NAMES, statuses), &mut group)?;
+        group.close()?;
+        Ok(())
+    }
+}
+
+/// Names as a dictionary page has them: each behind its length (Encodings.md, "Plain").
+fn plain_names(names: &[&str]) -> Vec<u8> {
+    let with_length = |name: &&str| [&(name.len() as u32).to_le_bytes(), name.as_bytes()].concat();
+    names.iter().flat_map(with_length).collect()
+}
+
+/// What of `entries` occurs.
+fn occurring<'a, T: Copy>(entries: &'a [T], used: &'a [bool]) -> impl Iterator<Item = T> + 'a {
+    entries.iter().zip(used).filter(|(_, used)| **used).map(|(entry, _)| *entry)
+}
+
+fn bounds_of_names(names: &[&str], used: &[bool]) -> Statistics {
+    let bound = |name: Option<&str>| name.map(ByteArray::from);
+    let (least, most) = (occurring(names, used).min(), occurring(names, used).max());
+    Statistics::byte_array(bound(least), bound(most), None, Some(0), false)
+}
+
+fn bounds_of_lengths(lengths: &[u32], used: &[bool]) -> Statistics {
+    let (least, most) = (occurring(lengths, used).min(), occurring(lengths, used).max());
+    let bound = |length: Option<u32>| length.map(|length| length as i32);
+    Statistics::int32(bound(least), bound(most), None, Some(0), false)
 }
 
 #[cfg(test)]
 mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
+    use proptest::prelude::*;
     use ssdyno_block::{Request, Status, Time};
 
     use super::*;
@@ -128,10 +277,10 @@ mod tests {
     }
 
     /// The columns of a row, in order.
-    type Columns = (u64, u64, String, u64, u32, String);
+    type Values = (u64, u64, String, u64, u32, String);
 
     /// The number of row groups, and the rows.
-    fn read(file: File) -> (usize, Vec<Columns>) {
+    fn read(file: File) -> (usize, Vec<Values>) {
         let reader = SerializedFileReader::new(file).unwrap();
         let rows = reader.get_row_iter(None).unwrap().map(|row| {
             let row = row.unwrap();
@@ -147,6 +296,18 @@ mod tests {
         (reader.num_row_groups(), rows.collect())
     }
 
+    fn columns(row: Row) -> Values {
+        let status = match row.status {
+            Status::Ok => "ok",
+            Status::Error => "error",
+            Status::ReadOnly => "read_only",
+            Status::Abandoned => "abandoned",
+        };
+        let Row { issue_ns, latency_ns, request, .. } = row;
+        let op = request.op.name().to_owned();
+        (issue_ns, latency_ns, op, request.offset_bytes, request.length_bytes, status.to_owned())
+    }
+
     #[test]
     fn rows_come_back_from_the_file() {
         let rows = sample(70_000);
@@ -155,22 +316,38 @@ mod tests {
         let (groups, back) = read(file.reopen().unwrap());
         assert_eq!((groups, back.len()), (2, rows.len()));
         for (i, (row, back)) in rows.iter().zip(&back).enumerate() {
-            let request = row.request;
-            let status = match row.status {
-                Status::Ok => "ok",
-                Status::Error => "error",
-                Status::ReadOnly => "read_only",
-                Status::Abandoned => "abandoned",
-            };
-            let expected = (
-                row.issue_ns,
-                row.latency_ns,
-                request.op.name().to_owned(),
-                request.offset_bytes,
-                request.length_bytes,
-                status.to_owned(),
-            );
-            assert_eq!(*back, expected, "row {i}");
+            assert_eq!(*back, columns(row), "row {i}");
+        }
+    }
+
+    proptest! {
+        /// Steps of every size between neighbours, also ones that a row cannot pack; pages that end
+        /// anywhere in a block.
+        #[test]
+        fn any_rows_come_back(
+            rows in prop::collection::vec(
+                (any::<(u64, u64, u64, u32)>(), (0u32..64, 0u32..64, 0u32..64, 0u32..32), 0usize..16),
+                0..300,
+            ),
+            repeated in 1usize..5,
+        ) {
+            let statuses = [Status::Ok, Status::Error, Status::ReadOnly, Status::Abandoned];
+            let mut kept = Rows::default();
+            for ((issue, latency, offset, length), shift, kind) in &rows {
+                let request = Request {
+                    op: Op::ALL[kind % 4],
+                    offset_bytes: offset >> shift.2,
+                    length_bytes: length >> shift.3,
+                };
+                for _ in 0..repeated {
+                    let latency_ns = latency >> shift.1;
+                    kept.push_ns(&request, issue >> shift.0, latency_ns, statuses[kind / 4]);
+                }
+            }
+            let file = tempfile::NamedTempFile::new().unwrap();
+            write(&kept, file.reopen().unwrap()).unwrap();
+            let (_, back) = read(file.reopen().unwrap());
+            prop_assert_eq!(back, kept.iter().map(columns).collect::<Vec<_>>());
         }
     }
 
@@ -183,6 +360,14 @@ mod tests {
         let bounds = column.statistics().unwrap();
         assert_eq!(bounds.min_bytes_opt(), Some(&0u64.to_le_bytes()[..]));
         assert_eq!(bounds.max_bytes_opt(), Some(&u64::MAX.to_le_bytes()[..]));
+        let bounds = |column: usize| {
+            let bounds =
+                reader.metadata().row_group(0).column(column).statistics().unwrap().clone();
+            [bounds.min_bytes_opt().unwrap().to_vec(), bounds.max_bytes_opt().unwrap().to_vec()]
+        };
+        assert_eq!(bounds(2), [b"flush".to_vec(), b"write".to_vec()]);
+        assert_eq!(bounds(4), [1024u32.to_le_bytes().to_vec(), u32::MAX.to_le_bytes().to_vec()]);
+        assert_eq!(bounds(5), [b"error".to_vec(), b"read_only".to_vec()], "none was abandoned");
     }
 
     #[test]

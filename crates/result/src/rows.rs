@@ -157,6 +157,16 @@ impl Rows {
         merged
     }
 
+    /// Every length of rows that are not wide; a row has an index into them.
+    pub(crate) fn narrow_lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// Rows that are kept in full, in order.
+    pub(crate) fn wide(&self) -> &[Row] {
+        &self.wide
+    }
+
     /// Rows recorded.
     pub fn len(&self) -> usize {
         self.full.len() * CHUNK_ROWS + self.last.len()
@@ -290,6 +300,31 @@ impl<'a> Chunk<'a> {
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Row> + 'a {
         self.packed.iter().map(move |packed| self.rows.unpack(*packed))
+    }
+
+    /// Each row, with the index of its length in [`Rows::narrow_lengths`]; `None` for a wide one.
+    pub(crate) fn iter_with_length(self) -> impl Iterator<Item = (Row, Option<u32>)> + 'a {
+        self.packed.iter().map(move |packed| {
+            let length = (*packed as u64 >> LENGTH_AT) as u32 & 0xFF;
+            (self.rows.unpack(*packed), (length as usize != WIDE).then_some(length))
+        })
+    }
+
+    /// Whether all rows have the same operation, length and status; wide ones are not compared.
+    pub(crate) fn is_uniform(self) -> bool {
+        let kind = |packed: &u128| *packed as u64 & ((1 << OFFSET_AT) - 1);
+        let Some(first) = self.packed.first().map(kind) else { return false };
+        (first >> LENGTH_AT) as usize != WIDE && self.packed.iter().all(|row| kind(row) == first)
+    }
+
+    /// The first row alone.
+    pub(crate) fn first(self) -> Chunk<'a> {
+        Chunk { packed: &self.packed[..self.packed.len().min(1)], ..self }
+    }
+
+    /// The chunk in parts of so many rows, the last of which may be shorter.
+    pub(crate) fn parts(self, rows: usize) -> impl Iterator<Item = Chunk<'a>> {
+        self.packed.chunks(rows).map(move |packed| Chunk { rows: self.rows, packed })
     }
 }
 

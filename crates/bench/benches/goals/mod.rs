@@ -1,5 +1,7 @@
 //! What is to be reached beside fio, and what was.
 
+use ssdyno_result::Interval;
+
 use crate::{Compared, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS_BATCH, RAW};
 
 /// A goal: `what`, at most or at least `bound`; `None` where it could not be measured.
@@ -18,23 +20,28 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
     if values.is_empty() { f64::NAN } else { (high - low) / 2.0 }
 }
 
-/// Prints every goal beside what `tables` say.
+/// Prints every goal beside what `tables` say, with a verdict: whether the interval of the mean over the
+/// rounds lies on one side of the goal.
 pub(crate) fn print(tables: &[Compared]) {
-    println!("\n{:56} {:>10} {:>10} {:>9}", "Goals", "goal", "reached", "spread");
+    println!("\n{:64} {:>8} {:>8} {:>17}", "Goals", "goal", "reached", "95 % interval");
     for goal in goals(tables) {
         let bound = format!("{} {}", if goal.at_least { ">=" } else { "<=" }, goal.bound);
-        let Some(mut values) = goal.reached.filter(|values| !values.is_empty()) else {
-            println!("{:56} {bound:>10} {:>10}", goal.what, "-");
+        let values = goal.reached.unwrap_or_default();
+        let Some(Interval { estimate, low, high, .. }) = Interval::of_mean(&values) else {
+            println!("{:64} {bound:>8} {:>8}", goal.what, "-");
             continue;
         };
-        values.sort_by(f64::total_cmp);
-        let median = values[values.len() / 2];
-        let met = if goal.at_least { median >= goal.bound } else { median <= goal.bound };
+        let verdict = match goal.at_least {
+            true if low >= goal.bound => "met",
+            true if high < goal.bound => "NOT MET",
+            false if high <= goal.bound => "met",
+            false if low > goal.bound => "NOT MET",
+            _ => "cannot tell",
+        };
         println!(
-            "{:56} {bound:>10} {median:>10.3} {:>9.3}  {}",
+            "{:64} {bound:>8} {estimate:>8.3} {:>17}  {verdict}",
             goal.what,
-            spread(&values),
-            if met { "met" } else { "NOT MET" }
+            format!("{low:.3} to {high:.3}"),
         );
     }
 }
@@ -97,7 +104,7 @@ fn each(table: &Compared, peer: &str, pick: impl Fn(&Figures) -> Option<f64>) ->
     runs(table, peer)?.iter().map(pick).collect()
 }
 
-/// A figure of one peer by that of another, run by run.
+/// A figure of one peer by that of another, round by round: neighbours and drift meet both.
 fn ratios(
     table: &Compared,
     (ours, theirs): (&str, &str),

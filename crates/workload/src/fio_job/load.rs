@@ -145,19 +145,17 @@ impl Reader<'_> {
         if self.switch("norandommap")? || !uniform {
             return Ok(false);
         }
-        let shortest: Vec<u64> = load.used().map(|way| load.sizes[way].min()).collect();
         let own = load.used().any(|way| {
             load.alignments[way].is_some_and(|alignment| alignment != load.sizes[way].min())
         });
-        let several = shortest.windows(2).any(|two| two[0] != two[1]);
-        if own || several {
-            let why = if own { "blockalign" } else { "block sizes that differ by direction" };
-            notes.push(format!(
-                "random places are drawn anew each time: {why} and a map of the blocks exclude one \
-                 another"
-            ));
+        if own {
+            notes.push(
+                "random places are drawn anew each time: blockalign and a map of the blocks exclude \
+                 one another"
+                    .to_owned(),
+            );
         }
-        Ok(!own && !several)
+        Ok(!own)
     }
 
     fn alignments(&mut self, random: bool) -> Answer<[Option<u64>; 3]> {

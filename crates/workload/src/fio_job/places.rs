@@ -57,8 +57,10 @@ pub(super) struct Places {
     pub(super) run_left: u64,
     /// Within a run the place stays the same (`rw_sequencer=identical`).
     pub(super) identical: bool,
-    /// Blocks that were asked for, and their size.
-    pub(super) map: Option<(Map, u64)>,
+    /// Blocks that were asked for: one map for all directions. A block is as long as the shortest request
+    /// of its direction; where these differ, block 7 of reads and block 7 of writes lie in different
+    /// places and yet exclude one another, as in fio.
+    pub(super) map: Option<Map>,
     pub(super) strides: Option<Strides>,
     /// Moved in the present stride.
     pub(super) strode: u64,
@@ -126,7 +128,7 @@ impl Places {
                 way.end = 0;
             }
         }
-        if let (true, Some((map, _))) = (self.strode.is_multiple_of(strides.range), &mut self.map) {
+        if let (true, Some(map)) = (self.strode.is_multiple_of(strides.range), &mut self.map) {
             map.clear();
         }
     }
@@ -136,7 +138,7 @@ impl Places {
         if self.strides.is_some() {
             (self.base, self.strode) = (self.start, 0);
         }
-        if let Some((map, _)) = &mut self.map {
+        if let Some(map) = &mut self.map {
             map.clear();
         }
         let all = self.left != u64::MAX;
@@ -172,17 +174,21 @@ impl Places {
     fn random_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
         let Way { picker, align, .. } = &mut self.ways[way];
         let (block, align) = (picker.draw(rng)?, *align);
-        let Some((map, _)) = &self.map else {
+        let Some(map) = &self.map else {
             let offset = block * align;
             return self.fit(way, offset, rng).map(|length| (offset, length));
         };
         // With a map, blocks are of its size: alignments of their own switch it off.
         let block = map.free_from(block)?;
         let offset = block * align;
+        // Behind the end of this direction there may still be blocks of one with shorter requests. fio takes
+        // that for the end of the job.
+        if offset >= self.range() {
+            return None;
+        }
         let length = self.fit(way, offset, rng)?;
-        let (map, unit) = self.map.as_mut()?;
-        let taken = map.take(block, length.div_ceil(*unit));
-        Some((offset, length.min(taken * *unit)))
+        let taken = self.map.as_mut()?.take(block, length.div_ceil(align));
+        Some((offset, length.min(taken * align)))
     }
 
     fn sequential_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {

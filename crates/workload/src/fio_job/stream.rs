@@ -232,7 +232,7 @@ impl FioStream {
         let [read, write, trim] = load.mix;
         let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
         let unit = load.block_min();
-        let map = load.mapped.then(|| (Map::new((range / unit).max(1)), unit));
+        let map = load.mapped.then(|| Map::new((range / unit).max(1)));
         Ok(Places {
             read: threshold(read / (read + write + trim)),
             write: threshold(write_share),

@@ -197,6 +197,30 @@ fn directions_have_sizes_and_places_of_their_own() {
     assert!((follow / half.len() as f64 - 0.5).abs() < 0.05);
 }
 
+/// With sizes by direction fio keeps one map, in which a block has the number that it has in its own
+/// direction: reads and writes of one number exclude one another, and the job ends when a write would begin
+/// behind the end. fio 3.33 moved 11.2 to 16.6 MB of 16.8 in twelve runs of this job, 14.5 on average.
+#[test]
+fn sizes_by_direction_share_one_map() {
+    let mut moved = Vec::new();
+    for seed in 1..=12 {
+        let text = format!("[a]\nrw=randrw\nbs=4k,16k\nsize=16m\nrandseed={seed}\n");
+        let all = play(&text, Time::from_us(10));
+        let number = |request: &Request| request.offset_bytes / u64::from(request.length_bytes);
+        let mut numbers: Vec<u64> = all.iter().map(|(_, request, _)| number(request)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all.len(), "no number twice");
+        moved.push(all.iter().map(|(_, r, _)| f64::from(r.length_bytes)).sum::<f64>() / 1e6);
+    }
+    let mean = moved.iter().sum::<f64>() / 12.0;
+    assert!((13.0..16.0).contains(&mean), "{mean} MB of {moved:?}");
+    // Where more is to be moved than that, it begins anew.
+    let all = play("[a]\nrw=randrw\nbs=4k,16k\nsize=1m\nio_size=4m\n", Time::from_us(10));
+    let moved: u64 = all.iter().map(|(_, request, _)| u64::from(request.length_bytes)).sum();
+    assert!(moved > (4 << 20) - 16_384, "{moved} B");
+}
+
 #[test]
 fn jobs_wait_for_another() {
     let text = "[w]\nnumber_ios=3\n[r]\nwait_for=w\n[s]\nwait_for=w\n[t]\nwait_for=r\n";
