@@ -78,9 +78,10 @@ fn one_worker_waits_for_the_sum() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// The least of depth / time, servers / delay and cores / work bounds the rate, and where one is
-    /// well below the others it is reached.
+    /// far below the others it is reached. It never falls below what is left if each request waits for
+    /// all others wherever it could (Lazowska, Quantitative System Performance, clause 5.2).
     #[test]
     fn an_adapter_gives_what_the_bottleneck_allows(
         cores in 1u16..8, depth in 1u32..6, servers in 1u32..8, delay_us in 5u32..300,
@@ -97,9 +98,13 @@ proptest! {
         let rate = result.iops / 1e6;
         prop_assert!(rate <= least * 1.003, "{rate} of {bounds:?}");
         let second = bounds.iter().filter(|b| **b > least).fold(f64::INFINITY, |a, b| a.min(*b));
-        if second > 3.0 * least {
+        if second > 10.0 * least {
             prop_assert!(rate > 0.97 * least, "{rate} of {bounds:?}");
         }
+        let before = ((outstanding - 1.0) / f64::from(servers)).floor() * delay;
+        // Nothing overlaps either; the adapter's two delays are 1.5 us.
+        let worst = outstanding / (delay + 1.5 + before + outstanding * work);
+        prop_assert!(rate > worst * 0.997, "{rate}, at worst {worst}");
     }
 }
 
