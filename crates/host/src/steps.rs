@@ -348,7 +348,7 @@ impl<P: Port> Host<P> {
     }
 
     /// Rings the doorbells that `thread` has put off; gives what it took.
-    #[inline]
+    #[inline(always)]
     fn ring(&mut self, core: u16, thread: u32, at: Time) -> Time {
         if self.threads[thread as usize].unrung.is_empty() {
             return Time::ZERO;

@@ -40,8 +40,8 @@ pub trait BusMaster {
     /// As for [`read`](BusMaster::read).
     fn touch(&mut self, address: u64, bytes: u64, way: DmaDirection) -> Result<(), DmaFault>;
     /// Sends interrupt `vector` at `at`, not before the time of the call. In pin mode vector 0 is
-    /// the pin: it stays asserted until [`deassert`](BusMaster::deassert).
-    fn interrupt(&mut self, at: Time, vector: u16);
+    /// the pin: it stays asserted until [`deassert`](BusMaster::deassert), which is told by true.
+    fn interrupt(&mut self, at: Time, vector: u16) -> bool;
     /// The pin is released.
     fn deassert(&mut self, at: Time);
     /// Something has happened after which [`PciDevice::run`] stops: the host may answer.

@@ -43,6 +43,7 @@ pub(super) struct Interrupts {
     masked: Vec<u16>,
     /// Entries in queues with interrupts that the host has not taken.
     unread: u64,
+    /// The pin is.
     asserted: bool,
     /// Completion queues in which held completions may find room.
     pub(super) has_room: Vec<u16>,
@@ -170,9 +171,13 @@ impl Interrupts {
                 continue;
             }
             self.vectors[usize::from(vector)].due = false;
-            self.asserted = true;
             return Some(vector);
         }
         None
+    }
+    /// It was sent; `pin` says that it stays until it is released.
+    #[inline]
+    pub(super) fn sent(&mut self, pin: bool) {
+        self.asserted |= pin;
     }
 }

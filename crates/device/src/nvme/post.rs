@@ -115,7 +115,8 @@ impl<D: Device> NvmeController<D> {
         while let Some(vector) = self.interrupts.next_due() {
             if !self.faults.loses_interrupt() {
                 self.counters.interrupts += 1;
-                bus.interrupt(at + self.wire_times.message, vector);
+                let pin = bus.interrupt(at + self.wire_times.message, vector);
+                self.interrupts.sent(pin);
             }
         }
     }

@@ -130,8 +130,9 @@ impl BusMaster for Bus {
         self.touched.push((address, bytes, way));
         Ok(())
     }
-    fn interrupt(&mut self, at: Time, vector: u16) {
+    fn interrupt(&mut self, at: Time, vector: u16) -> bool {
         self.interrupts.push((at, vector));
+        true
     }
     fn deassert(&mut self, _at: Time) {
         self.released += 1;

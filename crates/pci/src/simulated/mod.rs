@@ -443,12 +443,14 @@ impl BusMaster for Bus {
     }
 
     #[inline]
-    fn interrupt(&mut self, at: Time, vector: u16) {
+    fn interrupt(&mut self, at: Time, vector: u16) -> bool {
+        let pin = self.interrupts.mode == InterruptMode::Pin;
         // A message is a write of the device: without bus mastering it goes nowhere.
-        if self.masters || self.interrupts.mode == InterruptMode::Pin {
+        if self.masters || pin {
             self.shown = true;
             self.interrupts.raise(at, vector);
         }
+        pin
     }
 
     #[inline]
