@@ -352,18 +352,20 @@ fn cores_are_pinned() {
 
 /// It costs less there; others may know better, or must not wait for a core.
 #[test]
-fn only_the_single_job_of_a_closed_loop_stays_on_a_core() {
+fn only_the_single_job_of_a_closed_loop_on_a_loop_device_stays_on_a_core() {
     let directory = tempfile::tempdir().unwrap();
-    let name = file(directory.path(), 1 << 20);
+    let file = file(directory.path(), 1 << 20);
+    let Some(device) = Loop::over(&file) else { return };
     let closed = "depth = 4\nrequests = 400\n";
     let open = "requests = 40\narrivals = { kind = \"fixed\", rate = 1000.0 }\n";
-    for (workload, jobs, cores, stays) in [
-        (closed, 1, vec![], true),
-        (closed, 2, vec![], false),
-        (closed, 1, vec![0], false),
-        (open, 1, vec![], false),
+    for (name, workload, jobs, cores, stays) in [
+        (&device.name, closed, 1, vec![], true),
+        (&device.name, closed, 2, vec![], false),
+        (&device.name, closed, 1, vec![0], false),
+        (&device.name, open, 1, vec![], false),
+        (&file, closed, 1, vec![], false),
     ] {
-        let mut run = run(&name, workload);
+        let mut run = run(name, workload);
         run.options = Options { engine: EngineKind::Uring, jobs, cores, ..run.options };
         let result = match run.execute(&mut |_| Flow::Continue) {
             Err(BenchError::Uring { source }) => {
@@ -372,7 +374,7 @@ fn only_the_single_job_of_a_closed_loop_stays_on_a_core() {
             other => other.unwrap().result,
         };
         let noted = result.notes.iter().any(|note| note.contains("stays on core"));
-        assert_eq!(noted, stays, "{jobs} jobs: {:?}", result.notes);
+        assert_eq!(noted, stays, "{name}, {jobs} jobs: {:?}", result.notes);
     }
 }
 

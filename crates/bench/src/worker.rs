@@ -100,8 +100,9 @@ impl Worker {
     ///
     /// A closed loop with one job sleeps and wakes ten thousand times a second. Left to the scheduler it
     /// wanders, and so do the kernel's threads that answer it: on a loop device with two cores that costs
-    /// 15 % more CPU time by request and 15 % of the rate. Several jobs are left to the scheduler, which
-    /// knows what cores share; so is an open loop, which must not wait for a core that is taken.
+    /// 15 % more CPU time by request and 15 % of the rate. A disk interrupts cores of its own choice, and
+    /// the wrong one costs a fifth: there, and with several jobs, the scheduler knows better. An open
+    /// loop must not wait for a core that is taken.
     fn settle(&self) -> Result<Option<usize>, BenchError> {
         exact_timers();
         let bind = |cores: &[usize]| {
@@ -114,7 +115,9 @@ impl Worker {
             let bound = bind(&self.plan.cores).map(|()| None);
             return bound.map_err(|source| BenchError::Engine { what, source: source.into() });
         }
-        let stays = self.alone && self.plan.closed && matches!(self.means, Means::Uring(_));
+        let threads = || self.target.disk_name().is_some_and(|name| name.starts_with("loop"));
+        let uring = matches!(self.means, Means::Uring(_));
+        let stays = self.alone && self.plan.closed && uring && threads();
         // The scheduler has just chosen it. Where it may not be bound it wanders.
         let core = rustix::thread::sched_getcpu();
         Ok((stays && bind(&[core]).is_ok()).then_some(core))

@@ -38,7 +38,7 @@ pub(crate) struct RealArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
     /// Cores that jobs are bound to, in turn, such as 0,2 [default: any; the only job of a closed
-    /// loop with io_uring stays on the core that it starts on].
+    /// loop on a loop device stays on the core that it starts on].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
     /// Completions that a closed loop waits for at a time: 1 tells single latencies best, more
