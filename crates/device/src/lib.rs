@@ -21,6 +21,7 @@ pub mod presets;
 pub mod ring;
 mod ssd;
 mod task;
+mod usual;
 mod waiting;
 
 pub use config::{

@@ -7,6 +7,8 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_engine::Server;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 
+use crate::usual::Usual;
+
 fn payload() -> Bytes {
     Bytes(256)
 }
@@ -74,6 +76,7 @@ pub struct HostLink {
     ps_per_byte: f64,
     payload: u64,
     overhead: u64,
+    usual: Usual,
 }
 
 impl HostLink {
@@ -87,6 +90,7 @@ impl HostLink {
             ps_per_byte: 0.0,
             payload: 1,
             overhead: 0,
+            usual: Usual::default(),
         };
         match config {
             LinkConfig::Ideal => {}
@@ -143,7 +147,10 @@ impl HostLink {
         bytes: u64,
         log: &mut EventLog,
     ) -> Time {
-        let length = self.time_for(bytes);
+        let length = match self.usual.known(bytes) {
+            Some(length) => length,
+            None => self.usual.learn(bytes, self.time_for(bytes)),
+        };
         if length == Time::ZERO {
             return ready;
         }

@@ -55,7 +55,6 @@ struct Cell {
 
 #[derive(Clone, Debug, Default)]
 struct DieAccount {
-    cells: [[Cell; CAUSES]; FLASH_ACTIVITIES],
     /// Busy time during which the idle current flows as well.
     idle_too_ps: u64,
     /// The latest interval: another one that overlaps it must not displace idleness twice.
@@ -82,6 +81,8 @@ pub struct Meter {
     patience: Time,
     start: Time,
     dies: Vec<DieAccount>,
+    /// By activity and cause, for each die: few rows are in use, and those lie close together.
+    flash: [[Vec<Cell>; CAUSES]; FLASH_ACTIVITIES],
     channels: Vec<Cell>,
     cores: Vec<Cell>,
     host_links: [Cell; 2],
@@ -133,6 +134,9 @@ impl Meter {
             patience,
             start: Time::ZERO,
             dies: vec![DieAccount::default(); facts.dies as usize],
+            flash: std::array::from_fn(|_| {
+                std::array::from_fn(|_| vec![Cell::default(); facts.dies as usize])
+            }),
             channels: vec![Cell::default(); facts.channels as usize],
             cores: vec![Cell::default(); facts.cores as usize],
             host_links: [Cell::default(); 2],
@@ -157,6 +161,9 @@ impl Meter {
         self.start = at;
         for die in &mut self.dies {
             *die = DieAccount { last: die.last, ..DieAccount::default() };
+        }
+        for row in self.flash.iter_mut().flatten() {
+            row.fill(Cell::default());
         }
         self.channels.fill(Cell::default());
         self.cores.fill(Cell::default());
@@ -268,8 +275,8 @@ impl Meter {
     fn die(&mut self, event: &Busy, index: usize, (from, to): (Time, Time), cell: Cell) -> bool {
         let activity = event.activity.index();
         let Some(die) = self.dies.get_mut(index) else { return false };
-        let Some(row) = die.cells.get_mut(activity) else { return false };
-        add(Some(&mut row[event.cause as usize]), cell);
+        let Some(rows) = self.flash.get_mut(activity) else { return false };
+        add(rows[event.cause as usize].get_mut(index), cell);
         self.series.add(class::DIE + activity, from.as_ps(), to.as_ps());
         if self.idle_during_cleaning && event.cause == ssdyno_engine::events::Cause::Cleaning {
             die.idle_too_ps += cell.ps;
@@ -336,10 +343,8 @@ impl Meter {
 
     fn flash_operations(&self) -> FlashOperations {
         let mut sum = FlashOperations::default();
-        for die in &self.dies {
-            for (to, from) in sum.0.iter_mut().flatten().zip(die.cells.iter().flatten()) {
-                *to += from.operations;
-            }
+        for (to, row) in sum.0.iter_mut().flatten().zip(self.flash.iter().flatten()) {
+            *to = row.iter().map(|cell| cell.operations).sum();
         }
         sum
     }

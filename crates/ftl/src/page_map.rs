@@ -3,7 +3,7 @@
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{FlashOp, Geometry};
+use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
 use crate::map::Map;
@@ -39,6 +39,7 @@ pub(crate) enum Stream {
 #[derive(Clone, Debug)]
 pub(crate) struct PageMap {
     pub(crate) geometry: Geometry,
+    blocks_in_plane: Divisor,
     pub(crate) limits: Limits,
     pub(crate) config: Config,
     pub(crate) map: Map,
@@ -102,6 +103,7 @@ impl PageMap {
         let frontiers = geometry.planes() * limits.frontiers;
         PageMap {
             geometry,
+            blocks_in_plane: Divisor::new(geometry.blocks_per_plane),
             limits,
             config,
             map: Map::new(
@@ -120,6 +122,11 @@ impl PageMap {
             mapping_from: if limits.mapping_pages > 0 { limits.logical_pages } else { NONE },
             moved: Vec::new(),
         }
+    }
+
+    #[inline]
+    fn plane_of(&self, block: u32) -> u32 {
+        self.blocks_in_plane.quotient(block)
     }
 
     fn frontier_index(&self, plane: u32, stream: Stream) -> usize {
@@ -199,7 +206,8 @@ impl PageMap {
         if old != NONE {
             let block = self.geometry.block_of_page(old);
             self.blocks.invalidate(block);
-            self.valid[(block / self.geometry.blocks_per_plane) as usize] -= 1;
+            let plane = self.plane_of(block);
+            self.valid[plane as usize] -= 1;
         }
     }
 
@@ -359,7 +367,7 @@ impl Ftl for PageMap {
             return false;
         }
         let block = self.geometry.block_of_page(physical);
-        let plane = block / self.geometry.blocks_per_plane;
+        let plane = self.plane_of(block);
         out.push(FlashOp::read(plane, physical, Cause::Host));
         true
     }
@@ -420,7 +428,7 @@ impl Ftl for PageMap {
     }
 
     fn pages_written(&self, block: u32) -> u32 {
-        let plane = block / self.geometry.blocks_per_plane;
+        let plane = self.plane_of(block);
         if self.blocks.is_closed(block) || self.begun[plane as usize].victim == block {
             return self.geometry.pages_per_block.get();
         }

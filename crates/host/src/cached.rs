@@ -94,13 +94,11 @@ impl<P: Port> Host<P> {
 
     /// The next command of `token`; `None` if it has none, or it must wait (the caller has asked
     /// [`at_barrier`](Host::at_barrier)).
+    #[inline]
     pub(crate) fn next_command(&self, token: u32) -> Option<Next> {
         let job = &self.jobs[token];
         if self.cache.is_some() && token & INNER == 0 {
-            let plan = &self.plans[token as usize];
-            let Piece::Command { request, page, pages, wait } = *plan.front()? else { return None };
-            let whole = plan.len() == 1;
-            return Some(Next { request, page, pages, detached: !wait, whole });
+            return self.next_planned(token);
         }
         let request = job.piece(self.piece_bytes);
         let inner = token & INNER != 0;
@@ -108,6 +106,14 @@ impl<P: Port> Host<P> {
             || job.issued + request.length_bytes == job.request.length_bytes;
         let detached = inner || self.write_behind && request.op == Op::Write;
         Some(Next { request, page: job.page, pages: job.pages, detached, whole })
+    }
+
+    /// The same behind a page cache, which has made a plan.
+    fn next_planned(&self, token: u32) -> Option<Next> {
+        let plan = &self.plans[token as usize];
+        let Piece::Command { request, page, pages, wait } = *plan.front()? else { return None };
+        let whole = plan.len() == 1;
+        Some(Next { request, page, pages, detached: !wait, whole })
     }
 
     /// True if the next piece of `token` waits for those before it; passes a barrier that nothing

@@ -425,14 +425,10 @@ impl<P: Port> Host<P> {
     fn advance_device(&mut self, until: Time) {
         self.touched = true;
         self.now = self.port.advance(until, &mut self.vectors).max(self.now);
-        if self.vectors.is_empty() {
-            return;
+        for place in 0..self.vectors.len() {
+            self.message(self.now, self.vectors[place]);
         }
-        let mut vectors = std::mem::take(&mut self.vectors);
-        for vector in vectors.drain(..) {
-            self.message(self.now, vector);
-        }
-        self.vectors = vectors;
+        self.vectors.clear();
     }
 
     /// Threads that may use the same queues compete for room in them: all of them, or those of a

@@ -26,7 +26,10 @@ impl<P: Port> Host<P> {
             return;
         }
         self.account.interrupts += 1;
-        let core = self.port.core_of(vector) % self.cores.len() as u16;
+        let mut core = self.port.core_of(vector);
+        if usize::from(core) >= self.cores.len() {
+            core %= self.cores.len() as u16;
+        }
         let end = self.interrupt(core, at);
         self.cores[core as usize].raised.push_back(vector);
         self.queue.schedule(end, Event::Handler(core));
@@ -59,18 +62,18 @@ impl<P: Port> Host<P> {
     pub(crate) fn handler(&mut self, at: Time, core: u16) {
         let Some(vector) = self.cores[core as usize].raised.pop_front() else { return };
         self.pending[vector as usize] = false;
-        let mut done = std::mem::take(&mut self.done);
         self.touched = true;
-        let registers = self.port.complete(at, vector, &mut done);
-        if done.is_empty() {
+        let registers = self.port.complete(at, vector, &mut self.done);
+        if self.done.is_empty() {
             self.account.interrupts_empty += 1;
         }
-        for completion in done.drain(..) {
+        for place in 0..self.done.len() {
+            let completion = self.done[place];
             let length = self.completion_work(core, &completion);
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
         }
-        self.done = done;
+        self.done.clear();
         let length = self.registers(core, registers);
         self.work(core, at, length);
     }
@@ -85,10 +88,10 @@ impl<P: Port> Host<P> {
 
     /// Without interrupts: commands are done from `at` on, for those who look.
     fn found(&mut self, at: Time, vector: u16) {
-        let mut done = std::mem::take(&mut self.done);
         self.touched = true;
-        let mut registers = self.port.complete(at, vector, &mut done);
-        for completion in done.drain(..) {
+        let mut registers = self.port.complete(at, vector, &mut self.done);
+        for place in 0..self.done.len() {
+            let completion = self.done[place];
             let thread = self.commands.get(completion.token.0).thread;
             let core = self.threads[thread as usize].core;
             // The register writes are of whoever looks: the core of the first command.
@@ -97,7 +100,7 @@ impl<P: Port> Host<P> {
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
         }
-        self.done = done;
+        self.done.clear();
     }
 
     /// One command is done, known to the kernel from `at` on; `by` wakes who waits for it.

@@ -127,10 +127,11 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         };
         let Some(next) = drive.device.towards_answer(wake, &mut batch) else { break };
         state.now = next;
-        for completion in batch.drain(..) {
-            state.complete(&mut drive, &completion);
+        for completion in &batch {
+            state.complete(&mut drive, completion);
             due = true;
         }
+        batch.clear();
         due |= wake.is_some_and(|wake| wake <= next);
         if drive.device.events().len() >= EVENT_BATCH || ramping_up && due {
             state.show_events(&mut drive);

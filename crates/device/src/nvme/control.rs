@@ -61,9 +61,10 @@ impl<D: Device> NvmeController<D> {
         }
         self.registers.reset();
         self.queues.clear();
-        for fetch in std::mem::take(&mut self.fetches) {
+        for fetch in self.fetches.iter_mut() {
             self.commands.give_back(fetch.queue == 0, fetch.count);
         }
+        self.fetches.clear();
         for slot in self.commands.all() {
             match self.commands.get(slot).state {
                 State::Free | State::Forgotten => {}

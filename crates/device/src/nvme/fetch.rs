@@ -6,6 +6,7 @@ use ssdyno_spec::nvme::{Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::commands::Command;
+use super::queues::advanced;
 use super::{ENTRY_BYTES, NvmeController};
 use crate::Device;
 
@@ -15,8 +16,6 @@ const ENTRIES_MAX: usize = 64;
 /// A read of a submission queue under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetch {
-    /// When the entries are in the controller.
-    pub(super) at: Time,
     pub(super) queue: u16,
     pub(super) count: u32,
 }
@@ -56,7 +55,7 @@ impl<D: Device> NvmeController<D> {
             self.commands.promise(queue == 0, count);
             let wire = self.wire_times.entries[count as usize - 1];
             let (_, read) = self.wire_in.reserve(at, wire);
-            self.fetches.push_back(Fetch { at: read + self.config.fetch_latency.0, queue, count });
+            self.fetches.send(read + self.config.fetch_latency.0, Fetch { queue, count });
             self.counters.fetches += 1;
         }
     }
@@ -68,7 +67,7 @@ impl<D: Device> NvmeController<D> {
         // Nothing is left of a read whose queue was deleted.
         let Some(submission) = self.queues.submission(queue).filter(|_| count > 0) else { return };
         let (base, entries, head) = (submission.base, submission.entries, submission.head);
-        submission.head = (head + count) % entries;
+        submission.head = advanced(head, count, entries);
         let mut buffer: [SubmissionEntry; ENTRIES_MAX];
         let mut single: SubmissionEntry;
         let all: &mut [SubmissionEntry] = if count == 1 {

@@ -240,9 +240,7 @@ impl<D: Device> NvmeController<D> {
                 let wire = self.wire_times.list_time(entries);
                 let (_, read) = self.wire_in.reserve(at, wire);
                 let latency = self.config.fetch_latency.0 * u64::from(reads);
-                // Lists come in the order in which they were asked for.
-                let after = self.lists.back().map_or(Time::ZERO, |(due, _)| *due);
-                self.lists.push_back(((read + latency).max(after), slot));
+                self.lists.send(read + latency, slot);
             }
             Err(status) => self.finish(at, slot, status),
         }

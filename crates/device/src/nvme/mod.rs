@@ -39,13 +39,12 @@ mod io;
 mod logs;
 mod namespaces;
 mod offered;
+mod pipe;
 mod post;
 mod prp;
 mod queues;
 mod registers;
 mod timers;
-
-use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, ConfigError, Time};
 use ssdyno_engine::Server;
@@ -69,6 +68,7 @@ use interrupts::Interrupts;
 use io::Datasets;
 use logs::Logs;
 use namespaces::Namespaces;
+use pipe::Pipe;
 use queues::Queues;
 use registers::Registers;
 use timers::Timers;
@@ -144,11 +144,11 @@ pub struct NvmeController<D> {
     told_worn_out: bool,
     /// Submission queues whose deletion waits for their commands: slot of the deletion, queue.
     deletions: Vec<(u32, u16)>,
-    fetches: VecDeque<Fetch>,
+    fetches: Pipe<Fetch>,
     /// Commands whose PRP list is on the way.
-    lists: VecDeque<(Time, u32)>,
+    lists: Pipe<u32>,
     /// Completions on the way.
-    posts: VecDeque<(Time, u32)>,
+    posts: Pipe<u32>,
     timers: Timers,
     /// The flush of the shutdown under way, and how many shutdowns there were.
     shutdown: Option<u32>,
@@ -199,9 +199,9 @@ impl<D: Device> NvmeController<D> {
             endurance_cycles: config.flash.endurance_cycles.unwrap_or(0),
             told_worn_out: false,
             deletions: Vec::new(),
-            fetches: VecDeque::with_capacity(nvme.fetches as usize),
-            lists: VecDeque::with_capacity(config.queue.depth as usize),
-            posts: VecDeque::with_capacity(config.queue.depth as usize),
+            fetches: Pipe::with_capacity(nvme.fetches),
+            lists: Pipe::with_capacity(config.queue.depth),
+            posts: Pipe::with_capacity(config.queue.depth),
             timers: Timers::default(),
             shutdown: None,
             shutdowns: 0,
@@ -269,27 +269,20 @@ impl<D: Device> NvmeController<D> {
 
     /// Everything that is due at `at`.
     fn step(&mut self, at: Time, bus: &mut dyn BusMaster) {
-        while let Some(fetch) = self.fetches.front().copied().filter(|fetch| fetch.at <= at) {
-            self.fetches.pop_front();
+        while let Some(fetch) = self.fetches.take_due(at) {
             self.arrive(at, fetch, bus);
         }
-        while let Some((_, slot)) = self.lists.front().copied().filter(|(due, _)| *due <= at) {
-            self.lists.pop_front();
+        while let Some(slot) = self.lists.take_due(at) {
             self.begin(at, slot, bus);
         }
         if self.device.next_event().is_some_and(|due| due <= at) {
-            let mut done = std::mem::take(&mut self.done);
-            self.device.reap(at, &mut done);
-            for completion in done.drain(..) {
-                self.device_done(at, completion, bus);
-            }
-            self.done = done;
+            self.device.reap(at, &mut self.done);
+            self.take_answers(at, bus);
         }
         while let Some(timer) = self.timers.pop_due(at) {
             self.timer(at, timer, bus);
         }
-        while let Some((_, slot)) = self.posts.front().copied().filter(|(due, _)| *due <= at) {
-            self.posts.pop_front();
+        while let Some(slot) = self.posts.take_due(at) {
             self.post(at, slot, bus);
         }
         self.signal(at, bus);
@@ -299,10 +292,8 @@ impl<D: Device> NvmeController<D> {
     /// The next time at which something but the device is due, [`Time::MAX`] for none.
     #[inline]
     fn next_own(&self) -> Time {
-        let fetch = self.fetches.front().map_or(Time::MAX, |fetch| fetch.at);
-        let list = self.lists.front().map_or(Time::MAX, |(due, _)| *due);
-        let post = self.posts.front().map_or(Time::MAX, |(due, _)| *due);
-        fetch.min(list).min(post).min(self.timers.next_time())
+        let pipes = self.fetches.due().min(self.lists.due()).min(self.posts.due());
+        pipes.min(self.timers.next_time())
     }
 
     /// The next time at which something is due, [`Time::MAX`] for none.
@@ -317,18 +308,23 @@ impl<D: Device> NvmeController<D> {
     /// The device alone, until `until` or until it answers; gives the time reached, and whether it
     /// has answered.
     fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
-        let mut done = std::mem::take(&mut self.done);
-        let at = self.device.towards_answer(Some(until), &mut done).unwrap_or(until);
-        let answered = !done.is_empty();
-        for completion in done.drain(..) {
-            self.device_done(at, completion, bus);
-        }
-        self.done = done;
+        let at = self.device.towards_answer(Some(until), &mut self.done).unwrap_or(until);
+        let answered = !self.done.is_empty();
         if answered {
+            self.take_answers(at, bus);
             self.signal(at, bus);
             self.start_fetches(at);
         }
         (at, answered)
+    }
+
+    /// What the device has answered goes on its way to the host.
+    #[inline]
+    fn take_answers(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        for place in 0..self.done.len() {
+            self.device_done(at, self.done[place], bus);
+        }
+        self.done.clear();
     }
 }
 

@@ -23,7 +23,7 @@ impl<D: Device> NvmeController<D> {
         }
         let message = self.wire_times.message;
         let (_, end) = self.wire_out.reserve(at, self.wire_times.completion + message);
-        self.posts.push_back((end - message + self.config.completion_latency.0, slot));
+        self.posts.send(end - message + self.config.completion_latency.0, slot);
     }
 
     /// The completion of `slot` reaches host memory, or waits for room there.

@@ -49,6 +49,13 @@ fn distance(from: u32, to: u32, entries: u32) -> u32 {
     if to >= from { to - from } else { to + entries - from }
 }
 
+/// The place `count` entries after `at` in a ring, at most once around.
+#[inline]
+pub(super) fn advanced(at: u32, count: u32, entries: u32) -> u32 {
+    let to = at + count;
+    if to >= entries { to - entries } else { to }
+}
+
 impl SubmissionQueue {
     pub(super) fn new(base: u64, entries: u32, completion: u16) -> SubmissionQueue {
         let identifiers = vec![0; 1 << 10];
@@ -61,7 +68,7 @@ impl SubmissionQueue {
     }
     #[inline]
     pub(super) fn claim(&mut self, count: u32) {
-        self.claimed = (self.claimed + count) % self.entries;
+        self.claimed = advanced(self.claimed, count, self.entries);
     }
     /// The host says that entries up to `tail` are there.
     pub(super) fn ring(&mut self, tail: u32) -> Result<(), BadDoorbell> {

@@ -89,11 +89,11 @@ impl Ssd {
     }
 
     pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
-        let mut done = std::mem::take(&mut self.done);
-        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        let mut port =
+            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
         let die = self.flash.handle(event, &mut port);
-        for owner in done.drain(..) {
-            match Owner::unpack(owner) {
+        for place in 0..self.done.len() {
+            match Owner::unpack(self.done[place]) {
                 Owner::Request(slot) => self.operation_done(now, slot),
                 Owner::Task(task) => {
                     if let Some(goal) = self.tasks.complete_one(task) {
@@ -102,7 +102,7 @@ impl Ssd {
                 }
             }
         }
-        self.done = done;
+        self.done.clear();
         if self.background && self.flash.is_quiet(die) {
             self.work_in_background(now, die);
         }

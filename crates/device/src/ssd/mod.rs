@@ -26,6 +26,7 @@ use ssdyno_ftl::{Ftl, Health, PrepareError, Watch};
 use crate::link::{Direction, HostLink};
 use crate::power::Sleep;
 use crate::task::{Goal, Owner, Tasks};
+use crate::usual::Usual;
 use crate::waiting::Waiting;
 use crate::{Config, Device, DeviceFacts, PartialPage};
 
@@ -90,6 +91,8 @@ pub struct Ssd {
     config: Config,
     capacity_bytes: u64,
     page_bytes: u64,
+    /// Its logarithm, where it is a power of two (it nearly always is): saves dividing.
+    page_shift: Option<u32>,
     queue: EventQueue<Event>,
     log: EventLog,
     ftl: Box<dyn Ftl>,
@@ -99,6 +102,7 @@ pub struct Ssd {
     sector_bus: Option<SectorBus>,
     cores: Vec<Server>,
     dram: Server,
+    dram_usual: Usual,
     sleep: Sleep,
     requests: Requests,
     waiting: Waiting,
@@ -161,6 +165,8 @@ impl Ssd {
         Ok(Ssd {
             capacity_bytes: u64::from(pages) * u64::from(geometry.page_bytes),
             page_bytes: u64::from(geometry.page_bytes),
+            page_shift: (geometry.page_bytes.is_power_of_two())
+                .then(|| geometry.page_bytes.trailing_zeros()),
             queue: EventQueue::new(),
             log: EventLog::default(),
             ftl,
@@ -170,6 +176,7 @@ impl Ssd {
             sector_bus: SectorBus::new(&config.host_link),
             cores: vec![Server::default(); config.controller.cores as usize],
             dram: Server::default(),
+            dram_usual: Usual::default(),
             sleep: Sleep::new(&config.power),
             requests: Requests::default(),
             waiting: Waiting::new(config.queue.waiting),
@@ -224,7 +231,16 @@ impl Ssd {
     /// Pages that a range touches.
     fn pages_of(&self, offset_bytes: u64, length_bytes: u32) -> Range<u32> {
         let end = offset_bytes + u64::from(length_bytes);
-        (offset_bytes / self.page_bytes) as u32..end.div_ceil(self.page_bytes) as u32
+        self.page_at(offset_bytes)..self.page_at(end + self.page_bytes - 1)
+    }
+
+    /// The page that the byte at `offset_bytes` is in.
+    #[inline]
+    fn page_at(&self, offset_bytes: u64) -> u32 {
+        match self.page_shift {
+            Some(shift) => (offset_bytes >> shift) as u32,
+            None => (offset_bytes / self.page_bytes) as u32,
+        }
     }
 
     /// The first of the pages that `request` touches, for fetching ahead; none if it is not inside
@@ -253,7 +269,11 @@ impl Ssd {
 
     fn through_dram(&mut self, ready: Time, bytes: u64) -> Time {
         let Some(rate) = self.config.controller.dram_bandwidth else { return ready };
-        let (from, to) = self.dram.reserve(ready, rate.time_for(bytes));
+        let length = match self.dram_usual.known(bytes) {
+            Some(length) => length,
+            None => self.dram_usual.learn(bytes, rate.time_for(bytes)),
+        };
+        let (from, to) = self.dram.reserve(ready, length);
         self.log_part(PartKind::Dram, 0, Activity::Transfer, from, to);
         to
     }
@@ -378,8 +398,8 @@ impl Ssd {
     fn trim(&mut self, now: Time, slot: u32) {
         let Request { offset_bytes, length_bytes, .. } = self.requests.get(slot).request;
         // Only whole pages can be forgotten.
-        let first = offset_bytes.div_ceil(self.page_bytes) as u32;
-        let end = ((offset_bytes + u64::from(length_bytes)) / self.page_bytes) as u32;
+        let first = self.page_at(offset_bytes + self.page_bytes - 1);
+        let end = self.page_at(offset_bytes + u64::from(length_bytes));
         for page in first..end {
             self.ops.clear();
             if let Some(buffer) = &mut self.buffer {

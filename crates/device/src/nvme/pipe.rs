@@ -1,0 +1,92 @@
+//! What is on its way and arrives in the order in which it set out.
+
+use std::collections::VecDeque;
+
+use ssdyno_block::Time;
+
+/// Things on their way, each with its arrival. When the first arrives is always at hand: the
+/// controller is asked for it several times a command.
+#[derive(Clone, Debug)]
+pub(super) struct Pipe<T> {
+    items: VecDeque<(Time, T)>,
+    /// When the first arrives, [`Time::MAX`] if there is none.
+    due: Time,
+}
+
+impl<T> Pipe<T> {
+    pub(super) fn with_capacity(places: u32) -> Pipe<T> {
+        let items = VecDeque::with_capacity(places as usize);
+        Pipe { items, due: Time::MAX }
+    }
+
+    /// When the first arrives, [`Time::MAX`] if there is none.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Sends `item`, to arrive at `at`, or with those that set out earlier if they arrive later.
+    #[inline]
+    pub(super) fn send(&mut self, at: Time, item: T) {
+        let at = self.items.back().map_or(at, |(last, _)| at.max(*last));
+        self.due = self.due.min(at);
+        self.items.push_back((at, item));
+    }
+
+    /// The first, if it is there at `now`.
+    #[inline]
+    pub(super) fn take_due(&mut self, now: Time) -> Option<T> {
+        if self.due > now {
+            return None;
+        }
+        let (_, item) = self.items.pop_front()?;
+        self.look();
+        Some(item)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut().map(|(_, item)| item)
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        self.items.retain(|(_, item)| keep(item));
+        self.look();
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        self.due = Time::MAX;
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        self.due = self.items.front().map_or(Time::MAX, |(at, _)| *at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overtakes_and_the_first_is_known() {
+        let ns = Time::from_ns;
+        let mut pipe = Pipe::with_capacity(4);
+        assert_eq!((pipe.due(), pipe.take_due(Time::MAX)), (Time::MAX, None));
+        for (at, item) in [(3, 'a'), (2, 'b'), (5, 'c'), (6, 'd')] {
+            pipe.send(ns(at), item);
+        }
+        assert_eq!((pipe.due(), pipe.take_due(ns(2))), (ns(3), None));
+        assert_eq!([(); 3].map(|()| pipe.take_due(ns(3))), [Some('a'), Some('b'), None]);
+        pipe.retain(|item| *item != 'c');
+        assert_eq!((pipe.due(), pipe.len()), (ns(6), 1));
+        pipe.clear();
+        assert_eq!((pipe.due(), pipe.take_due(Time::MAX)), (Time::MAX, None));
+        pipe.send(ns(1), 'e');
+        assert_eq!(pipe.take_due(ns(1)), Some('e'));
+    }
+}
