@@ -2,7 +2,8 @@
 //!
 //! Key types: [`Time`] (an instant or a span, in picoseconds), [`Request`] and [`Completion`],
 //! the [`BlockTarget`] contract with its conformance suite in [`conformance`], and the quantities
-//! of configuration files in [`units`].
+//! of configuration files in [`units`]. [`prefetch`] is the processor's hint, here because models and
+//! drivers' test beds share it.
 //!
 //! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
 //! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics on outside input.
@@ -19,6 +20,7 @@ extern crate alloc;
 mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
+mod prefetch;
 mod request;
 mod target;
 mod time;
@@ -26,6 +28,7 @@ mod time;
 pub mod units;
 
 pub use config_error::ConfigError;
+pub use prefetch::prefetch;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};
 pub use target::{BlockTarget, SubmitError};
 pub use time::Time;

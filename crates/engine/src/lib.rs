@@ -11,14 +11,13 @@
 //! a program for a read) keeps its own state and uses the queue alone.
 
 pub mod events;
-mod prefetch;
 mod queue;
 mod rng;
 mod server;
 mod table;
 
-pub use prefetch::prefetch;
 pub use queue::{Event, EventQueue};
 pub use rng::Rng;
 pub use server::Server;
+pub use ssdyno_block::prefetch;
 pub use table::Table;

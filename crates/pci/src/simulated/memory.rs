@@ -5,6 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use ssdyno_block::prefetch;
+
 use crate::{DmaDirection, DmaFault, DmaRegion, FunctionError};
 
 const PAGE_BYTES: u64 = 4096;
@@ -47,6 +49,16 @@ impl fmt::Debug for Memory {
         let mut shown = f.debug_struct("Memory");
         shown.field("allocated_bytes", &self.allocated_bytes).field("faults", &self.faults);
         shown.finish_non_exhaustive()
+    }
+}
+
+/// Queues lie in shared memory and are walked from end to end; many deep ones are more than a cache
+/// holds, and what was touched a turn ago has left it.
+#[inline]
+fn fetch_ahead(bytes: &[u8], end: usize) {
+    const AHEAD: usize = 64;
+    if let Some(place) = bytes.get(end + AHEAD) {
+        prefetch(place);
     }
 }
 
@@ -106,6 +118,7 @@ impl Memory {
             known.address == region.address && end <= known.bytes.len(),
             "{region:?} was freed"
         );
+        fetch_ahead(&known.bytes, end);
         &mut known.bytes[offset as usize..end]
     }
 
@@ -120,6 +133,7 @@ impl Memory {
         let region = &mut self.regions[id as usize];
         let offset = (address - region.address) as usize;
         let end = region.bytes.len().min(offset.saturating_add(bytes as usize));
+        fetch_ahead(&region.bytes, end);
         Some(&mut region.bytes[offset..end])
     }
 

@@ -16,8 +16,8 @@ pub fn prefetch<T>(place: &T) {
     // whatever the address (Intel SDM volume 2, PREFETCHh); the address here is that of a live
     // reference. Every x86-64 processor has the instruction.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(place).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
