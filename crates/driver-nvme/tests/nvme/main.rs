@@ -8,4 +8,7 @@ mod faults;
 mod io;
 mod real;
 mod rig;
+mod split;
 mod start;
+mod threads;
+mod turns;
