@@ -11,6 +11,7 @@ mod faults;
 mod interrupts;
 mod io;
 mod namespaces;
+mod pages;
 mod properties;
 mod queues;
 mod support;
