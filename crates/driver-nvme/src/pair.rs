@@ -378,6 +378,8 @@ impl QueuePair {
                         found += self.take(f, out);
                     }
                     self.mode = Mode::Held;
+                    // What is still outstanding will be given up: no time limit counts any more.
+                    self.set_watch_at(Time::MAX);
                 }
                 Order::Collect => {
                     self.give_up(out);

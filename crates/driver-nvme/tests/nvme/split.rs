@@ -217,6 +217,7 @@ fn reset_waits_for_every_owner() {
     assert_eq!(split.calls(), [1, 2, 3, 4]);
     for owner in [0, 2, 3] {
         assert!(split.attend(owner), "the controller object waits for this");
+        assert_eq!(split.owners[owner].pair.next_deadline(), None, "nothing to look after");
     }
     let enabled = |split: &mut Split| split.pci.bar_read32(0, 0x14) & 1 == 1;
     split.pass(Time::from_ms(1));
