@@ -242,6 +242,10 @@
 //!     let (answered, given_up) = thread.join().unwrap();
 //!     println!("{answered} answered, {given_up} given up");
 //! }
+//! # access.with(|pci| {
+//! #     assert_eq!((pci.faults(), pci.memory_bytes()), (&[][..], 4096));
+//! #     assert_eq!(pci.device().counters().bad_doorbells, 0);
+//! # });
 //! # Ok::<(), NvmeError>(())
 //! ```
 //!
