@@ -217,10 +217,27 @@ impl Controller {
         self.counters
     }
 
-    /// Takes the queue pairs that were made since, by number. They come with a start, not with a reset:
-    /// after that the old ones go on. One that nobody takes obeys on its own.
+    /// Takes the queue pairs that nobody has, by number. They come with a start, not with a reset: after
+    /// that the old ones go on. One that nobody takes obeys on its own.
     pub fn take_pairs(&mut self) -> Vec<QueuePair> {
+        self.pairs.sort_unstable_by_key(QueuePair::id);
         core::mem::take(&mut self.pairs)
+    }
+
+    /// Takes a pair back, say from a core that goes offline, until somebody
+    /// [takes](Controller::take_pairs) it again.
+    ///
+    /// # Errors
+    /// Commands are outstanding there, for which nobody would answer, or it is of another start or
+    /// controller: it stays with its owner.
+    #[expect(clippy::result_large_err, reason = "a pair moves by value, as it came")]
+    pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
+        let own = |record: &Record| Arc::ptr_eq(&record.desk, pair.desk());
+        if pair.outstanding() > 0 || pair.is_over() || !self.records.iter().any(own) {
+            return Err(pair);
+        }
+        self.pairs.push(pair);
+        Ok(())
     }
 
     /// Interrupt `vector` came. Vector 0 is the admin queue's (S1-32), and perhaps also that of queue

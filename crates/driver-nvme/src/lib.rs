@@ -98,7 +98,7 @@
 //! | time-out handler on any core | [`Controller::poll`] at its deadline; [`Controller::calls`] names the queues whose owners are to [`attend`](QueuePair::attend): they look into the queue, and wish an abort, which the controller object sends |
 //! | reset worker | [`Controller::poll`]: has the pairs take their hands off, disables, has them give up what is outstanding, and creates the queues again |
 //! | surprise removal | [`Controller::removed`]; each owner answers for its pair |
-//! | a core that goes offline | its pair moves to another core, or is dropped with nothing outstanding |
+//! | a core that goes offline | its pair moves to another core, or [goes back](Controller::give_back) |
 //! | fewer queues than cores | the kernel's lock around a pair that cores share ([`QueueSelector::queues_of`]) |
 //!
 //! No core touches another's pair, and none waits for another, but for a reset, which waits for all.

@@ -55,7 +55,8 @@ enum Mode {
 /// that was taken comes back once, to the owner of its pair.
 ///
 /// A pair that is dropped takes its outstanding tokens along, unanswered, and its memory stays lost to
-/// the function; the controller object goes on without it.
+/// the function; the controller object goes on without it. One that is not needed any more rather
+/// [goes back](crate::Controller::give_back).
 #[derive(Debug)]
 pub struct QueuePair {
     queue: IoQueue,

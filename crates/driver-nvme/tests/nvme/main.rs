@@ -6,6 +6,7 @@ mod admin;
 mod double;
 mod faults;
 mod io;
+mod owner;
 mod real;
 mod rig;
 mod split;

@@ -1,72 +1,17 @@
 //! Queue pairs with owners of their own: whatever the order in which owners and the controller object
 //! have their turns, every command is answered once, to the owner of its pair.
 
-use std::collections::BTreeSet;
-
 use ssdyno_block::{Time, Token};
 use ssdyno_driver_nvme::{
-    Controller, DataBuffer, DriverEvent, DriverState, IoCommand, IoCompletion, IoError, IoResult,
-    NvmeConfig, NvmeDriver, NvmeError, QueuePair, ResetCause,
+    Controller, DataBuffer, DriverEvent, DriverState, IoCommand, IoError, IoResult, NvmeConfig,
+    NvmeDriver, NvmeError, QueuePair, ResetCause,
 };
 use ssdyno_pci::{DmaRegion, FunctionError, InterruptFault, PciFault, PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::Status;
 
 use crate::double::{Double, Mishap, Nature, namespace};
+use crate::owner::Owner;
 use crate::rig::{config, double};
-
-/// A pair with its owner's memory of what it submitted.
-pub(crate) struct Owner {
-    pub(crate) pair: QueuePair,
-    pub(crate) outstanding: BTreeSet<u32>,
-    pub(crate) done: Vec<IoCompletion>,
-    next_token: u32,
-}
-
-impl Owner {
-    pub(crate) fn new(pair: QueuePair) -> Owner {
-        let next_token = u32::from(pair.id()) << 24;
-        Owner { pair, outstanding: BTreeSet::new(), done: Vec::new(), next_token }
-    }
-
-    pub(crate) fn read<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        now: Time,
-        buffer: &DmaRegion,
-        blocks: u32,
-    ) -> Result<(), IoError> {
-        let token = Token(self.next_token);
-        let data = DataBuffer::Contiguous(buffer.address);
-        self.pair.submit(f, now, &IoCommand::read(1, 0, blocks, data), token)?;
-        self.next_token += 1;
-        self.outstanding.insert(token.0);
-        Ok(())
-    }
-
-    pub(crate) fn poll<F: PciFunction>(&mut self, f: &mut F) {
-        let before = self.done.len();
-        self.pair.poll(f, &mut self.done);
-        self.strike(before);
-    }
-
-    pub(crate) fn attend<F: PciFunction>(&mut self, f: &mut F, now: Time) -> bool {
-        let before = self.done.len();
-        let wants = self.pair.attend(f, now, &mut self.done);
-        self.strike(before);
-        wants
-    }
-
-    fn strike(&mut self, before: usize) {
-        for done in &self.done[before..] {
-            assert_eq!(done.queue, self.pair.id());
-            assert!(self.outstanding.remove(&done.token.0), "{done:?} was answered twice");
-        }
-    }
-
-    fn results(&self) -> Vec<IoResult> {
-        self.done.iter().map(|done| done.result).collect()
-    }
-}
 
 /// Owners and a controller object that have their turns when the test says so.
 pub(crate) struct Split {
@@ -360,6 +305,42 @@ fn reset_follows_where_aborts_do_not_help() {
     assert_eq!((counters.aborts, counters.resets), (1, 1));
     assert_eq!(split.owners[0].results(), [IoResult::Abandoned]);
     split.check();
+}
+
+#[test]
+fn pair_goes_back_and_is_taken_again() {
+    let mut split = Split::four();
+    split.read(1, 8).unwrap();
+    let Owner { pair, mut outstanding, .. } = split.owners.remove(1);
+    let mut pair = split.controller.give_back(pair).expect_err("somebody has to answer");
+    split.pass(Time::from_ms(1));
+    let mut done = Vec::new();
+    pair.poll(&mut split.pci, &mut done);
+    assert!(outstanding.remove(&done[0].token.0) && done[0].is_success());
+    split.controller.give_back(pair).unwrap();
+    // A reset does without its owner.
+    split.controller.reset(&mut split.pci, split.now).unwrap();
+    assert_eq!(split.calls(), [1_u16, 3, 4]);
+    for _ in 0..1000 {
+        for owner in 0..3 {
+            split.attend(owner);
+        }
+        split.control();
+        split.pass(Time::from_us(20));
+    }
+    assert_eq!(split.controller.state(), DriverState::Ready);
+    let mut pairs = split.controller.take_pairs();
+    assert_eq!(pairs.len(), 1);
+    let pair = pairs.remove(0);
+    assert_eq!((pair.id(), pair.outstanding()), (2, 0));
+    split.owners.insert(1, Owner::new(pair));
+    split.read(1, 8).unwrap();
+    split.run_until(|split| split.outstanding() == 0);
+    assert!(split.owners[1].done[0].is_success());
+    split.check();
+    // That of another controller stays where it is.
+    let stranger = Split::four().owners.remove(0).pair;
+    assert!(split.controller.give_back(stranger).is_err());
 }
 
 #[test]

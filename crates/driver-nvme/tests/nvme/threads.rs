@@ -17,8 +17,8 @@ use ssdyno_pci::{
 };
 
 use crate::double::{Double, Mishap, Nature};
+use crate::owner::Owner;
 use crate::rig::{config, double};
-use crate::split::Owner;
 
 const CORES: u16 = 4;
 /// The clock goes on by this with each round of the thread that has it.
