@@ -13,6 +13,7 @@ mod io;
 mod namespaces;
 mod pages;
 mod properties;
+mod queue_model;
 mod queues;
 mod support;
 mod timing;
