@@ -57,6 +57,21 @@ fn bench(c: &mut Criterion) {
             });
         });
     }
+    // What a core does with a pair of its own.
+    let (mut function, driver) = Instant::ready(NvmeConfig::default());
+    let (_controller, mut pairs) = driver.into_parts();
+    let (pair, mut out) = (&mut pairs[0], Vec::with_capacity(BATCH as usize));
+    group.bench_function("submit_complete_4k/own_pair", |b| {
+        b.iter(|| {
+            for i in 0..BATCH {
+                let taken = pair.submit(&mut function, Time::from_us(1), &command(i), Token(i));
+                black_box(&taken).as_ref().expect("there is room");
+                pair.on_interrupt(&mut function, 1, &mut out);
+                black_box(&out);
+                out.clear();
+            }
+        });
+    });
     group.finish();
 }
 

@@ -1,276 +1,116 @@
-//! The driver: what its users call.
+//! The driver with one owner: a controller object with its queue pairs.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ssdyno_block::{Time, Token};
 use ssdyno_pci::{InterruptMode, PciFunction};
-use ssdyno_spec::nvme::registers::Capabilities;
-use ssdyno_spec::nvme::{AsynchronousEvent, IdentifyController, Status, oncs};
+use ssdyno_spec::nvme::IdentifyController;
 
-use crate::admin::{AdminQueue, Owner};
-use crate::queue::IoQueue;
-use crate::steps::Step;
+use crate::state::Phase;
 use crate::{
-    AdminCommand, AdminCompletion, AdminError, IoCommand, IoCompletion, IoError, IoOperation,
-    Namespace, NvmeConfig, NvmeError, PriorityClass, QueueChoice, QueueSelector,
+    AdminCommand, AdminCompletion, AdminError, Controller, DriverEvent, DriverState, IoCommand,
+    IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters, NvmeError, PriorityClass,
+    QueueChoice, QueuePair,
 };
 
-/// The least time limit and polling interval.
-const LIMIT_MIN: Time = Time::from_ns(1);
-
-/// What the driver is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DriverState {
-    /// It was not started, or was stopped.
-    Stopped,
-    /// It brings the controller up.
-    Starting,
-    /// It takes commands.
-    Ready,
-    /// It resets the controller and brings it up again.
-    Recovering,
-    /// It waits for the last commands and shuts the controller down.
-    Stopping,
-    /// It gave up.
-    Failed(NvmeError),
-}
-
-/// Why the driver reset the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ResetCause {
-    /// A command was not answered, and its abort did not help.
-    CommandTimeout,
-    /// An admin command was not answered.
-    AdminTimeout,
-    /// CSTS.CFS was set.
-    Fatal,
-    /// It did not come up after the reset before.
-    NotReady,
-}
-
-/// Something that a driver's user may want to know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DriverEvent {
-    /// The controller reported an event. It reports no further one of the kind until the log page that
-    /// it names was read.
-    Asynchronous(AsynchronousEvent),
-    /// A feature of the configuration was refused; the driver goes on without.
-    FeatureRefused {
-        /// Its identifier.
-        identifier: u8,
-        /// Why.
-        status: Status,
-    },
-    /// The controller is being reset.
-    Reset(ResetCause),
-}
-
-/// What the driver did.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct NvmeCounters {
-    /// I/O commands given to the controller; a long request counts as several.
-    pub commands: u64,
-    /// I/O completions taken.
-    pub completions: u64,
-    /// Writes of submission tail doorbells of I/O queues.
-    pub submission_doorbells: u64,
-    /// Writes of completion head doorbells of I/O queues.
-    pub completion_doorbells: u64,
-    /// Completions that the watchdog found, because no interrupt had come.
-    pub lost_interrupts: u64,
-    /// Aborts sent.
-    pub aborts: u64,
-    /// Resets.
-    pub resets: u64,
-    /// Completions that nobody asked for, or with a head that cannot be: faults of the controller.
-    pub strays: u64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Phase {
-    Stopped,
-    /// CC.EN was cleared; CSTS.RDY is to follow.
-    Disabling {
-        until: Time,
-    },
-    /// CC.EN was set; CSTS.RDY is to follow.
-    Enabling {
-        until: Time,
-    },
-    /// Admin commands bring the controller up.
-    Configuring,
-    Ready,
-    /// The last commands are waited for.
-    Draining,
-    /// Admin commands delete the queues.
-    Deleting,
-    /// CC.SHN was set; CSTS.SHST is to follow.
-    ShuttingDown {
-        until: Time,
-    },
-    /// CC.EN was cleared for the last time.
-    Stopping {
-        until: Time,
-    },
-    Failed(NvmeError),
-}
-
-impl Phase {
-    /// CC.EN is, or may be, clear.
-    pub(crate) fn is_disabled(self) -> bool {
-        matches!(
-            self,
-            Phase::Stopped
-                | Phase::Disabling { .. }
-                | Phase::Enabling { .. }
-                | Phase::Stopping { .. }
-                | Phase::Failed(_)
-        )
-    }
-}
-
-/// A driver of one controller. See the crate's documentation for how it is used.
+/// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
+/// obey at once, and looks after their time limits. See the crate's documentation for how it is used.
 #[derive(Debug)]
 pub struct NvmeDriver {
-    pub(crate) config: NvmeConfig,
-    pub(crate) phase: Phase,
-    /// The phases of a start follow a reset, not a call of `start`.
-    pub(crate) recovering: bool,
-    /// A reset ends the driver's work instead of bringing the controller up again.
-    pub(crate) stopping: bool,
-    /// The admin command of the driver's own that is with the controller.
-    pub(crate) step: Option<Step>,
-    pub(crate) capabilities: Capabilities,
-    pub(crate) version: u32,
-    pub(crate) interrupts: Option<InterruptMode>,
-    pub(crate) vectors: u16,
-    pub(crate) controller: Option<Box<IdentifyController>>,
-    pub(crate) transfer_bytes: u32,
-    pub(crate) namespaces: Vec<Namespace>,
-    /// Identifiers and structures of a scan that goes on.
-    pub(crate) scanned: (Vec<u32>, Vec<Namespace>),
-    pub(crate) selector: QueueSelector,
-    pub(crate) admin: Option<AdminQueue>,
-    pub(crate) queues: Vec<IoQueue>,
-    pub(crate) counters: NvmeCounters,
-    pub(crate) admin_done: Vec<AdminCompletion>,
-    pub(crate) events: Vec<DriverEvent>,
-    /// When a register or the admin queue is to be looked at.
-    pub(crate) look_at: Time,
-    /// No deadline of a command is earlier.
-    pub(crate) watch_at: Time,
-    /// Resets since the last completion, and how many completions there were then.
-    pub(crate) resets_in_a_row: (u32, u64),
+    pub(crate) controller: Controller,
+    /// In order, from queue 1.
+    pairs: Vec<QueuePair>,
+    /// What pairs did that are no more.
+    counters: NvmeCounters,
+    /// No deadline of an I/O command is earlier.
+    watch_at: Time,
 }
 
 impl NvmeDriver {
     /// A driver that was not started.
-    pub fn new(mut config: NvmeConfig) -> NvmeDriver {
-        // A time limit of nothing would be over before anything can happen.
-        for limit in [&mut config.io_timeout, &mut config.admin_timeout] {
-            *limit = (*limit).max(LIMIT_MIN);
-        }
-        config.start_poll = config.start_poll.map(|interval| interval.max(LIMIT_MIN));
-        let selector = QueueSelector::new(config.policy, config.cores, config.queues_max);
+    pub fn new(config: NvmeConfig) -> NvmeDriver {
         NvmeDriver {
-            config,
-            phase: Phase::Stopped,
-            recovering: false,
-            stopping: false,
-            step: None,
-            capabilities: Capabilities(0),
-            version: 0,
-            interrupts: None,
-            vectors: 0,
-            controller: None,
-            transfer_bytes: 0,
-            namespaces: Vec::new(),
-            scanned: (Vec::new(), Vec::new()),
-            selector,
-            admin: None,
-            queues: Vec::new(),
+            controller: Controller::new(config),
+            pairs: Vec::new(),
             counters: NvmeCounters::default(),
-            admin_done: Vec::new(),
-            events: Vec::new(),
-            look_at: Time::MAX,
             watch_at: Time::MAX,
-            resets_in_a_row: (0, 0),
         }
+    }
+
+    /// The parts, for many owners: say, when a system that started on one core has started the others.
+    /// Commands may be outstanding.
+    pub fn into_parts(self) -> (Controller, Vec<QueuePair>) {
+        (self.controller, self.pairs)
     }
 
     /// What the driver is doing.
     pub fn state(&self) -> DriverState {
-        match self.phase {
-            Phase::Stopped => DriverState::Stopped,
-            Phase::Disabling { .. } | Phase::Enabling { .. } | Phase::Configuring => {
-                if self.recovering { DriverState::Recovering } else { DriverState::Starting }
-            }
-            Phase::Ready => DriverState::Ready,
-            Phase::Draining
-            | Phase::Deleting
-            | Phase::ShuttingDown { .. }
-            | Phase::Stopping { .. } => DriverState::Stopping,
-            Phase::Failed(error) => DriverState::Failed(error),
-        }
+        self.controller.state()
     }
 
     /// The configuration.
     pub fn config(&self) -> &NvmeConfig {
-        &self.config
+        self.controller.config()
     }
 
     /// What the controller says of itself; `None` before it was asked.
     pub fn controller(&self) -> Option<&IdentifyController> {
-        self.controller.as_deref()
+        self.controller.identity()
+    }
+
+    /// Whether the controller has an optional command: a bit of [`oncs`](ssdyno_spec::nvme::oncs).
+    pub fn has(&self, command: u16) -> bool {
+        self.controller.has(command)
     }
 
     /// The namespaces, by identifier.
     pub fn namespaces(&self) -> &[Namespace] {
-        &self.namespaces
+        self.controller.namespaces()
     }
 
     /// The I/O queues in use are 1 to this.
     pub fn queues(&self) -> u16 {
-        self.queues.len() as u16
+        self.pairs.len() as u16
     }
 
     /// Commands that can be outstanding in all (S1-37).
     pub fn outstanding_limit(&self) -> u64 {
-        self.queues.iter().map(|queue| u64::from(queue.entries - 1)).sum()
+        self.pairs.iter().map(|pair| u64::from(pair.entries() - 1)).sum()
     }
 
     /// Commands that are outstanding on `queue`.
     pub fn outstanding(&self, queue: u16) -> u32 {
-        self.queue(queue).map_or(0, IoQueue::outstanding)
+        self.pair(queue).map_or(0, QueuePair::outstanding)
     }
 
     /// The interrupt vector of I/O queue `queue`; vector 0 is the admin queue's (S1-32).
     pub fn vector(&self, queue: u16) -> Option<u16> {
-        self.interrupts?;
-        self.queue(queue).map(|queue| queue.vector)
+        self.pair(queue).and_then(QueuePair::vector)
     }
 
     /// Which interrupts are in use; `None`: it is polled.
     pub fn interrupt_mode(&self) -> Option<InterruptMode> {
-        self.interrupts
+        self.controller.interrupt_mode()
     }
 
     /// Most data of one command of the controller, in bytes; more is split.
     pub fn transfer_bytes_max(&self) -> u32 {
-        self.transfer_bytes
+        self.controller.transfer_bytes_max()
     }
 
     /// What the driver did.
     pub fn counters(&self) -> NvmeCounters {
-        self.counters
+        let mut all = self.counters;
+        all += self.controller.counters();
+        self.pairs.iter().for_each(|pair| all += pair.counters());
+        all
     }
 
     /// The queue for the next command of `core` for a process of `class`, and the lock that the core
     /// has to hold while it [submits](NvmeDriver::submit).
     #[inline]
     pub fn choose(&mut self, core: u16, class: PriorityClass) -> QueueChoice {
-        self.selector.choose(core, class)
+        self.controller.selector.choose(core, class)
     }
 
     /// Puts `command` into `queue` and tells the controller. `token` comes back once, with the
@@ -287,9 +127,7 @@ impl NvmeDriver {
         command: &IoCommand<'_>,
         token: Token,
     ) -> Result<(), IoError> {
-        self.stage(function, now, queue, command, token)?;
-        self.ring_doorbell(function, queue);
-        Ok(())
+        self.with_pair(queue, |pair| pair.submit(function, now, command, token))
     }
 
     /// Puts `command` into `queue`; the controller sees it with the next
@@ -306,28 +144,14 @@ impl NvmeDriver {
         command: &IoCommand<'_>,
         token: Token,
     ) -> Result<(), IoError> {
-        if self.phase != Phase::Ready {
-            return Err(self.not_ready());
-        }
-        let Some(&namespace) = self.namespace(command.namespace) else {
-            return Err(IoError::NoSuchNamespace { namespace: command.namespace });
-        };
-        self.check(command, &namespace)?;
-        let Some(pair) = self.queues.get_mut(usize::from(queue).wrapping_sub(1)) else {
-            return Err(IoError::NoSuchQueue { queue });
-        };
-        let deadline = now.saturating_add(self.config.io_timeout);
-        let commands = pair.stage(function, command, &namespace, deadline, token)?;
-        self.counters.commands += u64::from(commands);
-        self.watch_at = self.watch_at.min(deadline);
-        Ok(())
+        self.with_pair(queue, |pair| pair.stage(function, now, command, token))
     }
 
     /// Tells the controller what was staged in `queue`, with one register write.
     #[inline]
     pub fn ring_doorbell<F: PciFunction>(&mut self, function: &mut F, queue: u16) {
-        if let Some(pair) = self.queues.get_mut(usize::from(queue).wrapping_sub(1)) {
-            pair.ring(function, &mut self.counters);
+        if let Some(pair) = self.pairs.get_mut(usize::from(queue).wrapping_sub(1)) {
+            pair.ring_doorbell(function);
         }
     }
 
@@ -343,16 +167,7 @@ impl NvmeDriver {
         queue: u16,
         commands: &[(IoCommand<'_>, Token)],
     ) -> Result<usize, IoError> {
-        let mut taken = 0;
-        for (command, token) in commands {
-            match self.stage(function, now, queue, command, *token) {
-                Ok(()) => taken += 1,
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        self.ring_doorbell(function, queue);
-        Ok(taken)
+        self.with_pair(queue, |pair| pair.submit_many(function, now, commands))
     }
 
     /// Takes the completions of `queue` and appends them to `out`; gives how many commands they
@@ -364,12 +179,8 @@ impl NvmeDriver {
         queue: u16,
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
-        if !matches!(self.phase, Phase::Ready | Phase::Draining) {
-            return 0;
-        }
-        let head_doorbell = self.config.head_doorbell;
-        match self.queues.get_mut(usize::from(queue).wrapping_sub(1)) {
-            Some(pair) => pair.poll(function, head_doorbell, &mut self.counters, out),
+        match self.pairs.get_mut(usize::from(queue).wrapping_sub(1)) {
+            Some(pair) => pair.poll(function, out),
             None => 0,
         }
     }
@@ -384,22 +195,25 @@ impl NvmeDriver {
         vector: u16,
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
-        let works = matches!(self.phase, Phase::Ready | Phase::Draining);
-        if vector == 0 {
-            // Configured but ignored while the start polls (S1-22).
-            if works || self.config.start_poll.is_none() {
-                self.poll_admin(function, now, out);
-            }
-        } else if works && usize::from(self.vectors) > self.queues.len() {
+        if vector != 0 && usize::from(self.controller.vectors) > self.pairs.len() {
             return self.poll_queue(function, vector, out);
         }
-        let mut found = 0;
-        for queue in 1..=self.queues() {
-            if self.vector(queue) == Some(vector) {
-                found += self.poll_queue(function, queue, out);
-            }
+        self.on_shared_interrupt(function, now, vector, out)
+    }
+
+    /// The same of the admin queue's vector, or where vectors are fewer than queues.
+    fn on_shared_interrupt<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: Time,
+        vector: u16,
+        out: &mut Vec<IoCompletion>,
+    ) -> u32 {
+        if vector == 0 {
+            self.controller.on_interrupt(f, now, vector);
+            self.settle(f, now, out);
         }
-        found
+        self.pairs.iter_mut().map(|pair| pair.on_interrupt(f, vector, out)).sum()
     }
 
     /// Sends an admin command; its end comes with [`take_admin`](NvmeDriver::take_admin).
@@ -413,77 +227,183 @@ impl NvmeDriver {
         command: &AdminCommand,
         token: Token,
     ) -> Result<(), AdminError> {
-        let (Phase::Ready, Some(queue)) = (self.phase, self.admin.as_mut()) else {
-            return Err(AdminError::NotReady);
-        };
-        let deadline = now.saturating_add(self.config.admin_timeout);
-        queue.submit(function, command, Owner::Caller(token), deadline)?;
-        self.watch_at = self.watch_at.min(deadline);
-        Ok(())
+        self.controller.submit_admin(function, now, command, token)
     }
 
     /// Appends the admin commands that have ended.
     pub fn take_admin(&mut self, out: &mut Vec<AdminCompletion>) {
-        out.append(&mut self.admin_done);
+        self.controller.take_admin(out);
     }
 
     /// Appends what happened.
     pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
-        out.append(&mut self.events);
+        self.controller.take_events(out);
     }
 
-    fn queue(&self, queue: u16) -> Option<&IoQueue> {
-        self.queues.get(usize::from(queue).wrapping_sub(1))
+    /// Looks again which namespaces there are; [`namespaces`](NvmeDriver::namespaces) changes when
+    /// all were asked.
+    ///
+    /// # Errors
+    /// The driver is not ready, or scans already.
+    pub fn rescan<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+        self.controller.rescan(function, now)
     }
 
-    /// The namespace with identifier `id`. Identifiers are mostly 1, 2, 3 …
-    #[inline]
-    fn namespace(&self, id: u32) -> Option<&Namespace> {
-        let guess = self.namespaces.get((id as usize).wrapping_sub(1));
-        guess.filter(|n| n.id == id).or_else(|| self.namespaces.iter().find(|n| n.id == id))
+    /// Begins to bring the controller up; [`poll`](NvmeDriver::poll) goes on until the state is
+    /// [`Ready`](DriverState::Ready).
+    ///
+    /// # Errors
+    /// The function is no controller that this driver can use, or the driver is in use already.
+    pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+        self.controller.start(function, now)
     }
 
-    #[inline]
-    fn check(&self, command: &IoCommand<'_>, namespace: &Namespace) -> Result<(), IoError> {
-        if let Some(reason) = namespace.unusable {
-            return Err(reason.into());
+    /// Does what is due at `now`: start, stop, admin commands and watchdog. Completions that come
+    /// to light are appended to `out`. I/O queues are not polled unless something was lost: that is
+    /// [`poll_queue`](NvmeDriver::poll_queue)'s and [`on_interrupt`](NvmeDriver::on_interrupt)'s.
+    pub fn poll<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) {
+        self.controller.poll_admin(function, now);
+        self.settle(function, now, out);
+        if self.controller.phase == Phase::Draining && now >= self.controller.look_at {
+            self.pairs.iter_mut().for_each(|pair| _ = pair.obey(function, out));
         }
-        let needed = match command.operation {
-            IoOperation::Read | IoOperation::Write => 0,
-            IoOperation::Flush => return Ok(()),
-            IoOperation::Dataset { .. } => oncs::DATASET_MANAGEMENT,
-            IoOperation::Compare => oncs::COMPARE,
-            IoOperation::WriteZeroes => oncs::WRITE_ZEROES,
-            IoOperation::Verify => oncs::VERIFY,
-        };
-        if needed != 0 && !self.has(needed) {
-            return Err(IoError::Unsupported { opcode: command.operation.opcode() });
+        self.controller.look_if_due(function, now);
+        self.settle(function, now, out);
+        if now >= self.watch_at.min(self.controller.watch_at) {
+            self.watch(function, now, out);
         }
-        let fits = match command.operation {
-            IoOperation::Dataset { ranges, .. } => {
-                let inside = |first: u64, n: u32| within(first, n, namespace.blocks);
-                !ranges.is_empty() && ranges.iter().all(|r| inside(r.first.get(), r.blocks.get()))
-            }
-            _ => command.blocks > 0 && within(command.block, command.blocks, namespace.blocks),
-        };
-        if fits { Ok(()) } else { Err(IoError::OutOfRange { blocks: namespace.blocks }) }
     }
 
-    /// Whether the controller has an optional command: a bit of [`oncs`].
-    pub fn has(&self, command: u16) -> bool {
-        self.controller.as_ref().is_some_and(|c| c.nvm_commands.get() & command != 0)
+    /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
+    #[inline]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.controller.deadline_with(self.watch_at)
+    }
+
+    /// Resets the controller and brings it up again. What is outstanding is given up once the
+    /// controller is idle.
+    ///
+    /// # Errors
+    /// The driver is not ready.
+    pub fn reset<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) -> Result<(), NvmeError> {
+        self.controller.reset(function, now)?;
+        self.settle(function, now, out);
+        Ok(())
+    }
+
+    /// Begins to stop: no command is taken any more, the outstanding ones are waited for, queues are
+    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back.
+    /// [`poll`](NvmeDriver::poll) goes on until the state is [`Stopped`](DriverState::Stopped).
+    ///
+    /// # Errors
+    /// The driver is not ready.
+    pub fn shutdown<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+    ) -> Result<(), NvmeError> {
+        self.controller.shutdown(function, now)
+    }
+
+    /// The device was pulled, as the slot says: everything is answered at once.
+    pub fn removed<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) {
+        self.controller.removed(function);
+        self.obey(function, out);
+    }
+
+    /// Has the pairs obey what was ordered, and the controller object go on, until nothing is new.
+    #[inline]
+    pub(crate) fn settle<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) {
+        while self.controller.ordered {
+            self.obey(f, out);
+            self.controller.look_at_pairs(f, now);
+        }
     }
 
     #[cold]
-    fn not_ready(&self) -> IoError {
-        match self.phase {
+    pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) {
+        self.controller.ordered = false;
+        self.pairs.append(&mut self.controller.pairs);
+        for pair in &mut self.pairs {
+            pair.obey(f, out);
+        }
+        let counters = &mut self.counters;
+        self.pairs.retain(|pair| {
+            if pair.is_over() {
+                *counters += pair.counters();
+            }
+            !pair.is_over()
+        });
+        self.rearm();
+    }
+
+    /// A deadline may have passed. First the queues are looked into, for an interrupt may be lost; then
+    /// commands are aborted; when that does not help, the controller is reset.
+    #[cold]
+    fn watch<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+        let late = |pair: &QueuePair| pair.deadline().is_some_and(|at| at <= now);
+        let io = self.pairs.iter().any(late);
+        if self.controller.check(f, now, io) && io {
+            let NvmeDriver { controller, pairs, .. } = self;
+            let lost = pairs.iter_mut().any(|pair| {
+                let queue = pair.id();
+                let abort = |f: &mut F, command| controller.abort(f, now, queue, command);
+                pair.look_after(f, now, out, abort)
+            });
+            if lost {
+                controller.begin_reset(f, now, crate::ResetCause::CommandTimeout);
+            }
+        }
+        self.settle(f, now, out);
+        self.controller.rearm();
+        self.pairs.iter_mut().for_each(QueuePair::rearm);
+        self.rearm();
+    }
+
+    fn rearm(&mut self) {
+        self.watch_at = self.pairs.iter().map(QueuePair::watch_at).min().unwrap_or(Time::MAX);
+    }
+
+    fn pair(&self, queue: u16) -> Option<&QueuePair> {
+        self.pairs.get(usize::from(queue).wrapping_sub(1))
+    }
+
+    /// Puts something into `queue`, whose first deadline may be a new one.
+    #[inline]
+    fn with_pair<T>(
+        &mut self,
+        queue: u16,
+        put: impl FnOnce(&mut QueuePair) -> Result<T, IoError>,
+    ) -> Result<T, IoError> {
+        let Some(pair) = self.pairs.get_mut(usize::from(queue).wrapping_sub(1)) else {
+            return Err(self.no_such(queue));
+        };
+        let taken = put(pair)?;
+        self.watch_at = self.watch_at.min(pair.watch_at());
+        Ok(taken)
+    }
+
+    #[cold]
+    fn no_such(&self, queue: u16) -> IoError {
+        match self.controller.phase {
             Phase::Failed(_) | Phase::Stopped => IoError::Gone,
+            Phase::Ready => IoError::NoSuchQueue { queue },
             _ => IoError::NotReady,
         }
     }
-}
-
-#[inline]
-fn within(first: u64, blocks: u32, size: u64) -> bool {
-    first.checked_add(u64::from(blocks)).is_some_and(|end| end <= size)
 }

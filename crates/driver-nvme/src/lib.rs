@@ -1,9 +1,10 @@
 //! A passive NVMe driver: rings, commands and recovery; no clock, no thread, no log.
 //!
-//! Key types: [`NvmeDriver`] (start, submit, poll, interrupts, watchdog, shutdown) with its
-//! [`NvmeConfig`]; [`IoCommand`] and [`IoCompletion`]; [`AdminCommand`] and [`Feature`];
-//! [`QueuePolicy`] and [`QueueSelector`] (which queue a core uses); [`NvmeTarget`] (a driver and a
-//! simulated device as a block target).
+//! Key types: [`NvmeDriver`] (start, submit, poll, interrupts, watchdog, shutdown; one owner) with its
+//! [`NvmeConfig`]; its parts [`Controller`] and [`QueuePair`], for a system with many cores;
+//! [`IoCommand`] and [`IoCompletion`]; [`AdminCommand`] and [`Feature`]; [`QueuePolicy`] and
+//! [`QueueSelector`] (which queue a core uses); [`NvmeTarget`] (a driver and a simulated device as a
+//! block target).
 //!
 //! Whoever uses it says what time it is with each call, brings interrupts, and calls
 //! [`NvmeDriver::poll`] at [`NvmeDriver::next_deadline`]. The function is lent to each call, so the
@@ -26,14 +27,13 @@
 //! - **Interrupts:** for each vector [`on_interrupt`](NvmeDriver::on_interrupt), from a handler or a
 //!   thread of it; it never waits. A pin that others share is fine: one call too many finds nothing.
 //!   Without interrupts ([`InterruptChoice::Polling`]) call [`poll_queue`](NvmeDriver::poll_queue).
-//! - **A lock** around the driver where several cores use it: every method takes `&mut self`.
-//!   [`choose`](NvmeDriver::choose) tells which queue a core uses and which lock a driver with one for
-//!   each queue would take; what that saves is modelled by the host, not done here.
+//! - **Atomics of 64 bits** and pointers. There is no lock and no `unsafe` in this crate.
 //! - **The data:** its bus address, or that of each of its pages ([`DataBuffer`]). It belongs to the
 //!   device until the completion; the driver never looks at it.
 //!
-//! A controller brought up and read from by polling, as firmware does; a kernel would rather follow
-//! `next_deadline` and its interrupts:
+//! # One owner
+//!
+//! A controller brought up and read from by polling, as firmware does:
 //!
 //! ```
 //! use ssdyno_block::{Time, Token};
@@ -82,6 +82,173 @@
 //! # assert_eq!(result, IoResult::Answered(ssdyno_spec::nvme::Status::SUCCESS));
 //! ```
 //!
+//! # Many cores
+//!
+//! [`NvmeDriver`] takes `&mut self`: with several cores it would need a lock around it. Its parts do
+//! not. A [`QueuePair`] is owned by the core that uses it and touches nothing but its own rings, slots,
+//! doorbells and counters; the [`Controller`] has the rest. What they have to tell each other goes through
+//! two kinds of shared words: orders, a chain of notices that the controller object lengthens and each pair
+//! reads (looking for news is one load), and a desk for each pair (what it obeyed, when its first time limit
+//! is over, which aborts it wishes). The cases that matter:
+//!
+//! | a kernel's | here |
+//! |---|---|
+//! | hardware context of a core | a [`QueuePair`], with an instance of [`PciFunction`] of its own |
+//! | interrupt of a queue | [`QueuePair::on_interrupt`] on the owner's core |
+//! | time-out handler on any core | [`Controller::poll`] at its deadline; [`Controller::calls`] names the queues whose owners are to [`attend`](QueuePair::attend): they look into the queue, and wish an abort, which the controller object sends |
+//! | reset worker | [`Controller::poll`]: has the pairs take their hands off, disables, has them give up what is outstanding, and creates the queues again |
+//! | surprise removal | [`Controller::removed`]; each owner answers for its pair |
+//! | a core that goes offline | its pair moves to another core, or [goes back](Controller::give_back) |
+//! | fewer queues than cores | the kernel's lock around a pair that cores share ([`QueueSelector::queues_of`]) |
+//!
+//! No core touches another's pair, and none waits for another, but for a reset, which waits for all.
+//! Every token that was taken comes back once, to the owner of its pair.
+//!
+//! ```
+//! use std::sync::mpsc::{Receiver, Sender, channel};
+//! use std::time::Duration;
+//!
+//! use ssdyno_block::{Time, Token};
+//! use ssdyno_driver_nvme::*;
+//! use ssdyno_pci::PciFunction;
+//!
+//! # static ANSWERED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+//! /// What a core does with its pair until the end: here it reads. Gives how many reads were answered,
+//! /// and how many given up. `called` stands for an interrupt from another core, `wanted` for a way to
+//! /// wake the thread of the controller object.
+//! fn core<F: PciFunction>(
+//!     mut function: F,
+//!     mut pair: QueuePair,
+//!     clock: impl Fn() -> Time,
+//!     called: Receiver<()>,
+//!     wanted: Sender<()>,
+//!     buffer: u64,
+//! ) -> (u32, u32) {
+//!     let (mut done, mut next) = (Vec::with_capacity(pair.entries() as usize), 0);
+//!     let (mut answered, mut given_up) = (0, 0);
+//!     while !pair.is_over() {
+//!         let read = IoCommand::read(1, u64::from(next % 100), 8, DataBuffer::Contiguous(buffer));
+//!         // Refused while the queue is full, in a reset, and at the end: the request stays with us.
+//!         if pair.submit(&mut function, clock(), &read, Token(next)).is_ok() {
+//!             next += 1;
+//!         }
+//!         // A kernel does something else, and polls in the handler of the pair's vector.
+//!         let called = called.recv_timeout(Duration::from_micros(100)).is_ok();
+//!         pair.poll(&mut function, &mut done);
+//!         let due = pair.next_deadline().is_some_and(|at| at <= clock());
+//!         if (due || called) && pair.attend(&mut function, clock(), &mut done) {
+//!             let _ = wanted.send(());
+//!         }
+//!         for completion in done.drain(..) {
+//! #           ANSWERED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+//!             match completion.result {
+//!                 IoResult::Answered(_) => answered += 1,
+//!                 IoResult::Abandoned => given_up += 1,
+//!             }
+//!         }
+//!     }
+//!     assert_eq!(answered + given_up, next, "every token comes back once");
+//!     (answered, given_up)
+//! }
+//!
+//! /// What the thread of the controller object does each time it wakes: at `next_deadline`, with
+//! /// vector 0, and when somebody wants it.
+//! fn control<F: PciFunction>(
+//!     function: &mut F,
+//!     controller: &mut Controller,
+//!     now: Time,
+//!     cores: &[Sender<()>],
+//! ) {
+//!     controller.poll(function, now);
+//!     let mut queues = Vec::new();
+//!     controller.calls(&mut queues);
+//!     for queue in queues {
+//!         let _ = cores[usize::from(queue) - 1].send(());
+//!     }
+//! }
+//! # use std::sync::{Arc, Mutex, MutexGuard};
+//! # use ssdyno_device::{nvme::NvmeController, Config, Ssd};
+//! # use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciTiming, SimulatedPci};
+//! # type Pci = SimulatedPci<NvmeController<Ssd>>;
+//! # #[derive(Clone)]
+//! # struct Access(Arc<Mutex<(Pci, Time)>>);
+//! # impl Access {
+//! #     fn with<T>(&self, f: impl FnOnce(&mut Pci) -> T) -> T { f(&mut self.0.lock().unwrap().0) }
+//! #     fn now(&self) -> Time { self.0.lock().unwrap().1 }
+//! #     fn pass(&self, time: Time) -> Time {
+//! #         let (pci, now) = &mut *self.0.lock().unwrap();
+//! #         *now += time;
+//! #         pci.advance(*now);
+//! #         pci.set_now(*now);
+//! #         *now
+//! #     }
+//! # }
+//! # impl PciFunction for Access {
+//! #     fn config_read(&mut self, o: u16) -> u32 { self.with(|p| p.config_read(o)) }
+//! #     fn config_write(&mut self, o: u16, v: u32) { self.with(|p| p.config_write(o, v)) }
+//! #     fn bar_bytes(&self, bar: u8) -> u64 { self.with(|p| p.bar_bytes(bar)) }
+//! #     fn bar_read32(&mut self, b: u8, o: u32) -> u32 { self.with(|p| p.bar_read32(b, o)) }
+//! #     fn bar_write32(&mut self, b: u8, o: u32, v: u32) { self.with(|p| p.bar_write32(b, o, v)) }
+//! #     fn dma_allocate(&mut self, n: u32) -> Result<DmaRegion, FunctionError> { self.with(|p| p.dma_allocate(n)) }
+//! #     fn dma_free(&mut self, r: DmaRegion) { self.with(|p| p.dma_free(r)) }
+//! #     fn dma_read(&mut self, r: &DmaRegion, o: u32, out: &mut [u8]) { self.with(|p| p.dma_read(r, o, out)) }
+//! #     fn dma_write(&mut self, r: &DmaRegion, o: u32, b: &[u8]) { self.with(|p| p.dma_write(r, o, b)) }
+//! #     fn dma_load32(&mut self, r: &DmaRegion, o: u32) -> u32 { self.with(|p| p.dma_load32(r, o)) }
+//! #     fn enable_interrupts(&mut self, m: InterruptMode, n: u16) -> Result<u16, FunctionError> { self.with(|p| p.enable_interrupts(m, n)) }
+//! # }
+//! # let file = include_str!("../../device/tests/small_nvme.toml");
+//! # let config = Config::parse(&format!("{file}\n[nvme]\nready_time = \"100us\"")).unwrap();
+//! # let simulated = NvmeController::new(&config, Ssd::new(&config, 1).unwrap()).unwrap();
+//! # let us = Time::from_us(1);
+//! # let timing = PciTiming { posted_write: us, read_round_trip: us, interrupt: us };
+//! # let access = Access(Arc::new(Mutex::new((SimulatedPci::new(simulated, timing), Time::ZERO))));
+//! # let mut function = access.clone();
+//! let mut controller = Controller::new(NvmeConfig { cores: 3, ..NvmeConfig::default() });
+//! # let clock = |f: &mut Access| f.pass(Time::from_us(10));
+//! controller.start_and_wait(&mut function, clock)?;
+//! let buffer = function.dma_allocate(4096)?;
+//! let (wanted, wakes) = channel();
+//! let (mut cores, mut running) = (Vec::new(), Vec::new());
+//! // Policy per core, the default: queue 1 for core 0, and so on.
+//! for pair in controller.take_pairs() {
+//!     let (call, called) = channel();
+//!     cores.push(call);
+//! #   let clock = { let access = access.clone(); move || access.now() };
+//!     let (function, wanted) = (function.clone(), wanted.clone());
+//!     running.push(std::thread::spawn(move || {
+//!         core(function, pair, clock, called, wanted, buffer.address)
+//!     }));
+//! }
+//! # let mut run = |controller: &mut Controller, until: DriverState, answered: u32| {
+//! #     let seen = || ANSWERED.load(std::sync::atomic::Ordering::Relaxed);
+//! #     while controller.state() != until || seen() < answered {
+//! #         let now = access.pass(Time::from_us(50));
+//! #         let _ = wakes.recv_timeout(Duration::from_micros(50));
+//! #         control(&mut function, controller, now, &cores);
+//! #     }
+//! #     (access.clone(), access.now())
+//! # };
+//! # let (mut function, now) = run(&mut controller, DriverState::Ready, 30);
+//! // Some time later.
+//! controller.reset(&mut function, now)?;
+//! # let (mut function, now) = run(&mut controller, DriverState::Ready, 100);
+//! // And at the end.
+//! controller.shutdown(&mut function, now)?;
+//! # while !running.iter().all(std::thread::JoinHandle::is_finished) {
+//! #     run(&mut controller, DriverState::Stopped, 0);
+//! #     cores.iter().for_each(|core| _ = core.send(()));
+//! # }
+//! for thread in running {
+//!     let (answered, given_up) = thread.join().unwrap();
+//!     println!("{answered} answered, {given_up} given up");
+//! }
+//! # access.with(|pci| {
+//! #     assert_eq!((pci.faults(), pci.memory_bytes()), (&[][..], 4096));
+//! #     assert_eq!(pci.device().counters().bad_doorbells, 0);
+//! # });
+//! # Ok::<(), NvmeError>(())
+//! ```
+//!
 //! Errors: [`NvmeError`] for start, stop and recovery, [`IoError`] and [`AdminError`] for what is not
 //! taken; a command that was taken is answered exactly once, by [`IoResult::Answered`] or, after a reset
 //! or a removal, by [`IoResult::Abandoned`]. Nothing is retried here: the data of a command is its
@@ -99,15 +266,20 @@
 extern crate alloc;
 
 mod admin;
+mod board;
 mod command;
 mod config;
+mod controller;
+mod desk;
 mod driver;
 mod error;
+mod pair;
 mod policy;
 mod prp;
 mod queue;
 mod ring;
 mod start;
+mod state;
 mod steps;
 mod target;
 mod wait;
@@ -116,7 +288,10 @@ mod watch;
 pub use admin::{AdminCommand, AdminCompletion, Feature};
 pub use command::{DataBuffer, IoCommand, IoCompletion, IoOperation, IoResult, Namespace};
 pub use config::{HeadDoorbell, InterruptChoice, NvmeConfig};
-pub use driver::{DriverEvent, DriverState, NvmeCounters, NvmeDriver, ResetCause};
+pub use controller::Controller;
+pub use driver::NvmeDriver;
 pub use error::{AdminError, IoError, NvmeError, Unusable};
+pub use pair::QueuePair;
 pub use policy::{MFI_COMMANDS, PriorityClass, QueueChoice, QueuePolicy, QueueSelector, Weights};
+pub use state::{DriverEvent, DriverState, NvmeCounters, ResetCause};
 pub use target::NvmeTarget;

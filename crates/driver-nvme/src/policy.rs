@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 /// Commands that the limits of MFI allow to be outstanding (S1-38, thesis clause 5.4).
 pub const MFI_COMMANDS: u32 = 128;
@@ -129,6 +130,24 @@ impl QueueSelector {
         self.queues
     }
 
+    /// The queues that `core` uses under a policy of queues for each core ([`QueuePolicy::PerCore`],
+    /// [`QueuePolicy::PerCorePool`]); under the others every core uses every queue of a class. Where
+    /// cores share a queue its pair needs a lock.
+    pub fn queues_of(&self, core: u16) -> RangeInclusive<u16> {
+        let core = core % self.cores;
+        match self.policy {
+            QueuePolicy::PerCorePool if !self.turns.is_empty() => {
+                let pool = self.queues / self.cores;
+                1 + core * pool..=(core + 1) * pool
+            }
+            QueuePolicy::PerCore | QueuePolicy::PerCorePool => {
+                let queue = 1 + core % self.queues;
+                queue..=queue
+            }
+            _ => 1..=self.queues,
+        }
+    }
+
     /// The class that a queue is created with; `None` where the controller does not weigh.
     pub fn class_of(&self, queue: u16) -> Option<PriorityClass> {
         let QueuePolicy::Weighted { .. } = self.policy else { return None };
@@ -237,6 +256,28 @@ mod tests {
 
     fn on_p3600(policy: QueuePolicy) -> QueueSelector {
         QueueSelector::new(policy, CORES, P3600_QUEUES)
+    }
+
+    #[test]
+    fn a_core_draws_from_its_queues_only() {
+        for (policy, cores, available) in [
+            (QueuePolicy::PerCore, 8, 31),
+            (QueuePolicy::PerCore, 8, 3),
+            (QueuePolicy::PerCorePool, 8, 31),
+            (QueuePolicy::PerCorePool, 8, 5),
+            (QueuePolicy::Single, 4, 31),
+            (QueuePolicy::RoundRobin { as_printed: false }, 4, 31),
+        ] {
+            let mut selector = QueueSelector::new(policy, cores, available);
+            for core in 0..cores {
+                let own = selector.queues_of(core);
+                let mut drawn: Vec<u16> =
+                    draw(&mut selector, core, 100).iter().map(|choice| choice.queue).collect();
+                drawn.sort_unstable();
+                drawn.dedup();
+                assert!(own.eq(drawn.iter().copied()), "{policy:?}, core {core}: {drawn:?}");
+            }
+        }
     }
 
     fn draw(selector: &mut QueueSelector, core: u16, n: usize) -> Vec<QueueChoice> {

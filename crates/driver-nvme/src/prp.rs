@@ -45,8 +45,8 @@ impl Lists {
         Ok(lists)
     }
 
-    pub(crate) fn free<F: PciFunction>(self, f: &mut F) {
-        for chunk in self.chunks {
+    pub(crate) fn free<F: PciFunction>(&mut self, f: &mut F) {
+        for chunk in self.chunks.drain(..) {
             f.dma_free(chunk);
         }
     }

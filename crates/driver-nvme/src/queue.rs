@@ -1,4 +1,4 @@
-//! One I/O queue pair: rings, one slot a command, the split of long requests.
+//! The rings of an I/O queue pair, one slot a command, the split of long requests.
 
 use alloc::vec::Vec;
 
@@ -7,12 +7,10 @@ use ssdyno_pci::{FunctionError, PciFunction};
 use ssdyno_spec::nvme::{Status, SubmissionEntry};
 use zerocopy::little_endian::{U16, U32, U64};
 
-use crate::driver::NvmeCounters;
+use crate::NvmeCounters;
 use crate::prp::{self, Lists};
 use crate::ring::{CompletionRing, SubmissionRing};
-use crate::{
-    HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace, PriorityClass,
-};
+use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
 
 /// Most blocks of a command: NLB has 16 bits and is zero based (NVM 1.0c, clause 3.2.4).
 const BLOCKS_MAX: u32 = 1 << 16;
@@ -64,12 +62,10 @@ pub(crate) enum Overdue {
     Lost,
 }
 
-/// One I/O queue pair.
+/// The rings of an I/O queue pair, and what is in them.
 #[derive(Debug)]
 pub(crate) struct IoQueue {
     pub(crate) id: u16,
-    pub(crate) vector: u16,
-    pub(crate) class: Option<PriorityClass>,
     pub(crate) entries: u32,
     submission: SubmissionRing,
     completion: CompletionRing,
@@ -89,7 +85,7 @@ impl IoQueue {
         transfer_bytes: u32,
     ) -> Result<IoQueue, FunctionError> {
         let commands = entries - 1;
-        let lists = Lists::new(f, commands, transfer_bytes)?;
+        let mut lists = Lists::new(f, commands, transfer_bytes)?;
         let submission = match SubmissionRing::new(f, id, entries, stride) {
             Ok(ring) => ring,
             Err(error) => {
@@ -107,21 +103,11 @@ impl IoQueue {
         };
         let slots = alloc::vec![EMPTY; commands as usize];
         let free = (0..commands).rev().map(|c| c as u16).collect();
-        Ok(IoQueue {
-            id,
-            vector: 0,
-            class: None,
-            entries,
-            submission,
-            completion,
-            slots,
-            free,
-            lists,
-            transfer_bytes,
-        })
+        Ok(IoQueue { id, entries, submission, completion, slots, free, lists, transfer_bytes })
     }
 
-    pub(crate) fn release<F: PciFunction>(self, f: &mut F) {
+    /// Gives the memory back: the queue is not to be used any more.
+    pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
         self.lists.free(f);
         self.submission.free(f);
         self.completion.free(f);
@@ -352,6 +338,11 @@ impl IoQueue {
         if aborting {
             slot.state = SlotState::Aborting;
         }
+    }
+
+    /// Command `id` is outstanding, and its abort was asked for.
+    pub(crate) fn is_aborting(&self, id: u16) -> bool {
+        self.slots.get(usize::from(id)).is_some_and(|slot| slot.state == SlotState::Aborting)
     }
 
     /// Gives up everything that is outstanding: each request is answered once.

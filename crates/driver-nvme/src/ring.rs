@@ -83,7 +83,7 @@ impl SubmissionRing {
         (self.tail, self.head, self.rung) = (0, 0, 0);
     }
 
-    pub(crate) fn free<F: PciFunction>(self, f: &mut F) {
+    pub(crate) fn free<F: PciFunction>(&self, f: &mut F) {
         f.dma_free(self.region);
     }
 }
@@ -126,7 +126,7 @@ impl CompletionRing {
     }
 
     /// The entry at the head, if it is new.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn peek<F: PciFunction>(&self, f: &mut F) -> Option<Found> {
         let at = self.head * COMPLETION_BYTES;
         // The dword with the phase tag first: what is read after it was written before it.
@@ -179,7 +179,7 @@ impl CompletionRing {
         (self.head, self.rung, self.phase) = (0, 0, true);
     }
 
-    pub(crate) fn free<F: PciFunction>(self, f: &mut F) {
+    pub(crate) fn free<F: PciFunction>(&self, f: &mut F) {
         f.dma_free(self.region);
     }
 }

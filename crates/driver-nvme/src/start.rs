@@ -9,25 +9,30 @@ use ssdyno_spec::nvme::registers::{self, Capabilities};
 use ssdyno_spec::pci;
 
 use crate::admin::{ADMIN_ENTRIES, AdminQueue};
-use crate::driver::{Phase, ResetCause};
+use crate::board::{Board, Order};
+use crate::state::Phase;
 use crate::steps::Step;
-use crate::{InterruptChoice, IoCompletion, NvmeDriver, NvmeError, QueuePolicy};
+use crate::{Controller, InterruptChoice, NvmeError, QueuePolicy, ResetCause};
 
 /// The unit of CAP.TO.
 const TIMEOUT_UNIT: Time = Time::from_ms(500);
 /// How often registers are looked at where the start does not poll.
 const LOOK: Time = Time::from_ms(1);
 
-impl NvmeDriver {
-    /// Begins to bring the controller up; [`poll`](NvmeDriver::poll) goes on until the state is
+impl Controller {
+    /// Begins to bring the controller up; [`poll`](Controller::poll) goes on until the state is
     /// [`Ready`](crate::DriverState::Ready).
     ///
     /// # Errors
     /// The function is no controller that this driver can use, or the driver is in use already.
     pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
-        if !matches!(self.phase, Phase::Stopped | Phase::Failed(_)) {
+        if !self.phase.is_over() {
             return Err(NvmeError::WrongState { state: "running" });
         }
+        // Pairs of an earlier start may still have to learn of its end; they do not hear of this one.
+        (self.board, self.ordered) = (Board::new(), false);
+        self.records.clear();
+        self.resets_in_a_row = (0, 0);
         set_command(function, pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER, true);
         (self.recovering, self.stopping) = (false, false);
         if let Err(error) = self.check_controller(function) {
@@ -82,42 +87,25 @@ impl NvmeDriver {
         self.look_at = now;
     }
 
-    /// Does what is due at `now`: start, stop, admin commands and watchdog. Completions that come
-    /// to light are appended to `out`. I/O queues are not polled unless something was lost: that is
-    /// [`poll_queue`](NvmeDriver::poll_queue)'s and [`on_interrupt`](NvmeDriver::on_interrupt)'s.
-    pub fn poll<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: Time,
-        out: &mut Vec<IoCompletion>,
-    ) {
-        self.poll_admin(function, now, out);
-        if now >= self.look_at {
-            self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
-            self.look(function, now, out);
-        }
-        if now >= self.watch_at {
-            self.watch(function, now, out);
-        }
+    /// Does what is due at `now`: start, stop, admin commands, orders to the pairs, time limits. I/O
+    /// queues are their pairs' business.
+    pub fn poll<F: PciFunction>(&mut self, function: &mut F, now: Time) {
+        self.poll_admin(function, now);
+        self.look_if_due(function, now);
+        self.serve(function, now);
+        self.call_late(now);
     }
 
-    /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
-    #[inline]
-    pub fn next_deadline(&self) -> Option<Time> {
-        let at = match self.phase {
-            Phase::Ready => self.watch_at,
-            Phase::Stopped | Phase::Failed(_) => return None,
-            // Admin commands answer with an interrupt, unless the start polls.
-            Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => {
-                self.watch_at
-            }
-            _ => self.watch_at.min(self.look_at),
-        };
-        (at < Time::MAX).then_some(at)
+    /// Looks at what the phase waits for, if it is time.
+    pub(crate) fn look_if_due<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        if now >= self.look_at {
+            self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+            self.look(f, now);
+        }
     }
 
     /// Looks at what the phase waits for.
-    fn look<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+    fn look<F: PciFunction>(&mut self, f: &mut F, now: Time) {
         let (until, wanted, mask) = match self.phase {
             Phase::Disabling { until } | Phase::Stopping { until } => {
                 (until, 0, registers::CSTS_READY)
@@ -126,67 +114,87 @@ impl NvmeDriver {
             Phase::ShuttingDown { until } => {
                 (until, registers::CSTS_SHUTDOWN_COMPLETE, registers::CSTS_SHUTDOWN_COMPLETE)
             }
-            Phase::Draining => return self.drain(f, now, out),
-            _ => return,
+            _ => return self.look_at_pairs(f, now),
         };
         let status = f.bar_read32(0, registers::CSTS);
         if status == !0 {
-            self.fail(f, FunctionError::Gone.into(), out);
+            self.fail(f, FunctionError::Gone.into());
         } else if status & mask == wanted {
             match self.phase {
-                Phase::Disabling { .. } => self.enable(f, now, out),
-                Phase::Enabling { .. } => self.begin(f, now, Step::Identify, out),
+                Phase::Disabling { .. } => self.idle(f, now),
+                Phase::Enabling { .. } => self.begin(f, now, Step::Identify),
                 Phase::ShuttingDown { .. } => {
                     f.bar_write32(0, registers::CC, 0);
                     let until = now.saturating_add(self.ready_limit());
                     self.phase = Phase::Stopping { until };
                     self.look_at = now;
                 }
-                _ => self.end(f, out, Phase::Stopped),
+                _ => self.end(f, Phase::Stopped),
             }
         } else if matches!(self.phase, Phase::Enabling { .. })
             && status & registers::CSTS_FATAL != 0
         {
-            self.not_up(f, now, NvmeError::Fatal, out);
+            self.not_up(f, now, NvmeError::Fatal);
         } else if now >= until {
             let limit = self.ready_limit();
             match self.phase {
                 Phase::Enabling { .. } => {
-                    self.not_up(f, now, NvmeError::ReadyTimeout { ready: true, limit }, out);
+                    self.not_up(f, now, NvmeError::ReadyTimeout { ready: true, limit });
                 }
                 Phase::ShuttingDown { .. } => {
                     let limit = self.config.shutdown_timeout;
-                    self.fail(f, NvmeError::ShutdownTimeout { limit }, out);
+                    self.fail(f, NvmeError::ShutdownTimeout { limit });
                 }
-                _ => self.fail(f, NvmeError::ReadyTimeout { ready: false, limit }, out),
+                _ => self.fail(f, NvmeError::ReadyTimeout { ready: false, limit }),
             }
         }
     }
 
-    /// The controller did not come up: after a reset it gets another one.
-    fn not_up<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        now: Time,
-        error: NvmeError,
-        out: &mut Vec<IoCompletion>,
-    ) {
-        if self.recovering {
-            self.reset(f, now, ResetCause::NotReady, out);
-        } else {
-            self.fail(f, error, out);
+    /// Goes on where the phase waits for the pairs, and all have obeyed.
+    pub(crate) fn look_at_pairs<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        if !matches!(self.phase, Phase::Holding { .. } | Phase::Collecting | Phase::Draining) {
+            return;
+        }
+        let obeyed = self.all_obeyed(f);
+        match self.phase {
+            Phase::Holding { until, cause } if obeyed || now >= until => self.held(f, now, cause),
+            Phase::Collecting if obeyed => self.enable(f, now),
+            Phase::Draining if obeyed && !self.admin.as_ref().is_some_and(AdminQueue::is_busy) => {
+                self.phase = Phase::Deleting;
+                let all = self.queues();
+                self.begin(f, now, Step::DeleteSubmissionQueue(all));
+            }
+            _ => {}
         }
     }
 
-    /// The controller is idle: admin queue, interrupts, CC.EN.
-    fn enable<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
-        // It touches no memory any more: what it was given can be answered.
-        self.abandon(out);
-        if self.stopping {
-            return self.end(f, out, Phase::Stopped);
+    /// The controller did not come up: after a reset it gets another one.
+    fn not_up<F: PciFunction>(&mut self, f: &mut F, now: Time, error: NvmeError) {
+        if self.recovering {
+            self.begin_reset(f, now, ResetCause::NotReady);
+        } else {
+            self.fail(f, error);
         }
+    }
+
+    /// The controller is idle: it touches no memory any more, and what it was given can be answered.
+    fn idle<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        if self.stopping {
+            return self.end(f, Phase::Stopped);
+        }
+        self.abandon_admin();
+        if self.board.order() != Order::Collect {
+            self.order(Order::Collect);
+        }
+        self.phase = Phase::Collecting;
+        self.look_at = now;
+        self.look_at_pairs(f, now);
+    }
+
+    /// All rings are empty: admin queue, interrupts, CC.EN.
+    fn enable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
         if let Err(error) = self.prepare(f) {
-            return self.fail(f, error, out);
+            return self.fail(f, error);
         }
         let weighted = matches!(self.config.policy, QueuePolicy::Weighted { .. });
         let arbitration = if weighted { registers::CC_ARBITRATION_WEIGHTED } else { 0 };
@@ -269,8 +277,8 @@ impl NvmeDriver {
     }
 
     /// Begins to stop: no command is taken any more, the outstanding ones are waited for, queues are
-    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back.
-    /// [`poll`](NvmeDriver::poll) goes on until the state is
+    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back: that of a pair
+    /// by its owner's next call. [`poll`](Controller::poll) goes on until the state is
     /// [`Stopped`](crate::DriverState::Stopped).
     ///
     /// # Errors
@@ -285,22 +293,9 @@ impl NvmeDriver {
         }
         self.phase = Phase::Draining;
         self.stopping = true;
+        self.order(Order::Drain);
         self.look_at = now;
         Ok(())
-    }
-
-    fn drain<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
-        for queue in 1..=self.queues() {
-            self.ring_doorbell(f, queue);
-            self.poll_queue(f, queue, out);
-        }
-        let io = self.queues.iter().any(|queue| queue.outstanding() > 0);
-        let admin = self.admin.as_ref().is_some_and(AdminQueue::is_busy);
-        if !io && !admin {
-            self.phase = Phase::Deleting;
-            let all = self.queues();
-            self.begin(f, now, Step::DeleteSubmissionQueue(all), out);
-        }
     }
 
     pub(crate) fn notify_shutdown<F: PciFunction>(&mut self, f: &mut F, now: Time) {
@@ -312,12 +307,7 @@ impl NvmeDriver {
     }
 
     /// Takes what the admin queue answered.
-    pub(crate) fn poll_admin<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        now: Time,
-        out: &mut Vec<IoCompletion>,
-    ) {
+    pub(crate) fn poll_admin<F: PciFunction>(&mut self, f: &mut F, now: Time) {
         // A disabled controller has no doorbells; what it left in the queue counts for nothing.
         if self.phase.is_disabled() {
             return;
@@ -327,7 +317,7 @@ impl NvmeDriver {
                 self.counters.strays += 1;
                 continue;
             };
-            self.admin_answered(f, now, answer, out);
+            self.admin_answered(f, now, answer);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! at a time, each with its successor (S1-26, S1-28).
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ssdyno_block::Time;
@@ -10,11 +11,13 @@ use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, PAGE_BYTES, cns, 
 use zerocopy::FromBytes;
 
 use crate::admin::{AdminAnswer, Owner};
-use crate::driver::Phase;
-use crate::queue::IoQueue;
+use crate::board::Order;
+use crate::controller::Record;
+use crate::pair::NewPair;
+use crate::state::Phase;
 use crate::{
-    AdminCommand, DriverEvent, Feature, IoCompletion, Namespace, NvmeDriver, NvmeError,
-    QueuePolicy, QueueSelector,
+    AdminCommand, Controller, DriverEvent, Feature, Namespace, NvmeError, QueuePair, QueuePolicy,
+    QueueSelector,
 };
 
 /// Version 1.1: the first with lists of namespaces (CNS 2).
@@ -38,25 +41,19 @@ pub(crate) enum Step {
     DeleteCompletionQueue(u16),
 }
 
-impl NvmeDriver {
+impl Controller {
     pub(crate) fn wanted_queues(&self) -> u16 {
         let config = &self.config;
         QueueSelector::new(config.policy, config.cores, config.queues_max).queues()
     }
 
     /// Sends the command of `step`, or what comes after it where there is none.
-    pub(crate) fn begin<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        now: Time,
-        step: Step,
-        out: &mut Vec<IoCompletion>,
-    ) {
+    pub(crate) fn begin<F: PciFunction>(&mut self, f: &mut F, now: Time, step: Step) {
         if step == Step::Identify {
             self.phase = Phase::Configuring;
         }
         if let Err(error) = self.send(f, now, step) {
-            self.fail(f, error, out);
+            self.fail(f, error);
         }
     }
 
@@ -75,18 +72,17 @@ impl NvmeDriver {
                 None => return self.send(f, now, Step::CompletionQueue(1)),
             },
             Step::CompletionQueue(queue) => {
-                let Some(pair) = self.queues.get(usize::from(queue) - 1) else {
+                let Some(record) = self.records.get(usize::from(queue) - 1) else {
                     return self.send(f, now, Step::Namespaces(0));
                 };
-                let vector = self.interrupts.map(|_| pair.vector);
-                let address = pair.completion_address();
-                AdminCommand::create_completion_queue(queue, pair.entries, address, vector)
+                let (address, vector) = (record.addresses.1, record.vector);
+                AdminCommand::create_completion_queue(queue, record.entries, address, vector)
             }
             Step::SubmissionQueue(queue) => {
-                let pair = &self.queues[usize::from(queue) - 1];
-                let class = pair.class.map_or(0, |class| class as u8);
-                let address = pair.submission_address();
-                AdminCommand::create_submission_queue(queue, pair.entries, address, class)
+                let record = &self.records[usize::from(queue) - 1];
+                let class = record.class.map_or(0, |class| class as u8);
+                let address = record.addresses.0;
+                AdminCommand::create_submission_queue(queue, record.entries, address, class)
             }
             Step::Namespaces(after) if self.version >= VERSION_1_1 => {
                 AdminCommand::identify(cns::ACTIVE_NAMESPACES, after)
@@ -185,7 +181,7 @@ impl NvmeDriver {
             0 => wanted,
             shift => wanted.min(PAGE_BYTES.checked_shl(shift).filter(|&b| b > 0).unwrap_or(wanted)),
         };
-        self.controller = Some(Box::new(controller));
+        self.identity = Some(Box::new(controller));
         Some(())
     }
 
@@ -193,7 +189,7 @@ impl NvmeDriver {
     /// 2.0c, figure 275). The most that it allows is not looked at: some report nothing there.
     fn check_entry_sizes(&self) -> Result<(), NvmeError> {
         let sizes = |c: &IdentifyController| (c.submission_entry_size, c.completion_entry_size);
-        let (submission, completion) = self.controller.as_deref().map_or((0, 0), sizes);
+        let (submission, completion) = self.identity.as_deref().map_or((0, 0), sizes);
         let (submission, completion) = (submission & 0xf, completion & 0xf);
         // 2^6 and 2^4 bytes.
         if submission > 6 || completion > 4 {
@@ -209,7 +205,6 @@ impl NvmeDriver {
             if granted < before {
                 return Err(NvmeError::FewerQueues { granted, before });
             }
-            self.queues.iter_mut().for_each(|queue| queue.clear(f));
             return Ok(());
         }
         let config = &self.config;
@@ -233,20 +228,48 @@ impl NvmeDriver {
             }
         }
         for id in 1..=queues {
-            let mut pair = IoQueue::new(f, id, entries, stride, self.transfer_bytes)?;
-            pair.vector = match self.vectors {
-                0 | 1 => 0,
-                n => 1 + (id - 1) % (n - 1),
-            };
-            pair.class = self.selector.class_of(id);
-            self.queues.push(pair);
+            self.new_pair(f, id, entries)?;
         }
+        Ok(())
+    }
+
+    /// The pair of queue `id`, with its memory.
+    fn new_pair<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        id: u16,
+        entries: u32,
+    ) -> Result<(), NvmeError> {
+        let vector = self.interrupts.map(|_| match self.vectors {
+            0 | 1 => 0,
+            n => 1 + (id - 1) % (n - 1),
+        });
+        let new = NewPair {
+            id,
+            entries,
+            stride: self.capabilities.doorbell_stride(),
+            transfer_bytes: self.transfer_bytes,
+            vector,
+            config: &self.config,
+            board: &self.board,
+        };
+        let pair = QueuePair::new(f, &new)?;
+        self.records.push(Record {
+            desk: Arc::clone(pair.desk()),
+            entries,
+            vector,
+            class: self.selector.class_of(id),
+            addresses: pair.addresses(),
+            called: false,
+            called_for: (Time::MAX, Time::MAX),
+        });
+        self.pairs.push(pair);
         Ok(())
     }
 
     /// Before version 1.1 there are no lists: identifiers are 1 to NN.
     fn number_namespaces(&mut self) {
-        let n = self.controller.as_ref().map_or(0, |c| c.namespaces.get());
+        let n = self.identity.as_ref().map_or(0, |c| c.namespaces.get());
         self.scanned = ((1..=n.min(LIST_ENTRIES as u32)).collect(), Vec::new());
     }
 
@@ -278,8 +301,12 @@ impl NvmeDriver {
 
     /// All namespaces are known: the start is over, or a rescan is.
     fn scan_done<F: PciFunction>(&mut self, f: &mut F) {
-        self.namespaces = core::mem::take(&mut self.scanned.1);
+        self.namespaces = core::mem::take(&mut self.scanned.1).into();
         self.scanned.0.clear();
+        // While the last commands are waited for, none begins.
+        if matches!(self.phase, Phase::Configuring | Phase::Ready) {
+            self.order(Order::Run);
+        }
         if self.phase != Phase::Configuring {
             return;
         }
@@ -289,7 +316,7 @@ impl NvmeDriver {
         if self.masks() {
             f.bar_write32(0, registers::INTMC, !0);
         }
-        let limit = self.controller.as_ref().map_or(0, |c| c.event_request_limit);
+        let limit = self.identity.as_ref().map_or(0, |c| c.event_request_limit);
         for _ in 0..self.config.event_requests.min(limit.saturating_add(1)) {
             self.request_event(f);
         }
@@ -302,8 +329,8 @@ impl NvmeDriver {
         }
     }
 
-    /// Looks again which namespaces there are; [`namespaces`](NvmeDriver::namespaces) changes when
-    /// all were asked.
+    /// Looks again which namespaces there are; [`namespaces`](Controller::namespaces) changes when
+    /// all were asked, and what the pairs know of them with the next call of each owner.
     ///
     /// # Errors
     /// The driver is not ready, or scans already.

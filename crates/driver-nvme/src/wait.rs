@@ -6,13 +6,14 @@ use ssdyno_block::{Time, Token};
 use ssdyno_pci::PciFunction;
 
 use crate::{
-    AdminCommand, AdminCompletion, AdminError, DriverState, IoCompletion, NvmeDriver, NvmeError,
+    AdminCommand, AdminCompletion, AdminError, Controller, DriverState, IoCompletion, NvmeDriver,
+    NvmeError,
 };
 
 /// The token of a synchronous admin command.
 const SYNCHRONOUS: Token = Token(u32::MAX);
 
-impl NvmeDriver {
+impl Controller {
     /// Starts, and polls until the driver is ready. `clock` says what time it is, and may idle for a
     /// moment before it does.
     ///
@@ -25,7 +26,6 @@ impl NvmeDriver {
     ) -> Result<(), NvmeError> {
         let now = clock(function);
         self.start(function, now)?;
-        let mut out = Vec::new();
         loop {
             match self.state() {
                 DriverState::Ready => return Ok(()),
@@ -33,8 +33,37 @@ impl NvmeDriver {
                 _ => {}
             }
             let now = clock(function);
-            self.poll(function, now, &mut out);
+            self.poll(function, now);
         }
+    }
+
+    /// The synchronous admin command has ended.
+    fn take_synchronous(&mut self) -> Option<Result<AdminCompletion, AdminError>> {
+        let at = self.admin_done.iter().position(|done| done.token == SYNCHRONOUS)?;
+        let done = self.admin_done.remove(at);
+        Some(match done.status {
+            Some(status) if status.is_success() => Ok(done),
+            Some(status) => Err(AdminError::Status(status)),
+            None => Err(AdminError::Abandoned),
+        })
+    }
+}
+
+impl NvmeDriver {
+    /// Starts, and polls until the driver is ready. `clock` says what time it is, and may idle for a
+    /// moment before it does.
+    ///
+    /// # Errors
+    /// Why the driver could not start.
+    pub fn start_and_wait<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        clock: impl FnMut(&mut F) -> Time,
+    ) -> Result<(), NvmeError> {
+        let started = self.controller.start_and_wait(function, clock);
+        // Nothing is outstanding: the pairs are adopted, or their end is seen.
+        self.obey(function, &mut Vec::new());
+        started
     }
 
     /// Sends an admin command and polls until it is answered. Completions of I/O that come to light
@@ -54,13 +83,8 @@ impl NvmeDriver {
         loop {
             let now = clock(function);
             self.poll(function, now, out);
-            if let Some(at) = self.admin_done.iter().position(|done| done.token == SYNCHRONOUS) {
-                let done = self.admin_done.remove(at);
-                return match done.status {
-                    Some(status) if status.is_success() => Ok(done),
-                    Some(status) => Err(AdminError::Status(status)),
-                    None => Err(AdminError::Abandoned),
-                };
+            if let Some(done) = self.controller.take_synchronous() {
+                return done;
             }
         }
     }

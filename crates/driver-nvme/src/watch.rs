@@ -8,58 +8,62 @@ use ssdyno_spec::nvme::{AsynchronousEvent, registers};
 use ssdyno_spec::pci;
 
 use crate::admin::{AdminAnswer, AdminQueue, Owner};
-use crate::driver::{Phase, ResetCause};
-use crate::queue::{IoQueue, Overdue};
+use crate::board::Order;
 use crate::start::set_command;
-use crate::{AdminCommand, AdminCompletion, DriverEvent, IoCompletion, NvmeDriver, NvmeError};
+use crate::state::Phase;
+use crate::{AdminCommand, AdminCompletion, Controller, DriverEvent, NvmeError, ResetCause};
 
-impl NvmeDriver {
-    /// A deadline may have passed. First the queues are looked into, for an interrupt may be lost; then
-    /// commands are aborted; when that does not help, the controller is reset.
+impl Controller {
+    /// Looks after admin commands whose time is up, and after what pairs wish.
+    pub(crate) fn serve<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        let wishes = self.phase.takes_completions()
+            && self.records.iter().any(|record| record.desk.has_wishes());
+        if !wishes && now < self.watch_at {
+            return;
+        }
+        if self.check(f, now, wishes) && wishes {
+            if self.records.iter().any(|record| record.desk.wishes_reset()) {
+                self.begin_reset(f, now, ResetCause::CommandTimeout);
+            } else {
+                self.grant_aborts(f, now);
+            }
+        }
+        self.rearm();
+    }
+
+    /// No deadline of an admin command is earlier than the first.
+    pub(crate) fn rearm(&mut self) {
+        self.watch_at = self.admin_deadline().map_or(Time::MAX, |(at, _)| at);
+    }
+
+    /// The first look of a watchdog: is the controller there, is it well, does it answer admin
+    /// commands? `io` tells that I/O commands are late. False: all that can be done was begun.
     #[cold]
-    pub(crate) fn watch<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        now: Time,
-        out: &mut Vec<IoCompletion>,
-    ) {
-        let admin = self.admin_deadline();
-        let io = self.io_deadline().is_some_and(|at| at <= now);
-        if io || admin.is_some_and(|(at, _)| at <= now) {
+    pub(crate) fn check<F: PciFunction>(&mut self, f: &mut F, now: Time, io: bool) -> bool {
+        let admin = self.admin_deadline().filter(|(at, _)| *at <= now);
+        if io || admin.is_some() {
             let status = f.bar_read32(0, registers::CSTS);
             if status == !0 {
-                return self.fail(f, FunctionError::Gone.into(), out);
+                self.fail(f, FunctionError::Gone.into());
+                return false;
             }
-            if status & registers::CSTS_FATAL != 0 && self.takes_completions() {
-                return self.reset(f, now, ResetCause::Fatal, out);
+            if status & registers::CSTS_FATAL != 0 && self.phase.takes_completions() {
+                self.begin_reset(f, now, ResetCause::Fatal);
+                return false;
             }
         }
-        if let Some((_, opcode)) = admin.filter(|(at, _)| *at <= now) {
-            return match self.phase {
-                Phase::Configuring if !self.recovering => {
-                    self.fail(f, NvmeError::AdminTimeout { opcode }, out);
-                }
-                _ => self.reset(f, now, ResetCause::AdminTimeout, out),
-            };
+        let Some((_, opcode)) = admin else { return true };
+        match self.phase {
+            Phase::Configuring if !self.recovering => {
+                self.fail(f, NvmeError::AdminTimeout { opcode });
+            }
+            _ => self.begin_reset(f, now, ResetCause::AdminTimeout),
         }
-        if io {
-            self.look_after(f, now, out);
-        }
-        self.arm();
+        false
     }
 
-    fn takes_completions(&self) -> bool {
-        matches!(self.phase, Phase::Ready | Phase::Draining)
-    }
-
-    /// The first deadline of an I/O command, while they can be answered.
-    fn io_deadline(&self) -> Option<Time> {
-        let queues = self.queues.iter().filter(|_| self.takes_completions());
-        queues.filter_map(IoQueue::deadline).min()
-    }
-
-    /// The same of an admin command, and its opcode.
-    fn admin_deadline(&self) -> Option<(Time, u8)> {
+    /// The first deadline of an admin command while they can be answered, and its opcode.
+    pub(crate) fn admin_deadline(&self) -> Option<(Time, u8)> {
         let answered = matches!(
             self.phase,
             Phase::Configuring | Phase::Ready | Phase::Draining | Phase::Deleting
@@ -67,73 +71,85 @@ impl NvmeDriver {
         self.admin.as_ref().filter(|_| answered).and_then(AdminQueue::deadline)
     }
 
-    /// No deadline is earlier than this.
-    fn arm(&mut self) {
-        let admin = self.admin_deadline().map(|(at, _)| at);
-        self.watch_at = self.io_deadline().into_iter().chain(admin).min().unwrap_or(Time::MAX);
-    }
-
-    /// Some I/O command is overdue.
-    fn look_after<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
-        for queue in 1..=self.queues() {
-            let index = usize::from(queue) - 1;
-            if self.queues[index].overdue(now).is_some() {
-                // It may have been staged and never told; then telling helps.
-                self.ring_doorbell(f, queue);
-                self.counters.lost_interrupts += u64::from(self.poll_queue(f, queue, out));
-            }
-            while let Some(overdue) = self.queues[index].overdue(now) {
-                match overdue {
-                    Overdue::Late(command) => self.abort(f, now, index, command),
-                    Overdue::Lost => {
-                        return self.reset(f, now, ResetCause::CommandTimeout, out);
-                    }
-                }
+    /// Sends the aborts that pairs wish, as far as the controller takes them. The others have their turn
+    /// when those are answered.
+    fn grant_aborts<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        for index in 0..self.records.len() {
+            while self.may_abort() {
+                let Some(command) = self.records[index].desk.take_abort() else { break };
+                self.abort(f, now, index as u16 + 1, command);
             }
         }
     }
 
-    /// Asks for the abort of `command`, or puts that off where the controller takes no more aborts.
-    fn abort<F: PciFunction>(&mut self, f: &mut F, now: Time, index: usize, command: u16) {
-        let deadline = now.saturating_add(self.config.admin_timeout);
-        let limit = self.controller.as_ref().map_or(0, |c| c.abort_limit);
-        let sent = self.admin.as_mut().is_some_and(|admin| {
-            let abort = AdminCommand::abort(index as u16 + 1, command);
-            admin.count(Owner::Abort) <= usize::from(limit)
-                && admin.submit(f, &abort, Owner::Abort, deadline).is_ok()
-        });
-        self.counters.aborts += u64::from(sent);
-        self.queues[index].extend(command, deadline, sent);
+    /// The controller takes one more abort (ACL is zero based).
+    fn may_abort(&self) -> bool {
+        let limit = self.identity.as_ref().map_or(0, |c| c.abort_limit);
+        self.admin.as_ref().is_some_and(|a| a.count(Owner::Abort) <= usize::from(limit))
     }
 
-    /// Resets the controller. What is outstanding is given up once the controller is idle.
-    pub(crate) fn reset<F: PciFunction>(
+    /// Asks for the abort of `command` of `queue`; false where the controller takes no more aborts.
+    pub(crate) fn abort<F: PciFunction>(
         &mut self,
         f: &mut F,
         now: Time,
-        cause: ResetCause,
-        out: &mut Vec<IoCompletion>,
-    ) {
-        for queue in 1..=self.queues() {
-            self.poll_queue(f, queue, out);
+        queue: u16,
+        command: u16,
+    ) -> bool {
+        let deadline = now.saturating_add(self.config.admin_timeout);
+        let may = self.may_abort();
+        let sent = self.admin.as_mut().filter(|_| may).is_some_and(|admin| {
+            let abort = AdminCommand::abort(queue, command);
+            admin.submit(f, &abort, Owner::Abort, deadline).is_ok()
+        });
+        self.counters.aborts += u64::from(sent);
+        sent
+    }
+
+    /// Resets the controller, and brings it up again. What is outstanding is given up once the
+    /// controller is idle, each command by the owner of its pair.
+    ///
+    /// # Errors
+    /// The driver is not ready.
+    pub fn reset<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+        if self.phase != Phase::Ready {
+            return Err(NvmeError::WrongState { state: "not ready" });
         }
+        self.begin_reset(function, now, ResetCause::Requested);
+        Ok(())
+    }
+
+    /// Has the pairs take their hands off the rings.
+    pub(crate) fn begin_reset<F: PciFunction>(&mut self, f: &mut F, now: Time, cause: ResetCause) {
+        self.recovering = true;
+        self.watch_at = Time::MAX;
+        self.look_at = now;
+        let until = now.saturating_add(self.config.admin_timeout);
+        self.phase = Phase::Holding { until, cause };
+        if matches!(self.board.order(), Order::Run | Order::Drain) {
+            self.order(Order::Hold);
+        }
+        self.look_at_pairs(f, now);
+    }
+
+    /// The pairs have taken their hands off: the reset itself.
+    pub(crate) fn held<F: PciFunction>(&mut self, f: &mut F, now: Time, cause: ResetCause) {
+        let completed = self.records.iter().map(|record| record.desk.completions()).sum();
         let (resets, completions) = self.resets_in_a_row;
-        let row = if completions == self.counters.completions { resets + 1 } else { 1 };
-        self.resets_in_a_row = (row, self.counters.completions);
-        if row > self.config.resets_max {
-            return self.fail(f, NvmeError::Unresponsive { resets: row - 1 }, out);
+        if cause != ResetCause::Requested {
+            let row = if completions == completed { resets + 1 } else { 1 };
+            self.resets_in_a_row = (row, completed);
+            if row > self.config.resets_max {
+                return self.fail(f, NvmeError::Unresponsive { resets: row - 1 });
+            }
         }
         self.counters.resets += 1;
         self.events.push(DriverEvent::Reset(cause));
-        self.recovering = true;
-        self.watch_at = Time::MAX;
         self.disable(f, now);
     }
 
-    /// Answers everything that is outstanding with *abandoned*. The controller is idle, or cannot
-    /// reach memory.
-    pub(crate) fn abandon(&mut self, out: &mut Vec<IoCompletion>) {
-        self.queues.iter_mut().for_each(|queue| queue.abandon(out));
+    /// Answers every admin command with *given up*. The controller is idle, or cannot reach memory.
+    pub(crate) fn abandon_admin(&mut self) {
         let done = &mut self.admin_done;
         if let Some(admin) = self.admin.as_mut() {
             admin.abandon(|token| {
@@ -147,39 +163,30 @@ impl NvmeDriver {
 
     /// Gives up: the device is kept from memory, and everything is answered.
     #[cold]
-    pub(crate) fn fail<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        error: NvmeError,
-        out: &mut Vec<IoCompletion>,
-    ) {
-        self.end(f, out, Phase::Failed(error));
+    pub(crate) fn fail<F: PciFunction>(&mut self, f: &mut F, error: NvmeError) {
+        self.end(f, Phase::Failed(error));
     }
 
     /// The last act: no bus mastering, no memory, no queue.
-    pub(crate) fn end<F: PciFunction>(
-        &mut self,
-        f: &mut F,
-        out: &mut Vec<IoCompletion>,
-        phase: Phase,
-    ) {
+    pub(crate) fn end<F: PciFunction>(&mut self, f: &mut F, phase: Phase) {
         set_command(f, pci::COMMAND_BUS_MASTER, false);
-        self.abandon(out);
+        self.abandon_admin();
         if let Some(admin) = self.admin.take() {
             admin.release(f);
         }
-        for queue in core::mem::take(&mut self.queues) {
-            queue.release(f);
-        }
-        self.namespaces.clear();
+        self.namespaces = [].into();
         self.phase = phase;
         self.look_at = Time::MAX;
+        self.order(Order::End);
+        self.all_obeyed(f);
+        self.pairs.clear();
     }
 
-    /// The device was pulled, as the slot says: everything is answered at once.
-    pub fn removed<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) {
-        if !matches!(self.phase, Phase::Stopped | Phase::Failed(_)) {
-            self.fail(function, FunctionError::Gone.into(), out);
+    /// The device was pulled, as the slot says: nothing is waited for. Each pair answers everything
+    /// with its owner's next call.
+    pub fn removed<F: PciFunction>(&mut self, function: &mut F) {
+        if !self.phase.is_over() {
+            self.fail(function, FunctionError::Gone.into());
         }
     }
 
@@ -189,20 +196,20 @@ impl NvmeDriver {
         f: &mut F,
         now: Time,
         answer: AdminAnswer,
-        out: &mut Vec<IoCompletion>,
     ) {
         match answer.owner {
             Owner::Step => {
                 if let Err(error) = self.step_done(f, now, &answer) {
-                    self.fail(f, error, out);
+                    self.fail(f, error);
                 }
             }
             Owner::Caller(token) => {
                 let (status, dword0, data) = (Some(answer.status), answer.dword0, answer.data);
                 self.admin_done.push(AdminCompletion { token, status, dword0, data });
             }
-            // An aborted command has its own completion; one that was not has a deadline.
-            Owner::Abort => {}
+            // An aborted command has its own completion; one that was not has a deadline. There is room
+            // for the next abort.
+            Owner::Abort => self.grant_aborts(f, now),
             Owner::Event if answer.status.is_success() => {
                 let event = AsynchronousEvent::from_dword(answer.dword0);
                 self.events.push(DriverEvent::Asynchronous(event));

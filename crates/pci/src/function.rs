@@ -57,7 +57,8 @@ pub enum FunctionError {
 /// not yet freed. Implementations check it and panic where hardware would do something silent.
 ///
 /// Methods take `&mut self` of an instance: several devices live side by side; a system with several
-/// cores gives each core its own instance.
+/// cores gives each core its own instance. *Before* then includes what another core did through its
+/// instance, where the two have synchronised since, as with a release and an acquire of an atomic.
 pub trait PciFunction {
     /// The dword of configuration space at `offset`, a multiple of 4.
     fn config_read(&mut self, offset: u16) -> u32;

@@ -11,16 +11,21 @@ use super::queues::{CompletionQueue, SubmissionQueue};
 use crate::Device;
 
 impl<D: Device> NvmeController<D> {
-    /// What both kinds of queue have in common: identifier and number of entries.
-    fn queue_of(&self, entry: &SubmissionEntry, granted: u32) -> Result<(u16, u32), Status> {
+    /// What both kinds of queue have in common: identifier and number of entries. `sized` tells that
+    /// the host has set the size of its entries.
+    fn queue_of(
+        &self,
+        entry: &SubmissionEntry,
+        granted: u32,
+        sized: bool,
+    ) -> Result<(u16, u32), Status> {
         let dword10 = entry.dword10.get();
         let (id, entries) = (dword10 & 0xffff, (dword10 >> 16) + 1);
         if id == 0 || id > granted {
             return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
         }
-        // CC.IOSQES and CC.IOCQES must fit, too.
         let fits = (2..=self.config.queue_entries).contains(&entries);
-        if !fits || !self.registers.entry_sizes() {
+        if !fits || !sized {
             return Err(Status::QUEUE_SIZE_INVALID.with_do_not_retry());
         }
         // CAP.CQR: queues lie in one piece, bit PC.
@@ -38,7 +43,8 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
     ) -> Result<(), Status> {
         let (_, granted) = self.queues_granted();
-        let (id, entries) = self.queue_of(entry, granted)?;
+        let sized = self.registers.has_completion_entry_size();
+        let (id, entries) = self.queue_of(entry, granted, sized)?;
         if self.queues.completion(id).is_some() {
             return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
         }
@@ -58,7 +64,8 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
     ) -> Result<(), Status> {
         let (granted, completions) = self.queues_granted();
-        let (id, entries) = self.queue_of(entry, granted)?;
+        let sized = self.registers.has_submission_entry_size();
+        let (id, entries) = self.queue_of(entry, granted, sized)?;
         let dword11 = entry.dword11.get();
         let completion = dword11 >> 16;
         if self.queues.submission(id).is_some() || completion == 0 || completion > completions {

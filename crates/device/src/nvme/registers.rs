@@ -180,9 +180,13 @@ impl Registers {
     pub(super) fn weighted(&self) -> bool {
         self.configuration & offset::CC_ARBITRATION_WEIGHTED != 0
     }
-    /// Entry sizes are those that exist (CC.IOSQES and CC.IOCQES).
-    pub(super) fn entry_sizes(&self) -> bool {
-        self.configuration & 0x00ff_0000 == offset::CC_ENTRY_SIZES
+    /// The entry size of submission queues is the one that exists (CC.IOSQES).
+    pub(super) fn has_submission_entry_size(&self) -> bool {
+        (self.configuration ^ offset::CC_ENTRY_SIZES) & 0x000f_0000 == 0
+    }
+    /// The same of completion queues (CC.IOCQES).
+    pub(super) fn has_completion_entry_size(&self) -> bool {
+        (self.configuration ^ offset::CC_ENTRY_SIZES) & 0x00f0_0000 == 0
     }
     /// Ready, enabled and not broken.
     #[inline]

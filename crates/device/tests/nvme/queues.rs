@@ -82,6 +82,27 @@ fn entry_sizes_must_be_set() {
     assert_eq!(host.admin(create).status().kind(), Status::QUEUE_SIZE_INVALID);
 }
 
+/// Base 2.0c, clauses 5.4 and 5.5 (Invalid Queue Size): each kind of queue needs the size of its own entries, which a host
+/// may set just before.
+#[test]
+fn entry_sizes_are_needed_one_by_one() {
+    let mut host = host("");
+    host.write(registers::CC, 0);
+    let completion_size = registers::CC_ENTRY_SIZES & 0xf << 20;
+    host.enable_with(registers::CC_ENABLE | completion_size);
+    host.settle();
+    assert_eq!(status(&mut host, create_completion(1, 8, 0, PLACE)), Status::SUCCESS);
+    let create = create_submission(1, 8, 1, 0, PLACE + 0x1000);
+    assert_eq!(status(&mut host, create), Status::QUEUE_SIZE_INVALID);
+    host.write(registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
+    assert_eq!(status(&mut host, create), Status::SUCCESS);
+    // A size that no entry has.
+    let odd = (registers::CC_ENTRY_SIZES + (1 << 20)) | registers::CC_ENABLE;
+    host.write(registers::CC, odd);
+    let create = create_completion(2, 8, 0, PLACE + 0x2000);
+    assert_eq!(status(&mut host, create), Status::QUEUE_SIZE_INVALID);
+}
+
 /// Base 2.0c, clause 5.27.1.5: numbers are less one, and granted once.
 #[test]
 fn the_number_of_queues_is_negotiated() {

@@ -71,6 +71,31 @@ fn reset_follows_where_aborts_do_not_help() {
 }
 
 #[test]
+fn reset_can_be_asked_for() {
+    let mut rig = ready();
+    // More often than the driver would try on its own.
+    for n in 1..=5 {
+        rig.read(1, 0, 8).unwrap();
+        rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done).unwrap();
+        assert_eq!(rig.driver.state(), DriverState::Recovering);
+        let again = rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done);
+        assert!(matches!(again, Err(NvmeError::WrongState { .. })));
+        rig.drain();
+        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+        assert_eq!(rig.driver.state(), DriverState::Ready);
+        assert_eq!(rig.driver.counters().resets, n);
+        assert_eq!(rig.done.last().unwrap().result, IoResult::Abandoned);
+        rig.read(1, 0, 8).unwrap();
+        rig.drain();
+        assert!(rig.done.last().unwrap().is_success());
+    }
+    let mut events = Vec::new();
+    rig.driver.take_events(&mut events);
+    assert_eq!(events, [DriverEvent::Reset(ResetCause::Requested); 5]);
+    rig.check_double();
+}
+
+#[test]
 fn resets_in_a_row_have_an_end() {
     let mut rig = ready();
     for n in 0..100 {
@@ -148,6 +173,7 @@ pub(crate) enum Move {
     Remove,
     Shutdown,
     Rescan,
+    Reset,
 }
 
 pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -160,6 +186,7 @@ pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => (0..10_u8, 0..50_000_u16).prop_map(|(n, us)| Move::DelayInterrupt(n, us)),
         1 => (1..60_000_u16).prop_map(Move::Standstill),
         1 => Just(Move::Rescan),
+        1 => Just(Move::Reset),
     ];
     let last =
         prop_oneof![4 => Just(Move::Steps(1)), 1 => Just(Move::Remove), 1 => Just(Move::Shutdown)];
@@ -201,6 +228,12 @@ pub(crate) fn play<D: PciDevice>(rig: &mut Rig<D>, moves: &[Move]) {
             Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
             Move::Shutdown => {
                 let _ = rig.driver.shutdown(&mut rig.pci, rig.now);
+            }
+            Move::Reset => {
+                let before = rig.done.len();
+                rig.pci.set_now(rig.now);
+                let _ = rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done);
+                rig.settle(before);
             }
             Move::Rescan => {
                 let _ = rig.driver.rescan(&mut rig.pci, rig.now);

@@ -59,14 +59,14 @@ pub struct Processor {
 pub struct Bus {
     /// Its identifier; for PCI the bus number.
     pub id: u8,
-    /// Its kind, padded with blanks: `PCI   `, `ISA   `.
+    /// Its kind, padded with blanks, or against the specification with zeros: `PCI   `, `ISA   `.
     pub kind: [u8; 6],
 }
 
 impl Bus {
-    /// True if it is a PCI bus.
+    /// True if it is a PCI bus. Some firmware fills the name up with zeros.
     pub fn is_pci(&self) -> bool {
-        self.kind == BUS_PCI
+        self.kind.map(|byte| if byte == 0 { b' ' } else { byte }) == BUS_PCI
     }
 }
 

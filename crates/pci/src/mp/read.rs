@@ -35,9 +35,10 @@ impl MpTable {
     }
 
     /// Where the floating pointer in `memory` says the table is; `None` where there is no sound
-    /// floating pointer.
+    /// floating pointer, or it names a default configuration instead.
     pub fn address(memory: &[u8]) -> Option<u64> {
-        floating_pointer(memory).map(|floating| u64::from(u32_at(floating, FLOATING_TABLE)))
+        let floating = floating_pointer(memory).filter(|f| f[FLOATING_FEATURE_1] == 0);
+        floating.map(|floating| u64::from(u32_at(floating, FLOATING_TABLE)))
     }
 
     /// Reads the table that `table` starts with; what follows it is not looked at.

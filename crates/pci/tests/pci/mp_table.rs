@@ -54,6 +54,27 @@ fn a_table_written_by_hand() {
     assert_eq!(table.lookup(1, 1, Pin::A), None);
 }
 
+/// Firmware fills the name of a bus up with blanks, as it should, or with zeros.
+#[test]
+fn names_of_buses_end_where_they_end() {
+    for (name, pci) in [
+        (b"PCI   ", true),
+        (b"PCI\0\0\0", true),
+        (b"PCI \0\0", true),
+        (b"PCMCIA", false),
+        (b"ISA   ", false),
+        (b"PC    ", false),
+        (b"      ", false),
+    ] {
+        let mut bytes = by_hand();
+        bytes[86..92].copy_from_slice(name);
+        seal(&mut bytes, 7);
+        let table = MpTable::parse(&bytes).unwrap();
+        assert_eq!(table.buses[0].is_pci(), pci, "{name:?}");
+        assert_eq!(table.lookup(0, 3, Pin::A).is_some(), pci, "{name:?}");
+    }
+}
+
 #[test]
 fn the_extended_table_is_skipped() {
     let mut memory = by_hand();

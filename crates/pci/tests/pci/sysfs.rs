@@ -74,3 +74,22 @@ fn the_mp_table_of_physical_memory() {
     assert!(matches!(mp_table(&file), Err(NoMpTable::Table(MpError::Absent { .. }))));
     assert!(matches!(mp_table(&scratch.0.join("none")), Err(NoMpTable::Memory(_))));
 }
+
+/// MP clause 4.1: a default configuration has no table, whatever the pointer says.
+#[test]
+fn a_default_configuration_is_named_whatever_the_pointer_says() {
+    let scratch = Scratch::new("default");
+    let file = scratch.0.join("mem");
+    for pointer in [0_u32, 0xf_8000, 0xfff0_0000] {
+        let mut floating = b"_MP_".to_vec();
+        floating.extend(pointer.to_le_bytes());
+        floating.extend([1, 4, 0, 6, 0, 0, 0, 0]);
+        floating[10] = floating.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)).wrapping_neg();
+        let mut memory = vec![0; 1 << 20];
+        memory[0xf_5a90..0xf_5aa0].copy_from_slice(&floating);
+        fs::write(&file, &memory).unwrap();
+        let told = mp_table(&file);
+        let named = matches!(told, Err(NoMpTable::Table(MpError::DefaultConfiguration(6))));
+        assert!(named, "{pointer:#x}: {told:?}");
+    }
+}

@@ -1,0 +1,350 @@
+//! The controller object: everything of a driver that is not the I/O of one queue pair.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use ssdyno_block::{Time, Token};
+use ssdyno_pci::{InterruptMode, PciFunction};
+use ssdyno_spec::nvme::IdentifyController;
+use ssdyno_spec::nvme::registers::Capabilities;
+
+use crate::admin::{AdminQueue, Owner};
+use crate::board::{Board, Order};
+use crate::desk::Desk;
+use crate::state::Phase;
+use crate::steps::Step;
+use crate::{
+    AdminCommand, AdminCompletion, AdminError, DriverEvent, DriverState, Namespace, NvmeConfig,
+    NvmeCounters, PriorityClass, QueuePair, QueueSelector,
+};
+
+/// The least time limit and polling interval.
+const LIMIT_MIN: Time = Time::from_ns(1);
+
+/// What the controller object keeps of a queue pair, which may be anywhere.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) entries: u32,
+    pub(crate) vector: Option<u16>,
+    pub(crate) class: Option<PriorityClass>,
+    /// Of its submission and its completion ring.
+    pub(crate) addresses: (u64, u64),
+    /// Its owner is to look after its time limits.
+    pub(crate) called: bool,
+    /// For which time limit it was called last, and until when that was enough.
+    pub(crate) called_for: (Time, Time),
+}
+
+impl Record {
+    /// When the owner is to be called because of a time limit.
+    fn call_at(&self) -> Time {
+        let at = self.desk.watch_at();
+        let (called_for, enough_until) = self.called_for;
+        if at == called_for { at.max(enough_until) } else { at }
+    }
+}
+
+/// A driver of one controller without the I/O: start, admin queue, namespaces, time limits, resets,
+/// shutdown. The I/O goes through the [`QueuePair`]s that it makes, which may be on other cores.
+///
+/// # With queue pairs on many cores
+/// 1. [`start`](Controller::start) and [`poll`](Controller::poll) until the
+///    [`state`](Controller::state) is [`Ready`](DriverState::Ready); then
+///    [`take_pairs`](Controller::take_pairs), and give each to its core
+///    ([`QueueSelector::queues_of`]).
+/// 2. Call [`poll`](Controller::poll) at [`next_deadline`](Controller::next_deadline), when a
+///    pair's [`attend`](QueuePair::attend) asks for it, and with vector 0
+///    ([`on_interrupt`](Controller::on_interrupt)): from one core at a time, which may be any.
+/// 3. After each of these calls, and after [`reset`](Controller::reset),
+///    [`shutdown`](Controller::shutdown) and [`removed`](Controller::removed), have the owners of the
+///    queues that [`calls`](Controller::calls) names `attend` to them: by an interrupt between cores, or
+///    by waking a thread. A reset waits for every one of them: a queue is created again only after its
+///    owner has emptied its rings, so no late doorbell can reach the new queue.
+///
+/// Of a core that does not come a reset waits for one admin time limit before the controller is disabled
+/// all the same, and without limit before it is enabled again. Nothing waits for a pair that was dropped.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) config: NvmeConfig,
+    pub(crate) phase: Phase,
+    /// The phases of a start follow a reset, not a call of `start`.
+    pub(crate) recovering: bool,
+    /// A reset ends the driver's work instead of bringing the controller up again.
+    pub(crate) stopping: bool,
+    /// The admin command of the driver's own that is with the controller.
+    pub(crate) step: Option<Step>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) version: u32,
+    pub(crate) interrupts: Option<InterruptMode>,
+    pub(crate) vectors: u16,
+    pub(crate) identity: Option<Box<IdentifyController>>,
+    pub(crate) transfer_bytes: u32,
+    pub(crate) namespaces: Arc<[Namespace]>,
+    /// Identifiers and structures of a scan that goes on.
+    pub(crate) scanned: (Vec<u32>, Vec<Namespace>),
+    pub(crate) selector: QueueSelector,
+    pub(crate) admin: Option<AdminQueue>,
+    /// The queues, in order, from 1.
+    pub(crate) records: Vec<Record>,
+    /// Pairs that nobody has taken.
+    pub(crate) pairs: Vec<QueuePair>,
+    pub(crate) board: Board,
+    /// Something was ordered since this was cleared.
+    pub(crate) ordered: bool,
+    /// What the controller object itself did.
+    pub(crate) counters: NvmeCounters,
+    pub(crate) admin_done: Vec<AdminCompletion>,
+    pub(crate) events: Vec<DriverEvent>,
+    /// When a register, the admin queue or a pair is to be looked at.
+    pub(crate) look_at: Time,
+    /// No deadline of an admin command is earlier.
+    pub(crate) watch_at: Time,
+    /// Resets since the last completion, and how many completions there were then.
+    pub(crate) resets_in_a_row: (u32, u64),
+}
+
+impl Controller {
+    /// A driver that was not started.
+    pub fn new(mut config: NvmeConfig) -> Controller {
+        // A time limit of nothing would be over before anything can happen.
+        for limit in [&mut config.io_timeout, &mut config.admin_timeout] {
+            *limit = (*limit).max(LIMIT_MIN);
+        }
+        config.start_poll = config.start_poll.map(|interval| interval.max(LIMIT_MIN));
+        let selector = QueueSelector::new(config.policy, config.cores, config.queues_max);
+        Controller {
+            config,
+            phase: Phase::Stopped,
+            recovering: false,
+            stopping: false,
+            step: None,
+            capabilities: Capabilities(0),
+            version: 0,
+            interrupts: None,
+            vectors: 0,
+            identity: None,
+            transfer_bytes: 0,
+            namespaces: Arc::new([]),
+            scanned: (Vec::new(), Vec::new()),
+            selector,
+            admin: None,
+            records: Vec::new(),
+            pairs: Vec::new(),
+            board: Board::new(),
+            ordered: false,
+            counters: NvmeCounters::default(),
+            admin_done: Vec::new(),
+            events: Vec::new(),
+            look_at: Time::MAX,
+            watch_at: Time::MAX,
+            resets_in_a_row: (0, 0),
+        }
+    }
+
+    /// What the driver is doing.
+    pub fn state(&self) -> DriverState {
+        match self.phase {
+            Phase::Stopped => DriverState::Stopped,
+            Phase::Holding { .. }
+            | Phase::Disabling { .. }
+            | Phase::Collecting
+            | Phase::Enabling { .. }
+            | Phase::Configuring => {
+                if self.recovering {
+                    DriverState::Recovering
+                } else {
+                    DriverState::Starting
+                }
+            }
+            Phase::Ready => DriverState::Ready,
+            Phase::Draining
+            | Phase::Deleting
+            | Phase::ShuttingDown { .. }
+            | Phase::Stopping { .. } => DriverState::Stopping,
+            Phase::Failed(error) => DriverState::Failed(error),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &NvmeConfig {
+        &self.config
+    }
+
+    /// What the controller says of itself; `None` before it was asked.
+    pub fn identity(&self) -> Option<&IdentifyController> {
+        self.identity.as_deref()
+    }
+
+    /// Whether the controller has an optional command: a bit of [`oncs`](ssdyno_spec::nvme::oncs).
+    pub fn has(&self, command: u16) -> bool {
+        self.nvm_commands() & command != 0
+    }
+
+    pub(crate) fn nvm_commands(&self) -> u16 {
+        self.identity.as_ref().map_or(0, |c| c.nvm_commands.get())
+    }
+
+    /// The namespaces, by identifier.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    /// The I/O queues in use are 1 to this.
+    pub fn queues(&self) -> u16 {
+        if self.phase.is_over() { 0 } else { self.records.len() as u16 }
+    }
+
+    /// Which queues a core uses.
+    pub fn selector(&self) -> &QueueSelector {
+        &self.selector
+    }
+
+    /// Which interrupts are in use; `None`: it is polled.
+    pub fn interrupt_mode(&self) -> Option<InterruptMode> {
+        self.interrupts
+    }
+
+    /// Most data of one command of the controller, in bytes; more is split.
+    pub fn transfer_bytes_max(&self) -> u32 {
+        self.transfer_bytes
+    }
+
+    /// What the controller object did: admin completions that nobody asked for, aborts, resets. The rest
+    /// is [counted by each pair](QueuePair::counters).
+    pub fn counters(&self) -> NvmeCounters {
+        self.counters
+    }
+
+    /// Takes the queue pairs that nobody has, by number. They come with a start, not with a reset: after
+    /// that the old ones go on. One that nobody takes obeys on its own.
+    pub fn take_pairs(&mut self) -> Vec<QueuePair> {
+        self.pairs.sort_unstable_by_key(QueuePair::id);
+        core::mem::take(&mut self.pairs)
+    }
+
+    /// Takes a pair back, say from a core that goes offline, until somebody
+    /// [takes](Controller::take_pairs) it again.
+    ///
+    /// # Errors
+    /// Commands are outstanding there, for which nobody would answer, or it is of another start or
+    /// controller: it stays with its owner.
+    #[expect(clippy::result_large_err, reason = "a pair moves by value, as it came")]
+    pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
+        let own = |record: &Record| Arc::ptr_eq(&record.desk, pair.desk());
+        if pair.outstanding() > 0 || pair.is_over() || !self.records.iter().any(own) {
+            return Err(pair);
+        }
+        self.pairs.push(pair);
+        Ok(())
+    }
+
+    /// Interrupt `vector` came. Vector 0 is the admin queue's (S1-32), and perhaps also that of queue
+    /// pairs; those of other vectors do not concern the controller object.
+    pub fn on_interrupt<F: PciFunction>(&mut self, function: &mut F, now: Time, vector: u16) {
+        // Configured but ignored while the start polls (S1-22).
+        if vector == 0 && (self.phase.takes_completions() || self.config.start_poll.is_none()) {
+            self.poll_admin(function, now);
+        }
+    }
+
+    /// Sends an admin command; its end comes with [`take_admin`](Controller::take_admin).
+    ///
+    /// # Errors
+    /// The command was not taken.
+    pub fn submit_admin<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        command: &AdminCommand,
+        token: Token,
+    ) -> Result<(), AdminError> {
+        let (Phase::Ready, Some(queue)) = (self.phase, self.admin.as_mut()) else {
+            return Err(AdminError::NotReady);
+        };
+        let deadline = now.saturating_add(self.config.admin_timeout);
+        queue.submit(function, command, Owner::Caller(token), deadline)?;
+        self.watch_at = self.watch_at.min(deadline);
+        Ok(())
+    }
+
+    /// Appends the admin commands that have ended.
+    pub fn take_admin(&mut self, out: &mut Vec<AdminCompletion>) {
+        out.append(&mut self.admin_done);
+    }
+
+    /// Appends what happened.
+    pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
+        out.append(&mut self.events);
+    }
+
+    /// Puts up `order` for all pairs.
+    pub(crate) fn order(&mut self, order: Order) {
+        let commands = self.nvm_commands();
+        self.board.publish(order, &self.namespaces, commands);
+        self.ordered = true;
+    }
+
+    /// All pairs have obeyed the last order. Those that nobody has taken do so now: nothing is
+    /// outstanding there.
+    pub(crate) fn all_obeyed<F: PciFunction>(&mut self, f: &mut F) -> bool {
+        for pair in &mut self.pairs {
+            pair.obey(f, &mut Vec::new());
+        }
+        let number = self.board.number();
+        self.records.iter().all(|record| record.desk.has_obeyed(number))
+    }
+
+    /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits
+    /// for them, or a time limit is over.
+    pub fn calls(&mut self, out: &mut Vec<u16>) {
+        let (number, waits) = (self.board.number(), self.board.order() != Order::Run);
+        for (queue, record) in (1..).zip(&mut self.records) {
+            let late = core::mem::take(&mut record.called);
+            if late || (waits && !record.desk.has_obeyed(number)) {
+                out.push(queue);
+            }
+        }
+    }
+
+    /// The first time at which a pair's time limits are to be looked after, while they count.
+    fn pairs_watch_at(&self) -> Time {
+        let counts = self.phase.takes_completions();
+        let records = self.records.iter().filter(|_| counts);
+        records.map(Record::call_at).min().unwrap_or(Time::MAX)
+    }
+
+    /// Has the owners of pairs called whose time limits are over. They may do it on their own; this is for
+    /// a core that sleeps because an interrupt was lost.
+    pub(crate) fn call_late(&mut self, now: Time) {
+        if self.pairs_watch_at() > now {
+            return;
+        }
+        let again = now.saturating_add(self.config.admin_timeout);
+        for record in &mut self.records {
+            if record.call_at() <= now {
+                (record.called, record.called_for) = (true, (record.desk.watch_at(), again));
+            }
+        }
+    }
+
+    /// When [`poll`](Controller::poll) is to be called next; `None` where nothing is awaited.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadline_with(self.pairs_watch_at())
+    }
+
+    /// The same, where the time limits of the pairs are kept elsewhere.
+    #[inline]
+    pub(crate) fn deadline_with(&self, pairs: Time) -> Option<Time> {
+        let watch_at = self.watch_at.min(pairs);
+        let at = match self.phase {
+            Phase::Ready => watch_at,
+            Phase::Stopped | Phase::Failed(_) => return None,
+            // Admin commands answer with an interrupt, unless the start polls.
+            Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => watch_at,
+            _ => watch_at.min(self.look_at),
+        };
+        (at < Time::MAX).then_some(at)
+    }
+}

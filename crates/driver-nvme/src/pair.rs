@@ -1,0 +1,496 @@
+//! An I/O queue pair that can be handed out to a core.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use ssdyno_block::{Time, Token};
+use ssdyno_pci::{FunctionError, PciFunction};
+use ssdyno_spec::nvme::oncs;
+
+use crate::board::{Board, Order, Reader};
+use crate::desk::Desk;
+use crate::queue::{IoQueue, Overdue};
+use crate::{
+    HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, Namespace, NvmeConfig,
+    NvmeCounters,
+};
+
+/// What a pair may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Everything.
+    Open,
+    /// It takes no commands.
+    Draining,
+    /// It leaves rings and doorbells alone.
+    Held,
+    /// It has no memory any more.
+    Ended,
+}
+
+/// One I/O submission queue and its completion queue, as an object of its own: owned by whoever uses
+/// them, [`Send`], and without a lock.
+///
+/// A [`Controller`](crate::Controller) makes them and hands them out once
+/// ([`take_pairs`](crate::Controller::take_pairs)); an [`NvmeDriver`](crate::NvmeDriver) keeps them.
+/// Every method touches the pair and the function that is lent to it: its registers are the pair's two
+/// doorbells, its memory the pair's own. So each owner can have an instance of
+/// [`PciFunction`] of its own, and no two owners ever write the same cache line, but for the few words
+/// through which a pair and its controller object tell each other of resets and time limits.
+///
+/// # What the owner owes
+/// - One call at a time. An interrupt handler that polls and a task that submits on the same core are
+///   kept apart with interrupts off, or by polling from a thread of that core.
+/// - [`attend`](QueuePair::attend) when [`next_deadline`](QueuePair::next_deadline) has come, and soon
+///   after the controller object [calls](crate::Controller::calls) the queue. [`poll`](QueuePair::poll) sees orders too, and a
+///   core that polls all the time needs `attend` for time limits only.
+///
+/// # What happens at a reset, a stop or a removal
+/// The controller object puts up an order, and each pair obeys it in the owner's next call. Before a
+/// reset pairs take what was answered and then leave rings and doorbells alone; once the controller is
+/// idle each gives up what is outstanding ([`IoResult::Abandoned`](crate::IoResult::Abandoned), in the
+/// `out` of that call) and empties its rings; the controller object waits for all of them, creates
+/// the queues again, and commands are taken again. At the end, by a stop, a failure or a removal, each
+/// pair gives up what is outstanding and frees its memory. Nobody answers for another core: a token
+/// that was taken comes back once, to the owner of its pair.
+///
+/// A pair that is dropped takes its outstanding tokens along, unanswered, and its memory stays lost to
+/// the function; the controller object goes on without it. One that is not needed any more rather
+/// [goes back](crate::Controller::give_back).
+#[derive(Debug)]
+pub struct QueuePair {
+    queue: IoQueue,
+    /// What the controller object orders, and what was read of it.
+    orders: Reader,
+    desk: Arc<Desk>,
+    mode: Mode,
+    head_doorbell: HeadDoorbell,
+    namespaces: Arc<[Namespace]>,
+    /// Optional commands: bits of ONCS.
+    nvm_commands: u16,
+    /// `None`: there are no interrupts.
+    vector: Option<u16>,
+    io_timeout: Time,
+    admin_timeout: Time,
+    counters: NvmeCounters,
+    /// No deadline of a command is earlier.
+    watch_at: Time,
+    /// Aborts were wished and may have become pointless.
+    wished: bool,
+}
+
+/// Everything that a new pair is told.
+pub(crate) struct NewPair<'a> {
+    pub(crate) id: u16,
+    pub(crate) entries: u32,
+    pub(crate) stride: u8,
+    pub(crate) transfer_bytes: u32,
+    pub(crate) vector: Option<u16>,
+    pub(crate) config: &'a NvmeConfig,
+    pub(crate) board: &'a Board,
+}
+
+impl QueuePair {
+    /// A pair with all the memory that it will ever need. It takes no command until it is told.
+    pub(crate) fn new<F: PciFunction>(
+        f: &mut F,
+        new: &NewPair<'_>,
+    ) -> Result<QueuePair, FunctionError> {
+        let orders = new.board.reader();
+        Ok(QueuePair {
+            queue: IoQueue::new(f, new.id, new.entries, new.stride, new.transfer_bytes)?,
+            desk: Arc::new(Desk::new(orders.number())),
+            orders,
+            mode: Mode::Held,
+            head_doorbell: new.config.head_doorbell,
+            namespaces: Arc::new([]),
+            nvm_commands: 0,
+            vector: new.vector,
+            io_timeout: new.config.io_timeout,
+            admin_timeout: new.config.admin_timeout,
+            counters: NvmeCounters::default(),
+            watch_at: Time::MAX,
+            wished: false,
+        })
+    }
+
+    /// The number of the queue, from 1.
+    pub fn id(&self) -> u16 {
+        self.queue.id
+    }
+
+    /// Its interrupt vector (S1-32), perhaps shared with other queues; `None`: it is polled.
+    pub fn vector(&self) -> Option<u16> {
+        self.vector
+    }
+
+    /// Its entries; it holds one command less (S1-27).
+    pub fn entries(&self) -> u32 {
+        self.queue.entries
+    }
+
+    /// Commands that are outstanding.
+    pub fn outstanding(&self) -> u32 {
+        self.queue.outstanding()
+    }
+
+    /// The namespaces, by identifier, as of the last call.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    /// What this pair did; aborts and resets are counted by the controller object.
+    pub fn counters(&self) -> NvmeCounters {
+        self.counters
+    }
+
+    /// The pair is at its end: it will never take a command again.
+    pub fn is_over(&self) -> bool {
+        self.mode == Mode::Ended
+    }
+
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    pub(crate) fn addresses(&self) -> (u64, u64) {
+        (self.queue.submission_address(), self.queue.completion_address())
+    }
+
+    /// Puts `command` in and tells the controller. `token` comes back once, with the completion; it
+    /// should be unique among the outstanding ones of this pair.
+    ///
+    /// # Errors
+    /// The command was not taken.
+    #[inline]
+    pub fn submit<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        command: &IoCommand<'_>,
+        token: Token,
+    ) -> Result<(), IoError> {
+        self.stage(function, now, command, token)?;
+        self.ring_doorbell(function);
+        Ok(())
+    }
+
+    /// Puts `command` in; the controller sees it with the next
+    /// [`ring_doorbell`](QueuePair::ring_doorbell).
+    ///
+    /// # Errors
+    /// The command was not taken.
+    #[inline]
+    pub fn stage<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        command: &IoCommand<'_>,
+        token: Token,
+    ) -> Result<(), IoError> {
+        if self.orders.has_news() || self.mode != Mode::Open {
+            self.reopen()?;
+        }
+        let Some(&namespace) = self.namespace(command.namespace) else {
+            return Err(IoError::NoSuchNamespace { namespace: command.namespace });
+        };
+        self.check(command, &namespace)?;
+        let deadline = now.saturating_add(self.io_timeout);
+        let commands = self.queue.stage(function, command, &namespace, deadline, token)?;
+        self.counters.commands += u64::from(commands);
+        if deadline < self.watch_at {
+            self.set_watch_at(deadline);
+        }
+        Ok(())
+    }
+
+    /// Tells the controller what was staged, with one register write.
+    #[inline]
+    pub fn ring_doorbell<F: PciFunction>(&mut self, function: &mut F) {
+        let unusual = self.orders.has_news() || self.mode != Mode::Open;
+        if unusual && !self.may_ring() {
+            return;
+        }
+        self.queue.ring(function, &mut self.counters);
+    }
+
+    /// Puts `commands` in with one register write, and gives how many were taken: all, or those
+    /// before the first that was not.
+    ///
+    /// # Errors
+    /// Why the first command of all was not taken.
+    pub fn submit_many<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        commands: &[(IoCommand<'_>, Token)],
+    ) -> Result<usize, IoError> {
+        let mut taken = 0;
+        for (command, token) in commands {
+            match self.stage(function, now, command, *token) {
+                Ok(()) => taken += 1,
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        self.ring_doorbell(function);
+        Ok(taken)
+    }
+
+    /// Takes what was answered, and appends it to `out`; gives how many commands that were. Obeys the
+    /// controller object, which may bring more.
+    #[inline]
+    pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
+        if self.orders.has_news() || self.mode != Mode::Open {
+            return self.obey(function, out);
+        }
+        self.take(function, out)
+    }
+
+    /// Interrupt `vector` came: [polls](QueuePair::poll) if it is this pair's. One that finds nothing
+    /// does no harm.
+    #[inline]
+    pub fn on_interrupt<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        vector: u16,
+        out: &mut Vec<IoCompletion>,
+    ) -> u32 {
+        if self.vector == Some(vector) { self.poll(function, out) } else { 0 }
+    }
+
+    /// Does what is due at `now`: obeys the controller object, and looks after commands whose time is
+    /// up. What comes to light is appended to `out`. True: the controller object waits for this, or
+    /// is to send an abort or reset the controller: have its
+    /// [`poll`](crate::Controller::poll) called soon.
+    pub fn attend<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+    ) -> bool {
+        let before = self.desk.obeyed();
+        if self.orders.has_news() || self.mode != Mode::Open {
+            self.obey(function, out);
+        }
+        if now >= self.watch_at && matches!(self.mode, Mode::Open | Mode::Draining) {
+            let (desk, until) = (Arc::clone(&self.desk), now.saturating_add(self.admin_timeout));
+            let abort = |_: &mut F, command| desk.wish_abort(command);
+            let lost = self.look_after(function, now, out, abort);
+            self.wished = true;
+            self.rearm();
+            if lost {
+                self.desk.wish_reset(true);
+                // The reset will come; nothing else helps.
+                self.set_watch_at(until);
+            }
+        }
+        self.desk.obeyed() != before || self.desk.has_wishes()
+    }
+
+    /// When [`attend`](QueuePair::attend) is to be called at the latest; `None` where nothing is
+    /// outstanding.
+    #[inline]
+    pub fn next_deadline(&self) -> Option<Time> {
+        (self.watch_at < Time::MAX).then_some(self.watch_at)
+    }
+
+    /// No deadline of a command is earlier.
+    #[inline]
+    pub(crate) fn watch_at(&self) -> Time {
+        self.watch_at
+    }
+
+    #[cold]
+    fn set_watch_at(&mut self, at: Time) {
+        self.watch_at = at;
+        self.desk.set_watch_at(at);
+    }
+
+    /// The first deadline of an outstanding command, while they can be answered.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let answered = matches!(self.mode, Mode::Open | Mode::Draining);
+        self.queue.deadline().filter(|_| answered)
+    }
+
+    /// No deadline is earlier than the first.
+    pub(crate) fn rearm(&mut self) {
+        self.set_watch_at(self.deadline().unwrap_or(Time::MAX));
+    }
+
+    /// Looks for what is late: an interrupt or a doorbell may be lost; then commands are to be aborted,
+    /// for which `abort` asks, and says whether it could. True: that did not help.
+    pub(crate) fn look_after<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: Time,
+        out: &mut Vec<IoCompletion>,
+        mut abort: impl FnMut(&mut F, u16) -> bool,
+    ) -> bool {
+        if self.queue.overdue(now).is_none() {
+            return false;
+        }
+        // It may have been staged and never told; then telling helps.
+        self.ring_doorbell(f);
+        self.counters.lost_interrupts += u64::from(self.poll(f, out));
+        let until = now.saturating_add(self.admin_timeout);
+        while let Some(overdue) = self.queue.overdue(now) {
+            match overdue {
+                Overdue::Late(command) => {
+                    let asked = abort(f, command);
+                    self.queue.extend(command, until, asked);
+                }
+                Overdue::Lost => return true,
+            }
+        }
+        false
+    }
+
+    /// Takes all new completions.
+    #[inline]
+    fn take<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
+        let found = self.queue.poll(f, self.head_doorbell, &mut self.counters, out);
+        if self.wished {
+            self.withdraw_wishes();
+        }
+        found
+    }
+
+    /// An identifier that is used again must not be aborted for its predecessor's sake.
+    #[cold]
+    fn withdraw_wishes(&mut self) {
+        self.desk.withdraw_aborts(|command| !self.queue.is_aborting(command));
+        self.wished = self.desk.has_wishes();
+    }
+
+    /// Obeys what was ordered, and takes completions where that is allowed; gives how many.
+    #[cold]
+    pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
+        let mut found = 0;
+        while self.mode != Mode::Ended
+            && let Some(order) = self.orders.advance()
+        {
+            match order {
+                Order::Run => self.open(),
+                Order::Drain => self.mode = Mode::Draining,
+                Order::Hold => {
+                    // An older order may have been overtaken by its time limit.
+                    if !self.orders.has_news() && self.mode != Mode::Held {
+                        found += self.take(f, out);
+                    }
+                    self.mode = Mode::Held;
+                    // What is still outstanding will be given up: no time limit counts any more.
+                    self.set_watch_at(Time::MAX);
+                }
+                Order::Collect => {
+                    self.give_up(out);
+                    self.queue.clear(f);
+                    self.mode = Mode::Held;
+                }
+                Order::End => {
+                    self.give_up(out);
+                    self.queue.release(f);
+                    self.mode = Mode::Ended;
+                }
+            }
+        }
+        if self.mode == Mode::Draining {
+            self.queue.ring(f, &mut self.counters);
+        }
+        if matches!(self.mode, Mode::Open | Mode::Draining) {
+            found += self.take(f, out);
+        }
+        if self.mode == Mode::Draining {
+            if self.queue.outstanding() > 0 {
+                return found;
+            }
+            // The queue is to be deleted.
+            self.mode = Mode::Held;
+        }
+        self.desk.obey(self.orders.number(), self.counters.completions);
+        found
+    }
+
+    /// [`Order::Run`] was read.
+    fn open(&mut self) {
+        let (namespaces, nvm_commands) = self.orders.namespaces();
+        (self.namespaces, self.nvm_commands) = (Arc::clone(namespaces), nvm_commands);
+        self.mode = Mode::Open;
+    }
+
+    /// Answers everything with *abandoned*.
+    fn give_up(&mut self, out: &mut Vec<IoCompletion>) {
+        self.queue.abandon(out);
+        self.desk.withdraw_aborts(|_| true);
+        self.desk.wish_reset(false);
+        self.wished = false;
+        self.set_watch_at(Time::MAX);
+    }
+
+    /// Reads orders that need no more than being read.
+    #[cold]
+    fn reopen(&mut self) -> Result<(), IoError> {
+        while self.mode != Mode::Ended && self.orders.coming() == Some(Order::Run) {
+            self.orders.advance();
+            self.open();
+            self.desk.obey(self.orders.number(), self.counters.completions);
+        }
+        let over = self.mode == Mode::Ended || self.orders.coming() == Some(Order::End);
+        match self.mode {
+            Mode::Open if self.orders.coming().is_none() => Ok(()),
+            _ if over => Err(IoError::Gone),
+            _ => Err(IoError::NotReady),
+        }
+    }
+
+    /// Doorbells may be written although something is unusual.
+    #[cold]
+    fn may_ring(&self) -> bool {
+        let coming = matches!(self.orders.coming(), None | Some(Order::Run | Order::Drain));
+        coming && matches!(self.mode, Mode::Open | Mode::Draining)
+    }
+
+    /// The namespace with identifier `id`. Identifiers are mostly 1, 2, 3 …
+    #[inline]
+    fn namespace(&self, id: u32) -> Option<&Namespace> {
+        let guess = self.namespaces.get((id as usize).wrapping_sub(1));
+        guess.filter(|n| n.id == id).or_else(|| self.namespaces.iter().find(|n| n.id == id))
+    }
+
+    #[inline]
+    fn check(&self, command: &IoCommand<'_>, namespace: &Namespace) -> Result<(), IoError> {
+        if let Some(reason) = namespace.unusable {
+            return Err(reason.into());
+        }
+        let needed = match command.operation {
+            IoOperation::Read | IoOperation::Write => 0,
+            IoOperation::Flush => return Ok(()),
+            IoOperation::Dataset { .. } => oncs::DATASET_MANAGEMENT,
+            IoOperation::Compare => oncs::COMPARE,
+            IoOperation::WriteZeroes => oncs::WRITE_ZEROES,
+            IoOperation::Verify => oncs::VERIFY,
+        };
+        if needed & !self.nvm_commands != 0 {
+            return Err(IoError::Unsupported { opcode: command.operation.opcode() });
+        }
+        let fits = match command.operation {
+            IoOperation::Dataset { ranges, .. } => {
+                let inside = |first: u64, n: u32| within(first, n, namespace.blocks);
+                !ranges.is_empty() && ranges.iter().all(|r| inside(r.first.get(), r.blocks.get()))
+            }
+            _ => command.blocks > 0 && within(command.block, command.blocks, namespace.blocks),
+        };
+        if fits { Ok(()) } else { Err(IoError::OutOfRange { blocks: namespace.blocks }) }
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        self.desk.set_dropped();
+    }
+}
+
+#[inline]
+fn within(first: u64, blocks: u32, size: u64) -> bool {
+    first.checked_add(u64::from(blocks)).is_some_and(|end| end <= size)
+}

@@ -1,0 +1,149 @@
+//! What a driver is doing, and what it did.
+
+use ssdyno_block::Time;
+use ssdyno_spec::nvme::{AsynchronousEvent, Status};
+
+use crate::NvmeError;
+
+/// What the driver is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriverState {
+    /// It was not started, or was stopped.
+    Stopped,
+    /// It brings the controller up.
+    Starting,
+    /// It takes commands.
+    Ready,
+    /// It resets the controller and brings it up again.
+    Recovering,
+    /// It waits for the last commands and shuts the controller down.
+    Stopping,
+    /// It gave up.
+    Failed(NvmeError),
+}
+
+/// Why the driver reset the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ResetCause {
+    /// A command was not answered, and its abort did not help.
+    CommandTimeout,
+    /// An admin command was not answered.
+    AdminTimeout,
+    /// CSTS.CFS was set.
+    Fatal,
+    /// It did not come up after the reset before.
+    NotReady,
+    /// The driver's user asked for it.
+    Requested,
+}
+
+/// Something that a driver's user may want to know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriverEvent {
+    /// The controller reported an event. It reports no further one of the kind until the log page that
+    /// it names was read.
+    Asynchronous(AsynchronousEvent),
+    /// A feature of the configuration was refused; the driver goes on without.
+    FeatureRefused {
+        /// Its identifier.
+        identifier: u8,
+        /// Why.
+        status: Status,
+    },
+    /// The controller is being reset.
+    Reset(ResetCause),
+}
+
+/// What the driver did.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct NvmeCounters {
+    /// I/O commands given to the controller; a long request counts as several.
+    pub commands: u64,
+    /// I/O completions taken.
+    pub completions: u64,
+    /// Writes of submission tail doorbells of I/O queues.
+    pub submission_doorbells: u64,
+    /// Writes of completion head doorbells of I/O queues.
+    pub completion_doorbells: u64,
+    /// Completions that the watchdog found, because no interrupt had come.
+    pub lost_interrupts: u64,
+    /// Aborts sent.
+    pub aborts: u64,
+    /// Resets.
+    pub resets: u64,
+    /// Completions that nobody asked for, or with a head that cannot be: faults of the controller.
+    pub strays: u64,
+}
+
+impl core::ops::AddAssign for NvmeCounters {
+    fn add_assign(&mut self, more: NvmeCounters) {
+        self.commands += more.commands;
+        self.completions += more.completions;
+        self.submission_doorbells += more.submission_doorbells;
+        self.completion_doorbells += more.completion_doorbells;
+        self.lost_interrupts += more.lost_interrupts;
+        self.aborts += more.aborts;
+        self.resets += more.resets;
+        self.strays += more.strays;
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Stopped,
+    /// A reset comes: the queue pairs take their hands off the rings, until this time at the latest.
+    Holding {
+        until: Time,
+        cause: ResetCause,
+    },
+    /// CC.EN was cleared; CSTS.RDY is to follow.
+    Disabling {
+        until: Time,
+    },
+    /// The controller is idle; the queue pairs give up what is outstanding.
+    Collecting,
+    /// CC.EN was set; CSTS.RDY is to follow.
+    Enabling {
+        until: Time,
+    },
+    /// Admin commands bring the controller up.
+    Configuring,
+    Ready,
+    /// The last commands are waited for.
+    Draining,
+    /// Admin commands delete the queues.
+    Deleting,
+    /// CC.SHN was set; CSTS.SHST is to follow.
+    ShuttingDown {
+        until: Time,
+    },
+    /// CC.EN was cleared for the last time.
+    Stopping {
+        until: Time,
+    },
+    Failed(NvmeError),
+}
+
+impl Phase {
+    /// The admin queue counts for nothing: CC.EN is clear, may be, or is to be cleared.
+    pub(crate) fn is_disabled(self) -> bool {
+        !matches!(
+            self,
+            Phase::Configuring
+                | Phase::Ready
+                | Phase::Draining
+                | Phase::Deleting
+                | Phase::ShuttingDown { .. }
+        )
+    }
+
+    /// I/O commands are answered.
+    pub(crate) fn takes_completions(self) -> bool {
+        matches!(self, Phase::Ready | Phase::Draining)
+    }
+
+    /// Nothing goes on any more.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Phase::Stopped | Phase::Failed(_))
+    }
+}
