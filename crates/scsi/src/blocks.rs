@@ -50,6 +50,14 @@ pub(crate) fn length_field(cdb: &[u8]) -> u16 {
     }
 }
 
+impl Run {
+    /// The same with the medium, not a cache, at its other end.
+    fn forced(mut self) -> Run {
+        self.flags |= FUA;
+        self
+    }
+}
+
 /// FUA of a CDB; those of 6 bytes have none.
 fn force_unit_access(cdb: &[u8]) -> u32 {
     if cdb.len() > 6 && cdb[1] & 8 != 0 { FUA } else { 0 }
@@ -185,7 +193,8 @@ impl Translator {
         Ok(())
     }
 
-    /// WRITE AND VERIFY (10), (12), (16).
+    /// WRITE AND VERIFY (10), (12), (16): what is verified is the medium (SBC-3, 5.39), so nothing of it
+    /// may stay in a volatile cache.
     pub(crate) fn write_and_verify(
         &self,
         job: &mut Job,
@@ -198,14 +207,14 @@ impl Translator {
             return Err(Sense::cdb(1, 2).into());
         }
         let extent = self.arriving(unit, request, self.transfer(unit, cdb)?)?;
-        job.work = Work::Run(self.run(unit, nvm::WRITE, extent, Placing::Buffer));
+        job.work = Work::Run(self.run(unit, nvm::WRITE, extent, Placing::Buffer).forced());
         job.after = if check == 0 {
             After::Then(self.plain_verify(job, unit, extent))
         } else if self.controller.optional.compare {
-            After::Then(self.run(unit, nvm::COMPARE, extent, Placing::Buffer))
+            After::Then(self.run(unit, nvm::COMPARE, extent, Placing::Buffer).forced())
         } else {
             let data = seen(request, self.bytes(unit, extent.blocks))?;
-            After::ThenCompare(self.read_back(job, unit, extent, data))
+            After::ThenCompare(self.read_back(job, unit, extent, data).forced())
         };
         Ok(())
     }
@@ -235,10 +244,11 @@ impl Translator {
                     return Err(sense.into());
                 }
                 if check == 1 && self.controller.optional.compare {
-                    job.work = Work::Run(self.run(unit, nvm::COMPARE, extent, Placing::Buffer));
+                    let run = self.run(unit, nvm::COMPARE, extent, Placing::Buffer);
+                    job.work = Work::Run(run.forced());
                 } else {
                     let run = self.read_back(job, unit, extent, seen(request, needed)?);
-                    job.work = Work::Run(run);
+                    job.work = Work::Run(run.forced());
                     job.after = After::Compare;
                 }
             }
@@ -249,9 +259,9 @@ impl Translator {
     /// Checks that blocks can be read: Verify, or a read whose data nobody looks at.
     fn plain_verify(&self, job: &mut Job, unit: usize, extent: Extent) -> Run {
         if self.controller.optional.verify {
-            return self.run(unit, nvm::VERIFY, extent, Placing::Nothing);
+            return self.run(unit, nvm::VERIFY, extent, Placing::Nothing).forced();
         }
-        let mut run = self.run(unit, nvm::READ, extent, Placing::Overlaid);
+        let mut run = self.run(unit, nvm::READ, extent, Placing::Overlaid).forced();
         run.blocks_max = run.blocks_max.min(self.overlay_blocks(unit));
         let blocks = extent.blocks.min(u64::from(run.blocks_max));
         job.need_scratch(self.bytes(unit, blocks) as usize);

@@ -6,6 +6,7 @@
 
 use ssdyno_spec::scsi::opcode::{self, maintenance_in, service_action_in};
 
+use crate::fields::unknown_field;
 use crate::sense::Sense;
 
 /// What a command does.
@@ -89,7 +90,8 @@ impl Command {
                 if index == 1 && self.service_action.is_some() { known | 0x1f } else { known };
             let unknown = byte & !known;
             if unknown != 0 {
-                return Err(Sense::cdb(index as u16, 7 - unknown.leading_zeros() as u8));
+                let bit = 7 - unknown.leading_zeros() as u8;
+                return Err(unknown_field(self, index, bit, !known));
             }
         }
         Ok(())
@@ -159,8 +161,8 @@ pub(crate) static COMMANDS: &[Command] = {
         row(&[opcode::RESERVE_6, 0, 0, 0, 0, 0], Free, O::Reserve),
         row(&[opcode::RELEASE_6, 0, 0, 0, 0, 0], Free, O::Release),
         row(&[opcode::MODE_SENSE_6, 8, F, F, F, 0], Write, O::ModeSense),
-        row(&[opcode::START_STOP_UNIT, 1, 0, 0x0f, 0xf5, 0], Start, O::StartStopUnit),
-        row(&[opcode::SEND_DIAGNOSTIC, 4, 0, 0, 0, 0], Write, O::SendDiagnostic),
+        row(&[opcode::START_STOP_UNIT, 1, 0, 0x0f, 0xf7, 0], Start, O::StartStopUnit),
+        row(&[opcode::SEND_DIAGNOSTIC, 0x17, 0, 0, 0, 0], Write, O::SendDiagnostic),
         row(&[opcode::READ_CAPACITY_10, 0, F, F, F, F, 0, 0, 1, 0], Free, O::ReadCapacity10),
         row(&[opcode::READ_10, D, F, F, F, F, G, F, F, 0], Read, O::Read),
         row(&[opcode::WRITE_10, D, F, F, F, F, G, F, F, 0], Write, O::Write),
@@ -391,7 +393,7 @@ mod tests {
     fn an_unknown_bit_is_pointed_at() {
         let Found::Command(read) = find(&[0x28], |_| true) else { panic!("READ (10)") };
         let cdb = [0x28, 0x20, 0, 0, 0, 0, 0, 0, 1, 0];
-        assert_eq!(read.check(&cdb), Err(Sense::cdb(1, 5)), "RDPROTECT");
+        assert_eq!(read.check(&cdb), Err(Sense::cdb(1, 7)), "RDPROTECT: its leftmost bit");
         let naca = [0x28, 0, 0, 0, 0, 0, 0, 0, 1, 4];
         assert_eq!(read.check(&naca), Err(Sense::cdb(9, 2)));
         assert_eq!(read.check(&naca[..9]), Err(Sense::cdb(9, 7)), "too short");

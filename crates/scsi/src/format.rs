@@ -20,11 +20,10 @@ impl Translator {
         request: &Request<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
+        // LONGLIST and CMPLST say something of the list that FMTDATA announces; without, they are
+        // ignored.
         if cdb[1] & 0x10 != 0 {
             check_parameters(request.data_out, cdb[1] & 0x20 != 0)?;
-        } else if cdb[1] & 0x28 != 0 {
-            // LONGLIST and CMPLST belong to a parameter list.
-            return Err(Sense::cdb(1, 5).into());
         }
         let target = &self.units[unit];
         let present = |format: &&(u8, u32)| format.1 == target.facts.block_bytes;
@@ -54,14 +53,16 @@ fn check_parameters(list: &[u8], long: bool) -> Result<(), Refusal> {
     if list[0] & 7 != 0 {
         return Err(Sense::parameter(0).into());
     }
-    // FOV, DPRY, DCRT and STPF may be set; IP (an initialization pattern follows) may not. IMMED
-    // may end the command early; it ends when the format has.
-    if list[1] & 0x08 != 0 {
+    // DPRY, DCRT and STPF may be set where FOV says that they count; IP (an initialization pattern
+    // follows) may not. IMMED may end the command early; it ends when the format has.
+    let options = list[1] & 0x78;
+    if options & 0x08 != 0 || list[1] & 0x80 == 0 && options != 0 {
         return Err(Sense::parameter(1).into());
     }
-    // Protection interval exponent, and the length of the defect list.
+    // P_I_INFORMATION and the exponent of the protection interval, then the length of the defect list.
+    let length = if long { 4 } else { 2 };
     match list[2..bytes].iter().position(|&byte| byte != 0) {
-        Some(at) => Err(Sense::parameter(2 + at).into()),
+        Some(at) => Err(Sense::parameter((2 + at).min(length)).into()),
         None => Ok(()),
     }
 }

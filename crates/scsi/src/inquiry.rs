@@ -29,7 +29,10 @@ const SBC_3: u16 = 0x04c0;
 impl Translator {
     /// INQUIRY to a LUN without unit.
     pub(crate) fn inquiry_absent(&self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
-        if cdb[1] & 1 != 0 || cdb[2] != 0 {
+        if cdb[1] & 1 != 0 {
+            return Err(Sense::cdb(1, 0).into());
+        }
+        if cdb[2] != 0 {
             return Err(Sense::cdb(2, 7).into());
         }
         let data = self.standard(NO_UNIT);

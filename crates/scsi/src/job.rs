@@ -8,6 +8,7 @@ use ssdyno_spec::scsi::status;
 use crate::Nexus;
 use crate::log::LogRequest;
 use crate::mode::ModeRequest;
+use crate::power::{Condition, SenseRequest};
 use crate::sense::{Refusal, SenseBytes};
 
 /// Whose memory an NVMe command moves.
@@ -183,9 +184,10 @@ pub(crate) enum After {
     ModeSense(ModeRequest),
     /// Answer with a log page from what is in the scratch.
     Log(LogRequest),
-    /// Submit this, where there is one; then the power state has been entered. A stopped unit
-    /// refuses media access.
-    Power { command: Option<NvmeCommand>, stopped: bool },
+    /// Answer with sense data from the health log in the scratch.
+    RequestSense(SenseRequest),
+    /// Submit this, where there is one; then the power condition has been entered.
+    Power { command: Option<NvmeCommand>, condition: Condition },
     /// Write zeroes to the ranges that are held, from this one on.
     ZeroRanges(usize),
 }

@@ -56,9 +56,17 @@ impl Translator {
         if first_parameter > last_parameter(page) {
             return Err(Sense::cdb(5, 7).into());
         }
+        job.work = Work::Single(Translator::health_log(job));
+        job.after = After::Log(LogRequest { page, first_parameter, allocation });
+        job.unit = Some(unit);
+        Ok(())
+    }
+
+    /// Get Log Page of the health log into the scratch of `job`.
+    pub(crate) fn health_log(job: &mut Job) -> NvmeCommand {
         job.need_scratch(SMART_BYTES);
         job.scratch[..SMART_BYTES].fill(0);
-        job.work = Work::Single(NvmeCommand {
+        NvmeCommand {
             admin: true,
             opcode: admin::GET_LOG_PAGE,
             // The log of the controller, not of the namespace.
@@ -66,10 +74,7 @@ impl Translator {
             dwords: [SMART | (SMART_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
             data: Data { place: Place::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
             ..NvmeCommand::default()
-        });
-        job.after = After::Log(LogRequest { page, first_parameter, allocation });
-        job.unit = Some(unit);
-        Ok(())
+        }
     }
 
     fn supported_logs(&self, job: &mut Job, subpage: u8, allocation: usize) -> Result<(), Refusal> {
@@ -97,7 +102,7 @@ impl Translator {
     pub(crate) fn log_page(&mut self, job: &mut Job, request: &LogRequest) {
         self.counts.bytes_copied += SMART_BYTES as u64;
         let smart = &job.scratch[..SMART_BYTES];
-        let warning = smart[0];
+        let predicted = predicts_failure(smart);
         let celsius = celsius(u16::from_le_bytes([smart[1], smart[2]]));
         let used_percent = smart[5];
         let cycles = u128::from_le_bytes(crate::facts::array(&smart[112..128]));
@@ -106,8 +111,10 @@ impl Translator {
         let mut parameter = |code: u16, value: &[u8]| {
             if code >= request.first_parameter {
                 data.extend_from_slice(&code.to_be_bytes());
-                // Format and linking 11b: a binary list (SPC-4, 7.3.2).
-                data.extend_from_slice(&[0x03, value.len() as u8]);
+                // Format and linking: 01b an ASCII list, as the dates are; 11b a binary one (SPC-4,
+                // 7.3.2.2.2).
+                let text = request.page == log::START_STOP && code <= 2;
+                data.extend_from_slice(&[if text { 0x01 } else { 0x03 }, value.len() as u8]);
                 data.extend_from_slice(value);
             }
         };
@@ -126,8 +133,6 @@ impl Translator {
             }
             log::SOLID_STATE_MEDIA => parameter(1, &[0, 0, 0, used_percent]),
             _ => {
-                // Spare low, degraded, read only or failed backup: failure is predicted.
-                let predicted = warning & 0b1_1101 != 0;
                 let additional = if predicted {
                     AdditionalSense::FAILURE_PREDICTION
                 } else {
@@ -149,6 +154,12 @@ fn last_parameter(page: u8) -> u16 {
         log::START_STOP => 4,
         _ => 0,
     }
+}
+
+/// Whether the health log (base 2.0c, figure 208) predicts a failure: spare low, degraded, read only, or
+/// the backup of the volatile memory failed. Heat does not.
+pub(crate) fn predicts_failure(smart: &[u8]) -> bool {
+    smart.first().is_some_and(|warning| warning & 0b1_1101 != 0)
 }
 
 /// From kelvin, as far as a byte goes; SMART tells 0 where it does not know.

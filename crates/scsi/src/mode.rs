@@ -58,11 +58,13 @@ impl Translator {
             _ => return Err(Sense::illegal(AdditionalSense::SAVING_NOT_SUPPORTED).into()),
         };
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
-        if page != mode::ALL_PAGES && !PAGES.contains(&page) {
+        // Page 0 of the current values is no page: header and block descriptor alone.
+        let none = page == 0 && control == Control::Current;
+        if page != mode::ALL_PAGES && !none && !PAGES.contains(&page) {
             return Err(Sense::cdb(2, 5).into());
         }
         // Page 0Ah with subpage FFh is the page itself: there are no subpages.
-        if subpage != 0 && subpage != mode::ALL_SUBPAGES {
+        if subpage != 0 && (subpage != mode::ALL_SUBPAGES || none) {
             return Err(Sense::cdb(3, 7).into());
         }
         let request = ModeRequest {
@@ -227,6 +229,11 @@ impl Translator {
         if list.len() < header {
             return Err(wrong_length.into());
         }
+        // MEDIUM TYPE is zero for direct access block devices (SBC-3, 6.4.1).
+        let medium = if ten { 2 } else { 1 };
+        if list[medium] != 0 {
+            return Err(Sense::parameter(medium).into());
+        }
         let descriptor = usize::from(if ten { u16_at(list, 6) } else { u16::from(list[3]) });
         let long_lba = ten && list[4] & 1 != 0;
         let end = header + descriptor;
@@ -238,11 +245,11 @@ impl Translator {
                 let blocks = u32_at(block, 0);
                 let all = if blocks == u32::MAX { u64::MAX } else { u64::from(blocks) };
                 let bytes = u32_at(block, 4) & 0xff_ffff;
-                selected.format = self.select_format(unit, all, bytes, header)?;
+                selected.format = self.select_format(unit, all, bytes, [header, header + 5])?;
             }
             (16, true) => {
                 let (blocks, bytes) = (u64_at(block, 0), u32_at(block, 12));
-                selected.format = self.select_format(unit, blocks, bytes, header)?;
+                selected.format = self.select_format(unit, blocks, bytes, [header, header + 12])?;
             }
             _ => return Err(Sense::parameter(if ten { 6 } else { 3 }).into()),
         }
@@ -261,13 +268,14 @@ impl Translator {
         Ok(selected)
     }
 
-    /// The format of a block descriptor: the number of blocks cannot be chosen.
+    /// The format of a block descriptor, whose two fields are `at` these bytes of the list: the number
+    /// of blocks cannot be chosen.
     fn select_format(
         &self,
         unit: usize,
         blocks: u64,
         block_bytes: u32,
-        at: usize,
+        at: [usize; 2],
     ) -> Result<Option<u8>, Refusal> {
         let facts = &self.units[unit].facts;
         let same = block_bytes == facts.block_bytes;
@@ -275,13 +283,13 @@ impl Translator {
         // Zero and all ones: as it is, or as many as there can be (SBC-3, 6.4.2.2).
         let free = blocks == 0 || blocks == u64::MAX;
         if !free && !(same && (blocks == facts.blocks || blocks == reported)) {
-            return Err(Sense::parameter(at).into());
+            return Err(Sense::parameter(at[0]).into());
         }
         if same || block_bytes == 0 {
             return Ok(None);
         }
         let format = facts.formats.iter().flatten().find(|(_, bytes)| *bytes == block_bytes);
-        let Some(&(number, _)) = format else { return Err(Sense::parameter(at + 5).into()) };
+        let Some(&(number, _)) = format else { return Err(Sense::parameter(at[1]).into()) };
         Ok(Some(number))
     }
 

@@ -95,8 +95,11 @@ impl Translator {
             return Err(Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH).into());
         }
         let (key, new_key) = (u64_at(list, 0), u64_at(list, 8));
-        // SPEC_I_PT, ALL_TG_PT and APTPL: capabilities that are not claimed.
-        if list[20] & 0x0d != 0 {
+        // SPEC_I_PT, ALL_TG_PT and APTPL: capabilities that are not claimed. The last two mean nothing
+        // where nothing is registered (SPC-4, 6.16.3).
+        let registers =
+            matches!(action, output::REGISTER | output::REGISTER_AND_IGNORE_EXISTING_KEY);
+        if list[20] & if registers { 0x0d } else { 0x08 } != 0 {
             return Err(Sense::parameter(20).into());
         }
         let scoped = matches!(

@@ -70,8 +70,10 @@ impl Translator {
         let wrong_length = Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH);
         let list = request.data_out.get(..length).ok_or(wrong_length)?;
         let (header, rest) = UnmapHeader::read_from_prefix(list).map_err(|_| wrong_length)?;
-        let bytes = usize::from(header.descriptors_length.get());
-        let descriptors = rest.get(..bytes).ok_or(wrong_length)?;
+        // The shortest length counts; a descriptor that it cuts off is ignored (SBC-3, 5.28.2).
+        let behind_header = usize::from(header.data_length.get()).saturating_sub(6);
+        let bytes = rest.len().min(behind_header).min(usize::from(header.descriptors_length.get()));
+        let descriptors = &rest[..bytes];
         if bytes / size_of::<UnmapDescriptor>() > UNMAP_DESCRIPTORS_MAX {
             return Err(Sense::parameter(2).into());
         }

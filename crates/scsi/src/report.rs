@@ -6,7 +6,7 @@ use ssdyno_spec::scsi::TimeoutDescriptor;
 use zerocopy::IntoBytes;
 
 use crate::bytes::{u16_at, u32_at};
-use crate::commands::{self, COMMANDS, Command};
+use crate::commands::{self, COMMANDS, Command, Operation};
 use crate::job::Job;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
@@ -29,7 +29,7 @@ impl Translator {
             0 => self.all_operation_codes(timeouts),
             options @ 1..=3 => {
                 let command = self.one_command(options, cdb[3], u16_at(cdb, 4))?;
-                one_descriptor(command, timeouts)
+                command.map_or_else(not_supported, |command| self.one_descriptor(command, timeouts))
             }
             _ => return Err(Sense::cdb(2, 2).into()),
         };
@@ -78,17 +78,33 @@ impl Translator {
         }
         Ok(rows.find(|command| command.service_action.map(u16::from) == Some(action)))
     }
+
+    /// One command (SPC-4, table 304).
+    fn one_descriptor(&self, command: &Command, timeouts: bool) -> Vec<u8> {
+        // SUPPORT 3: as in a standard.
+        let mut data = alloc::vec![0, u8::from(timeouts) << 7 | 3];
+        data.extend_from_slice(&(command.usage.len() as u16).to_be_bytes());
+        data.extend_from_slice(command.usage);
+        // What this controller cannot do is refused, though the command knows it.
+        data[4 + 1] &= !self.absent_bits(command);
+        if timeouts {
+            data.extend_from_slice(TIMEOUTS.as_bytes());
+        }
+        data
+    }
+
+    /// Bits of byte 1 that stand for something that the controller cannot do: UNMAP of WRITE SAME, and
+    /// SP of MODE SELECT.
+    fn absent_bits(&self, command: &Command) -> u8 {
+        match command.operation {
+            Operation::WriteSame if !self.write_same_unmaps() => 0x08,
+            Operation::ModeSelect if !self.controller.optional.saved_features => 0x01,
+            _ => 0,
+        }
+    }
 }
 
-/// One command (SPC-4, table 304).
-fn one_descriptor(command: Option<&Command>, timeouts: bool) -> Vec<u8> {
-    // SUPPORT: 1 not supported, 3 as in a standard.
-    let Some(command) = command else { return alloc::vec![0, 1, 0, 0] };
-    let mut data = alloc::vec![0, u8::from(timeouts) << 7 | 3];
-    data.extend_from_slice(&(command.usage.len() as u16).to_be_bytes());
-    data.extend_from_slice(command.usage);
-    if timeouts {
-        data.extend_from_slice(TIMEOUTS.as_bytes());
-    }
-    data
+/// SUPPORT 1: there is no such command.
+fn not_supported() -> Vec<u8> {
+    alloc::vec![0, 1, 0, 0]
 }

@@ -10,6 +10,7 @@ use crate::commands::{self, Access, Command, Found, Operation};
 use crate::facts::{CommandSet, Config, ControllerFacts, FactsError, NamespaceFacts};
 use crate::initiator::Indirections;
 use crate::job::{After, Holds, Job, Work};
+use crate::power::Condition;
 use crate::request::{Request, lun_number};
 use crate::sense::{Refusal, Sense};
 use crate::status::translate;
@@ -50,8 +51,8 @@ pub struct Translator {
     pub(crate) units: Vec<Unit>,
     /// TransportIDs, by nexus.
     pub(crate) nexuses: Vec<Vec<u8>>,
-    /// START STOP UNIT has stopped the controller.
-    pub(crate) stopped: bool,
+    /// What START STOP UNIT has brought about.
+    pub(crate) condition: Condition,
     pub(crate) counts: Indirections,
 }
 
@@ -82,7 +83,7 @@ impl Translator {
             config,
             units,
             nexuses: Vec::new(),
-            stopped: false,
+            condition: Condition::Active,
             counts: Indirections::default(),
         };
         translator.attach(&LOCAL_TRANSPORT_ID);
@@ -222,7 +223,9 @@ impl Translator {
                 self.release(job);
                 return Progress::Aborted;
             }
-            if let Some(status) = job.failed {
+            if let Some(status) = job.failed
+                && !matches!(job.after, After::RequestSense(_))
+            {
                 return self.fail(job, status);
             }
             let after = core::mem::take(&mut job.after);
@@ -260,11 +263,12 @@ impl Translator {
             }
             After::ModeSense(request) => self.mode_pages(job, &request),
             After::Log(request) => self.log_page(job, &request),
-            After::Power { command: Some(command), stopped } => {
+            After::RequestSense(request) => Translator::tell_health(job, request),
+            After::Power { command: Some(command), condition } => {
                 job.work = Work::Single(command);
-                job.after = After::Power { command: None, stopped };
+                job.after = After::Power { command: None, condition };
             }
-            After::Power { command: None, stopped } => self.stopped = stopped,
+            After::Power { command: None, condition } => self.condition = condition,
             After::ZeroRanges(index) => self.zero_range(job, index),
         }
         Ok(())

@@ -3,5 +3,9 @@
 mod blocks;
 mod bytes;
 mod common;
+mod lists;
+mod matrix;
 mod nexuses;
+mod pages;
 mod random;
+mod rows;

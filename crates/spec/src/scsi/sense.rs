@@ -145,4 +145,14 @@ additional! {
     FAILURE_PREDICTION = 0x5d00;
     /// Low power condition on.
     LOW_POWER_CONDITION = 0x5e00;
+    /// Idle condition activated by command: idle_a.
+    IDLE_A_BY_COMMAND = 0x5e03;
+    /// Standby condition activated by command: standby_z.
+    STANDBY_Z_BY_COMMAND = 0x5e04;
+    /// Idle_b condition activated by command.
+    IDLE_B_BY_COMMAND = 0x5e06;
+    /// Idle_c condition activated by command.
+    IDLE_C_BY_COMMAND = 0x5e08;
+    /// Standby_y condition activated by command.
+    STANDBY_Y_BY_COMMAND = 0x5e0a;
 }

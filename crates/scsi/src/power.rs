@@ -1,0 +1,144 @@
+//! Power conditions (SBC-3, 4.20 and 5.25; SPC-4, 5.12; translation reference, clause 6.11), and REQUEST
+//! SENSE, which tells them.
+
+use ssdyno_spec::nvme::admin;
+use ssdyno_spec::scsi::{AdditionalSense, SenseKey};
+
+use crate::commands::Operation;
+use crate::job::{After, Job, NvmeCommand, Work};
+use crate::perform::flush;
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+/// Feature identifier of power management (base 2.0c, clause 5.27.1.2).
+const POWER_MANAGEMENT: u32 = 0x02;
+
+/// Power condition that START STOP UNIT has brought about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Condition {
+    /// Active.
+    #[default]
+    Active,
+    /// Idle or standby: REQUEST SENSE says which.
+    Low(AdditionalSense),
+    /// Stopped: nothing that needs the medium is done.
+    Stopped,
+}
+
+/// A REQUEST SENSE that waits for the health log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenseRequest {
+    descriptors: bool,
+    allocation: usize,
+}
+
+impl Translator {
+    /// A stopped unit does nothing that needs the medium (SBC-3, 4.20); one in a low power condition
+    /// becomes active for it.
+    pub(crate) fn check_ready(&mut self, operation: Operation) -> Result<(), Refusal> {
+        use Operation as O;
+        let needs_medium = !matches!(
+            operation,
+            O::RequestSense
+                | O::Inquiry
+                | O::ReportLuns
+                | O::ModeSense
+                | O::ModeSelect
+                | O::LogSense
+                | O::StartStopUnit
+                | O::SendDiagnostic
+                | O::Reserve
+                | O::Release
+                | O::PersistentReserveIn
+                | O::PersistentReserveOut
+                | O::ReportOperationCodes
+                | O::ReportTaskManagement
+        );
+        let asks_only =
+            matches!(operation, O::TestUnitReady | O::ReadCapacity10 | O::ReadCapacity16);
+        match self.condition {
+            Condition::Stopped if needs_medium => return Err(not_started().into()),
+            Condition::Low(_) if needs_medium && !asks_only => self.condition = Condition::Active,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// REQUEST SENSE (SPC-4, 6.39): a pending unit attention, or what the unit is up to. Where it is
+    /// up to nothing, a failure that the health log predicts: that is what MRIE 6 of the informational
+    /// exceptions control page promises (SPC-4, 7.5.11).
+    pub(crate) fn request_sense(&mut self, job: &mut Job, unit: usize, cdb: &[u8]) {
+        let request =
+            SenseRequest { descriptors: cdb[1] & 1 == 1, allocation: usize::from(cdb[4]) };
+        let attention = self.units[unit].take_attention(job.nexus);
+        let sense = match (attention, self.condition) {
+            (Some(attention), _) => attention.sense(),
+            (None, Condition::Stopped) => not_started(),
+            (None, Condition::Low(how)) => Sense::new(SenseKey::NoSense, how),
+            (None, Condition::Active) => {
+                job.work = Work::Single(Translator::health_log(job));
+                job.after = After::RequestSense(request);
+                return;
+            }
+        };
+        answer(job, request, sense);
+    }
+
+    /// Ends a REQUEST SENSE with the health log in the scratch; a device that did not tell it is no
+    /// reason to refuse.
+    pub(crate) fn tell_health(job: &mut Job, request: SenseRequest) {
+        let told = job.failed.take().is_none();
+        let predicted = told && crate::log::predicts_failure(job.scratch());
+        let additional =
+            if predicted { AdditionalSense::FAILURE_PREDICTION } else { AdditionalSense::NONE };
+        answer(job, request, Sense::new(SenseKey::NoSense, additional));
+    }
+
+    /// START STOP UNIT: power conditions to NVMe power states. The controller has one power state for
+    /// all of its namespaces.
+    pub(crate) fn start_stop(&mut self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+        use AdditionalSense as A;
+        let (modifier, start) = (cdb[3] & 0xf, cdb[4] & 1 == 1);
+        // LOEJ: nothing can be ejected; with a power condition it is ignored.
+        if cdb[4] & 0xf2 == 2 {
+            return Err(Sense::cdb(4, 1).into());
+        }
+        let deepest = self.controller.power_state_max;
+        let low = Condition::Low;
+        let (state, condition) = match (cdb[4] >> 4, modifier) {
+            (0, 0) if start => (0, Condition::Active),
+            (0, 0) => (deepest, Condition::Stopped),
+            (0x1, 0) => (0, Condition::Active),
+            (0x2, 0) => (1.min(deepest), low(A::IDLE_A_BY_COMMAND)),
+            (0x2, 1) => (2.min(deepest), low(A::IDLE_B_BY_COMMAND)),
+            (0x2, 2) => (3.min(deepest), low(A::IDLE_C_BY_COMMAND)),
+            (0x3, 0) => (deepest.saturating_sub(1), low(A::STANDBY_Z_BY_COMMAND)),
+            (0x3, 1) => (deepest, low(A::STANDBY_Y_BY_COMMAND)),
+            // LU_CONTROL: back to the device's own timers; it has none, so it is active.
+            (0x7, 0) => (0, Condition::Active),
+            (0x0 | 0x1 | 0x2 | 0x3 | 0x7, _) => return Err(Sense::cdb(3, 3).into()),
+            _ => return Err(Sense::cdb(4, 7).into()),
+        };
+        let power = NvmeCommand {
+            admin: true,
+            opcode: admin::SET_FEATURES,
+            dwords: [POWER_MANAGEMENT, u32::from(state), 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        };
+        let flush_first = cdb[4] & 4 == 0 && state != 0 && self.controller.volatile_write_cache;
+        // One flush for all namespaces: the power state is the controller's.
+        let (first, command) =
+            if flush_first { (flush(u32::MAX), Some(power)) } else { (power, None) };
+        job.work = Work::Single(first);
+        job.after = After::Power { command, condition };
+        Ok(())
+    }
+}
+
+fn answer(job: &mut Job, request: SenseRequest, sense: Sense) {
+    job.answer(sense.encode(request.descriptors).as_bytes(), request.allocation);
+}
+
+fn not_started() -> Sense {
+    Sense::new(SenseKey::NotReady, AdditionalSense::INITIALIZING_COMMAND_REQUIRED)
+}
