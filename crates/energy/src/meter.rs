@@ -265,6 +265,8 @@ impl Meter {
                 known
             }
             PartKind::Controller => self.controller(event, (from, to), cell),
+            // The host has an account of its own.
+            PartKind::HostCore => true,
         };
         if !known {
             self.strays += 1;

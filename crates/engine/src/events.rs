@@ -21,17 +21,20 @@ pub enum PartKind {
     Dram,
     /// The link to the host.
     HostLink,
+    /// A core of the host: for timelines; its time is in the account of the host.
+    HostCore,
 }
 
 impl PartKind {
     /// Every kind, in the order of its discriminant.
-    pub const ALL: [PartKind; 6] = [
+    pub const ALL: [PartKind; 7] = [
         PartKind::Die,
         PartKind::Channel,
         PartKind::Controller,
         PartKind::Core,
         PartKind::Dram,
         PartKind::HostLink,
+        PartKind::HostCore,
     ];
 
     /// Name in reports.
@@ -43,6 +46,7 @@ impl PartKind {
             PartKind::Core => "core",
             PartKind::Dram => "dram",
             PartKind::HostLink => "host_link",
+            PartKind::HostCore => "host_core",
         }
     }
 }
@@ -74,11 +78,13 @@ pub enum Activity {
     InService,
     /// A low-power state; the detail is its number in the device's table.
     LowPower(u8),
+    /// A core of the host works; the detail is the number of what on, in [`HOST_WORK`].
+    Cpu(u8),
 }
 
 impl Activity {
     /// Number of distinct [`index`](Activity::index) values.
-    pub const COUNT: usize = 6 + LOW_POWER_STATES;
+    pub const COUNT: usize = 6 + LOW_POWER_STATES + 1;
 
     /// A small number for tables.
     pub const fn index(self) -> usize {
@@ -96,6 +102,7 @@ impl Activity {
                     LOW_POWER_STATES - 1
                 }
             }
+            Activity::Cpu(_) => Activity::COUNT - 1,
         }
     }
 
@@ -109,9 +116,36 @@ impl Activity {
             Activity::Execute => "execute",
             Activity::InService => "in_service",
             Activity::LowPower(_) => "low_power",
+            Activity::Cpu(work) => {
+                if (work as usize) < HOST_WORK.len() {
+                    HOST_WORK[work as usize]
+                } else {
+                    "other"
+                }
+            }
         }
     }
 }
+
+/// What a core of the host works on, by the number in [`Activity::Cpu`]: the causes of CPU time of the
+/// host model, and spinning for a lock.
+pub const HOST_WORK: [&str; 15] = [
+    "system_call",
+    "block_layer",
+    "scsi",
+    "driver",
+    "lock",
+    "registers",
+    "copy",
+    "interrupt",
+    "completion",
+    "switch",
+    "poll",
+    "network",
+    "cache",
+    "file_system",
+    "lock_wait",
+];
 
 /// NVMe allows 32 power states (NVM Express base 2.0, clause 8.15); tables hold that many.
 const LOW_POWER_STATES: usize = 32;
@@ -172,6 +206,11 @@ impl EventLog {
             let to = event.to.saturating_sub(self.origin);
             self.events.push(Busy { from, to, ..event });
         }
+    }
+
+    /// The same for an event whose times are those of readers already.
+    pub fn push_for_readers(&mut self, event: Busy) {
+        self.events.push(event);
     }
 
     /// Forgets the waiting events, and lets the time of readers begin at `origin` of the writer's:

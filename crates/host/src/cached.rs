@@ -8,6 +8,7 @@ use crate::cache::Piece;
 use crate::host::Event;
 use crate::jobs::{Command, INNER, Job, State};
 use crate::port::Port;
+use crate::watch::Watch;
 
 /// The thread of the kernel that writes back, where there is a cache.
 pub(crate) const FLUSHER: u32 = 0;
@@ -58,7 +59,7 @@ pub(crate) struct WriteBack {
     pub(crate) throttled: Vec<u32>,
 }
 
-impl<P: Port> Host<P> {
+impl<P: Port, W: Watch> Host<P, W> {
     /// Looks the request of `token` up in the cache unless that was done; gives the work, or `None`
     /// where it has to wait because too much is dirty.
     pub(crate) fn plan_job(&mut self, core: u16, token: u32, at: Time) -> Option<Time> {

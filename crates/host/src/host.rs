@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, ConfigError, Request, SubmitError, Time, Token};
 use ssdyno_engine::EventQueue;
+use ssdyno_engine::events::EventLog;
 
 use crate::account::{Account, Cause};
 use crate::cache::{CacheState, Piece};
@@ -13,6 +14,7 @@ use crate::core::{Core, Doing};
 use crate::jobs::{Commands, Job, Jobs, State, Step, Thread};
 use crate::lock::{Draw, SpinLock};
 use crate::port::{Port, Registers};
+use crate::watch::{Unwatched, Watch};
 
 /// What can happen on the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,8 +129,9 @@ const MEDIUM: u8 = 2;
 /// Tokens are threads: with [`ThreadMode::Sync`] each token has its own, otherwise the tokens are
 /// dealt out to [`Plan::threads`] in turn. The submitter should hand freed tokens out again last
 /// in, first out, so that a thread goes on with what it was doing.
-pub struct Host<P> {
+pub struct Host<P, W = Unwatched> {
     pub(crate) port: P,
+    pub(crate) watch: W,
     pub(crate) plan: Plan,
     pub(crate) costs: Costs,
     pub(crate) copies: bool,
@@ -173,12 +176,12 @@ pub struct Host<P> {
     pub(crate) done: Vec<Completion>,
 }
 
-impl<P: Port> Host<P> {
+impl<P: Port, W: Watch> Host<P, W> {
     /// A host in front of `port`, at rest.
     ///
     /// # Errors
     /// [`ConfigError`] where the plan does not fit the host.
-    pub fn new(config: &Config, plan: Plan, port: P, seed: u64) -> Result<Host<P>, ConfigError> {
+    pub fn new(config: &Config, plan: Plan, port: P, seed: u64) -> Result<Host<P, W>, ConfigError> {
         config.check()?;
         if plan.cores == 0 || plan.cores > config.cpu.cores {
             return Err(ConfigError {
@@ -227,6 +230,7 @@ impl<P: Port> Host<P> {
             touched: true,
             vectors: Vec::with_capacity(16),
             done: Vec::with_capacity(64),
+            watch: W::new(plan.cores),
             plan,
             port,
         };
@@ -251,6 +255,13 @@ impl<P: Port> Host<P> {
     /// them.
     pub fn port_mut(&mut self) -> &mut P {
         &mut self.port
+    }
+
+    /// The same, after what was heard of the cores has been handed to the log that `events` finds.
+    pub fn log(&mut self, events: impl FnOnce(&mut P) -> &mut EventLog) -> &mut EventLog {
+        let log = events(&mut self.port);
+        self.watch.show(log);
+        log
     }
 
     /// What the host did so far.
@@ -451,11 +462,12 @@ impl<P: Port> Host<P> {
     #[inline]
     pub(crate) fn charge(&mut self, core: u16, cause: Cause, time: Time) -> Time {
         self.account.cpu.charge(core, cause, time);
+        self.watch.charged(core, cause, time);
         time
     }
 }
 
-impl<P> std::fmt::Debug for Host<P> {
+impl<P, W> std::fmt::Debug for Host<P, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Host").field("plan", &self.plan).field("now", &self.now).finish()
     }

@@ -9,8 +9,9 @@ use crate::core::Doing;
 use crate::host::Event;
 use crate::jobs::{Command, State, Step};
 use crate::port::Port;
+use crate::watch::Watch;
 
-impl<P: Port> Host<P> {
+impl<P: Port, W: Watch> Host<P, W> {
     /// The message of `vector` has arrived.
     pub(crate) fn message(&mut self, at: Time, vector: u16) {
         self.account.messages += 1;
@@ -52,6 +53,7 @@ impl<P: Port> Host<P> {
     fn work(&mut self, core: u16, at: Time, length: Time) -> Time {
         let place = &mut self.cores[core as usize];
         let end = place.steal(at, length);
+        self.watch.interrupted(core, end - length, end);
         if let Doing::Idle(since) = &mut place.doing {
             *since = end;
         }

@@ -4,7 +4,7 @@
 //! Key types: [`Config`] (a host file; named ones in [`presets`]), [`Plan`] (how it is used: cores,
 //! threads, completion), [`Host`] (the machine, event-driven, over one [`Port`]), [`Port`] (what it
 //! needs of a driver and the device behind it), [`Account`] (what it did: CPU time by core and
-//! [`Cause`], interrupts, switches, register accesses).
+//! [`Cause`], interrupts, switches, register accesses), [`Watched`] (and when: for timelines).
 //!
 //! A core is a server with a run queue; interrupts pre-empt its thread and push the end of the
 //! thread's work out by their own length. Work is a duration and its causes, so that every
@@ -31,6 +31,7 @@ pub mod presets;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use account::{Account, CAUSES, CacheAccount, Cause, CpuTime};
 pub use cache::{CacheConfig, FileSystemConfig, Journal};
@@ -41,3 +42,4 @@ pub use config::{
 pub use cost::{Cost, Frequency};
 pub use host::Host;
 pub use port::{Choice, Port, Registers};
+pub use watch::{Unwatched, Watch, Watched};

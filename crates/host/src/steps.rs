@@ -11,8 +11,9 @@ use crate::host::Event;
 use crate::jobs::{Command, INNER, State, Step};
 use crate::lock::Waiter;
 use crate::port::Port;
+use crate::watch::Watch;
 
-impl<P: Port> Host<P> {
+impl<P: Port, W: Watch> Host<P, W> {
     /// `thread` wants its core from `at` on.
     pub(crate) fn make_ready(&mut self, thread: u32, at: Time) {
         let entry = &mut self.threads[thread as usize];
@@ -125,6 +126,7 @@ impl<P: Port> Host<P> {
         let place = &mut self.cores[core as usize];
         let end = place.begin(at) + length;
         place.doing = Doing::Step { thread, end };
+        self.watch.begun(core, end);
         if !place.event {
             place.event = true;
             self.queue.schedule(end, Event::StepEnd(core));
@@ -140,6 +142,7 @@ impl<P: Port> Host<P> {
             place.event = true;
             return self.queue.schedule(end, Event::StepEnd(core));
         }
+        self.watch.ended(core);
         match self.threads[thread as usize].state {
             State::Running(Step::Prepare) if self.shared => self.take_lock(core, thread, at),
             State::Running(Step::Prepare) => {
@@ -243,8 +246,9 @@ impl<P: Port> Host<P> {
         };
         let spun = self.end_spin(winner.core, Cause::Lock, at);
         self.account.lock_wait += spun;
-        let handover = self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
-        self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, at + handover);
+        let from = at + self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
+        self.watch.placed(winner.core, from);
+        self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, from);
     }
 
     fn spin(&mut self, core: u16, thread: u32, step: Step, at: Time) {
@@ -253,6 +257,8 @@ impl<P: Port> Host<P> {
         let since = place.begin(at);
         // What interrupts took before it began is not its loss.
         place.doing = Doing::Spin { thread, since, stolen: place.stolen };
+        self.watch.placed(core, at);
+        self.watch.spins(core);
     }
 
     /// Ends the spinning of `core` and charges it; gives how long it was.
@@ -262,7 +268,9 @@ impl<P: Port> Host<P> {
         let until = place.begin(at);
         let interrupts = place.stolen - stolen;
         let spun = until.saturating_sub(since).saturating_sub(interrupts);
-        self.charge(core, cause, spun)
+        self.watch.spun(core, cause, since, until);
+        self.account.cpu.charge(core, cause, spun);
+        spun
     }
 
     /// Hands the next command of `thread` to the driver; gives when the core is free again, or
@@ -317,6 +325,7 @@ impl<P: Port> Host<P> {
         if !more {
             end += self.ring(core, thread, at);
         }
+        self.watch.placed(core, end);
         let place = &mut self.cores[core as usize];
         place.busy_until = place.busy_until.max(end);
         Some(end)
@@ -377,6 +386,7 @@ impl<P: Port> Host<P> {
     /// The thread gives up its core.
     fn leave(&mut self, core: u16, thread: u32, at: Time) {
         let end = at + self.ring(core, thread, at);
+        self.watch.placed(core, end);
         let place = &mut self.cores[core as usize];
         place.busy_until = place.busy_until.max(end);
         place.doing = Doing::Idle(end);
@@ -416,6 +426,7 @@ impl<P: Port> Host<P> {
     }
 
     fn leave_ready(&mut self, core: u16, at: Time) {
+        self.watch.placed(core, at);
         let place = &mut self.cores[core as usize];
         place.busy_until = place.busy_until.max(at);
         place.doing = Doing::Idle(at);

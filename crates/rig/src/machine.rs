@@ -5,7 +5,7 @@ use ssdyno_device::delay::DelayDevice;
 use ssdyno_device::{Device, DeviceFacts, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
-use ssdyno_host::{Account, Host};
+use ssdyno_host::{Account, Host, Unwatched, Watch, Watched};
 use ssdyno_result::{Invariant, NetworkResult};
 
 use crate::attach::{Attach, BlockDevice, HostPlan};
@@ -49,14 +49,16 @@ impl Rigged for DelayDevice {
 
 /// A host over a port. Requests are submitted by its threads, and complete when a thread knows.
 #[derive(Debug)]
-struct Machine<P> {
-    host: Host<P>,
+struct Machine<P, W> {
+    host: Host<P, W>,
 }
 
-/// Builds what `attach` says; `watcher` as in [`Ssd::prepare`].
+/// Builds what `attach` says; `watcher` as in [`Ssd::prepare`]. Where `told`, the log of events also
+/// has what each core of the host did.
 pub(crate) fn build(
     attach: &Attach,
     seed: u64,
+    told: bool,
     watcher: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Box<dyn Rigged>, RunError> {
     match attach {
@@ -64,17 +66,17 @@ pub(crate) fn build(
             BlockDevice::Ssd(config) => Box::new(Ssd::prepare(config, seed, watcher)?),
             BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
         }),
-        Attach::Adapter { device, host } => queued(device, None, host, (seed, watcher)),
+        Attach::Adapter { device, host } => queued(device, None, host, (seed, told, watcher)),
         Attach::Network { device, network, host } => {
             network.check()?;
-            queued(device, Some(network), host, (seed, watcher))
+            queued(device, Some(network), host, (seed, told, watcher))
         }
         Attach::Nvme { device, driver, host } => {
             let ssd = Ssd::prepare(device, seed, watcher)?;
-            machine(host, NvmePort::start(device, driver, host, ssd)?, seed)
+            machine(host, NvmePort::start(device, driver, host, ssd)?, (seed, told))
         }
         Attach::Ring { card, driver, host } => {
-            machine(host, RingPort::start(card, driver, host, (seed, watcher))?, seed)
+            machine(host, RingPort::start(card, driver, host, (seed, watcher))?, (seed, told))
         }
     }
 }
@@ -84,15 +86,16 @@ fn queued(
     device: &BlockDevice,
     network: Option<&NetworkConfig>,
     host: &HostPlan,
-    (seed, watcher): (u64, &mut dyn FnMut(f64) -> bool),
+    (seed, told, watcher): (u64, bool, &mut dyn FnMut(f64) -> bool),
 ) -> Result<Box<dyn Rigged>, RunError> {
     match device {
         BlockDevice::Ssd(config) => {
             let ssd = Ssd::prepare(config, seed, watcher)?;
-            machine(host, QueuedPort::new(host, network, ssd), seed)
+            machine(host, QueuedPort::new(host, network, ssd), (seed, told))
         }
         BlockDevice::Delay(config) => {
-            machine(host, QueuedPort::new(host, network, DelayDevice::new(config, seed)?), seed)
+            let port = QueuedPort::new(host, network, DelayDevice::new(config, seed)?);
+            machine(host, port, (seed, told))
         }
     }
 }
@@ -100,13 +103,20 @@ fn queued(
 fn machine<P: Behind + 'static>(
     plan: &HostPlan,
     port: P,
-    seed: u64,
+    (seed, told): (u64, bool),
 ) -> Result<Box<dyn Rigged>, RunError> {
-    let host = Host::new(&plan.config, plan.plan.clone(), port, seed).map_err(RunError::Host)?;
-    Ok(Box::new(Machine { host }))
+    fn made<P: Behind + 'static, W: Watch + 'static>(
+        plan: &HostPlan,
+        port: P,
+        seed: u64,
+    ) -> Result<Box<dyn Rigged>, RunError> {
+        let host = Host::<P, W>::new(&plan.config, plan.plan.clone(), port, seed);
+        Ok(Box::new(Machine { host: host.map_err(RunError::Host)? }))
+    }
+    if told { made::<P, Watched>(plan, port, seed) } else { made::<P, Unwatched>(plan, port, seed) }
 }
 
-impl<P: Behind> BlockTarget for Machine<P> {
+impl<P: Behind, W: Watch> BlockTarget for Machine<P, W> {
     fn capacity_bytes(&self) -> u64 {
         self.host.port().capacity_bytes()
     }
@@ -129,9 +139,9 @@ impl<P: Behind> BlockTarget for Machine<P> {
     }
 }
 
-impl<P: Behind> Device for Machine<P> {
+impl<P: Behind, W: Watch> Device for Machine<P, W> {
     fn events(&mut self) -> &mut EventLog {
-        self.host.port_mut().events()
+        self.host.log(P::events)
     }
 
     fn facts(&self) -> DeviceFacts {
@@ -151,7 +161,7 @@ impl<P: Behind> Device for Machine<P> {
     }
 }
 
-impl<P: Behind + 'static> Rigged for Machine<P> {
+impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
     fn as_device(&mut self) -> &mut dyn Device {
         self
     }

@@ -213,8 +213,8 @@ impl Run {
         self.execute_read(None, progress)
     }
 
-    /// As [`execute`](Run::execute), where `reader` hears of every device event: a
-    /// [`Timeline`](crate::Timeline), say.
+    /// As [`execute`](Run::execute), where `reader` hears of every event of the device and of the cores
+    /// of the host: a [`Timeline`](crate::Timeline), say.
     ///
     /// # Errors
     /// Those of [`execute`](Run::execute).
@@ -223,7 +223,8 @@ impl Run {
         reader: Option<&mut dyn EventReader>,
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, RunError> {
-        let mut device = machine::build(&self.device, self.seed, &mut |share| {
+        let told = reader.is_some();
+        let mut device = machine::build(&self.device, self.seed, told, &mut |share| {
             let preparing = Progress { preparing: Some(share), ..Progress::default() };
             progress(&preparing) != Flow::Stop
         })?;

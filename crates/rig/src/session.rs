@@ -36,7 +36,7 @@ impl Session {
     /// # Errors
     /// It is impossible.
     pub fn new(attach: &Attach, seed: u64) -> Result<Session, RunError> {
-        let target = machine::build(attach, seed, &mut |_| true)?;
+        let target = machine::build(attach, seed, false, &mut |_| true)?;
         let meter = Meter::new(attach.energy(), &report::energy_facts(attach, &target.facts()))?;
         Ok(Session { target, meter, now: Time::ZERO })
     }

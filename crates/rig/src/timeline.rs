@@ -16,7 +16,7 @@ pub const EVENTS_MAX: usize = 1_000_000;
 /// The number that stands for the requests where parts have that of their kind.
 const REQUESTS_PROCESS: usize = PartKind::ALL.len();
 
-/// Collects device events of a window of time.
+/// Collects events of a window of time: of the device, and of the cores of the host.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     from: Time,

@@ -7,6 +7,7 @@ use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
+use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, Keep, RunResult};
 use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Run, Source};
@@ -275,5 +276,43 @@ fn energy_is_counted_until_the_device_has_settled() {
             .map(|point| point.power_watts.unwrap().total * point.length_seconds)
             .sum();
         assert!(of_series < 0.7 * energy.total, "{of_series} J of {} J", energy.total);
+    }
+}
+
+/// With a timeline each core of the host has a lane, and is as busy there as in the report; the figures are
+/// those without one.
+#[test]
+fn cores_of_the_host_are_on_the_timeline() {
+    struct Lanes(Vec<(u16, u64, u64)>);
+    impl EventReader for Lanes {
+        fn read(&mut self, events: &[Busy]) {
+            let ps = Time::as_ps;
+            let host = events.iter().filter(|event| event.part.kind == PartKind::HostCore);
+            self.0.extend(host.map(|e| (e.part.index, ps(e.from), ps(e.to))));
+        }
+    }
+    for (policy, scsi) in [(QueuePolicy::PerCore, false), (QueuePolicy::Single, true)] {
+        let options = HostOptions { cores: Some(3), scsi, ..HostOptions::default() };
+        let run = run(policy, &options, "server", &load(3, 4, "4KiB", 30, 2_000), 5);
+        let mut lanes = Lanes(Vec::new());
+        let told = run.execute_read(Some(&mut lanes), &mut |_| Flow::Continue).unwrap().result;
+        let figures = |result: &RunResult| {
+            let mut result = result.clone();
+            (result.wall_seconds, result.own_cost) = (0.0, None);
+            result.simulated_requests_per_wall_second = None;
+            ssdyno_result::to_json(&result).unwrap()
+        };
+        assert_eq!(figures(&told), figures(&measure(&run)));
+        lanes.0.sort_unstable();
+        let cores = &host(&told).cores;
+        assert_eq!(cores.len(), 3);
+        let end = lanes.0.iter().map(|lane| lane.2).max().unwrap() as f64;
+        for (core, report) in cores.iter().enumerate() {
+            let own: Vec<_> = lanes.0.iter().filter(|lane| usize::from(lane.0) == core).collect();
+            assert!(own.windows(2).all(|pair| pair[0].2 <= pair[1].1), "core {core} overlaps");
+            let busy = own.iter().map(|lane| lane.2 - lane.1).sum::<u64>() as f64 / end;
+            // What of a hand-over an interrupt hides takes no time; the run ends a little later.
+            assert!((busy - report.busy_share).abs() < 0.01 * busy, "{busy} {report:?}");
+        }
     }
 }

@@ -316,6 +316,10 @@ pub(super) fn busy(r: &RunResult) -> Vec<String> {
     blocks.push(heat("Channels", "channel", &busy.channels));
     blocks.push(heat("Dies", "die", &busy.dies));
     blocks.push(heat("Cores", "core", &busy.cores));
+    if let Some(host) = &r.host {
+        let shares: Vec<f64> = host.cores.iter().map(|core| core.busy_share).collect();
+        blocks.push(heat("Cores of the host", "host core", &shares));
+    }
     blocks
 }
 
