@@ -1,5 +1,7 @@
 //! The three forms of `nvme id-ctrl`.
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
 use ssdyno_spec::nvme::{IdentifyController, PowerStateDescriptor};
 use zerocopy::FromBytes;
@@ -42,12 +44,30 @@ pub enum IdCtrlError {
 }
 
 pub(super) fn any(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
+    let Some(text) = decoded(dump) else { return binary(dump) };
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim_start().starts_with('{') { json(text) } else { plain(text) }
+}
+
+/// The dump as text: UTF-8; UTF-16 with its mark, which some shells save; or Latin-1, where what `-H`
+/// explains has a sign of degrees. `None`: it has zeroes, as the structure does, or its length.
+fn decoded(dump: &[u8]) -> Option<Cow<'_, str>> {
+    let wide = |order: fn([u8; 2]) -> u16| {
+        let (pairs, rest) = dump.as_chunks();
+        let units = pairs.iter().map(|pair| order(*pair));
+        let text = char::decode_utf16(units).collect::<Result<String, _>>().ok()?;
+        (rest.is_empty() && !text.contains('\0')).then_some(Cow::Owned(text))
+    };
+    match dump {
+        [0xff, 0xfe, ..] => return wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => return wide(u16::from_be_bytes),
+        _ if dump.contains(&0) => return None,
+        _ => {}
+    }
     match std::str::from_utf8(dump) {
-        Ok(text) if !text.contains('\0') => {
-            let text = text.trim_start_matches('\u{feff}');
-            if text.trim_start().starts_with('{') { json(text) } else { plain(text) }
-        }
-        _ => binary(dump),
+        Ok(text) => Some(Cow::Borrowed(text)),
+        Err(_) if dump.len() == size_of::<IdentifyController>() => None,
+        Err(_) => Some(Cow::Owned(dump.iter().map(|&byte| char::from(byte)).collect())),
     }
 }
 
@@ -91,6 +111,18 @@ fn tidy(text: &str) -> String {
     text.chars().map(printable).collect::<String>().trim().to_owned()
 }
 
+/// Without what a locale puts between groups of three digits; `None`: there are no such groups.
+fn ungrouped(text: &str) -> Option<String> {
+    const MARKS: [char; 8] = [',', '.', '\'', '\u{2019}', ' ', '_', '\u{a0}', '\u{202f}'];
+    let mark = text.chars().find(|c| MARKS.contains(c))?;
+    let mut groups = text.split(mark);
+    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next().filter(|group| (1..=3).contains(&group.len()) && digits(group))?;
+    let rest: Vec<&str> = groups.collect();
+    let threes = rest.iter().all(|group| group.len() == 3 && digits(group));
+    threes.then(|| [&[first], &rest[..]].concat().concat())
+}
+
 /// One field of the text or of the JSON.
 struct Field<'a> {
     line: usize,
@@ -108,7 +140,10 @@ impl Field<'_> {
     fn number<T: TryFrom<u128>>(&self, radix: u32) -> Result<T, IdCtrlError> {
         let number = match self.value.strip_prefix("0x") {
             Some(digits) => u128::from_str_radix(digits, 16),
-            None => u128::from_str_radix(self.value, radix),
+            None => match ungrouped(self.value) {
+                Some(digits) => digits.parse(),
+                None => u128::from_str_radix(self.value, radix),
+            },
         };
         let number = number.ok().and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| self.wrong())

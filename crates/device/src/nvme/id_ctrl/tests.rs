@@ -180,6 +180,46 @@ fn what_is_no_dump_is_refused_with_its_place() {
     assert!(error(b"{\"mn\":\"x\",\"psds\":[{\"max_power\":70000}]}").contains("psds"));
 }
 
+/// nvme-cli groups the digits of a capacity as the locale does, and what it explains with `-H` may be
+/// saved in other encodings.
+#[test]
+fn locales_and_encodings_are_read() {
+    let text = |capacity: &str| {
+        format!(
+            "mn : A drive\nwctemp : 350\n [15:0] : 77 \u{b0}C (350 K)\ntnvmcap   : {capacity}\n"
+        )
+    };
+    for grouped in [
+        "3840755982336",
+        "3,840,755,982,336",
+        "3.840.755.982.336",
+        "3'840'755'982'336",
+        "3\u{2019}840\u{2019}755\u{2019}982\u{2019}336",
+        "3 840 755 982 336",
+        "3\u{a0}840\u{a0}755\u{a0}982\u{a0}336",
+        "3\u{202f}840\u{202f}755\u{202f}982\u{202f}336",
+    ] {
+        let text = text(grouped);
+        let read = |dump: &[u8]| IdCtrl::parse(dump).unwrap().capacity_bytes;
+        assert_eq!(read(text.as_bytes()), Some(3_840_755_982_336), "{grouped}");
+        let latin: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(c).ok()).collect();
+        assert!(latin.is_none_or(|latin| read(&latin) == Some(3_840_755_982_336)), "{grouped}");
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            let wide: Vec<u8> =
+                "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(order).collect();
+            assert_eq!(read(&wide), Some(3_840_755_982_336), "{grouped}");
+        }
+    }
+    // No groups of three, or of several kinds, or what is no number of this kind.
+    for wrong in
+        ["3,84", "38,40,755", "3,840.755", "3,840,", ",840", "3840,755", "0x3,840", "1.5e9"]
+    {
+        let refused = IdCtrl::parse(text(wrong).as_bytes()).unwrap_err().to_string();
+        assert_eq!(refused, format!("line 4: `tnvmcap` cannot be `{wrong}`"));
+    }
+    assert!(IdCtrl::parse(b"\xff\xfe\x00").is_err(), "half a character");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
