@@ -18,6 +18,7 @@ mod plan;
 mod readme;
 mod report;
 mod schemas;
+mod scsi_guest;
 mod scsi_suite;
 mod setup;
 mod soak;
@@ -70,6 +71,9 @@ enum Chore {
     },
     /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
     ScsiSuite,
+    /// Let a stock Linux in a virtual machine use the simulated drive: tools, file systems, resets
+    /// (minutes; makes its guest the first time, as root).
+    ScsiGuest,
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {
         /// Time to spend on running, in minutes; building comes on top.
@@ -136,6 +140,7 @@ fn chore(chore: Chore) -> Result<bool> {
             peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())
         }
         Chore::ScsiSuite => scsi_suite::run(&workspace),
+        Chore::ScsiGuest => scsi_guest::run(&workspace),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),

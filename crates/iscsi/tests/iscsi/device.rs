@@ -47,7 +47,10 @@ impl fmt::Display for Blocks {
 
 /// Units over the whole path: translation, driver, connector, controller, flash.
 pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
-    let small = include_str!("../../../device/tests/small_nvme.toml");
+    units_of(keys, include_str!("../../../device/tests/small_nvme.toml"))
+}
+
+fn units_of(keys: &str, small: &str) -> NvmeUnits<NvmeController<Ssd>> {
     let text = format!("{small}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
     let device = Config::parse(&text).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
@@ -57,6 +60,17 @@ pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
 
 /// They, at a free port of the loopback address.
 pub(crate) fn serve(keys: &str) -> Server {
-    let target = Target::new(NAME, Box::new(units(keys))).unwrap();
+    served(units(keys))
+}
+
+/// The same with a line of the device's file changed.
+pub(crate) fn serve_changed(keys: &str, (from, to): (&str, &str)) -> Server {
+    let small = include_str!("../../../device/tests/small_nvme.toml");
+    assert!(small.contains(from), "{from}");
+    served(units_of(keys, &small.replace(from, to)))
+}
+
+fn served(units: NvmeUnits<NvmeController<Ssd>>) -> Server {
+    let target = Target::new(NAME, Box::new(units)).unwrap();
     Server::start("127.0.0.1:0", Arc::new(target)).unwrap()
 }

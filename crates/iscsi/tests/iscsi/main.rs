@@ -1,10 +1,11 @@
-//! The target against initiators: one of our own, one that says anything, libiscsi's suite, and
-//! QEMU's tools.
+//! The target against initiators: one of our own, one that says anything, libiscsi's suite,
+//! QEMU's tools, and a stock Linux.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod conformance;
 mod device;
+mod guest;
 mod initiator;
 mod protocol;
 mod random;

@@ -1,5 +1,7 @@
 //! The translator over a little device in memory.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod blocks;
 mod bytes;
 mod common;
