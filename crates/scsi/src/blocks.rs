@@ -211,6 +211,7 @@ impl Translator {
         job.after = if check == 0 {
             After::Then(self.plain_verify(job, unit, extent))
         } else if self.controller.optional.compare {
+            self.may_locate(job, unit, request, extent);
             After::Then(self.run(unit, nvm::COMPARE, extent, Placing::Buffer).forced())
         } else {
             let data = seen(request, self.bytes(unit, extent.blocks))?;
@@ -244,6 +245,7 @@ impl Translator {
                     return Err(sense.into());
                 }
                 if check == 1 && self.controller.optional.compare {
+                    self.may_locate(job, unit, request, extent);
                     let run = self.run(unit, nvm::COMPARE, extent, Placing::Buffer);
                     job.work = Work::Run(run.forced());
                 } else {
@@ -271,6 +273,16 @@ impl Translator {
     /// Blocks of commands that all use the same scratch: 128 KiB, or one block.
     pub(crate) fn overlay_blocks(&self, unit: usize) -> u32 {
         ((128 << 10) >> self.units[unit].block_shift()).max(1)
+    }
+
+    /// Keeps what `extent` is compared with: a controller that finds a difference does not say where,
+    /// which the sense data must.
+    fn may_locate(&self, job: &mut Job, unit: usize, request: &Request<'_>, extent: Extent) {
+        let bytes = self.bytes(unit, extent.blocks);
+        if let Ok(expected) = seen(request, bytes) {
+            job.hold(expected);
+            job.locate = Some(self.run(unit, nvm::READ, extent, Placing::Scratch));
+        }
     }
 
     /// Reads `extent` into the scratch, to be compared with `data`.
@@ -312,6 +324,7 @@ impl Translator {
         let mut write = self.run(unit, nvm::WRITE, extent, Placing::Buffer);
         write.flags = force_unit_access(cdb);
         if self.controller.optional.fused_compare_write {
+            self.may_locate(job, unit, request, extent);
             job.work = Work::Pair(write);
             return Ok(());
         }

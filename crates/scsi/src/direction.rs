@@ -9,18 +9,17 @@ use crate::translator::Translator;
 
 impl Translator {
     /// Whether [`Request::data_out`](crate::Request::data_out) must hold the data of this command:
-    /// parameter lists, and data that are compared or combined here because the controller cannot.
+    /// parameter lists, and data that are compared or combined: here where the controller cannot; and to
+    /// say where they differ, which it does not.
     pub fn needs_data_out(&self, cdb: &[u8]) -> bool {
         let Found::Command(command) = self.find(cdb) else { return false };
-        let optional = self.controller.optional;
         command.parameters
             || match command.operation {
-                // BYTCHK 3: the one block is repeated.
+                // BYTCHK 1, and 3, where the one block is repeated.
                 Operation::Verify | Operation::WriteAndVerify => {
-                    let bytchk = cdb.get(1).map_or(0, |byte| byte >> 1 & 3);
-                    bytchk == 3 || bytchk == 1 && !optional.compare
+                    cdb.get(1).is_some_and(|byte| byte >> 1 & 1 == 1)
                 }
-                Operation::CompareAndWrite => !optional.fused_compare_write,
+                Operation::CompareAndWrite => true,
                 _ => false,
             }
     }

@@ -174,6 +174,8 @@ pub(crate) enum After {
     Then(Run),
     /// Compare the scratch with what is held, then finish.
     Compare,
+    /// The controller has found a difference: say where the scratch differs from what is held.
+    Locate,
     /// Compare the scratch with what is held, then submit this.
     CompareThen(Run),
     /// Compare after reading back with this.
@@ -216,6 +218,8 @@ pub struct Job {
     pub(crate) aborted: bool,
     pub(crate) work: Work,
     pub(crate) after: After,
+    /// What to read again when the controller finds that blocks are not what is held.
+    pub(crate) locate: Option<Run>,
     pub(crate) holds: Holds,
     pub(crate) outstanding: u32,
     pub(crate) failed: Option<Status>,
@@ -326,6 +330,7 @@ impl Job {
         self.aborted = false;
         self.work = Work::Nothing;
         self.after = After::Finish;
+        self.locate = None;
         self.holds = Holds::Nothing;
         self.outstanding = 0;
         self.failed = None;

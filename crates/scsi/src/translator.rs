@@ -224,9 +224,17 @@ impl Translator {
                 return Progress::Aborted;
             }
             if let Some(status) = job.failed
-                && !matches!(job.after, After::RequestSense(_))
+                && !matches!(job.after, After::RequestSense(_) | After::Locate)
             {
-                return self.fail(job, status);
+                let Some(run) = job.locate.take().filter(|_| differs(status)) else {
+                    return self.fail(job, status);
+                };
+                job.failed = None;
+                job.compare_bytes = job.held.len();
+                job.need_scratch(job.held.len());
+                job.work = Work::Run(run);
+                job.after = After::Locate;
+                continue;
             }
             let after = core::mem::take(&mut job.after);
             if matches!(after, After::Finish) {
@@ -250,6 +258,14 @@ impl Translator {
                 job.after = After::Compare;
             }
             After::Compare => self.compare(job)?,
+            After::Locate => {
+                // Blocks that cannot be read, or are by now what was expected, have no such place.
+                if job.failed.take().is_none() {
+                    self.compare(job)?;
+                }
+                let nowhere = Sense::new(SenseKey::Miscompare, AdditionalSense::MISCOMPARE);
+                return Err(nowhere.into());
+            }
             After::CompareThen(run) => {
                 self.compare(job)?;
                 job.work = Work::Run(run);
@@ -420,4 +436,10 @@ impl Translator {
         }
         Ok(())
     }
+}
+
+/// Compare Failure, whatever the other bits say (NVM 1.0c, figure 10).
+fn differs(status: Status) -> bool {
+    let failure = Status::COMPARE_FAILURE;
+    (status.code_type(), status.code()) == (failure.code_type(), failure.code())
 }

@@ -2,7 +2,7 @@
 //! SPC-4 and SBC-3.
 
 use ssdyno_scsi::Config;
-use ssdyno_spec::nvme::nvm;
+use ssdyno_spec::nvme::{Status, nvm};
 
 use crate::common::{Answer, Host, able, cdb10, cdb16, namespace, plain};
 
@@ -380,5 +380,56 @@ fn verification_reaches_the_medium() {
                 assert_eq!(command.dwords[2] & FUA, FUA, "{opcode:x} {check}: {command:?}");
             }
         }
+    }
+}
+
+/// SBC-3, 5.2 and 5.31: INFORMATION is the offset of the first byte that does not match, also where the
+/// controller has compared, which does not say it; nothing is written.
+#[test]
+fn a_miscompare_says_where() {
+    let (mut short, mut some) = (able(), able());
+    short.transfer_bytes_max = 4096;
+    short.compare_write_blocks_max = 64;
+    some.optional.fused_compare_write = false;
+    for controller in [able(), plain(), short, some] {
+        let mut host = Host::small(controller);
+        for (blocks, wrong) in [(1_usize, 0_usize), (1, 511), (8, 700), (8, 4095)] {
+            let old: Vec<u8> = (0..blocks * 512).map(|at| (at / 3) as u8).collect();
+            host.send(&cdb16(0x8a, 0, 7, blocks as u32), &old).good();
+            let mut expected = old.clone();
+            expected[wrong] ^= 0x40;
+            let last = expected.len() - 1;
+            expected[last] ^= 0x80;
+            let mut compare_and_write = cdb16(0x89, 0, 7, 0);
+            compare_and_write[13] = blocks as u8;
+            let both = [expected.clone(), vec![0xee; blocks * 512]].concat();
+            for (cdb, data) in [
+                (cdb10(0x2f, 2, 7, blocks as u16).to_vec(), &expected),
+                (cdb16(0x8f, 2, 7, blocks as u32).to_vec(), &expected),
+                (compare_and_write.to_vec(), &both),
+            ] {
+                let answer = host.send(&cdb, data);
+                let bytes = &answer.sense_bytes;
+                assert_eq!(bytes[0], 0xf0, "VALID: {:x}, {blocks} blocks", cdb[0]);
+                let told = u32::from_be_bytes([bytes[3], bytes[4], bytes[5], bytes[6]]);
+                assert_eq!(told as usize, wrong, "{:x}, {blocks} blocks", cdb[0]);
+                answer.check(0xe, 0x1d00);
+            }
+            assert_eq!(host.send(&cdb16(0x88, 0, 7, blocks as u32), &[]).good(), old);
+        }
+    }
+}
+
+/// Where the blocks cannot be read again, or are by now what was expected, it is said without an offset.
+#[test]
+fn a_miscompare_that_cannot_be_found_is_still_one() {
+    let mut host = Host::small(able());
+    for again in [Status::from_bits(0x281), Status::SUCCESS] {
+        let differs = Status::COMPARE_FAILURE.with_do_not_retry();
+        host.device.faults.extend([differs, again]);
+        let answer = host.send(&cdb10(0x2f, 2, 7, 1), &[0; 512]);
+        assert_eq!(answer.sense_bytes[0], 0x70);
+        answer.check(0xe, 0x1d00);
+        assert!(host.device.faults.is_empty(), "the blocks were read again");
     }
 }
