@@ -13,6 +13,7 @@ use ssdyno_result::{
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
 
+use crate::batching::Choice;
 use crate::clock::Clock;
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
@@ -24,6 +25,7 @@ use crate::job::{Job, Pulse, Reaping, Shared, drive};
 use crate::plan::Means;
 use crate::ramp::Ramp;
 use crate::run::Run;
+use crate::settle::Home;
 use crate::share;
 use crate::worker::JobReport;
 
@@ -192,11 +194,12 @@ impl Parts<'_> {
             1 => "1 job".to_owned(),
             n => format!("{n} jobs"),
         };
-        let jobs = match self.reports.iter().find_map(|report| report.core) {
-            Some(core) => format!("{jobs} that stays on core {core}"),
+        let jobs = match self.reports.iter().find_map(|report| report.home.as_ref()) {
+            Some(home) => format!("{jobs} that {}", home.text()),
             None => jobs,
         };
-        let batches = self.reports.iter().filter_map(|report| report.batch);
+        let choices = || self.reports.iter().filter_map(|report| report.batch.as_ref());
+        let batches = choices().map(|choice| choice.batch);
         let engine = match self.means {
             Means::Null => return,
             Means::Threads => format!("engine threads: pread and pwrite, {jobs}"),
@@ -218,10 +221,8 @@ impl Parts<'_> {
             (Some(batch), _) => format!(", batches of {batch} completions"),
             _ => String::new(),
         };
-        let why = match (&self.run.options.batch, batch.is_empty()) {
-            (None, false) => " (the fastest in a trial before the run)",
-            _ => "",
-        };
+        let why = choices().find_map(Choice::text);
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         result.notes.push(format!("{engine}{batch}{why}"));
     }
 
@@ -229,6 +230,8 @@ impl Parts<'_> {
         let mut faults = Faults::default();
         self.reports.iter().for_each(|report| faults.merge(report.ended.faults.clone()));
         result.notes.extend(faults.notes());
+        let homes = self.reports.iter().filter_map(|report| report.home.as_ref());
+        result.notes.extend(homes.filter_map(Home::afterwards));
         if self.reports.iter().any(|report| report.registered == Some(false)) {
             result.notes.push(
                 "buffers could not be registered: too little memory may be locked (`ulimit -l`); \
