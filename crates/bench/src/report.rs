@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use procfs::CurrentSI as _;
 use ssdyno_block::Time;
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
@@ -34,6 +35,11 @@ const FLOOR_REQUESTS: u64 = 32_768;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
+
+/// Other programs that take more than this share of the processors are felt.
+const CROWDED: f64 = 0.1;
+/// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
+const MEANS_SOMETHING: f64 = 0.5;
 
 /// What one request costs where the target costs nothing: CPU time in ns of a short run of the
 /// same load against `null:` (S4-45).
@@ -179,6 +185,29 @@ impl Parts<'_> {
             result.notes.push(format!("the device's own counters differ: {}", check.detail));
         }
         result.machine.clone_from(&self.machine);
+        result.notes.extend(self.others());
+    }
+
+    /// What other programs took of the processors, where that is enough to move the figures.
+    fn others(&self) -> Option<String> {
+        let samples = &self.machine.as_ref()?.samples;
+        let busy: f64 = samples
+            .iter()
+            .filter_map(|sample| Some(sample.cpu.as_ref()?.user * sample.length_seconds))
+            .sum();
+        let seconds: f64 = samples.iter().map(|sample| sample.length_seconds).sum();
+        // All of them: shares are of the machine, wherever this process may run.
+        let processors = procfs::KernelStats::current().ok()?.cpu_time.len() as f64;
+        let own = self.usage.user_ns as f64 / 1e9;
+        // The kernel works for the target, in whatever name; programs in user mode do not.
+        let others = (busy * processors - own) / (seconds * processors);
+        (seconds > MEANS_SOMETHING && others > CROWDED).then(|| {
+            format!(
+                "other programs took {:.0} % of this machine's processors meanwhile: the figures are of \
+                 both, and move with them",
+                100.0 * others
+            )
+        })
     }
 
     /// Says how the load was carried.

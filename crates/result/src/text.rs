@@ -80,11 +80,33 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     };
     Some(match p.reached {
         true => format!("{} known to {at_stop}, asked for {asked}", p.metric),
-        false => format!(
-            "because {why}, before {} was known to {asked} (last look: {at_stop})",
-            p.metric
-        ),
+        false => {
+            let longer = longer(p.at_stop, p.asked, r.simulated_seconds);
+            format!("because {why}; {} known to {at_stop}, asked for {asked}{longer}", p.metric)
+        }
     })
+}
+
+/// How long the run should have been, as far as that can be told: intervals shrink with the root of
+/// the time.
+fn longer(at_stop: Option<f64>, asked: f64, seconds: f64) -> String {
+    match at_stop {
+        Some(half) if half > asked => {
+            let needed = seconds * (half / asked).powi(2);
+            format!(
+                ": as even as it was, some {} would do",
+                crate::format::seconds(significant_to(needed))
+            )
+        }
+        // Narrow enough, but for too short a while.
+        Some(_) => ": it must stay so for three looks, each a quarter of the run apart".to_owned(),
+        None => ": there were too few requests for an interval".to_owned(),
+    }
+}
+
+/// An estimate has no more than two digits.
+fn significant_to(value: f64) -> f64 {
+    significant(value, 2).parse().unwrap_or(value)
 }
 
 /// ` ± 0.3 %`, or nothing.
