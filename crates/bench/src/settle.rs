@@ -114,14 +114,16 @@ pub(crate) fn by_interrupts<E: Engine>(
     let Some(other) = other_core(core, rustix::thread::sched_getcpu(), &allowed) else {
         return Ok(None);
     };
+    let cores = [core, other];
     let mut rates = [Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS)];
     let faster = 'faster: {
-        for _ in 0..ROUNDS {
-            for (core, rates) in [core, other].iter().zip(&mut rates) {
-                if bind(&[*core]).is_err() {
+        for index in 0..ROUNDS {
+            // Now one first, now the other.
+            for at in [index % 2, 1 - index % 2] {
+                if bind(&[cores[at]]).is_err() {
                     break 'faster false;
                 }
-                rates.push(trial.rate(engine, batch, round)?);
+                rates[at].push(trial.rate(engine, batch, round)?);
             }
             let wins = rounds_faster(&rates[0], &rates[1], ALIKE);
             if rates[0].len() - wins > ROUNDS - FASTER_ROUNDS {
