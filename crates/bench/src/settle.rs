@@ -5,7 +5,8 @@
 //!
 //! - On a loop device threads of the kernel answer. Left to the scheduler the job wanders, and so do
 //!   they: with two cores that costs 15 % more CPU time by request and 15 % of the rate. So it stays
-//!   where it starts.
+//!   where it starts, unless other programs want the processors: bound to a core that is taken it
+//!   would wait there (a sixth of the rate beside compilers), which the scheduler can mend.
 //! - A disk with one queue interrupts one core, and waking a thread on another one takes time. Which is
 //!   better, that core or another, a trial tells: so long as a core is faster than it is busy it is
 //!   the one that is interrupted (99 k IOPS instead of 79 k on a virtual disk). Where the trial cannot
@@ -16,6 +17,7 @@
 
 mod interrupts;
 
+use procfs::CurrentSI as _;
 use rustix::thread::CpuSet;
 
 pub(crate) use interrupts::{Counts, Interrupts};
@@ -26,6 +28,10 @@ use crate::trial::{FASTER_ROUNDS, ROUNDS, Trial, median, rounds_faster};
 
 /// Cores that differ by less than this share are alike.
 const ALIKE: f64 = 0.02;
+
+/// Looks at who wants a processor, and the time between them: what runs for a moment is no neighbour.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A core that a job stays on, and why.
 #[derive(Clone, Debug)]
@@ -50,8 +56,11 @@ enum Why {
 
 impl Home {
     /// The core that the thread is on now: the scheduler has just chosen it. `None` where it may not be
-    /// bound.
+    /// bound, or should not.
     pub(crate) fn here() -> Option<Home> {
+        if is_crowded(runnable) {
+            return None;
+        }
         let core = rustix::thread::sched_getcpu();
         bind(&[core]).ok().map(|()| Home { core, why: Why::Followed })
     }
@@ -84,6 +93,18 @@ impl Home {
             )
         })
     }
+}
+
+/// Whether others want a processor at every one of some looks; `runnable` tells how many threads run or
+/// could, the one that asks among them.
+fn is_crowded(mut runnable: impl FnMut() -> Option<u32>) -> bool {
+    (0..LOOKS).all(|_| runnable().is_some_and(|threads| threads > 1))
+}
+
+/// Threads that run or could (`procs_running` of proc_stat(5)), a moment later.
+fn runnable() -> Option<u32> {
+    std::thread::sleep(BETWEEN_LOOKS);
+    procfs::KernelStats::current().ok()?.procs_running
 }
 
 fn thousands(rate: f64) -> String {
@@ -157,6 +178,18 @@ fn other_core(interrupted: usize, current: usize, allowed: &CpuSet) -> Option<us
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_neighbour_is_one_who_is_always_there() {
+        let seen = |counts: [Option<u32>; 4]| {
+            let mut counts = counts.into_iter();
+            is_crowded(move || counts.next().flatten())
+        };
+        assert!(seen([Some(2), Some(3), Some(2), Some(5)]));
+        assert!(!seen([Some(2), Some(3), Some(1), Some(5)]));
+        assert!(!seen([None; 4]), "where nobody tells");
+        assert!(runnable().is_some_and(|threads| threads >= 1), "this one runs");
+    }
 
     #[test]
     fn a_choice_needs_two_cores_of_which_one_is_interrupted() {
