@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Evidence, Glance, JobResult, Precise, Recording, Tape};
+use ssdyno_result::{Evidence, Glance, JobResult, Precise, Precision, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
 use ssdyno_workload::FioEntry;
 
@@ -51,7 +51,7 @@ pub(crate) fn execute(
     let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
     let failure = crew.failure(&run.target, run.options.timeout);
-    let precision = crew.precise.as_ref().map(Precise::precision);
+    let precision = crew.precision();
     let interrupted = crew.stopped;
     let hung = crew.hung;
     let (mut recording, jobs, reports) = crew.recording(clock, &entries)?;
@@ -313,20 +313,34 @@ impl Crew {
 
     /// Ends the run where its figures are known as well as was asked for.
     fn look(&mut self) {
-        let Some(precise) = &mut self.precise else { return };
+        let Some(precise) = &self.precise else { return };
         let completed = |m: &Member| m.shared.pulse.completed.load(Ordering::Relaxed);
         let completed = self.members.iter().map(completed).sum();
         if self.stop.load(Ordering::Relaxed) || !precise.due(completed) {
             return;
         }
-        // A job waits for its tape a moment then; looks are rare.
-        let evidence = self.members.iter().filter_map(|member| {
-            let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
-            tape.as_ref().and_then(Tape::evidence)
-        });
-        if Evidence::merge(evidence).is_some_and(|evidence| precise.look(completed, &evidence)) {
+        if self
+            .evidence()
+            .is_some_and(|e| self.precise.as_mut().is_some_and(|p| p.look(completed, &e)))
+        {
             self.stop.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// What all jobs know of their precision. A job waits for its tape a moment then; looks are rare.
+    fn evidence(&self) -> Option<Evidence> {
+        Evidence::merge(self.members.iter().filter_map(|member| {
+            let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+            tape.as_ref().and_then(Tape::evidence)
+        }))
+    }
+
+    /// What became of the precision that was asked for; after the run.
+    fn precision(&mut self) -> Option<Precision> {
+        let evidence = self.evidence();
+        let precise = self.precise.as_mut()?;
+        evidence.iter().for_each(|evidence| precise.end(evidence));
+        Some(precise.precision())
     }
 
     /// What all jobs told last; a job that waits for its target tells later.

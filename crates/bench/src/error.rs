@@ -151,10 +151,17 @@ pub enum BenchError {
     },
 }
 
+/// errno(3): not the permissions of the file (that is EACCES), but something above them.
+const EPERM: i32 = 1;
+
 impl BenchError {
     /// What to do about it: one sentence without a full stop.
     pub fn help(&self) -> String {
         let text = match self {
+            BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
+                "not even root may: a container or a policy of the system (device cgroup) forbids it; \
+                 run where the device is allowed, or name a file that lies on it"
+            }
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",
                 io::ErrorKind::PermissionDenied => {
@@ -209,5 +216,20 @@ impl BenchError {
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
         };
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_not_even_root_may_is_told_from_what_root_may() {
+        let help = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            BenchError::Open { target: "/dev/x".to_owned(), source }.help()
+        };
+        assert!(help(EPERM).contains("policy"), "{}", help(EPERM));
+        assert!(help(13).contains("run as root"), "EACCES: {}", help(13));
     }
 }

@@ -60,12 +60,16 @@ mod run;
 #[cfg(target_os = "linux")]
 pub mod safety;
 #[cfg(target_os = "linux")]
+mod settle;
+#[cfg(target_os = "linux")]
 mod share;
 #[cfg(target_os = "linux")]
 mod target;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+#[cfg(target_os = "linux")]
+mod trial;
 #[cfg(target_os = "linux")]
 pub mod verify;
 #[cfg(target_os = "linux")]

@@ -54,11 +54,12 @@ pub struct Options {
     pub sqpoll: bool,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
-    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them. The only job of a
-    /// closed loop with io_uring stays where it was put first.
+    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
+    /// of a closed loop with io_uring stays where a loop device's threads follow it, or where a disk
+    /// with one queue interrupts, if a trial is faster there.
     pub cores: Vec<usize>,
     /// Completions that a closed loop waits for at a time; `None`: what a short trial before the
-    /// run finds to be fastest. 1 has the truest latencies of single requests, more cost less.
+    /// run finds to be the largest of the fastest. 1 has the truest latencies of single requests, more cost less.
     pub batch: Option<u32>,
     /// Without a completion for so long the target is taken to hang, and the run ends.
     pub timeout: Duration,

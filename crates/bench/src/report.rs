@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use procfs::CurrentSI as _;
 use ssdyno_block::Time;
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
@@ -13,6 +14,7 @@ use ssdyno_result::{
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
 
+use crate::batching::Choice;
 use crate::clock::Clock;
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
@@ -24,6 +26,7 @@ use crate::job::{Job, Pulse, Reaping, Shared, drive};
 use crate::plan::Means;
 use crate::ramp::Ramp;
 use crate::run::Run;
+use crate::settle::Home;
 use crate::share;
 use crate::worker::JobReport;
 
@@ -32,6 +35,11 @@ const FLOOR_REQUESTS: u64 = 32_768;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
+
+/// Other programs that take more than this share of the processors are felt.
+const CROWDED: f64 = 0.1;
+/// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
+const MEANS_SOMETHING: f64 = 0.5;
 
 /// What one request costs where the target costs nothing: CPU time in ns of a short run of the
 /// same load against `null:` (S4-45).
@@ -177,6 +185,29 @@ impl Parts<'_> {
             result.notes.push(format!("the device's own counters differ: {}", check.detail));
         }
         result.machine.clone_from(&self.machine);
+        result.notes.extend(self.others());
+    }
+
+    /// What other programs took of the processors, where that is enough to move the figures.
+    fn others(&self) -> Option<String> {
+        let samples = &self.machine.as_ref()?.samples;
+        let busy: f64 = samples
+            .iter()
+            .filter_map(|sample| Some(sample.cpu.as_ref()?.user * sample.length_seconds))
+            .sum();
+        let seconds: f64 = samples.iter().map(|sample| sample.length_seconds).sum();
+        // All of them: shares are of the machine, wherever this process may run.
+        let processors = procfs::KernelStats::current().ok()?.cpu_time.len() as f64;
+        let own = self.usage.user_ns as f64 / 1e9;
+        // The kernel works for the target, in whatever name; programs in user mode do not.
+        let others = (busy * processors - own) / (seconds * processors);
+        (seconds > MEANS_SOMETHING && others > CROWDED).then(|| {
+            format!(
+                "other programs took {:.0} % of this machine's processors meanwhile: the figures are of \
+                 both, and move with them",
+                100.0 * others
+            )
+        })
     }
 
     /// Says how the load was carried.
@@ -192,11 +223,12 @@ impl Parts<'_> {
             1 => "1 job".to_owned(),
             n => format!("{n} jobs"),
         };
-        let jobs = match self.reports.iter().find_map(|report| report.core) {
-            Some(core) => format!("{jobs} that stays on core {core}"),
+        let jobs = match self.reports.iter().find_map(|report| report.home.as_ref()) {
+            Some(home) => format!("{jobs} that {}", home.text()),
             None => jobs,
         };
-        let batches = self.reports.iter().filter_map(|report| report.batch);
+        let choices = || self.reports.iter().filter_map(|report| report.batch.as_ref());
+        let batches = choices().map(|choice| choice.batch);
         let engine = match self.means {
             Means::Null => return,
             Means::Threads => format!("engine threads: pread and pwrite, {jobs}"),
@@ -218,10 +250,8 @@ impl Parts<'_> {
             (Some(batch), _) => format!(", batches of {batch} completions"),
             _ => String::new(),
         };
-        let why = match (&self.run.options.batch, batch.is_empty()) {
-            (None, false) => " (the fastest in a trial before the run)",
-            _ => "",
-        };
+        let why = choices().find_map(Choice::text);
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         result.notes.push(format!("{engine}{batch}{why}"));
     }
 
@@ -229,6 +259,8 @@ impl Parts<'_> {
         let mut faults = Faults::default();
         self.reports.iter().for_each(|report| faults.merge(report.ended.faults.clone()));
         result.notes.extend(faults.notes());
+        let homes = self.reports.iter().filter_map(|report| report.home.as_ref());
+        result.notes.extend(homes.filter_map(Home::afterwards));
         if self.reports.iter().any(|report| report.registered == Some(false)) {
             result.notes.push(
                 "buffers could not be registered: too little memory may be locked (`ulimit -l`); \

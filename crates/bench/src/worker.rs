@@ -7,7 +7,7 @@ use std::time::Duration;
 use ssdyno_block::{Request, Time};
 use ssdyno_workload::{WorkloadError, delayed};
 
-use crate::batching::{self, Trial};
+use crate::batching::{self, Choice};
 use crate::clock::{Clock, exact_timers};
 use crate::cost::Usage;
 use crate::engine::Engine;
@@ -18,7 +18,9 @@ use crate::error::BenchError;
 use crate::job::{Ended, Job, Reaping, Shared, drive};
 use crate::plan::{JobPlan, Means};
 use crate::ramp::Ramp;
+use crate::settle::{self, Home};
 use crate::target::Target;
+use crate::trial::Trial;
 
 /// What a thread needs.
 pub(crate) struct Worker {
@@ -64,9 +66,9 @@ pub(crate) struct JobReport {
     pub(crate) wall: Duration,
     pub(crate) system_calls: u64,
     /// Completions waited for at a time; `None` where each is taken at once.
-    pub(crate) batch: Option<u32>,
-    /// The core that it stayed on without being told to.
-    pub(crate) core: Option<usize>,
+    pub(crate) batch: Option<Choice>,
+    /// Where it stayed without being told to.
+    pub(crate) home: Option<Home>,
     /// Buffers are registered with the kernel; `None` where there is nothing to register with.
     pub(crate) registered: Option<bool>,
 }
@@ -78,62 +80,81 @@ impl Worker {
         let failed = |error| {
             let _ = messages.send(Message::Ready(Err(error)));
         };
-        let core = match self.settle() {
-            Ok(core) => core,
+        let home = match self.settle() {
+            Ok(home) => home,
             Err(error) => return failed(error),
         };
         let (target, length) = (Arc::clone(&self.target), self.block_bytes);
         match self.means {
-            Means::Null => self.load(Null::default(), None, core, messages, go),
-            Means::Threads => self.load(Threads::new(target, length), None, core, messages, go),
+            Means::Null => self.load(Null::default(), None, home, messages, go),
+            Means::Threads => self.load(Threads::new(target, length), None, home, messages, go),
             Means::Uring(setup) => match Uring::new(target, self.plan.slots, length, setup) {
                 Ok(uring) => {
                     let registered = Some(uring.registered());
-                    self.load(uring, registered, core, messages, go);
+                    self.load(uring, registered, home, messages, go);
                 }
                 Err(source) => failed(BenchError::Uring { source }),
             },
         }
     }
 
-    /// Binds the thread to its cores; the core that it is to stay on without being told to.
-    ///
-    /// A closed loop with one job sleeps and wakes ten thousand times a second. Left to the scheduler it
-    /// wanders, and so do the kernel's threads that answer it: on a loop device with two cores that costs
-    /// 15 % more CPU time by request and 15 % of the rate. A disk interrupts cores of its own choice, and
-    /// the wrong one costs a fifth: there, and with several jobs, the scheduler knows better. An open
-    /// loop must not wait for a core that is taken.
-    fn settle(&self) -> Result<Option<usize>, BenchError> {
+    /// Binds the thread to its cores; where it stays without being told to, as far as no trial
+    /// decides about it.
+    fn settle(&self) -> Result<Option<Home>, BenchError> {
         exact_timers();
-        let bind = |cores: &[usize]| {
-            let mut set = rustix::thread::CpuSet::new();
-            cores.iter().for_each(|core| set.set(*core));
-            rustix::thread::sched_setaffinity(None, &set)
-        };
         if !self.plan.cores.is_empty() {
             let what = "binding a job to its cores";
-            let bound = bind(&self.plan.cores).map(|()| None);
+            let bound = settle::bind(&self.plan.cores).map(|()| None);
             return bound.map_err(|source| BenchError::Engine { what, source: source.into() });
         }
         let threads = || self.target.disk_name().is_some_and(|name| name.starts_with("loop"));
-        let uring = matches!(self.means, Means::Uring(_));
-        let stays = self.alone && self.plan.closed && uring && threads();
-        // The scheduler has just chosen it. Where it may not be bound it wanders.
-        let core = rustix::thread::sched_getcpu();
-        Ok((stays && bind(&[core]).is_ok()).then_some(core))
+        Ok(if self.may_stay() && threads() { Home::here() } else { None })
+    }
+
+    /// Whether the job may stay on one core: see [`settle`].
+    fn may_stay(&self) -> bool {
+        let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, sqpoll: false }));
+        self.alone && self.plan.closed && waits && self.plan.cores.is_empty()
+    }
+
+    /// The load of trials.
+    fn trial(&self) -> Trial {
+        Trial {
+            facts: self.target.facts(),
+            depth: self.plan.slots,
+            block_bytes: self.block_bytes,
+            // Not the blocks that the run begins with: they would be cached.
+            seed: !self.plan.seed,
+        }
+    }
+
+    /// Where the job stays, by a trial where nothing is decided yet.
+    fn find_home<E: Engine>(
+        &self,
+        engine: &mut E,
+        home: Option<Home>,
+    ) -> Result<Option<Home>, BenchError> {
+        let disk = self.target.disk_name().filter(|_| home.is_none() && self.may_stay());
+        let Some(disk) = disk else { return Ok(home) };
+        // Whichever batch comes of it: half of what may be outstanding is never far from the best.
+        let batch = self.batch.unwrap_or(self.plan.slots / 2).clamp(1, self.plan.slots);
+        settle::by_interrupts(engine, &self.trial(), batch, &disk)
     }
 
     fn load<E: Engine>(
         self,
         mut engine: E,
         registered: Option<bool>,
-        core: Option<usize>,
+        home: Option<Home>,
         messages: &Sender<Message>,
         go: &Receiver<Go>,
     ) {
-        let reaping = self.check_polling(&mut engine).and_then(|()| self.reaping(&mut engine));
-        let reaping = match reaping {
-            Ok(reaping) => reaping,
+        let tried = self.check_polling(&mut engine).and_then(|()| {
+            let home = self.find_home(&mut engine, home)?;
+            Ok((home, self.reaping(&mut engine)?))
+        });
+        let (home, (reaping, choice)) = match tried {
+            Ok(tried) => tried,
             Err(error) => {
                 let _ = messages.send(Message::Ready(Err(error)));
                 return;
@@ -168,11 +189,8 @@ impl Worker {
             notes: job.workload.notes(),
             trace_error: job.workload.error(),
             system_calls: engine.system_calls() - calls_before,
-            batch: match reaping {
-                Reaping::Batches(batch) if self.plan.slots > 1 => Some(batch),
-                _ => None,
-            },
-            core,
+            batch: choice.filter(|_| self.plan.slots > 1),
+            home,
             registered,
             ended,
         };
@@ -202,23 +220,14 @@ impl Worker {
     }
 
     /// How a closed loop waits: as asked, or as a trial tells.
-    fn reaping<E: Engine>(&self, engine: &mut E) -> Result<Reaping, BenchError> {
+    fn reaping<E: Engine>(&self, engine: &mut E) -> Result<(Reaping, Option<Choice>), BenchError> {
         let several = self.plan.slots > 1 && matches!(self.means, Means::Uring(_));
-        let batch = match self.batch {
-            _ if !self.plan.closed => return Ok(Reaping::AtOnce),
-            Some(batch) => batch.min(self.plan.slots),
-            None if several => {
-                let trial = Trial {
-                    facts: self.target.facts(),
-                    depth: self.plan.slots,
-                    block_bytes: self.block_bytes,
-                    // Not the blocks that the run begins with: they would be cached.
-                    seed: !self.plan.seed,
-                };
-                batching::best(engine, &trial)?
-            }
-            None => 1,
+        let choice = match self.batch {
+            _ if !self.plan.closed => return Ok((Reaping::AtOnce, None)),
+            Some(batch) => Choice::only(batch.min(self.plan.slots)),
+            None if several => batching::best(engine, &self.trial())?,
+            None => Choice::only(1),
         };
-        Ok(Reaping::Batches(batch))
+        Ok((Reaping::Batches(choice.batch), Some(choice)))
     }
 }

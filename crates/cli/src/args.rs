@@ -107,7 +107,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RUN", help_heading = RESULTS)]
     pub(crate) name: Option<String>,
     /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = "results", help_heading = RESULTS)]
+    #[arg(long, value_name = "DIR", default_value = RESULTS_DEFAULT, help_heading = RESULTS)]
     pub(crate) results: PathBuf,
     /// Length of the points of the series, such as 10ms [default: by the length of the run].
     #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = RESULTS)]
@@ -122,6 +122,9 @@ pub(crate) struct RunArgs {
 
 /// Heading of the options about what is kept.
 const RESULTS: &str = "Results";
+
+/// Where directories of runs lie if nobody says.
+pub(crate) const RESULTS_DEFAULT: &str = "results";
 
 /// The first of the presets.
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";

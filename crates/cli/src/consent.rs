@@ -31,6 +31,16 @@ pub(crate) struct WriteArgs {
 }
 
 impl WriteArgs {
+    /// The options that were given, as they are typed.
+    pub(crate) fn given(&self) -> Vec<(&'static str, Option<String>)> {
+        let mut given = Vec::new();
+        given.extend(self.write.then_some(("--write", None)));
+        given.extend(self.destroy.iter().map(|serial| ("--destroy", Some(serial.clone()))));
+        given.extend(self.overwrite.then_some(("--overwrite", None)));
+        given.extend(self.size.map(|size| ("--size", Some(size.to_string()))));
+        given
+    }
+
     /// How the real target called `target` may be opened. A device is shown, and its serial number
     /// asked for, where nothing was given and somebody is there to answer.
     pub(crate) fn access(&self, target: &str) -> Result<Access, Failure> {

@@ -38,11 +38,12 @@ pub(crate) struct RealArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
     /// Cores that jobs are bound to, in turn, such as 0,2 [default: any; the only job of a closed
-    /// loop on a loop device stays on the core that it starts on].
+    /// loop stays on one core: on a loop device where it starts, on a disk with one queue where the
+    /// disk interrupts, if a short trial is faster there].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
     /// Completions that a closed loop waits for at a time: 1 tells single latencies best, more
-    /// cost less [default: the fastest in a short trial that reads].
+    /// cost less [default: the largest of the fastest in a short trial that reads].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: Option<u32>,
     /// Without an answer for so long the target is taken to hang [default: 30s].

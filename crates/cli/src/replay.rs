@@ -2,27 +2,49 @@
 
 use ssdyno_workload::Timing;
 
-use crate::args::{LoadArgs, RunArgs, TraceArgs};
+use crate::args::{LoadArgs, RESULTS_DEFAULT, RunArgs, TraceArgs};
 
-/// `ssdyno run` with everything that decides about the figures.
+/// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
+/// where. Not the name of the directory, which a second run cannot have again, nor how progress and
+/// result are shown. A serial number that was typed when the tool asked for it is asked for again.
 pub(crate) fn command(args: &RunArgs, target: &str) -> String {
-    let mut words = vec!["ssdyno".to_owned(), "run".to_owned(), target.to_owned()];
-    load(&args.load, target, &mut words);
-    for (name, value) in args.real.given() {
-        words.push(name.to_owned());
-        words.extend(value);
-    }
+    // A file whose name looks like an option.
+    let target = if target.starts_with('-') { format!("./{target}") } else { target.to_owned() };
+    let mut words = vec!["ssdyno".to_owned(), "run".to_owned(), target.clone()];
+    load(&args.load, &target, &mut words);
+    given(&mut words, args.real.given());
+    #[cfg(target_os = "linux")]
+    given(&mut words, args.write.given());
     if args.keep != "all" {
         option(&mut words, "--keep", &args.keep);
+    }
+    if args.results.as_os_str() != RESULTS_DEFAULT {
+        option(&mut words, "--results", args.results.display());
     }
     if let Some(interval) = args.interval {
         option(&mut words, "--interval", interval);
     }
+    given(&mut words, args.timeline.given());
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
+fn given(words: &mut Vec<String>, options: Vec<(&'static str, Option<String>)>) {
+    for (name, value) in options {
+        match value {
+            Some(value) => option(words, name, value),
+            None => words.push(name.to_owned()),
+        }
+    }
+}
+
 fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
-    words.extend([name.to_owned(), value.to_string()]);
+    let value = value.to_string();
+    // Alone it would be taken for another option.
+    if value.starts_with('-') {
+        words.push(format!("{name}={value}"));
+    } else {
+        words.extend([name.to_owned(), value]);
+    }
 }
 
 fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
@@ -78,81 +100,144 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::args::{Cli, Verb};
 
-    fn parsed(line: &[&str]) -> String {
+    /// Options that a replay leaves out on purpose.
+    const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
+
+    /// Each option with a value that is not its default, and what it cannot do without.
+    const SAMPLES: [(&str, &str); 48] = [
+        ("workload", "a b's.toml"),
+        ("fio", "jobs/x y.fio"),
+        ("seed", "7"),
+        ("for", "1500us"),
+        ("requests", "1.5M"),
+        ("until", "p99=2.5%"),
+        ("set", "workload.address={ pattern = \"sequential\" }"),
+        ("trace-format", "csv"),
+        ("timing", "scaled=0.3"),
+        ("trace-depth", "4"),
+        ("trace-device", "-3"),
+        ("beyond-end", "wrap"),
+        ("driver", "nvme"),
+        ("host", "e5430"),
+        ("cores", "4"),
+        ("network", "iscsi-25g"),
+        ("queues", "per-core-pool"),
+        ("stack", "scsi"),
+        ("threads", "batch"),
+        ("completion", "hybrid"),
+        ("doorbell", "each"),
+        ("classes", "1,3"),
+        ("ring", "block=16,completion=napi:64"),
+        ("engine", "io_uring"),
+        ("iopoll", ""),
+        ("sqpoll", ""),
+        ("jobs", "2"),
+        ("pin", "0,1"),
+        ("batch", "8"),
+        ("timeout", "90s"),
+        ("no-probes", ""),
+        ("probe-interval", "200ms"),
+        ("write", ""),
+        ("destroy", "S3RIAL $HOME"),
+        ("overwrite", ""),
+        ("size", "1000000001B"),
+        ("keep", "none"),
+        ("results", "~/my runs"),
+        ("interval", "10ms"),
+        ("timeline", "a/timeline.json"),
+        ("timeline-from", "3ms"),
+        ("timing", "fast"),
+        ("timing", "original"),
+        ("until", "0.3%"),
+        ("for", "2h"),
+        ("size", "64GiB"),
+        ("timeout", "1.25min"),
+        ("requests", "1"),
+    ];
+
+    fn parsed(line: &[String]) -> RunArgs {
         let Verb::Run(args) = Cli::try_parse_from(line).unwrap().verb else { panic!("not a run") };
-        command(&args, args.target())
+        *args
+    }
+
+    /// As a shell reads it.
+    fn words(line: &str) -> Vec<String> {
+        let script = format!("printf '%s\\n' {line}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{line}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// `line` and what is printed for it ask for the same.
+    fn repeats(line: &[String]) {
+        let mut asked = parsed(line);
+        let printed = command(&asked, asked.target());
+        let again = parsed(&words(&printed));
+        // Defaults are written out.
+        asked.target = Some(asked.target().to_owned());
+        if asked.load.fio.is_none() {
+            asked.load.workload = Some(asked.load.workload(asked.target()).to_owned());
+        }
+        assert_eq!(format!("{asked:?}"), format!("{again:?}"), "{line:?}\n{printed}");
+    }
+
+    fn line(options: &[(&str, &str)]) -> Vec<String> {
+        let start = ["ssdyno", "run", "/dev/x"].map(str::to_owned).into_iter();
+        let typed = options.iter().map(|(name, value)| match *value {
+            "" => format!("--{name}"),
+            value => format!("--{name}={value}"),
+        });
+        start.chain(typed).collect()
     }
 
     #[test]
-    fn a_replay_replays_itself() {
-        let line = [
-            "ssdyno",
-            "run",
-            "sim:config-a",
-            "--workload",
-            "a.trace",
-            "--seed",
-            "7",
-            "--requests",
-            "9",
-            "--set",
-            "flash.channels=2",
-            "--timing",
-            "scaled=0.5",
-            "--trace-depth",
-            "4",
-            "--trace-format",
-            "csv",
-            "--trace-device",
-            "3",
-            "--beyond-end",
-            "wrap",
-            "--keep",
-            "none",
-            "--interval",
-            "10ms",
-            "--driver",
-            "nvme",
-            "--host",
-            "e5430",
-            "--cores",
-            "4",
-            "--queues",
-            "per-core-pool",
-            "--stack",
-            "scsi",
-            "--threads",
-            "batch",
-            "--completion",
-            "hybrid",
-            "--doorbell",
-            "each",
-            "--classes",
-            "1,3",
-            "--engine",
-            "io_uring",
-            "--iopoll",
-            "--sqpoll",
-            "--jobs",
-            "2",
-            "--pin",
-            "0,1",
-            "--batch",
-            "8",
-            "--timeout",
-            "5s",
-            "--probe-interval",
-            "200ms",
-        ];
-        let once = parsed(&line);
-        let again = parsed(&once.split(' ').collect::<Vec<_>>());
-        assert_eq!(once, again);
-        for word in line {
-            assert!(once.split(' ').any(|w| w == word), "{word} in {once}");
+    fn every_option_is_repeated_by_the_printed_line() {
+        let command = <Cli as clap::CommandFactory>::command();
+        let run = command.find_subcommand("run").unwrap();
+        for name in run.get_arguments().filter_map(|argument| argument.get_long()) {
+            let known = LEFT_OUT.contains(&name) || SAMPLES.iter().any(|(known, _)| *known == name);
+            assert!(known, "--{name} is new: give it a sample here, and repeat it");
+        }
+        for (name, value) in SAMPLES {
+            let needs = match name {
+                "destroy" | "overwrite" => vec![("write", "")],
+                "timeline-from" => vec![("timeline", "t.json")],
+                _ => Vec::new(),
+            };
+            repeats(&line(&[&needs[..], &[(name, value)]].concat()));
+        }
+    }
+
+    #[test]
+    fn options_given_several_times_or_not_at_all_are_repeated() {
+        let bare = ["ssdyno", "run"].map(str::to_owned);
+        repeats(&bare);
+        repeats(&line(&[]));
+        let set = [("set", "workload.depth=3"), ("set", "workload.read_percent=0")];
+        repeats(&line(&[&set[..], &[("write", ""), ("destroy", "A"), ("destroy", "B")]].concat()));
+    }
+
+    #[test]
+    fn a_file_that_looks_like_an_option_stays_a_file() {
+        let args = parsed(&["ssdyno", "run", "--", "-x"].map(str::to_owned));
+        assert_eq!(words(&command(&args, args.target()))[2], "./-x");
+    }
+
+    proptest! {
+        /// Any of them together, as far as they go together.
+        #[test]
+        fn options_are_repeated_together(chosen in prop::collection::vec(0..SAMPLES.len(), 0..8)) {
+            let mut names = std::collections::BTreeSet::new();
+            let mut chosen: Vec<_> = chosen.into_iter().map(|at| SAMPLES[at]).collect();
+            chosen.retain(|(name, _)| names.insert(*name));
+            let line = line(&chosen);
+            prop_assume!(Cli::try_parse_from(&line).is_ok());
+            repeats(&line);
         }
     }
 

@@ -28,6 +28,16 @@ pub(crate) struct TimelineArgs {
     timeline_from: Option<Span>,
 }
 
+impl TimelineArgs {
+    /// The options that were given, as they are typed.
+    pub(crate) fn given(&self) -> Vec<(&'static str, Option<String>)> {
+        let file = self.timeline.as_ref().map(|file| file.display().to_string());
+        let from = self.timeline_from.map(|from| from.to_string());
+        let all = [("--timeline", file), ("--timeline-from", from)];
+        all.into_iter().filter(|(_, value)| value.is_some()).collect()
+    }
+}
+
 /// A timeline, and the file that it will be in.
 #[derive(Debug)]
 pub(crate) struct TimelineFile {

@@ -70,7 +70,6 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     let p = r.until?;
     let percent = |half: f64| format!("± {} %", significant(100.0 * half, 2));
     let asked = percent(p.asked);
-    let at_stop = p.at_stop.map_or("no interval yet".to_owned(), percent);
     let why = match r.stopped_because {
         Some(StopReason::Requests) => "the number of requests was reached",
         Some(StopReason::Duration) => "the time was over",
@@ -78,13 +77,35 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
         Some(StopReason::Error) => "of an error",
         _ => "the workload was done",
     };
-    Some(match p.reached {
-        true => format!("{} known to {at_stop}, asked for {asked}", p.metric),
-        false => format!(
-            "because {why}, before {} was known to {asked} (last look: {at_stop})",
+    let Some(half) = p.at_stop else {
+        return Some(format!(
+            "because {why}, before there was an interval of {}, asked for {asked}",
             p.metric
-        ),
-    })
+        ));
+    };
+    let known = format!("{} known to {}, asked for {asked}", p.metric, percent(half));
+    if p.reached {
+        return Some(known);
+    }
+    let longer = longer(half, p.asked, r.simulated_seconds);
+    Some(format!("because {why}; {known}: {longer}"))
+}
+
+/// How long the run should have been, as far as that can be told: intervals shrink with the root of
+/// the time.
+fn longer(half: f64, asked: f64, seconds: f64) -> String {
+    if half <= asked {
+        return "it must be so at three looks, each a quarter of the run after the other"
+            .to_owned();
+    }
+    let needed = seconds * (half / asked).powi(2);
+    let needed = crate::format::seconds(significant_to(needed));
+    format!("some {needed} would do if all went on as it was")
+}
+
+/// An estimate has no more than two digits.
+fn significant_to(value: f64) -> f64 {
+    significant(value, 2).parse().unwrap_or(value)
 }
 
 /// ` ± 0.3 %`, or nothing.
@@ -308,4 +329,31 @@ pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
         let _ = write!(text, "; floor of the tool on this machine {} CPU", nanoseconds(floor));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::until::{Metric, Precision};
+
+    #[test]
+    fn a_run_that_was_not_long_enough_says_how_long_it_should_have_been() {
+        let stopped = |at_stop, reached| {
+            let until = Precision { metric: Metric::Mean, asked: 0.05, at_stop, reached };
+            let result = RunResult {
+                until: Some(until),
+                stopped_because: Some(StopReason::Duration),
+                simulated_seconds: 10.0,
+                ..RunResult::default()
+            };
+            precision(&result).unwrap()
+        };
+        // Three times as wide: nine times as long.
+        let wide = stopped(Some(0.15), false);
+        assert!(wide.contains("known to ± 15 %, asked for ± 5.0 %: some 90.00 s"), "{wide}");
+        assert!(stopped(Some(0.04), false).contains("three looks"));
+        assert!(stopped(None, false).contains("before there was an interval"));
+        let reached = stopped(Some(0.04), true);
+        assert!(reached.ends_with("known to ± 4.0 %, asked for ± 5.0 %"), "{reached}");
+    }
 }

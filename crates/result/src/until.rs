@@ -223,6 +223,13 @@ impl Precise {
         self.reached
     }
 
+    /// Takes what is known at the end of a run that ended for another reason.
+    pub fn end(&mut self, evidence: &Evidence) {
+        if !self.reached {
+            self.last = evidence.relative_half_width(self.until.metric);
+        }
+    }
+
     /// What became of it.
     pub fn precision(&self) -> Precision {
         Precision {

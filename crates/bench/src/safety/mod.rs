@@ -198,6 +198,14 @@ impl Inspection {
         }
     }
 
+    /// The serial number of a device that has one.
+    pub fn serial(&self) -> Option<&str> {
+        match &self.what {
+            What::Device { device, .. } => device.serial.as_deref(),
+            What::File { .. } => None,
+        }
+    }
+
     /// The permit to write, where nothing forbids it and `consent` is right.
     ///
     /// # Errors

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ssdyno_block::Request;
+use ssdyno_block::{Request, Time};
 use ssdyno_result::{Keep, Latency, RunResult, Tape};
-use ssdyno_workload::{Config, DeviceFacts};
+use ssdyno_workload::{Config, DeviceFacts, Step};
 
 use crate::clock::Clock;
 use crate::engine::{Engine, Outcome};
@@ -20,6 +20,8 @@ struct Stalled {
     from_ns: u64,
     to_ns: u64,
     held: Vec<(u32, Outcome)>,
+    /// When each request was answered, in the order in which they came.
+    answered_ns: Vec<u64>,
 }
 
 impl Stalled {
@@ -47,6 +49,8 @@ impl Engine for Stalled {
 
     fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
         if !self.stalls() {
+            let now_ns = self.clock.now_ns();
+            self.answered_ns.extend(self.held.iter().map(|_| now_ns));
             self.held.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
         }
     }
@@ -56,8 +60,11 @@ impl Engine for Stalled {
     }
 }
 
-/// Latencies of 1000 arrivals a second for ten times `stall`, at most `depth` outstanding.
-pub(super) fn latency(depth: u32, stall: Duration) -> Latency {
+/// What was recorded of 1000 arrivals a second for ten times `stall`, at most `depth` outstanding;
+/// and the exact latencies, in order of size: from the moment at which each was meant to start, which the
+/// workload says, to that at which the target gave its answer, by the target's own account. So whatever
+/// else stalls the machine meanwhile is in both.
+pub(super) fn latency(depth: u32, stall: Duration) -> (Latency, Vec<u64>) {
     let length = stall * 10;
     let text = format!(
         "duration = \"{}ms\"\ndepth = {depth}\narrivals = {{ kind = \"fixed\", rate = 1000.0 }}\n",
@@ -84,9 +91,31 @@ pub(super) fn latency(depth: u32, stall: Duration) -> Latency {
     };
     let from_ns = (stall * 4).as_nanos() as u64;
     let to_ns = from_ns + stall.as_nanos() as u64;
-    let ended = drive(&mut job, &mut Stalled { clock, from_ns, to_ns, held: Vec::new() });
+    let (held, answered_ns) = (Vec::new(), Vec::new());
+    let mut target = Stalled { clock, from_ns, to_ns, held, answered_ns };
+    let ended = drive(&mut job, &mut target);
     let tape = tape.lock().unwrap().take().unwrap();
     let mut result = RunResult::default();
     tape.finish(ended.end_ns).fill(&mut result);
-    result.latency_ns.unwrap().all
+    let meant = intended_ns(&text, &facts);
+    assert_eq!(meant.len(), target.answered_ns.len(), "each is answered once");
+    let mut exact: Vec<u64> =
+        target.answered_ns.iter().zip(meant).map(|(answered, meant)| answered - meant).collect();
+    exact.sort_unstable();
+    (result.latency_ns.unwrap().all, exact)
+}
+
+/// When the requests of the workload are meant to start.
+fn intended_ns(text: &str, facts: &DeviceFacts) -> Vec<u64> {
+    let mut workload = Config::from_toml(text).unwrap().build(facts, 1).unwrap();
+    let mut all = Vec::new();
+    let late = Time::from_s(3600);
+    loop {
+        match workload.next(late) {
+            Step::Issue { intended, .. } => all.push(intended.as_ns()),
+            Step::Done => return all,
+            Step::Wait => workload.completed(late),
+            Step::NotBefore(at) => panic!("something is to come after an hour, at {at:?}"),
+        }
+    }
 }

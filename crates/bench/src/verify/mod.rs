@@ -3,7 +3,8 @@
 //! [`verify`] writes stamped blocks (address, generation, seed, CRC32C in every sector) all over a
 //! range, reads them back among the writes, and in the end reads all. It knows for every block which
 //! generation was answered last, so an older one is a fault even if it is intact. A journal remembers
-//! it beyond the run: after a crash, [`resume`] checks what a flush had promised.
+//! it beyond the run: after a crash, [`resume`] checks what a flush had promised. Every run has a number of
+//! its own ([`fresh_run`]), so that what an earlier one left is never taken for its blocks.
 //!
 //! Each thread has blocks of its own, so that no two writes to a block are under way together and
 //! there is one right answer at any time; `threads` is the depth.
@@ -26,19 +27,23 @@ use serde::{Deserialize, Serialize};
 
 pub use journal::JournalError;
 pub use medium::Medium;
-pub use run::{resume, verify};
+pub use run::{Crashed, resume, verify};
 
 /// What is verified, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Decides about everything random.
     pub seed: u64,
+    /// Number of the run, which no other has: see [`fresh_run`].
+    pub run: u64,
     /// Bytes of a write: a multiple of `sector_bytes`.
     pub block_bytes: u32,
     /// Bytes that are stamped by themselves: the least that the target writes as one.
     pub sector_bytes: u32,
     /// Size of the target.
     pub capacity_bytes: u64,
+    /// Its serial number, where it has one: the journal is for this device alone.
+    pub serial: Option<String>,
     /// Bytes from its start that are verified.
     pub range_bytes: u64,
     /// Writes under way together.
@@ -110,6 +115,32 @@ pub struct Report {
     pub partial: bool,
     /// What it took.
     pub wall_seconds: f64,
+    /// After a crash: what the journal said; otherwise `null`.
+    #[serde(default)]
+    pub journal: Option<JournalUse>,
+}
+
+/// What a journal said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct JournalUse {
+    /// Writes that it tells of.
+    pub writes: u64,
+    /// Flushes that were answered.
+    pub flushes: u64,
+    /// Blocks that must be on the target. Without any, nothing was to be checked.
+    pub promised_blocks: u64,
+    /// Bytes of a torn end, which are left out.
+    pub unused_bytes: u64,
+}
+
+/// A number that no other run has: 64 random bits of the system.
+///
+/// # Errors
+/// The system has none.
+pub fn fresh_run() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// How far it is.
@@ -160,6 +191,23 @@ pub enum VerifyError {
         /// Size found.
         capacity_bytes: u64,
     },
+    /// The journal is of a device with another serial number.
+    #[error("the journal is of the device with serial number `{journal}`, this one has `{found}`")]
+    OtherSerial {
+        /// By the journal.
+        journal: String,
+        /// Found.
+        found: String,
+    },
+    /// Nothing on the target is of the run that the journal is of.
+    #[error(
+        "nothing on the target is of the journal's run: it is another target, or it has lost all \
+         of the {blocks} blocks that it was to keep"
+    )]
+    NothingOfRun {
+        /// Blocks that a flush had promised.
+        blocks: u64,
+    },
 }
 
 impl VerifyError {
@@ -170,10 +218,18 @@ impl VerifyError {
             VerifyError::Target { .. } => {
                 "look at the kernel's log (`dmesg`); the journal is kept: check it with --resume"
             }
+            VerifyError::Journal(JournalError::Damaged { .. }) => {
+                "use a copy of the journal that is whole; without it nobody knows what should be there"
+            }
             VerifyError::Journal(_) => {
                 "name a new file on another device than the target, or the journal of the run"
             }
-            VerifyError::OtherTarget { .. } => "name the target that the journal was written for",
+            VerifyError::OtherTarget { .. } | VerifyError::OtherSerial { .. } => {
+                "name the target that the journal was written for"
+            }
+            VerifyError::NothingOfRun { .. } => {
+                "name the target that the journal was written for; if this is it, trust it with nothing"
+            }
         }
     }
 }

@@ -13,7 +13,9 @@ use super::journal::{self, Header, Journal};
 use super::medium::{Aligned, Medium};
 use super::stamp::Stamp;
 use super::table::{Right, judge};
-use super::{FINDINGS_MAX, Fault, Finding, PROGRESS_EVERY, Plan, Progress, Report, VerifyError};
+use super::{
+    FINDINGS_MAX, Fault, Finding, JournalUse, PROGRESS_EVERY, Plan, Progress, Report, VerifyError,
+};
 
 /// Writes and reads `medium` as `plan` says; all that was written is read in the end.
 ///
@@ -27,10 +29,11 @@ pub fn verify(
 ) -> Result<Report, VerifyError> {
     let blocks = plan.check()?;
     let header = Header {
-        seed: plan.seed,
+        run: plan.run,
         block_bytes: u64::from(plan.block_bytes),
         blocks,
         capacity_bytes: plan.capacity_bytes,
+        serial: plan.serial.clone().unwrap_or_default(),
     };
     let journal = plan.journal.as_deref().map(|path| Journal::create(path, &header)).transpose()?;
     let threads = u64::from(plan.threads).min(blocks);
@@ -48,30 +51,48 @@ pub fn verify(
     run.shared.report(started)
 }
 
-/// Checks `medium` against the journal at `path` of a run that ended early. Nothing is written.
+/// What is checked after a crash.
+#[derive(Clone, Debug)]
+pub struct Crashed<'a> {
+    /// The journal of the run.
+    pub journal: &'a Path,
+    /// Size of the target.
+    pub capacity_bytes: u64,
+    /// Serial number of the target, where it has one.
+    pub serial: Option<String>,
+    /// Bytes that were stamped by themselves.
+    pub sector_bytes: u32,
+    /// Reads under way together.
+    pub threads: u32,
+}
+
+/// Checks `medium` against the journal of a run that ended early. Nothing is written.
 ///
 /// # Errors
-/// A journal that cannot be read or is of another target, a target that fails requests.
+/// A journal that cannot be read, is damaged or is of another target, a target that fails requests.
 pub fn resume(
-    path: &Path,
-    capacity_bytes: u64,
-    sector_bytes: u32,
-    threads: u32,
+    crashed: &Crashed<'_>,
     medium: &dyn Medium,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Report, VerifyError> {
-    let contents = journal::read(path)?;
-    let header = contents.header;
-    if header.capacity_bytes != capacity_bytes {
-        let journal_bytes = header.capacity_bytes;
+    let contents = journal::read(crashed.journal)?;
+    let header = &contents.header;
+    if header.capacity_bytes != crashed.capacity_bytes {
+        let (journal_bytes, capacity_bytes) = (header.capacity_bytes, crashed.capacity_bytes);
         return Err(VerifyError::OtherTarget { journal_bytes, capacity_bytes });
     }
+    if let Some(found) = crashed.serial.as_ref().filter(|found| **found != header.serial)
+        && !header.serial.is_empty()
+    {
+        let (journal, found) = (header.serial.clone(), found.clone());
+        return Err(VerifyError::OtherSerial { journal, found });
+    }
     let shared = Shared::default();
-    let threads = u64::from(threads.max(1));
+    let threads = u64::from(crashed.threads.max(1));
     let started = Instant::now();
     let job = |index| {
         let mut reader =
-            Reader::new(medium, &shared, header.block_bytes, sector_bytes, header.seed);
+            Reader::new(medium, &shared, header.block_bytes, crashed.sector_bytes, header.run);
         for block in (index..header.blocks).step_by(threads as usize) {
             let expected = contents.expected[block as usize];
             // The tail of the journal may be lost: what is newer than it knows is no fault.
@@ -83,7 +104,18 @@ pub fn resume(
         }
     };
     shared.on_threads(threads, header.blocks, &job, progress);
-    shared.report(started)
+    let (promised, known) = (contents.promised(), shared.known.load(Ordering::Relaxed));
+    let mut report = shared.report(started)?;
+    if promised > 0 && known == 0 && !report.partial {
+        return Err(VerifyError::NothingOfRun { blocks: promised });
+    }
+    report.journal = Some(JournalUse {
+        writes: contents.writes,
+        flushes: contents.marks,
+        promised_blocks: promised,
+        unused_bytes: contents.unused_bytes,
+    });
+    Ok(report)
 }
 
 impl Plan {
@@ -120,6 +152,8 @@ struct Shared {
     reads: AtomicU64,
     flushes: AtomicU64,
     faults: AtomicU64,
+    /// Promised blocks in which something is of this run.
+    known: AtomicU64,
     /// Asked to stop, or failed.
     stop: AtomicBool,
     findings: Mutex<Vec<Finding>>,
@@ -193,6 +227,7 @@ impl Shared {
             findings,
             partial: self.stop.into_inner(),
             wall_seconds: started.elapsed().as_secs_f64(),
+            journal: None,
         })
     }
 }
@@ -203,7 +238,7 @@ struct Reader<'a> {
     shared: &'a Shared,
     block_bytes: u64,
     sector_bytes: u32,
-    seed: u64,
+    run: u64,
     buffer: Aligned,
 }
 
@@ -213,10 +248,10 @@ impl<'a> Reader<'a> {
         shared: &'a Shared,
         block_bytes: u64,
         sector_bytes: u32,
-        seed: u64,
+        run: u64,
     ) -> Reader<'a> {
         let buffer = Aligned::new(block_bytes as usize);
-        Reader { medium, shared, block_bytes, sector_bytes, seed, buffer }
+        Reader { medium, shared, block_bytes, sector_bytes, run, buffer }
     }
 
     fn read(&mut self, block: u64, right: Right) -> Option<Option<Finding>> {
@@ -226,12 +261,17 @@ impl<'a> Reader<'a> {
             return None;
         }
         self.shared.reads.fetch_add(1, Ordering::Relaxed);
-        Some(judge(self.buffer.as_mut(), self.sector_bytes, offset_bytes, self.seed, right))
+        Some(judge(self.buffer.as_mut(), self.sector_bytes, offset_bytes, self.run, right))
     }
 
     /// False if there is no point in going on.
     fn check(&mut self, block: u64, right: Right) -> bool {
         let Some(first) = self.read(block, right) else { return false };
+        let foreign =
+            |finding: &Finding| matches!(finding.fault, Fault::Unwritten | Fault::Damaged);
+        if right.least > 0 && !first.as_ref().is_some_and(foreign) {
+            self.shared.known.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(mut finding) = first {
             // Once more: what is right now was read too early.
             let Some(second) = self.read(block, right) else { return false };
@@ -265,7 +305,7 @@ impl Run<'_> {
         let mut rng = Rng::new(plan.seed, &format!("verify {index}"));
         let block_bytes = u64::from(plan.block_bytes);
         let mut reader =
-            Reader::new(self.medium, &self.shared, block_bytes, plan.sector_bytes, plan.seed);
+            Reader::new(self.medium, &self.shared, block_bytes, plan.sector_bytes, plan.run);
         let mut buffer = Aligned::new(plan.block_bytes as usize);
         // Every thread has the same number of epochs, so that all meet at each barrier.
         let each = plan.writes.div_ceil(threads);
@@ -308,7 +348,7 @@ impl Run<'_> {
         let sector_bytes = self.plan.sector_bytes;
         for (sector, index) in buffer.chunks_mut(sector_bytes as usize).zip(0u64..) {
             let address = offset_bytes + index * u64::from(sector_bytes);
-            Stamp { address, generation, seed: self.plan.seed }.write(sector);
+            Stamp { address, generation, run: self.plan.run }.write(sector);
         }
         if let Some(journal) = locked(&self.journal).as_mut()
             && let Err(error) = journal.intend(block, generation)

@@ -9,7 +9,7 @@
 //! | 4..8 | [`MAGIC`] |
 //! | 8..16 | byte address of the sector |
 //! | 16..24 | generation: number of the write, from 1, over the whole run |
-//! | 24..32 | seed of the run |
+//! | 24..32 | number of the run |
 //! | 32.. | a pattern that depends on all of them |
 
 /// Marks our sectors: "SSDV".
@@ -24,8 +24,8 @@ pub(super) struct Stamp {
     pub(super) address: u64,
     /// Number of the write.
     pub(super) generation: u64,
-    /// Seed of the run.
-    pub(super) seed: u64,
+    /// Number of the run: another one's blocks, though written with the same seed, are not of this one.
+    pub(super) run: u64,
 }
 
 /// What a sector turned out to be.
@@ -35,6 +35,8 @@ pub(super) enum Found {
     Stamped(Stamp),
     /// One of ours with wrong contents.
     Damaged,
+    /// A part of one of ours: from some place on, or up to it, it is something else.
+    Torn,
     /// Nothing of ours.
     Foreign,
 }
@@ -45,9 +47,9 @@ impl Stamp {
         sector[4..8].copy_from_slice(&MAGIC.to_le_bytes());
         sector[8..16].copy_from_slice(&self.address.to_le_bytes());
         sector[16..24].copy_from_slice(&self.generation.to_le_bytes());
-        sector[24..32].copy_from_slice(&self.seed.to_le_bytes());
+        sector[24..32].copy_from_slice(&self.run.to_le_bytes());
         // A device that compresses or joins equal blocks must find nothing to do.
-        let mut state = self.seed ^ self.address.rotate_left(32) ^ self.generation;
+        let mut state = self.run ^ self.address.rotate_left(32) ^ self.generation;
         for word in sector[HEADER_BYTES..].chunks_mut(8) {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -57,20 +59,37 @@ impl Stamp {
         sector[..4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads `sector`.
-    pub(super) fn read(sector: &[u8]) -> Found {
+    /// Reads `sector`, which should hold `expected`: a sector that says nothing by itself is compared
+    /// with that.
+    pub(super) fn read(sector: &[u8], expected: &Stamp) -> Found {
         let word = |at: usize| -> u64 {
             let bytes = sector[at..at + 8].try_into().unwrap_or_default();
             u64::from_le_bytes(bytes)
         };
         let first = word(0);
-        if (first >> 32) as u32 != MAGIC {
-            return Found::Foreign;
+        let marked = (first >> 32) as u32 == MAGIC;
+        let told = Stamp { address: word(8), generation: word(16), run: word(24) };
+        if marked && first as u32 == crc32c::crc32c(&sector[4..]) {
+            return Found::Stamped(told);
         }
-        if first as u32 != crc32c::crc32c(&sector[4..]) {
-            return Found::Damaged;
+        let candidates = [Some(told).filter(|_| marked), Some(*expected)];
+        let parts = candidates.into_iter().flatten().map(|stamp| stamp.part_of(sector));
+        parts.flatten().next().unwrap_or(if marked { Found::Damaged } else { Found::Foreign })
+    }
+
+    /// What of this stamp is in `sector`, which is not all of it; `None` if hardly anything.
+    fn part_of(&self, sector: &[u8]) -> Option<Found> {
+        let mut whole = vec![0; sector.len()];
+        self.write(&mut whole);
+        let same: Vec<bool> = whole.chunks(8).zip(sector.chunks(8)).map(|(a, b)| a == b).collect();
+        let others = same.iter().filter(|same| !**same).count();
+        // One word is a flipped bit, wherever it is.
+        let cut = same.windows(2).filter(|two| two[0] != two[1]).count() == 1;
+        match () {
+            () if cut && others > 1 && others + 1 < same.len() => Some(Found::Torn),
+            () if others <= same.len() / 2 => Some(Found::Damaged),
+            () => None,
         }
-        Found::Stamped(Stamp { address: word(8), generation: word(16), seed: word(24) })
     }
 }
 
@@ -83,16 +102,43 @@ mod tests {
     proptest! {
         #[test]
         fn a_stamp_reads_back_and_any_flipped_bit_shows(
-            address: u64, generation: u64, seed: u64, size in prop::sample::select(vec![512, 520, 4096]),
+            address: u64, generation: u64, run: u64, size in prop::sample::select(vec![512, 520, 4096]),
             bit: usize,
         ) {
-            let stamp = Stamp { address, generation, seed };
+            let stamp = Stamp { address, generation, run };
             let mut sector = vec![0; size];
             stamp.write(&mut sector);
-            prop_assert_eq!(Stamp::read(&sector), Found::Stamped(stamp));
+            prop_assert_eq!(Stamp::read(&sector, &stamp), Found::Stamped(stamp));
             let bit = bit % (size * 8);
             sector[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_ne!(Stamp::read(&sector), Found::Stamped(stamp));
+            prop_assert_eq!(Stamp::read(&sector, &stamp), Found::Damaged);
+        }
+
+        /// Wherever within a sector a write ended, before or behind what was there.
+        #[test]
+        fn a_sector_of_which_a_part_arrived_is_torn(
+            generation in 2u64..9, size in prop::sample::select(vec![512, 4096]),
+            cut: usize, zeroes: bool, last: bool,
+        ) {
+            let stamp = Stamp { address: 512, generation, run: 3 };
+            let (mut new, mut old) = (vec![0; size], vec![0; size]);
+            stamp.write(&mut new);
+            if !zeroes {
+                Stamp { generation: generation - 1, ..stamp }.write(&mut old);
+            }
+            // Behind the header, which says which write it was; with two words left.
+            let cut = HEADER_BYTES + 8 * (cut % ((size - HEADER_BYTES) / 8 - 2) + 1);
+            let (first, second) = if last { (&old, &new) } else { (&new, &old) };
+            let sector = [&first[..cut], &second[cut..]].concat();
+            prop_assert_eq!(Stamp::read(&sector, &stamp), Found::Torn);
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_foreign() {
+        let expected = Stamp { address: 0, generation: 5, run: 1 };
+        for other in [[0; 512], [0xff; 512], [7; 512]] {
+            assert_eq!(Stamp::read(&other, &expected), Found::Foreign);
         }
     }
 

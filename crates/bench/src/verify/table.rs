@@ -17,7 +17,7 @@ pub(super) fn judge(
     block: &[u8],
     sector_bytes: u32,
     offset_bytes: u64,
-    seed: u64,
+    run: u64,
     right: Right,
 ) -> Option<Finding> {
     let mut first: Option<Found> = None;
@@ -26,12 +26,13 @@ pub(super) fn judge(
     let mut belongs_to_bytes = None;
     for (sector, index) in block.chunks(sector_bytes as usize).zip(0u64..) {
         let address = offset_bytes + index * u64::from(sector_bytes);
-        let found = Stamp::read(sector);
+        let found = Stamp::read(sector, &Stamp { address, generation: right.least, run });
         let fault = match found {
             Found::Foreign => (right.least > 0).then_some(Fault::Unwritten),
             Found::Damaged => Some(Fault::Damaged),
+            Found::Torn => Some(Fault::Torn),
             // What an earlier run left is as good as nothing.
-            Found::Stamped(stamp) if stamp.seed != seed => {
+            Found::Stamped(stamp) if stamp.run != run => {
                 (right.least > 0).then_some(Fault::Unwritten)
             }
             Found::Stamped(stamp) if stamp.address != address => {
@@ -49,7 +50,7 @@ pub(super) fn judge(
             }
         };
         // Sectors that disagree about whose they are or about the write they belong to.
-        let torn = first.is_some_and(|first| identity(first, seed) != identity(found, seed));
+        let torn = first.is_some_and(|first| identity(first, run) != identity(found, run));
         first.get_or_insert(found);
         worst = match (worst, fault) {
             (Some(Fault::Damaged), _) | (_, Some(Fault::Damaged)) => Some(Fault::Damaged),
@@ -69,9 +70,9 @@ pub(super) fn judge(
 }
 
 /// What all sectors of a block must have in common: the generation, or that they are not ours.
-fn identity(found: Found, seed: u64) -> Option<u64> {
+fn identity(found: Found, run: u64) -> Option<u64> {
     match found {
-        Found::Stamped(stamp) if stamp.seed == seed => Some(stamp.generation),
+        Found::Stamped(stamp) if stamp.run == run => Some(stamp.generation),
         _ => None,
     }
 }
@@ -82,12 +83,12 @@ mod tests {
 
     const SECTOR: u32 = 512;
 
-    fn block(address: u64, generations: [u64; 4], seed: u64) -> Vec<u8> {
+    fn block(address: u64, generations: [u64; 4], run: u64) -> Vec<u8> {
         let mut block = vec![0; 4 * SECTOR as usize];
         for (sector, index) in block.chunks_mut(SECTOR as usize).zip(0u64..) {
             let generation = generations[index as usize];
             let address = address + index * u64::from(SECTOR);
-            Stamp { address, generation, seed }.write(sector);
+            Stamp { address, generation, run }.write(sector);
         }
         block
     }
@@ -117,6 +118,12 @@ mod tests {
         let mut half = block(4096, [5; 4], 1);
         half[1024..].fill(0);
         assert_eq!(fault(&half, 5, 5), Some(Fault::Torn));
+        let mut half_a_sector = block(4096, [5; 4], 1);
+        half_a_sector[..256].fill(0);
+        assert_eq!(fault(&half_a_sector, 5, 5), Some(Fault::Torn));
+        let mut mark = block(4096, [5; 4], 1);
+        mark[5] ^= 4;
+        assert_eq!(fault(&mark, 5, 5), Some(Fault::Damaged));
     }
 
     #[test]

@@ -68,9 +68,11 @@ impl Medium for Memory {
 fn plan(threads: u32) -> Plan {
     Plan {
         seed: 11,
+        run: 4711,
         block_bytes: 4096,
         sector_bytes: 512,
         capacity_bytes: 64 * 4096,
+        serial: Some("S3RIAL".to_owned()),
         range_bytes: 64 * 4096,
         threads,
         writes: 2000,
@@ -160,9 +162,8 @@ fn the_journal_finds_what_a_crash_lost() {
     file.set_len(plan.capacity_bytes).unwrap();
     assert_eq!(verify(&plan, &file, &mut |_| Flow::Continue).unwrap().faults, 0);
 
-    let check = |file: &std::fs::File| {
-        resume(&journal, plan.capacity_bytes, 512, 4, file, &mut |_| Flow::Continue).unwrap()
-    };
+    let crashed = crashed(&journal, &plan);
+    let check = |file: &std::fs::File| resume(&crashed, file, &mut |_| Flow::Continue).unwrap();
     assert_eq!(check(&file).faults, 0);
     // Read past the page cache as well, where the file system can.
     let direct = std::fs::File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
@@ -177,8 +178,52 @@ fn the_journal_finds_what_a_crash_lost() {
         (Fault::Unwritten, 5 * 4096)
     );
 
-    let other = resume(&journal, 1 << 30, 512, 1, &file, &mut |_| Flow::Continue).unwrap_err();
-    assert!(matches!(other, VerifyError::OtherTarget { .. }));
+    let told = report.journal.unwrap();
+    assert_eq!((told.flushes, told.unused_bytes), (10, 0));
+    assert!(told.promised_blocks > 50 && told.writes == 2000, "{told:?}");
+
+    let refused = |crashed: &Crashed<'_>, file: &std::fs::File| {
+        resume(crashed, file, &mut |_| Flow::Continue).unwrap_err()
+    };
+    let size = Crashed { capacity_bytes: 1 << 30, ..crashed.clone() };
+    assert!(matches!(refused(&size, &file), VerifyError::OtherTarget { .. }));
+    let serial = Crashed { serial: Some("0TH3R".to_owned()), ..crashed.clone() };
+    assert!(matches!(refused(&serial, &file), VerifyError::OtherSerial { .. }));
     let again = verify(&plan, &file, &mut |_| Flow::Continue).unwrap_err();
     assert!(matches!(again, VerifyError::Journal(_)), "a journal is never overwritten");
+}
+
+fn crashed<'a>(journal: &'a std::path::Path, plan: &Plan) -> Crashed<'a> {
+    let (capacity_bytes, serial) = (plan.capacity_bytes, plan.serial.clone());
+    Crashed { journal, capacity_bytes, serial, sector_bytes: plan.sector_bytes, threads: 4 }
+}
+
+/// The default seed twice: a target that drops all that the second run writes keeps blocks of the
+/// first, with the same addresses and generations.
+#[test]
+fn what_an_earlier_run_with_the_same_seed_left_is_not_taken_for_this_one() {
+    struct Deaf<'a>(&'a Memory);
+    impl Medium for Deaf<'_> {
+        fn read(&self, offset_bytes: u64, out: &mut [u8]) -> io::Result<()> {
+            self.0.read(offset_bytes, out)
+        }
+        fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let memory = Memory::new(64 * 4096, Trouble::None);
+    assert_eq!(verify(&plan(1), &memory, &mut |_| Flow::Continue).unwrap().faults, 0);
+    let second = Plan { run: 4712, journal: Some(journal.clone()), ..plan(1) };
+    let report = verify(&second, &Deaf(&memory), &mut |_| Flow::Continue).unwrap();
+    assert!(report.findings.iter().all(|finding| finding.fault == Fault::Unwritten));
+    assert!(report.faults >= 60, "{report:?}");
+    // And after a crash: nothing of the run is there, so it is the wrong target or a hopeless one.
+    let checked = resume(&crashed(&journal, &second), &memory, &mut |_| Flow::Continue);
+    assert!(matches!(checked, Err(VerifyError::NothingOfRun { blocks }) if blocks >= 60));
+    assert_ne!(fresh_run().unwrap(), fresh_run().unwrap());
 }

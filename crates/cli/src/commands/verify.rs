@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::verify::{self, Medium, Plan, Progress, Report, VerifyError};
+use ssdyno_bench::safety;
+use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, VerifyError};
 use ssdyno_bench::{Access, Target};
 
 use crate::args::VerifyArgs;
@@ -75,8 +76,14 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 watchdog.look(p.requests);
                 meter.update(p.done, p.of, faults(p.faults))
             };
-            let (size, sector) = (target.size_bytes, target.sector_bytes);
-            verify::resume(journal, size, sector, args.threads, &target.file, &mut update)
+            let crashed = Crashed {
+                journal,
+                capacity_bytes: target.size_bytes,
+                serial: serial(&args.target),
+                sector_bytes: target.sector_bytes,
+                threads: args.threads,
+            };
+            verify::resume(&crashed, &target.file, &mut update)
         }
         None => {
             let access = args.write.access(&args.target)?;
@@ -91,7 +98,11 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 watchdog.look(p.requests);
                 meter.update(p.done, p.of, faults(p.faults))
             };
-            verify::verify(&plan(args, &target), &target.file as &dyn Medium, &mut update)
+            let run = verify::fresh_run().map_err(|error| {
+                Failure::new(Exit::Failed, format!("no random number for the run: {error}"))
+                    .with_help("look at /dev/urandom")
+            })?;
+            verify::verify(&plan(args, &target, run), &target.file as &dyn Medium, &mut update)
         }
     };
     meter.finish();
@@ -115,12 +126,19 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn plan(args: &VerifyArgs, target: &Opened) -> Plan {
+/// The serial number of a device that has one.
+fn serial(target: &str) -> Option<String> {
+    safety::inspect(target).ok()?.serial().map(str::to_owned)
+}
+
+fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> Plan {
     let block_bytes = args.block_size.map_or(target.sector_bytes.max(4096), |size| size.0 as u32);
     let range_bytes = args.range.map_or(target.size_bytes, |range| range.0);
     let blocks = range_bytes / u64::from(block_bytes.max(1));
     Plan {
         seed: args.seed,
+        run,
+        serial: serial(&args.target),
         block_bytes,
         sector_bytes: target.sector_bytes,
         capacity_bytes: target.size_bytes,
@@ -183,14 +201,20 @@ fn judge(report: &Report) -> Option<Failure> {
 
 fn explain(error: &VerifyError) -> Failure {
     let exit = match error {
-        VerifyError::Target { .. } => Exit::Failed,
+        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => Exit::Failed,
         _ => Exit::Usage,
     };
     Failure::new(exit, error.to_string()).with_help(error.help())
 }
 
 fn text(args: &VerifyArgs, report: &Report) -> String {
-    let verdict = if report.faults == 0 { "every block is what was written" } else { "FAULTS" };
+    let promised = report.journal.map(|journal| journal.promised_blocks);
+    let verdict = match (report.faults, promised) {
+        (0, Some(0)) => "nothing could be checked: no flush was answered before the journal ends",
+        (0, Some(_)) => "every block that was flushed is there",
+        (0, None) => "every block is what was written",
+        _ => "FAULTS",
+    };
     let mut text = format!(
         "{}: {verdict}\n  written {}, read {}, flushes {}, faults {}, {:.1} s\n",
         args.target,
@@ -200,6 +224,18 @@ fn text(args: &VerifyArgs, report: &Report) -> String {
         report.faults,
         report.wall_seconds,
     );
+    if let Some(journal) = report.journal {
+        text.push_str(&format!(
+            "  the journal tells of {} writes and {} flushes, which promise {} blocks\n",
+            journal.writes, journal.flushes, journal.promised_blocks,
+        ));
+        if journal.unused_bytes > 0 {
+            text.push_str(&format!(
+                "  its last {} B are torn, as after a crash, and left out\n",
+                journal.unused_bytes
+            ));
+        }
+    }
     for finding in report.findings.iter().take(20) {
         let name = format!("{:?}", finding.fault).to_lowercase();
         text.push_str(&format!("  {name:<10} at byte {}", finding.offset_bytes));

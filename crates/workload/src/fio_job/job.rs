@@ -120,13 +120,13 @@ impl Reader<'_> {
                 "direct=1 is used whatever the job says: requests go past the page cache".into(),
             );
         }
-        let file_size = self.value(&["filesize"], "a size such as 1g", values::size)?;
         let start = match load.start {
             Some(Size::Bytes(bytes)) => bytes,
             _ => 0,
         };
-        let file_size_bytes = match file_size.or(load.length) {
-            Some(Size::Bytes(bytes)) => Some(bytes.saturating_add(start)),
+        let file_size_bytes = match (load.file_bytes, load.length) {
+            (Some(bytes), _) => Some(bytes),
+            (None, Some(Size::Bytes(bytes))) => Some(bytes.saturating_add(start)),
             _ => None,
         };
         let time = |text: &str| values::seconds(text);

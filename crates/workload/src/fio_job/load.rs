@@ -32,6 +32,9 @@ pub(super) struct Load {
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
     pub(super) length: Option<Size>,
+    /// Size of the file, where it is told apart from `length`: the range ends there then, and `length` is
+    /// how much is moved (fio documentation, `filesize`).
+    pub(super) file_bytes: Option<u64>,
     /// Bytes to transfer, where that is not the length.
     pub(super) io_bytes: Option<Size>,
     pub(super) requests: Option<u64>,
@@ -121,6 +124,9 @@ impl Reader<'_> {
             length: self
                 .value(&["size"], "a size such as 1g or 50%", size)?
                 .filter(|size| *size != Size::Bytes(0)),
+            file_bytes: self
+                .value(&["filesize"], "one size such as 1g", values::bytes)?
+                .filter(|size| *size > 0),
             io_bytes: self
                 .value(&["io_size", "io_limit"], "a size such as 1g or 50%", size)?
                 .filter(|size| *size != Size::Bytes(0)),
@@ -217,6 +223,7 @@ impl Reader<'_> {
         Ok(Shape {
             think: think.map(|time| Think { time, blocks: blocks.unwrap_or(1) }),
             flush_every: every.filter(|writes| *writes > 0),
+            flush_at_end: self.switch("end_fsync")? || self.switch("fsync_on_close")?,
         })
     }
 

@@ -117,6 +117,12 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "userspace_reap",
     "gpu_dev_id",
     "write_hint",
+    // Every request is in requests.parquet.
+    "write_iolog",
+    // A target that fails ends the run.
+    "exitall_on_error",
+    // The target takes the place of files that fio would make.
+    "filename_format",
 ];
 
 /// Options that change what is asked of the target in a way that is not offered: ignoring one would
@@ -132,13 +138,10 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("verify_interval", "data is checked by `ssdyno verify`"),
     ("verify_write_sequence", "data is checked by `ssdyno verify`"),
     ("trim_percentage", "give the share of trims as a workload's trim_percent"),
-    ("end_fsync", "leave it out: O_DIRECT writes do not wait in the page cache"),
-    ("fsync_on_close", "leave it out: O_DIRECT writes do not wait in the page cache"),
-    ("sync", "leave it out, or disable the device's write cache"),
+    ("sync", "write fdatasync=1: a flush after each write, which is what the kernel makes of it"),
     ("atomic", "leave it out"),
     ("thinktime_iotime", "pause after so many requests: thinktime_blocks"),
     ("exitall", "give each job a runtime"),
-    ("exitall_on_error", "a target that fails ends the run anyway; leave it out"),
     ("exit_what", "give each job a runtime"),
     ("flow", "run the jobs apart, with a rate each"),
     ("flow_id", "run the jobs apart, with a rate each"),
@@ -158,7 +161,6 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("flow_sleep", "run the jobs apart, with a rate each"),
     ("max_open_zones", "zoned devices are not offered"),
     ("read_iolog", "replay it: ssdyno run TARGET --workload FILE"),
-    ("write_iolog", "requests.parquet has every request"),
     ("blocksize_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
     ("bs_is_seq_rand", "write a job for sequential and one for random requests"),
     ("bs_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
@@ -231,7 +233,6 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("zone_reset_threshold", "zoned devices are not offered"),
     ("zonecapacity", "zoned devices are not offered"),
     ("nrfiles", "name one file or device for each job"),
-    ("filename_format", "name the file with filename"),
     ("rwmixcycle", "leave it out"),
     ("cmdprio_class", "priorities of commands are not offered"),
     ("cmdprio_bssplit", "priorities of commands are not offered"),
@@ -260,10 +261,12 @@ pub(super) const USED: &[&str] = &[
     "cpus_allowed_policy",
     "direct",
     "directory",
+    "end_fsync",
     "fdatasync",
     "filename",
     "filesize",
     "fsync",
+    "fsync_on_close",
     "group_reporting",
     "hipri",
     "io_limit",

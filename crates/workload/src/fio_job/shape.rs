@@ -19,6 +19,9 @@ pub(super) struct Shape {
     pub(super) think: Option<Think>,
     /// Writes between two flushes (`fsync`, `fdatasync`).
     pub(super) flush_every: Option<u64>,
+    /// A flush when all that was to be issued has completed, if anything was written (`end_fsync`,
+    /// `fsync_on_close`).
+    pub(super) flush_at_end: bool,
 }
 
 /// Where a job is between two pauses.
@@ -116,9 +119,20 @@ impl Workload for Shaped {
             return Step::Wait;
         }
         let step = self.inner.next(now);
-        if let Step::Issue { request, .. } = &step {
-            self.left = self.left.saturating_sub(1);
-            self.issued(request.op);
+        match &step {
+            Step::Issue { request, .. } => {
+                self.left = self.left.saturating_sub(1);
+                self.issued(request.op);
+            }
+            Step::Done if self.shape.flush_at_end && self.writes > 0 => {
+                if self.outstanding > 0 {
+                    return Step::Wait;
+                }
+                self.shape.flush_at_end = false;
+                self.issued(Op::Flush);
+                return Step::Issue { request: Request::flush(), intended: now };
+            }
+            _ => {}
         }
         step
     }

@@ -197,9 +197,14 @@ impl FioStream {
             return self.refuse("offset", what, format!("the target has {capacity} B"));
         }
         let left = capacity - self.start_bytes;
+        let size = if load.file_bytes.is_some() { "filesize" } else { "size" };
         if self.length_bytes > left {
             let what = format!("{} B, which ends behind the target", self.length_bytes);
-            return self.refuse("size", what, format!("{left} B are left behind the offset"));
+            return self.refuse(size, what, format!("{left} B are left behind the offset"));
+        }
+        if self.length_bytes == 0 {
+            let what = "the range has no whole block".to_owned();
+            return self.refuse(size, what, "make it larger, or the offset smaller".to_owned());
         }
         let range = load.strides.map_or(self.length_bytes, |strides| strides.range.min(left));
         if load.block_max() > range {
@@ -271,9 +276,10 @@ impl FioJob {
     /// What copy number `copy` asks of a target of `capacity_bytes`.
     fn stream(&self, copy: u32, capacity_bytes: u64) -> FioStream {
         let load = &self.load;
+        let end_bytes = load.file_bytes.unwrap_or(capacity_bytes);
         let resolve = |size: Size| match size {
             Size::Bytes(bytes) => bytes,
-            Size::Percent(share) => (capacity_bytes as f64 * share / 100.0) as u64,
+            Size::Percent(share) => (end_bytes as f64 * share / 100.0) as u64,
         };
         let step = load.block_max();
         // Shares are cut to whole blocks, as fio does.
@@ -283,9 +289,14 @@ impl FioJob {
         };
         let increment = load.increment.map_or(0, whole).saturating_mul(u64::from(copy));
         let start_bytes = load.start.map_or(0, whole).saturating_add(increment);
-        let rest = capacity_bytes.saturating_sub(start_bytes) / step * step;
-        let length_bytes = load.length.map_or(rest, whole);
-        let bytes = load.io_bytes.map_or(length_bytes, resolve).saturating_mul(load.loops);
+        let rest = end_bytes.saturating_sub(start_bytes) / step * step;
+        let length_bytes = match (load.length, load.file_bytes) {
+            (None, _) | (Some(Size::Bytes(_)), Some(_)) => rest,
+            (Some(length), _) => whole(length),
+        };
+        // With the size of the file told apart, `size` is how much is moved, up to the end of it.
+        let moved = load.length.map_or(length_bytes, whole).min(length_bytes);
+        let bytes = load.io_bytes.map_or(moved, resolve).saturating_mul(load.loops);
         FioStream {
             job: 0,
             copy,

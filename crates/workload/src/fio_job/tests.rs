@@ -416,3 +416,76 @@ proptest! {
         prop_assert_eq!(&all, &play(&text, Time::from_us(service)));
     }
 }
+
+/// As fio does: the last thing of a job that wrote, when everything else was answered.
+#[test]
+fn a_flush_at_the_end_comes_when_all_is_answered() {
+    for option in ["end_fsync=1", "fsync_on_close=1", "end_fsync=1\nfsync_on_close"] {
+        let text =
+            format!("[a]\nrw=write\nbs=4k\nsize=64k\niodepth=8\nioengine=libaio\n{option}\n");
+        let all = play(&text, Time::from_us(10));
+        let flushes = all.iter().filter(|(_, request, _)| request.op == Op::Flush).count();
+        let (at, last, _) = all.last().unwrap();
+        assert_eq!((all.len(), flushes, last.op), (17, 1, Op::Flush), "{option}");
+        assert_eq!(*at, all[15].0 + Time::from_us(10), "{option}");
+    }
+    // By time as well; and with those in between.
+    let timed = "[a]\nrw=write\nbs=4k\nruntime=1ms\ntime_based\nend_fsync=1\nfsync=10\n";
+    let all = play(timed, Time::from_us(20));
+    assert_eq!(all.last().unwrap().1.op, Op::Flush);
+    assert!(all.last().unwrap().0 >= Time::from_ms(1));
+    let reads = play("[a]\nrw=read\nbs=4k\nsize=64k\nend_fsync=1\n", Time::from_us(10));
+    assert_eq!(reads.len(), 16, "nothing was written");
+}
+
+/// What fio 3.33 did with a file of 8 MiB (psync; its own log of offsets): KiB moved, first byte and end
+/// of what was asked for in sequence, different blocks at random.
+#[test]
+fn sizes_of_file_range_and_transfer_are_those_of_fio() {
+    for (text, moved, first, end, different) in [
+        ("size=1m", 1024, 0, 1024, 16),
+        ("size=1m\nfilesize=4m", 1024, 0, 1024, 16),
+        ("size=4m\nfilesize=1m", 1024, 0, 1024, 16),
+        ("filesize=2m", 2048, 0, 2048, 32),
+        ("size=1m\nfilesize=4m\noffset=1m", 1024, 1024, 2048, 16),
+        ("size=1m\nfilesize=4m\noffset=3584k", 512, 3584, 4096, 8),
+        ("filesize=2m\noffset=1m", 1024, 1024, 2048, 16),
+        ("size=1m\nfilesize=4m\nio_size=2m", 2048, 0, 2048, 32),
+        ("size=4m\nfilesize=1m\nio_size=2m", 2048, 0, 1024, 16),
+        ("filesize=1m\nio_size=2m", 2048, 0, 1024, 16),
+        ("size=2m\nio_size=512k", 512, 0, 512, 8),
+        ("size=1m\nio_size=3m", 3072, 0, 1024, 16),
+        ("size=1m\noffset=1m", 1024, 1024, 2048, 16),
+        ("size=1m\noffset=1m\nio_size=3m", 3072, 1024, 2048, 16),
+        ("size=1m\nfilesize=4m\nloops=2", 2048, 0, 2048, 32),
+        ("size=50%\nfilesize=4m", 2048, 0, 2048, 32),
+    ] {
+        let all = issued(&format!("rw=read\nbs=64k\n{text}\n"));
+        let sum: u64 = all.iter().map(|(_, length)| length).sum();
+        let ends = all.iter().map(|(offset, length)| offset + length);
+        let least = all.iter().map(|(offset, _)| *offset).min().unwrap();
+        assert_eq!((sum, least, ends.max().unwrap()), (moved, first, end), "{text}");
+        let places = offsets(&format!("rw=randread\nbs=64k\n{text}\n"));
+        assert_eq!(places.len() as u64, moved / 64, "{text}");
+        let distinct: std::collections::BTreeSet<u64> = places.iter().copied().collect();
+        assert_eq!(distinct.len(), different, "{text}");
+    }
+    // All of the file, not its first part: with 16 of 64 blocks drawn it shows.
+    let wide = offsets("rw=randread\nbs=64k\nsize=1m\nfilesize=4m\n");
+    assert!(wide.iter().any(|offset| *offset >= 2048), "{wide:?}");
+    // A file that is to be made has the size that fio gives it.
+    let made = |text: &str| one(text).file_size_bytes;
+    assert_eq!(made("size=1m\nfilesize=4m\noffset=1m\n"), Some(4 << 20));
+    assert_eq!(made("size=1m\noffset=1m\n"), Some(2 << 20));
+    // Copies start apart and end with the file.
+    let jobs = jobs("[a]\nrw=read\nnumjobs=2\noffset_increment=1m\nfilesize=4m\n").unwrap();
+    let ranges = fio_streams(&jobs, CAPACITY, 1);
+    let ranges: Vec<_> = ranges.iter().map(|s| (s.start_bytes, s.length_bytes)).collect();
+    assert_eq!(ranges, [(0, 4 << 20), (1 << 20, 3 << 20)]);
+    assert!(refused("filesize=1m-2m\n").1.contains("filesize"));
+    for (text, why) in [("offset=4m\nfilesize=4m\n", "filesize"), ("filesize=2g\n", "filesize")] {
+        let streams = fio_streams(&[one(text)], CAPACITY, 1);
+        let error = run_together(streams, &FACTS).err().unwrap();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}

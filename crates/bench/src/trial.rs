@@ -1,0 +1,140 @@
+//! Short loads before the run that tell what suits the target. They only read.
+//!
+//! Choices are tried in turn, in rounds, so that whatever else runs on the machine meets them all;
+//! one is better where it was so in nearly every round. A round that a neighbour spoils then counts
+//! as one, however much it was spoilt.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_result::{Keep, Tape};
+use ssdyno_workload::{Config, DeviceFacts};
+
+use crate::clock::Clock;
+use crate::engine::Engine;
+use crate::error::BenchError;
+use crate::job::{Job, Pulse, Reaping, Shared, drive};
+use crate::ramp::Ramp;
+
+/// One choice is tried for so long at a time, or for as long as [`ENOUGH`] takes.
+const ROUND: Duration = Duration::from_millis(3);
+/// Completions from which a rate can be told: by requests outstanding, and at least.
+const ENOUGH: u64 = 8;
+const ENOUGH_LEAST: u64 = 32;
+/// A device that takes longer for [`ENOUGH`] is too slow for our ways to matter.
+const SLOW: Duration = Duration::from_millis(20);
+/// Every choice is tried so often at most.
+pub(crate) const ROUNDS: usize = 9;
+/// One is faster where it was so in this many rounds: of two that are alike, one is by chance in one
+/// case of fifty (the binomial distribution of nine tosses).
+pub(crate) const FASTER_ROUNDS: usize = 8;
+
+/// The load of a trial.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trial {
+    pub(crate) facts: DeviceFacts,
+    pub(crate) depth: u32,
+    pub(crate) block_bytes: u32,
+    pub(crate) seed: u64,
+}
+
+impl Trial {
+    /// How long a round is to be; `None` where the target is so slow that nothing of ours matters.
+    pub(crate) fn round<E: Engine>(
+        &self,
+        engine: &mut E,
+        batch: u32,
+    ) -> Result<Option<Duration>, BenchError> {
+        let enough = (ENOUGH * u64::from(self.depth)).max(ENOUGH_LEAST);
+        let (completed, seconds) = self.load(engine, batch, enough, SLOW)?;
+        Ok((completed >= enough).then(|| ROUND.max(Duration::from_secs_f64(seconds))))
+    }
+
+    /// Requests a second in a load of `length`, with completions taken `batch` at a time.
+    pub(crate) fn rate<E: Engine>(
+        &self,
+        engine: &mut E,
+        batch: u32,
+        length: Duration,
+    ) -> Result<f64, BenchError> {
+        let (completed, seconds) = self.load(engine, batch, u64::MAX, length)?;
+        Ok(completed as f64 / seconds)
+    }
+
+    /// Completions of at most `requests` in at most `length`, and the seconds they took.
+    fn load<E: Engine>(
+        &self,
+        engine: &mut E,
+        batch: u32,
+        requests: u64,
+        length: Duration,
+    ) -> Result<(u64, f64), BenchError> {
+        let config = Config {
+            depth: Some(self.depth),
+            block_size: Some(Bytes(u64::from(self.block_bytes))),
+            read_percent: Some(100.0),
+            requests: Some(u64::MAX / 2),
+            ..Config::default()
+        };
+        let workload = config.build(&self.facts, self.seed)?;
+        let tape = Tape::new(Keep::Summary, Some(Time::from_s(1)), false);
+        let tape = Arc::new(Mutex::new(Some(tape)));
+        let mut job = Job {
+            workload,
+            slots: self.depth,
+            reaping: Reaping::Batches(batch),
+            requests_max: requests,
+            end_ns: length.as_nanos() as u64,
+            writable: false,
+            origin_ns: None,
+            clock: Clock::start(),
+            shared: Shared {
+                stop: Arc::new(AtomicBool::new(false)),
+                ramp: Arc::new(Ramp::new(0)),
+                pulse: Arc::new(Pulse::default()),
+                tape: Arc::clone(&tape),
+            },
+        };
+        let ended = drive(&mut job, engine);
+        let completed = tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let completed = completed.as_ref().map_or(0, Tape::completed);
+        Ok((completed, ended.end_ns as f64 / 1e9))
+    }
+}
+
+/// Rounds in which `one` was faster than `other` by more than the share `margin`.
+pub(crate) fn rounds_faster(one: &[f64], other: &[f64], margin: f64) -> usize {
+    one.iter().zip(other).filter(|(one, other)| **one > (1.0 + margin) * **other).count()
+}
+
+/// The rate of the middle round.
+pub(crate) fn median(rates: &[f64]) -> f64 {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Half of the distance between the quartiles: what a neighbour spoils now and then does not count.
+pub(crate) fn spread(rates: &[f64]) -> f64 {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |quarter: usize| sorted.get(sorted.len() * quarter / 4);
+    at(3).zip(at(1)).map_or(f64::NAN, |(high, low)| (high - low) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_counted_one_by_one() {
+        let (one, other) = ([1.1, 9.0, 1.0, 1.0], [1.0, 1.0, 1.0, 8.0]);
+        assert_eq!(rounds_faster(&one, &other, 0.02), 2);
+        assert_eq!(rounds_faster(&one, &other, 0.2), 1);
+        assert_eq!(median(&[3.0, 1.0, 100.0]), 3.0);
+        assert_eq!(spread(&[10.0, 90.0, 20.0, 30.0, 40.0, 0.0, 12.0, 35.0, 25.0]), 11.5);
+    }
+}
