@@ -11,7 +11,7 @@ use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::{
     Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition,
-    PrepareError, ReadOnly, Watch, WearLevelling, sample,
+    PrepareError, ReadOnly, Watch, sample,
 };
 
 /// In a map: this logical page holds no data.
@@ -82,7 +82,7 @@ impl PageMap {
             geometry.planes(),
             geometry.blocks_per_plane,
             geometry.pages_per_block.get().saturating_sub(config.summary_pages),
-            config.cleaning.needs_order(),
+            config.searches(geometry.blocks_per_plane),
             facts.endurance(),
         );
         let limits = config.limits_with_mapping(&geometry, blocks.bad_most(), mapping_pages)?;
@@ -139,8 +139,7 @@ impl PageMap {
     }
 
     fn open(&mut self, plane: u32, index: usize) -> Option<()> {
-        let dynamic = self.config.wear_levelling != WearLevelling::Off;
-        let block = self.blocks.open(plane, dynamic)?;
+        let block = self.blocks.open(plane)?;
         self.frontiers[index] = Frontier { block, next: 0 };
         // By the time that this one is full, what is known of the next one will be at hand.
         if let Some(next) = self.blocks.next_free(plane) {
@@ -340,13 +339,7 @@ impl PageMap {
 
     /// Static wear levelling: moves the least worn block if it lags too far behind.
     pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
-        if self.config.wear_levelling != WearLevelling::Static {
-            return;
-        }
-        let n = self.geometry.blocks_per_plane;
-        let most = (plane * n..(plane + 1) * n).map(|block| self.blocks.erases(block)).max();
-        let Some(least_worn) = self.blocks.least_worn(plane) else { return };
-        let lag = most.unwrap_or(0) - self.blocks.erases(least_worn);
+        let Some((least_worn, lag)) = self.blocks.laggard(plane) else { return };
         if lag > self.config.wear_threshold {
             self.blocks.forget_order(least_worn);
             if !self.clean(plane, least_worn, out) {
