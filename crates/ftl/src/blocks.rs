@@ -3,27 +3,9 @@
 use ssdyno_engine::{Table, prefetch};
 
 use crate::order::Order;
+use crate::ranks::Ranks;
 use crate::wear::{Free, Laggards};
 use crate::{Endurance, WearLevelling};
-
-/// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
-const NOT_CLOSED: u16 = 1 << 15;
-
-/// Blocks whose least rank is kept together: a search looks at n / 64 + 64 ranks, not at n.
-const GROUP: u32 = 64;
-
-/// The least of `ranks`. Compiled to vector instructions, which the search by key is not.
-fn least(ranks: &[u16]) -> Option<u16> {
-    ranks.iter().copied().min()
-}
-
-/// Where `rank` stands first; the same holds.
-fn position(ranks: &[u16], rank: u16) -> Option<usize> {
-    const PIECE: usize = 32;
-    let piece = ranks.chunks(PIECE).position(|piece| piece.contains(&rank))?;
-    let at = ranks[piece * PIECE..].iter().position(|other| *other == rank)?;
-    Some(piece * PIECE + at)
-}
 
 /// What will be looked for among the blocks, and is kept at hand therefore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,20 +17,16 @@ pub(crate) struct Searches {
 }
 
 /// True if `block` is closed and was erased `then` times.
-fn is_live(rank: &[u16], erases: &[u32], then: u32, block: u32) -> bool {
-    rank[block as usize] & NOT_CLOSED == 0 && erases[block as usize] == then
+fn is_live(ranks: &Ranks, erases: &[u32], then: u32, block: u32) -> bool {
+    ranks.is_closed(block) && erases[block as usize] == then
 }
 
 /// All blocks of a device, plane by plane.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     blocks_per_plane: u32,
-    groups_per_plane: u32,
     data_pages: u32,
-    /// Valid pages, and [`NOT_CLOSED`].
-    rank: Table<u16>,
-    /// Least rank of each group of each plane.
-    group_least: Vec<u16>,
+    ranks: Ranks,
     erases: Table<u32>,
     /// Erases that a block survives; empty where blocks last for ever.
     endures: Vec<u32>,
@@ -82,13 +60,10 @@ impl Blocks {
             range(plane).filter(good).for_each(|block| free.push(block, 0));
         }
         let bad = free.iter().map(|free| blocks_per_plane - free.len()).collect();
-        let groups_per_plane = blocks_per_plane.div_ceil(GROUP);
         Blocks {
             blocks_per_plane,
-            groups_per_plane,
             data_pages,
-            rank: Table::new(all as usize, NOT_CLOSED),
-            group_least: vec![NOT_CLOSED; (planes * groups_per_plane) as usize],
+            ranks: Ranks::new(planes, blocks_per_plane),
             erases: Table::new(all as usize, 0),
             endures,
             free,
@@ -115,15 +90,13 @@ impl Blocks {
     /// Valid pages of `block`.
     #[inline]
     pub fn valid(&self, block: u32) -> u32 {
-        u32::from(self.rank[block as usize] & !NOT_CLOSED)
+        self.ranks.valid(block)
     }
 
     /// Brings the count of valid pages of `block` into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, block: u32) {
-        if let Some(rank) = self.rank.get(block as usize) {
-            prefetch(rank);
-        }
+        self.ranks.prefetch(block);
     }
 
     /// Brings what [`erased`](Blocks::erased) changes of `block` into the cache.
@@ -142,7 +115,7 @@ impl Blocks {
     /// True if `block` is full and may be cleaned.
     #[inline]
     pub fn is_closed(&self, block: u32) -> bool {
-        self.rank[block as usize] & NOT_CLOSED == 0
+        self.ranks.is_closed(block)
     }
 
     /// Free blocks of `plane`.
@@ -186,11 +159,7 @@ impl Blocks {
 
     /// `block` is full: from now on it may be cleaned.
     pub(crate) fn close(&mut self, block: u32) {
-        let valid = self.rank[block as usize] & !NOT_CLOSED;
-        self.rank[block as usize] = valid;
-        let group = self.group_of(block);
-        let least = &mut self.group_least[group];
-        *least = valid.min(*least);
+        self.ranks.close(block);
         self.closings += 1;
         self.put_back(block);
         self.watch_wear(block);
@@ -199,74 +168,41 @@ impl Blocks {
     /// Lets `block`, which is closed, be found as the least worn.
     fn watch_wear(&mut self, block: u32) {
         let Some(laggards) = &mut self.laggards else { return };
-        let (rank, erases) = (&self.rank, &self.erases);
+        let (ranks, erases) = (&self.ranks, &self.erases);
         laggards[(block / self.blocks_per_plane) as usize].push(
             block,
             erases[block as usize],
             self.blocks_per_plane,
-            |then, block| is_live(rank, erases, then, block),
+            |then, block| is_live(ranks, erases, then, block),
         );
     }
 
     /// `count` more valid pages in `block`, which is open.
     #[inline]
     pub(crate) fn add_valid(&mut self, block: u32, count: u32) {
-        debug_assert!(!self.is_closed(block));
-        self.rank[block as usize] += count as u16;
+        self.ranks.add(block, count);
     }
 
     /// One valid page fewer in `block`.
     #[inline]
     pub(crate) fn invalidate(&mut self, block: u32) {
-        let rank = &mut self.rank[block as usize];
-        *rank -= 1;
-        let rank = *rank;
-        let group = self.group_of(block);
-        let least = &mut self.group_least[group];
-        if rank < *least {
-            *least = rank;
-        }
+        self.ranks.remove_one(block);
         if let Some(order) = &mut self.order {
-            order.lost_a_page(block, &self.rank);
+            order.lost_a_page(block, &self.ranks);
         }
-    }
-
-    #[inline]
-    fn group_of(&self, block: u32) -> usize {
-        let plane = block / self.blocks_per_plane;
-        let index = block - plane * self.blocks_per_plane;
-        (plane * self.groups_per_plane + index / GROUP) as usize
-    }
-
-    /// Blocks of the group at `group` of `group_least`.
-    fn group_range(&self, group: usize) -> std::ops::Range<usize> {
-        let plane = group as u32 / self.groups_per_plane;
-        let first = (group as u32 % self.groups_per_plane) * GROUP;
-        let last = (first + GROUP).min(self.blocks_per_plane);
-        let base = plane * self.blocks_per_plane;
-        (base + first) as usize..(base + last) as usize
     }
 
     /// The closed block of `plane` with the fewest valid pages.
     pub(crate) fn least_valid(&self, plane: u32) -> Option<u32> {
-        let first = (plane * self.groups_per_plane) as usize;
-        let groups = &self.group_least[first..first + self.groups_per_plane as usize];
-        let least = least(groups)?;
-        if least >= NOT_CLOSED {
-            return None;
-        }
-        let group = first + position(groups, least)?;
-        let range = self.group_range(group);
-        let first = range.start;
-        Some((first + position(&self.rank[range], least)?) as u32)
+        self.ranks.first_of_least(plane)
     }
 
     /// The closed block of `plane` that has seen the fewest erases, and how many the most worn
     /// block of the plane has seen more; only where static wear levelling was asked for.
     pub(crate) fn laggard(&mut self, plane: u32) -> Option<(u32, u32)> {
-        let (rank, erases) = (&self.rank, &self.erases);
+        let (ranks, erases) = (&self.ranks, &self.erases);
         let laggards = &mut self.laggards.as_mut()?[plane as usize];
-        let block = laggards.peek(|then, block| is_live(rank, erases, then, block))?;
+        let block = laggards.peek(|then, block| is_live(ranks, erases, then, block))?;
         Some((block, self.erases_most[plane as usize] - erases[block as usize]))
     }
 
@@ -274,12 +210,8 @@ impl Blocks {
     ///
     /// `score(valid pages, age)` must not rise with valid pages nor fall with age, which is the
     /// number of blocks of the device that were closed since, itself included.
-    pub(crate) fn take_best(
-        &mut self,
-        plane: u32,
-        score: impl Fn(u32, u64) -> f64,
-    ) -> Option<u32> {
-        self.order.as_mut()?.take_best(plane, self.closings, &self.rank, score)
+    pub(crate) fn take_best(&mut self, plane: u32, score: impl Fn(u32, u64) -> f64) -> Option<u32> {
+        self.order.as_mut()?.take_best(plane, self.closings, &self.ranks, score)
     }
 
     /// Takes `block`, chosen without regard to the order, out of the order.
@@ -299,21 +231,13 @@ impl Blocks {
 
     /// Cleaning of `block` has begun: it is no victim any more, but keeps its count of valid pages.
     pub(crate) fn take_out(&mut self, block: u32) {
-        self.rank[block as usize] |= NOT_CLOSED;
-        self.renew_least(block);
-    }
-
-    /// Looks anew for the least rank in the group of `block`.
-    fn renew_least(&mut self, block: u32) {
-        let group = self.group_of(block);
-        self.group_least[group] = least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
+        self.ranks.take_out(block);
     }
 
     /// `block` was erased, all its valid pages are elsewhere: it is free again, or bad for good
     /// (then false).
     pub(crate) fn erased(&mut self, block: u32) -> bool {
-        self.rank[block as usize] = NOT_CLOSED;
-        self.renew_least(block);
+        self.ranks.clear(block);
         self.erases[block as usize] += 1;
         let erases = self.erases[block as usize];
         let plane = (block / self.blocks_per_plane) as usize;
@@ -330,10 +254,10 @@ impl Blocks {
     /// Makes `plane` look like plane 0 of `sample`, whose blocks correspond to `good` in turn;
     /// further good blocks become free.
     pub(crate) fn stamp(&mut self, plane: u32, sample: &Blocks, good: &[u32]) {
-        for (from, to) in good.iter().enumerate().take(sample.rank.len()) {
-            self.rank[*to as usize] = sample.rank[from];
+        for (from, to) in good.iter().enumerate().take(sample.ranks.len()) {
+            self.ranks.copy(*to, &sample.ranks, from);
         }
-        let spare = good.iter().skip(sample.rank.len()).copied();
+        let spare = good.iter().skip(sample.ranks.len()).copied();
         let free: Vec<u32> =
             sample.free[0].list().iter().map(|block| good[*block as usize]).chain(spare).collect();
         self.refill(plane, &free);
@@ -343,11 +267,7 @@ impl Blocks {
             }
         }
         self.closings = self.closings.max(sample.closings);
-        let first = (plane * self.groups_per_plane) as usize;
-        for group in first..first + self.groups_per_plane as usize {
-            self.group_least[group] =
-                least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
-        }
+        self.ranks.renew_plane(plane);
         self.watch_closed(plane);
     }
 
@@ -388,21 +308,5 @@ impl Blocks {
         let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
         let endures = |block: &u32| self.endures.get(*block as usize).is_none_or(|n| *n > 0);
         range.filter(endures).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{least, position};
-
-    proptest! {
-        /// Against the search by key.
-        #[test]
-        fn finds_the_first_of_the_least(ranks in prop::collection::vec(0u16..40, 0..200)) {
-            let plain = (0..ranks.len()).min_by_key(|at| ranks[*at]);
-            prop_assert_eq!(least(&ranks).and_then(|rank| position(&ranks, rank)), plain);
-        }
     }
 }

@@ -33,6 +33,7 @@ mod order;
 mod pace;
 mod page_map;
 mod placement;
+mod ranks;
 mod reverse;
 mod sample;
 mod watch;

@@ -13,6 +13,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::ranks::Ranks;
+
 /// A block and its place in the order; the smaller place is older.
 type Entry = (u64, u32);
 
@@ -83,12 +85,12 @@ impl Order {
 
     /// `block` lost a valid page; it need not be in the order.
     #[inline]
-    pub(crate) fn lost_a_page(&mut self, block: u32, rank: &[u16]) {
+    pub(crate) fn lost_a_page(&mut self, block: u32, ranks: &Ranks) {
         if self.window > 1 {
             let plane = (block / self.blocks_per_plane) as usize;
             self.planes[plane].noted.push(block);
             if self.planes[plane].noted.len() >= NOTED_MOST {
-                self.sort_in(plane, rank);
+                self.sort_in(plane, ranks);
             }
         }
     }
@@ -103,24 +105,24 @@ impl Order {
     }
 
     /// Takes the best block of `plane` out of the order, the older of equals; `now` is how many
-    /// blocks of the device have been closed, `rank` the valid pages of closed blocks.
+    /// blocks of the device have been closed.
     ///
     /// `score(valid pages, age)` must not rise with valid pages nor fall with age.
     pub(crate) fn take_best(
         &mut self,
         plane: u32,
         now: u64,
-        rank: &[u16],
+        ranks: &Ranks,
         score: impl Fn(u32, u64) -> f64,
     ) -> Option<u32> {
         let plane = plane as usize;
-        self.admit(plane, rank);
+        self.admit(plane, ranks);
         let oldest = self.oldest(plane)?;
         if self.window == 1 {
             self.remove(oldest);
             return Some(oldest);
         }
-        self.sort_in(plane, rank);
+        self.sort_in(plane, ranks);
         let age = |block: u32| now - self.closed[block as usize] + 1;
         let oldest_age = age(oldest);
         let PlaneOrder { by_valid, entries, .. } = &mut self.planes[plane];
@@ -132,16 +134,14 @@ impl Order {
             }
             while let Some(Reverse(entry)) = heap.peek().copied() {
                 let (place, block) = entry;
-                if self.place[block as usize] != place || usize::from(rank[block as usize]) != valid
-                {
+                if self.place[block as usize] != place || ranks.valid(block) as usize != valid {
                     heap.pop();
                     *entries -= 1;
                     continue;
                 }
                 let score = score(valid as u32, age(block));
-                let wins = |(most, older): (f64, Entry)| {
-                    score > most || (score == most && entry < older)
-                };
+                let wins =
+                    |(most, older): (f64, Entry)| score > most || (score == most && entry < older);
                 if best.is_none_or(wins) {
                     best = Some((score, entry));
                 }
@@ -162,7 +162,7 @@ impl Order {
     }
 
     /// Lets the oldest of those that wait in be candidates as long as there are too few.
-    fn admit(&mut self, plane: usize, rank: &[u16]) {
+    fn admit(&mut self, plane: usize, ranks: &Ranks) {
         let Order { window, place: places, planes, .. } = self;
         let plane = &mut planes[plane];
         while plane.live < *window {
@@ -174,7 +174,7 @@ impl Order {
             plane.youngest = place;
             plane.candidates.push_back((place, block));
             if *window > 1 {
-                plane.by_valid[usize::from(rank[block as usize])].push(Reverse((place, block)));
+                plane.by_valid[ranks.valid(block) as usize].push(Reverse((place, block)));
                 plane.entries += 1;
             }
         }
@@ -194,12 +194,12 @@ impl Order {
     }
 
     /// Puts candidates that lost pages where they belong now.
-    fn sort_in(&mut self, plane: usize, rank: &[u16]) {
+    fn sort_in(&mut self, plane: usize, ranks: &Ranks) {
         let plane = &mut self.planes[plane];
         for block in plane.noted.drain(..) {
             let place = self.place[block as usize];
             if place != 0 && place <= plane.youngest {
-                plane.by_valid[usize::from(rank[block as usize])].push(Reverse((place, block)));
+                plane.by_valid[ranks.valid(block) as usize].push(Reverse((place, block)));
                 plane.entries += 1;
             }
         }
@@ -210,7 +210,7 @@ impl Order {
         for (valid, heap) in plane.by_valid.iter_mut().enumerate() {
             let mut entries = std::mem::take(heap).into_vec();
             entries.retain(|Reverse((place, block))| {
-                self.place[*block as usize] == *place && usize::from(rank[*block as usize]) == valid
+                self.place[*block as usize] == *place && ranks.valid(*block) as usize == valid
             });
             entries.sort_unstable_by_key(|Reverse(entry)| *entry);
             entries.dedup();
