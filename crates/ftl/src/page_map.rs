@@ -230,7 +230,8 @@ impl PageMap {
             return Ok(());
         }
         self.finish_cleaning(plane, out);
-        self.clean_until(plane, self.limits.free_low, out);
+        let patience = self.geometry.blocks_per_plane;
+        self.clean_until(plane, self.limits.free_low, patience, out);
         if self.frontiers[host].next == self.limits.data_pages {
             // One free block must be left for cleaning itself.
             if self.blocks.free_count(plane) < 2 {
@@ -239,16 +240,17 @@ impl PageMap {
             }
             self.open(plane, host).ok_or(ReadOnly)?;
         }
-        self.clean_until(plane, self.free_at_least(), out);
+        self.clean_until(plane, self.free_at_least(), patience, out);
         self.begin_cleaning(plane);
         Ok(())
     }
 
-    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something.
-    fn clean_until(&mut self, plane: u32, enough: u32, out: &mut Vec<FlashOp>) {
+    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
+    /// after more than `patience` victims in a row without gain the policy is not asked any more.
+    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
         let mut without_gain = 0;
         while self.blocks.free_count(plane) < enough {
-            let stuck = without_gain > self.geometry.blocks_per_plane;
+            let stuck = without_gain > patience;
             let Some(victim) = self.choose_victim(plane, stuck) else { return };
             let gains = self.blocks.valid(victim) < self.limits.data_pages;
             if !gains && (stuck || self.config.cleaning == Cleaning::Greedy) {
@@ -399,9 +401,12 @@ impl Ftl for PageMap {
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let before = out.len();
         let free = self.blocks.free_count(plane);
-        if free < self.limits.free_background {
+        // Where so many can never be free there is an end, too: each call gains a page at least.
+        let data_pages = self.limits.data_pages;
+        let gains = |block| self.blocks.valid(block) < data_pages;
+        if free < self.limits.free_background && self.blocks.least_valid(plane).is_some_and(gains) {
             self.finish_cleaning(plane, out);
-            self.clean_until(plane, free + 1, out);
+            self.clean_until(plane, free + 1, 0, out);
         }
         out.len() > before
     }
