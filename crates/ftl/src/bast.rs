@@ -11,6 +11,8 @@
 //! `ftl.log_blocks` is the share of log blocks. `ftl.cleaning` and `ftl.free_blocks_low` have no
 //! meaning here.
 
+use std::collections::VecDeque;
+
 use ssdyno_flash::FlashOp;
 
 use crate::ReadOnly;
@@ -36,6 +38,9 @@ pub(crate) struct Bast {
     logs: Vec<Log>,
     /// Index in `logs` of each logical block's; [`NONE`] where it has none.
     log_of: Vec<u32>,
+    /// Every write, as its count and logical block, the oldest in front: those that are not the
+    /// last of an existing log are stale.
+    uses: VecDeque<(u64, u32)>,
     writes: u64,
 }
 
@@ -80,8 +85,33 @@ impl Bast {
         Ok(())
     }
 
-    fn oldest(&self) -> Option<usize> {
-        (0..self.logs.len()).min_by_key(|index| self.logs[*index].used)
+    /// The log that was last written longest ago.
+    fn oldest(&mut self) -> Option<usize> {
+        loop {
+            let (used, of) = *self.uses.front()?;
+            if let Some(log) = self.last_written_at(used, of) {
+                return Some(log);
+            }
+            self.uses.pop_front();
+        }
+    }
+
+    /// The log of logical block `of`, if write number `used` was the last to it.
+    fn last_written_at(&self, used: u64, of: u32) -> Option<usize> {
+        let log = self.log_of[of as usize] as usize;
+        self.logs.get(log).is_some_and(|log| log.used == used).then_some(log)
+    }
+
+    /// Notes a write to `logs[index]`.
+    fn note_use(&mut self, index: usize) {
+        self.writes += 1;
+        self.logs[index].used = self.writes;
+        self.uses.push_back((self.writes, self.logs[index].of));
+        if self.uses.len() > 2 * self.shares.log_blocks as usize + 64 {
+            let mut uses = std::mem::take(&mut self.uses);
+            uses.retain(|(used, of)| self.last_written_at(*used, *of).is_some());
+            self.uses = uses;
+        }
     }
 
     /// Opens a log for `place`, merging others as long as there are too many.
@@ -118,7 +148,7 @@ impl Policy for Bast {
 
     fn new(shares: Shares) -> Bast {
         let log_of = vec![NONE; shares.logical_blocks as usize];
-        Bast { shares, logs: Vec::new(), log_of, writes: 0 }
+        Bast { shares, logs: Vec::new(), log_of, uses: VecDeque::new(), writes: 0 }
     }
 
     fn write(
@@ -138,10 +168,9 @@ impl Policy for Bast {
             None if store.write_in_place(place, offset, out)? => return Ok(()),
             None => self.open(store, place, out)?,
         };
-        self.writes += 1;
+        self.note_use(index);
         let number = store.written(self.logs[index].block);
         let log = &mut self.logs[index];
-        log.used = self.writes;
         log.in_order &= number == offset;
         let Log { block, in_order, .. } = *log;
         store.program(place, offset, (block, number), out);

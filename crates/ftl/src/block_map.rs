@@ -23,8 +23,15 @@ use crate::page_map::NONE;
 pub(crate) struct BlockMap {
     /// Replacement block of each logical block.
     replacement: Vec<u32>,
-    /// Logical blocks with a replacement, the one opened first in front.
-    order: VecDeque<u32>,
+    /// When each logical block's replacement was opened, as a count of those opened.
+    opened: Vec<u64>,
+    /// Replacements that were opened, as their count and logical block, the first in front; stale
+    /// where that has none any more, or another.
+    order: VecDeque<(u64, u32)>,
+    /// Replacements that there are.
+    live: u32,
+    /// Replacements opened so far.
+    count: u64,
 }
 
 impl BlockMap {
@@ -45,9 +52,30 @@ impl BlockMap {
         if store.blocks.valid(data) == 0 {
             store.set_data(place, replacement);
             self.replacement[place.block as usize] = NONE;
-            self.order.retain(|block| *block != place.block);
+            self.live -= 1;
             store.erase(data, out);
         }
+    }
+
+    /// Opens a replacement of `place`.
+    fn open(&mut self, store: &mut Store, place: Place) -> Result<(), ReadOnly> {
+        self.replacement[place.block as usize] = store.open(place.plane)?;
+        self.live += 1;
+        self.count += 1;
+        self.opened[place.block as usize] = self.count;
+        self.order.push_back((self.count, place.block));
+        if self.order.len() > 2 * self.live as usize + 64 {
+            let mut order = std::mem::take(&mut self.order);
+            order.retain(|(opened, block)| self.is_open(*opened, *block));
+            self.order = order;
+        }
+        Ok(())
+    }
+
+    /// True if the replacement of logical block `block` that was opened as number `opened` is
+    /// still its replacement.
+    fn is_open(&self, opened: u64, block: u32) -> bool {
+        self.replacement[block as usize] != NONE && self.opened[block as usize] == opened
     }
 
     /// Completes replacements until a block is free.
@@ -58,7 +86,7 @@ impl BlockMap {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         // Each merge frees a block, unless that went bad.
-        for _ in 0..=self.order.len() {
+        for _ in 0..=self.live {
             if store.blocks.free_count(plane) > 0 {
                 return Ok(());
             }
@@ -74,7 +102,8 @@ impl Policy for BlockMap {
 
     fn new(shares: Shares) -> BlockMap {
         let replacement = vec![NONE; shares.logical_blocks as usize];
-        BlockMap { replacement, order: VecDeque::new() }
+        let opened = vec![0; shares.logical_blocks as usize];
+        BlockMap { replacement, opened, order: VecDeque::new(), live: 0, count: 0 }
     }
 
     fn write(
@@ -96,8 +125,7 @@ impl Policy for BlockMap {
                 return Ok(());
             }
             self.make_room(store, place.plane, out)?;
-            self.replacement[at] = store.open(place.plane)?;
-            self.order.push_back(place.block);
+            self.open(store, place)?;
         }
         let block = self.replacement[at];
         store.gather(place, store.written(block)..offset, block, out);
@@ -111,9 +139,14 @@ impl Policy for BlockMap {
     }
 
     fn merge_one(&mut self, store: &mut Store, plane: u32, out: &mut Vec<FlashOp>) -> bool {
-        let Some(block) = self.order.front().copied() else { return false };
-        self.complete(store, Place { plane, block }, out);
-        true
+        while let Some((opened, block)) = self.order.front().copied() {
+            if self.is_open(opened, block) {
+                self.complete(store, Place { plane, block }, out);
+                return true;
+            }
+            self.order.pop_front();
+        }
+        false
     }
 
     fn relocate(&mut self, to: &dyn Fn(u32) -> u32) {

@@ -4,6 +4,7 @@ use ssdyno_block::ConfigError;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
+use crate::blocks::Searches;
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
@@ -64,7 +65,8 @@ impl Store {
         let chooser = Chooser::new(config, facts.flash, &geometry)?;
         let b = geometry.pages_per_block.get();
         let n = geometry.blocks_per_plane;
-        let blocks = Blocks::new(geometry.planes(), n, b, false, facts.endurance());
+        let searches = Searches { window: 0, wear: config.wear_levelling };
+        let blocks = Blocks::new(geometry.planes(), n, b, searches, facts.endurance());
         let logical_pages = config.logical_pages(&geometry)?;
         let log_blocks = if with_logs { log_blocks(config, n)? } else { 0 };
         let kept = log_blocks + extra + blocks.bad_most();
@@ -179,9 +181,7 @@ impl Store {
 
     /// Takes a free block of `plane`.
     pub(crate) fn open(&mut self, plane: u32) -> Result<u32, ReadOnly> {
-        self.blocks
-            .open(plane, self.config.wear_levelling == WearLevelling::Dynamic)
-            .ok_or(ReadOnly)
+        self.blocks.open(plane).ok_or(ReadOnly)
     }
 
     /// Erases `block`, which must hold nothing valid.

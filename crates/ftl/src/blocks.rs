@@ -1,57 +1,42 @@
 //! The state of every block: valid pages, wear, free, open, closed or bad.
 
-use std::collections::VecDeque;
-
 use ssdyno_engine::{Table, prefetch};
 
-use crate::Endurance;
+use crate::order::Order;
+use crate::ranks::Ranks;
+use crate::wear::{Free, Laggards};
+use crate::{Endurance, WearLevelling};
 
-/// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
-const NOT_CLOSED: u16 = 1 << 15;
-
-/// Blocks whose least rank is kept together: a search looks at n / 64 + 64 ranks, not at n.
-const GROUP: u32 = 64;
-
-/// The least of `ranks`. Compiled to vector instructions, which the search by key is not.
-fn least(ranks: &[u16]) -> Option<u16> {
-    ranks.iter().copied().min()
+/// What will be looked for among the blocks, and is kept at hand therefore.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Searches {
+    /// Cleaning chooses among so many of a plane's oldest closed blocks; 0 = without regard to age.
+    pub(crate) window: u32,
+    /// Which block is opened, and whether laggards are looked for.
+    pub(crate) wear: WearLevelling,
 }
 
-/// Where `rank` stands first; the same holds.
-fn position(ranks: &[u16], rank: u16) -> Option<usize> {
-    const PIECE: usize = 32;
-    let piece = ranks.chunks(PIECE).position(|piece| piece.contains(&rank))?;
-    let at = ranks[piece * PIECE..].iter().position(|other| *other == rank)?;
-    Some(piece * PIECE + at)
-}
-
-/// A closed block, as policies see it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closed {
-    /// Valid pages.
-    pub(crate) valid: u32,
-    /// Data pages of a block.
-    pub(crate) data_pages: u32,
-    /// Blocks of the device closed since.
-    pub(crate) age: u64,
+/// True if `block` is closed and was erased `then` times.
+fn is_live(ranks: &Ranks, erases: &[u32], then: u32, block: u32) -> bool {
+    ranks.is_closed(block) && erases[block as usize] == then
 }
 
 /// All blocks of a device, plane by plane.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     blocks_per_plane: u32,
-    groups_per_plane: u32,
     data_pages: u32,
-    /// Valid pages, and [`NOT_CLOSED`].
-    rank: Table<u16>,
-    /// Least rank of each group of each plane.
-    group_least: Vec<u16>,
+    ranks: Ranks,
     erases: Table<u32>,
     /// Erases that a block survives; empty where blocks last for ever.
     endures: Vec<u32>,
-    free: Vec<VecDeque<u32>>,
-    /// Closed blocks in the order of closing, with the count of closings then; kept on demand.
-    order: Option<Vec<VecDeque<(u32, u64)>>>,
+    free: Vec<Free>,
+    /// Closed blocks in the order of closing; kept on demand.
+    order: Option<Order>,
+    /// Closed blocks by wear; kept on demand.
+    laggards: Option<Vec<Laggards>>,
+    /// Erases of the most worn block of each plane.
+    erases_most: Vec<u32>,
     closings: u64,
     bad: Vec<u32>,
 }
@@ -62,7 +47,7 @@ impl Blocks {
         planes: u32,
         blocks_per_plane: u32,
         data_pages: u32,
-        keep_order: bool,
+        searches: Searches,
         mut endurance: Endurance,
     ) -> Blocks {
         let all = planes * blocks_per_plane;
@@ -70,20 +55,23 @@ impl Blocks {
             if endurance.matters() { (0..all).map(|_| endurance.draw()).collect() } else { vec![] };
         let good = |block: &u32| endures.get(*block as usize).is_none_or(|limit| *limit > 0);
         let range = |plane| plane * blocks_per_plane..(plane + 1) * blocks_per_plane;
-        let free: Vec<VecDeque<u32>> =
-            (0..planes).map(|plane| range(plane).filter(good).collect()).collect();
-        let bad = free.iter().map(|free| blocks_per_plane - free.len() as u32).collect();
-        let groups_per_plane = blocks_per_plane.div_ceil(GROUP);
+        let mut free = vec![Free::new(searches.wear != WearLevelling::Off); planes as usize];
+        for (plane, free) in (0..).zip(&mut free) {
+            range(plane).filter(good).for_each(|block| free.push(block, 0));
+        }
+        let bad = free.iter().map(|free| blocks_per_plane - free.len()).collect();
         Blocks {
             blocks_per_plane,
-            groups_per_plane,
             data_pages,
-            rank: Table::new(all as usize, NOT_CLOSED),
-            group_least: vec![NOT_CLOSED; (planes * groups_per_plane) as usize],
+            ranks: Ranks::new(planes, blocks_per_plane),
             erases: Table::new(all as usize, 0),
             endures,
             free,
-            order: keep_order.then(|| vec![VecDeque::new(); planes as usize]),
+            order: (searches.window > 0)
+                .then(|| Order::new(planes, blocks_per_plane, data_pages, searches.window)),
+            laggards: (searches.wear == WearLevelling::Static)
+                .then(|| vec![Laggards::default(); planes as usize]),
+            erases_most: vec![0; planes as usize],
             closings: 0,
             bad,
         }
@@ -94,18 +82,21 @@ impl Blocks {
         self.blocks_per_plane
     }
 
+    /// Data pages of a block.
+    pub(crate) fn data_pages(&self) -> u32 {
+        self.data_pages
+    }
+
     /// Valid pages of `block`.
     #[inline]
     pub fn valid(&self, block: u32) -> u32 {
-        u32::from(self.rank[block as usize] & !NOT_CLOSED)
+        self.ranks.valid(block)
     }
 
     /// Brings the count of valid pages of `block` into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, block: u32) {
-        if let Some(rank) = self.rank.get(block as usize) {
-            prefetch(rank);
-        }
+        self.ranks.prefetch(block);
     }
 
     /// Brings what [`erased`](Blocks::erased) changes of `block` into the cache.
@@ -118,19 +109,19 @@ impl Blocks {
 
     /// The block that [`open`](Blocks::open) will probably give next.
     pub(crate) fn next_free(&self, plane: u32) -> Option<u32> {
-        self.free[plane as usize].front().copied()
+        self.free[plane as usize].peek()
     }
 
     /// True if `block` is full and may be cleaned.
     #[inline]
     pub fn is_closed(&self, block: u32) -> bool {
-        self.rank[block as usize] & NOT_CLOSED == 0
+        self.ranks.is_closed(block)
     }
 
     /// Free blocks of `plane`.
     #[inline]
     pub fn free_count(&self, plane: u32) -> u32 {
-        self.free[plane as usize].len() as u32
+        self.free[plane as usize].len()
     }
 
     /// Bad blocks of `plane`.
@@ -160,116 +151,73 @@ impl Blocks {
         (least, most)
     }
 
-    /// Takes a free block of `plane` to write in: the one free longest, or the least worn.
-    pub(crate) fn open(&mut self, plane: u32, least_worn: bool) -> Option<u32> {
-        let free = &mut self.free[plane as usize];
-        if !least_worn {
-            return free.pop_front();
-        }
-        let erases = &self.erases;
-        let best = (0..free.len()).min_by_key(|at| (erases[free[*at] as usize], *at))?;
-        free.remove(best)
+    /// Takes a free block of `plane` to write in: the one free longest, or with wear levelling the
+    /// least worn.
+    pub(crate) fn open(&mut self, plane: u32) -> Option<u32> {
+        self.free[plane as usize].pop()
     }
 
     /// `block` is full: from now on it may be cleaned.
     pub(crate) fn close(&mut self, block: u32) {
-        let valid = self.rank[block as usize] & !NOT_CLOSED;
-        self.rank[block as usize] = valid;
-        let group = self.group_of(block);
-        let least = &mut self.group_least[group];
-        *least = valid.min(*least);
+        self.ranks.close(block);
         self.closings += 1;
-        if let Some(order) = &mut self.order {
-            order[(block / self.blocks_per_plane) as usize].push_back((block, self.closings));
-        }
+        self.put_back(block);
+        self.watch_wear(block);
+    }
+
+    /// Lets `block`, which is closed, be found as the least worn.
+    fn watch_wear(&mut self, block: u32) {
+        let Some(laggards) = &mut self.laggards else { return };
+        let (ranks, erases) = (&self.ranks, &self.erases);
+        laggards[(block / self.blocks_per_plane) as usize].push(
+            block,
+            erases[block as usize],
+            self.blocks_per_plane,
+            |then, block| is_live(ranks, erases, then, block),
+        );
     }
 
     /// `count` more valid pages in `block`, which is open.
     #[inline]
     pub(crate) fn add_valid(&mut self, block: u32, count: u32) {
-        debug_assert!(!self.is_closed(block));
-        self.rank[block as usize] += count as u16;
+        self.ranks.add(block, count);
     }
 
     /// One valid page fewer in `block`.
     #[inline]
     pub(crate) fn invalidate(&mut self, block: u32) {
-        let rank = &mut self.rank[block as usize];
-        *rank -= 1;
-        let rank = *rank;
-        let group = self.group_of(block);
-        let least = &mut self.group_least[group];
-        if rank < *least {
-            *least = rank;
+        self.ranks.remove_one(block);
+        if let Some(order) = &mut self.order {
+            order.lost_a_page(block, &self.ranks);
         }
-    }
-
-    #[inline]
-    fn group_of(&self, block: u32) -> usize {
-        let plane = block / self.blocks_per_plane;
-        let index = block - plane * self.blocks_per_plane;
-        (plane * self.groups_per_plane + index / GROUP) as usize
-    }
-
-    /// Blocks of the group at `group` of `group_least`.
-    fn group_range(&self, group: usize) -> std::ops::Range<usize> {
-        let plane = group as u32 / self.groups_per_plane;
-        let first = (group as u32 % self.groups_per_plane) * GROUP;
-        let last = (first + GROUP).min(self.blocks_per_plane);
-        let base = plane * self.blocks_per_plane;
-        (base + first) as usize..(base + last) as usize
     }
 
     /// The closed block of `plane` with the fewest valid pages.
     pub(crate) fn least_valid(&self, plane: u32) -> Option<u32> {
-        let first = (plane * self.groups_per_plane) as usize;
-        let groups = &self.group_least[first..first + self.groups_per_plane as usize];
-        let least = least(groups)?;
-        if least >= NOT_CLOSED {
-            return None;
-        }
-        let group = first + position(groups, least)?;
-        let range = self.group_range(group);
-        let first = range.start;
-        Some((first + position(&self.rank[range], least)?) as u32)
+        self.ranks.first_of_least(plane)
     }
 
-    /// The closed block of `plane` that has seen the fewest erases.
-    pub(crate) fn least_worn(&self, plane: u32) -> Option<u32> {
-        let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
-        range.filter(|block| self.is_closed(*block)).min_by_key(|block| self.erases(*block))
+    /// The closed block of `plane` that has seen the fewest erases, and how many the most worn
+    /// block of the plane has seen more; only where static wear levelling was asked for.
+    pub(crate) fn laggard(&mut self, plane: u32) -> Option<(u32, u32)> {
+        let (ranks, erases) = (&self.ranks, &self.erases);
+        let laggards = &mut self.laggards.as_mut()?[plane as usize];
+        let block = laggards.peek(|then, block| is_live(ranks, erases, then, block))?;
+        Some((block, self.erases_most[plane as usize] - erases[block as usize]))
     }
 
-    /// Takes the closed block out of `plane`'s order that `choose` points at among the `most`
-    /// that were closed first.
-    pub(crate) fn take_ordered(
-        &mut self,
-        plane: u32,
-        most: usize,
-        choose: impl FnOnce(&[Closed]) -> Option<usize>,
-    ) -> Option<u32> {
-        let order = self.order.as_mut()?;
-        let queue = &mut order[plane as usize];
-        let seen: Vec<Closed> = queue
-            .iter()
-            .take(most)
-            .map(|(block, closed)| Closed {
-                valid: u32::from(self.rank[*block as usize] & !NOT_CLOSED),
-                data_pages: self.data_pages,
-                age: self.closings - closed + 1,
-            })
-            .collect();
-        if seen.is_empty() {
-            return None;
-        }
-        let at = choose(&seen)?;
-        queue.remove(at).map(|(block, _)| block)
+    /// Takes the best of `plane`'s closed blocks out of its order, the older of equals.
+    ///
+    /// `score(valid pages, age)` must not rise with valid pages nor fall with age, which is the
+    /// number of blocks of the device that were closed since, itself included.
+    pub(crate) fn take_best(&mut self, plane: u32, score: impl Fn(u32, u64) -> f64) -> Option<u32> {
+        self.order.as_mut()?.take_best(plane, self.closings, &self.ranks, score)
     }
 
     /// Takes `block`, chosen without regard to the order, out of the order.
     pub(crate) fn forget_order(&mut self, block: u32) {
         if let Some(order) = &mut self.order {
-            order[(block / self.blocks_per_plane) as usize].retain(|(other, _)| *other != block);
+            order.remove(block);
         }
     }
 
@@ -277,62 +225,82 @@ impl Blocks {
     /// it had just been closed.
     pub(crate) fn put_back(&mut self, block: u32) {
         if let Some(order) = &mut self.order {
-            order[(block / self.blocks_per_plane) as usize].push_back((block, self.closings));
+            order.push(block, self.closings);
         }
     }
 
     /// Cleaning of `block` has begun: it is no victim any more, but keeps its count of valid pages.
     pub(crate) fn take_out(&mut self, block: u32) {
-        self.rank[block as usize] |= NOT_CLOSED;
-        self.renew_least(block);
-    }
-
-    /// Looks anew for the least rank in the group of `block`.
-    fn renew_least(&mut self, block: u32) {
-        let group = self.group_of(block);
-        self.group_least[group] = least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
+        self.ranks.take_out(block);
     }
 
     /// `block` was erased, all its valid pages are elsewhere: it is free again, or bad for good
     /// (then false).
     pub(crate) fn erased(&mut self, block: u32) -> bool {
-        self.rank[block as usize] = NOT_CLOSED;
-        self.renew_least(block);
+        self.ranks.clear(block);
         self.erases[block as usize] += 1;
+        let erases = self.erases[block as usize];
         let plane = (block / self.blocks_per_plane) as usize;
+        self.erases_most[plane] = self.erases_most[plane].max(erases);
         let endures = self.endures.get(block as usize).copied().unwrap_or(u32::MAX);
-        if self.erases[block as usize] >= endures {
+        if erases >= endures {
             self.bad[plane] += 1;
             return false;
         }
-        self.free[plane].push_back(block);
+        self.free[plane].push(block, erases);
         true
     }
 
     /// Makes `plane` look like plane 0 of `sample`, whose blocks correspond to `good` in turn;
     /// further good blocks become free.
     pub(crate) fn stamp(&mut self, plane: u32, sample: &Blocks, good: &[u32]) {
-        for (from, to) in good.iter().enumerate().take(sample.rank.len()) {
-            self.rank[*to as usize] = sample.rank[from];
+        for (from, to) in good.iter().enumerate().take(sample.ranks.len()) {
+            self.ranks.copy(*to, &sample.ranks, from);
         }
-        let spare = good.iter().skip(sample.rank.len()).copied();
-        self.free[plane as usize] =
-            sample.free[0].iter().map(|block| good[*block as usize]).chain(spare).collect();
+        let spare = good.iter().skip(sample.ranks.len()).copied();
+        let free: Vec<u32> =
+            sample.free[0].list().iter().map(|block| good[*block as usize]).chain(spare).collect();
+        self.refill(plane, &free);
         if let (Some(mine), Some(theirs)) = (&mut self.order, &sample.order) {
-            mine[plane as usize] =
-                theirs[0].iter().map(|(block, at)| (good[*block as usize], *at)).collect();
+            for (block, closed) in theirs.list(0) {
+                mine.push(good[block as usize], closed);
+            }
         }
         self.closings = self.closings.max(sample.closings);
-        let first = (plane * self.groups_per_plane) as usize;
-        for group in first..first + self.groups_per_plane as usize {
-            self.group_least[group] =
-                least(&self.rank[self.group_range(group)]).unwrap_or(NOT_CLOSED);
+        self.ranks.renew_plane(plane);
+        self.watch_closed(plane);
+    }
+
+    /// The free blocks of `plane` are these, the one free longest in front.
+    fn refill(&mut self, plane: u32, blocks: &[u32]) {
+        let free = &mut self.free[plane as usize];
+        while free.pop().is_some() {}
+        for block in blocks {
+            free.push(*block, self.erases[*block as usize]);
+        }
+    }
+
+    /// Looks anew for the least worn closed blocks of `plane`.
+    fn watch_closed(&mut self, plane: u32) {
+        if let Some(laggards) = &mut self.laggards {
+            laggards[plane as usize].clear();
+        }
+        for block in plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane {
+            if self.is_closed(block) {
+                self.watch_wear(block);
+            }
         }
     }
 
     /// Starts counting erases anew, as after preconditioning.
     pub(crate) fn forget_wear(&mut self) {
         self.erases.fill(0);
+        self.erases_most.fill(0);
+        for plane in 0..self.free.len() as u32 {
+            let free = self.free[plane as usize].list();
+            self.refill(plane, &free);
+            self.watch_closed(plane);
+        }
     }
 
     /// Good blocks of `plane`, in order.
@@ -340,21 +308,5 @@ impl Blocks {
         let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
         let endures = |block: &u32| self.endures.get(*block as usize).is_none_or(|n| *n > 0);
         range.filter(endures).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{least, position};
-
-    proptest! {
-        /// Against the search by key.
-        #[test]
-        fn finds_the_first_of_the_least(ranks in prop::collection::vec(0u16..40, 0..200)) {
-            let plain = (0..ranks.len()).min_by_key(|at| ranks[*at]);
-            prop_assert_eq!(least(&ranks).and_then(|rank| position(&ranks, rank)), plain);
-        }
     }
 }

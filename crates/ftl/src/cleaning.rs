@@ -27,9 +27,15 @@ pub enum Cleaning {
 }
 
 impl Cleaning {
-    /// True if the order in which blocks were closed must be kept.
-    pub(crate) fn needs_order(self) -> bool {
-        matches!(self, Cleaning::Fifo | Cleaning::CostBenefit | Cleaning::Windowed)
+    /// Of a plane with `blocks`, how many of the blocks that were closed first are looked at; 0 =
+    /// without regard to when they were closed. `window` is `cleaning_window`.
+    pub(crate) fn oldest_looked_at(self, window: u32, blocks: u32) -> u32 {
+        match self {
+            Cleaning::Greedy | Cleaning::Random | Cleaning::DChoices => 0,
+            Cleaning::Fifo => 1,
+            Cleaning::CostBenefit => u32::MAX,
+            Cleaning::Windowed => (if window == 0 { blocks / 8 } else { window }).max(1),
+        }
     }
 
     /// The victim in `plane`, taken out of the closed blocks' order; `None` without closed blocks.
@@ -44,24 +50,16 @@ impl Cleaning {
             Cleaning::Greedy => blocks.least_valid(plane),
             Cleaning::Random => draw(blocks, plane, 1, rng),
             Cleaning::DChoices => draw(blocks, plane, if window == 0 { 10 } else { window }, rng),
-            Cleaning::Fifo => blocks.take_ordered(plane, 1, |_| Some(0)),
-            Cleaning::Windowed => {
-                let window = if window == 0 { blocks.blocks_per_plane() / 8 } else { window };
-                blocks.take_ordered(plane, window.max(1) as usize, |queue| {
-                    let oldest = queue.iter().enumerate();
-                    oldest.min_by_key(|(at, block)| (block.valid, *at)).map(|(at, _)| at)
+            // How many are looked at was said when `blocks` was made.
+            Cleaning::Fifo => blocks.take_best(plane, |_, age| age as f64),
+            Cleaning::Windowed => blocks.take_best(plane, |valid, _| -f64::from(valid)),
+            Cleaning::CostBenefit => {
+                let data_pages = f64::from(blocks.data_pages().max(1));
+                blocks.take_best(plane, |valid, age| {
+                    let used = f64::from(valid) / data_pages;
+                    (1.0 - used) * age as f64 / (2.0 * used).max(1e-9)
                 })
             }
-            Cleaning::CostBenefit => blocks.take_ordered(plane, usize::MAX, |queue| {
-                let scored = queue.iter().enumerate().map(|(at, block)| {
-                    let used = f64::from(block.valid) / f64::from(block.data_pages.max(1));
-                    (at, (1.0 - used) * block.age as f64 / (2.0 * used).max(1e-9))
-                });
-                // On equal scores the older block.
-                scored
-                    .reduce(|best, next| if next.1 > best.1 { next } else { best })
-                    .map(|(at, _)| at)
-            }),
         }
     }
 }

@@ -7,6 +7,7 @@ use ssdyno_block::units::Bytes;
 use ssdyno_flash::Geometry;
 
 use crate::Cleaning;
+use crate::blocks::Searches;
 
 /// How planes are chosen for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -264,6 +265,12 @@ impl Config {
             frontiers,
             valid_most: (valid_most - 1) as u32,
         })
+    }
+
+    /// What a page map looks for in planes of `blocks`.
+    pub(crate) fn searches(&self, blocks: u32) -> Searches {
+        let window = self.cleaning.oldest_looked_at(self.cleaning_window, blocks);
+        Searches { window, wear: self.wear_levelling }
     }
 
     /// For an FTL that cleans whole blocks only.

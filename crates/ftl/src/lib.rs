@@ -29,12 +29,18 @@ mod life;
 mod log_blocks;
 mod map;
 mod mapping_cache;
+mod order;
 mod pace;
 mod page_map;
 mod placement;
+mod ranks;
 mod reverse;
 mod sample;
 mod watch;
+mod wear;
+
+#[cfg(test)]
+mod search_oracle;
 
 pub use blocks::Blocks;
 pub use cleaning::Cleaning;

@@ -19,6 +19,7 @@ use ssdyno_engine::events::Cause;
 use ssdyno_flash::{FlashOp, Geometry};
 
 pub(crate) use crate::block_store::{Place, Shares, Store};
+use crate::blocks::Searches;
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
@@ -102,7 +103,8 @@ impl<P: Policy> BlockFtl<P> {
             ..whole.geometry
         };
         let b = whole.pages_per_block();
-        let blocks = Blocks::new(1, good, b, false, Endurance::endless(seed));
+        let searches = Searches { window: 0, wear: whole.config.wear_levelling };
+        let blocks = Blocks::new(1, good, b, searches, Endurance::endless(seed));
         let config = whole.config.clone();
         let chooser = Chooser::single();
         BlockFtl::assemble(Store::assemble(geometry, whole.shares, config, blocks, chooser, pages))

@@ -11,7 +11,7 @@ use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::{
     Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition,
-    PrepareError, ReadOnly, Watch, WearLevelling, sample,
+    PrepareError, ReadOnly, Watch, sample,
 };
 
 /// In a map: this logical page holds no data.
@@ -82,7 +82,7 @@ impl PageMap {
             geometry.planes(),
             geometry.blocks_per_plane,
             geometry.pages_per_block.get().saturating_sub(config.summary_pages),
-            config.cleaning.needs_order(),
+            config.searches(geometry.blocks_per_plane),
             facts.endurance(),
         );
         let limits = config.limits_with_mapping(&geometry, blocks.bad_most(), mapping_pages)?;
@@ -139,8 +139,7 @@ impl PageMap {
     }
 
     fn open(&mut self, plane: u32, index: usize) -> Option<()> {
-        let dynamic = self.config.wear_levelling != WearLevelling::Off;
-        let block = self.blocks.open(plane, dynamic)?;
+        let block = self.blocks.open(plane)?;
         self.frontiers[index] = Frontier { block, next: 0 };
         // By the time that this one is full, what is known of the next one will be at hand.
         if let Some(next) = self.blocks.next_free(plane) {
@@ -231,7 +230,8 @@ impl PageMap {
             return Ok(());
         }
         self.finish_cleaning(plane, out);
-        self.clean_until(plane, self.limits.free_low, out);
+        let patience = self.geometry.blocks_per_plane;
+        self.clean_until(plane, self.limits.free_low, patience, out);
         if self.frontiers[host].next == self.limits.data_pages {
             // One free block must be left for cleaning itself.
             if self.blocks.free_count(plane) < 2 {
@@ -240,16 +240,17 @@ impl PageMap {
             }
             self.open(plane, host).ok_or(ReadOnly)?;
         }
-        self.clean_until(plane, self.free_at_least(), out);
+        self.clean_until(plane, self.free_at_least(), patience, out);
         self.begin_cleaning(plane);
         Ok(())
     }
 
-    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something.
-    fn clean_until(&mut self, plane: u32, enough: u32, out: &mut Vec<FlashOp>) {
+    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
+    /// after more than `patience` victims in a row without gain the policy is not asked any more.
+    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
         let mut without_gain = 0;
         while self.blocks.free_count(plane) < enough {
-            let stuck = without_gain > self.geometry.blocks_per_plane;
+            let stuck = without_gain > patience;
             let Some(victim) = self.choose_victim(plane, stuck) else { return };
             let gains = self.blocks.valid(victim) < self.limits.data_pages;
             if !gains && (stuck || self.config.cleaning == Cleaning::Greedy) {
@@ -340,13 +341,7 @@ impl PageMap {
 
     /// Static wear levelling: moves the least worn block if it lags too far behind.
     pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
-        if self.config.wear_levelling != WearLevelling::Static {
-            return;
-        }
-        let n = self.geometry.blocks_per_plane;
-        let most = (plane * n..(plane + 1) * n).map(|block| self.blocks.erases(block)).max();
-        let Some(least_worn) = self.blocks.least_worn(plane) else { return };
-        let lag = most.unwrap_or(0) - self.blocks.erases(least_worn);
+        let Some((least_worn, lag)) = self.blocks.laggard(plane) else { return };
         if lag > self.config.wear_threshold {
             self.blocks.forget_order(least_worn);
             if !self.clean(plane, least_worn, out) {
@@ -406,9 +401,12 @@ impl Ftl for PageMap {
     fn background(&mut self, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let before = out.len();
         let free = self.blocks.free_count(plane);
-        if free < self.limits.free_background {
+        // Where so many can never be free there is an end, too: each call gains a page at least.
+        let data_pages = self.limits.data_pages;
+        let gains = |block| self.blocks.valid(block) < data_pages;
+        if free < self.limits.free_background && self.blocks.least_valid(plane).is_some_and(gains) {
             self.finish_cleaning(plane, out);
-            self.clean_until(plane, free + 1, out);
+            self.clean_until(plane, free + 1, 0, out);
         }
         out.len() > before
     }

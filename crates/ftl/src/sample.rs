@@ -102,8 +102,9 @@ impl SamplePlane {
             blocks_per_plane: good,
             ..whole.geometry
         };
-        let order = whole.config.cleaning.needs_order();
-        let blocks = Blocks::new(1, good, whole.limits.data_pages, order, Endurance::endless(seed));
+        let searches = whole.config.searches(good);
+        let endless = Endurance::endless(seed);
+        let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);
         let limits = Limits { logical_pages: pages, mapping_pages: 0, ..whole.limits };
         let config = whole.config.clone();
         let mut ftl = PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed);

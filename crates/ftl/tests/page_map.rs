@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{CleaningPace, Config, Fill};
+use ssdyno_ftl::{CleaningPace, Config, Fill, FtlFacts, Precondition, Watch, build};
 
 const POLICIES: [&str; 6] = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
 
@@ -63,5 +63,24 @@ fn wears_out_to_read_only_and_still_reads() {
     for more in ["", r#","cleaning_pace":"paced""#] {
         let config = ftl_config("page", 0.9, more);
         check_ftl(&flash, &config, Fill::Random, 3, 100_000);
+    }
+}
+
+/// More free blocks are asked for than the data leaves: cleaning in the background must come to an
+/// end all the same, for a device is let finish after the last request.
+#[test]
+fn background_cleaning_comes_to_an_end() {
+    for policy in POLICIES {
+        let more = format!(r#","cleaning":"{policy}","free_blocks_background":0.9"#);
+        let (flash, config) = (small_flash(1, 2, 24, 8), ftl_config("page", 0.5, &more));
+        let geometry = flash.geometry().unwrap();
+        let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
+        let mut ftl = build(&facts).unwrap();
+        ftl.precondition(&Precondition::default(), 1, &mut Watch::new(&mut |_| true)).unwrap();
+        let mut out = Vec::new();
+        for plane in 0..2 {
+            let calls = (0..10_000).take_while(|_| ftl.background(plane, &mut out)).count();
+            assert!(calls < 1_000, "{policy}: {calls} calls");
+        }
     }
 }

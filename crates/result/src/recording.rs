@@ -288,6 +288,13 @@ impl Recording {
                  than were recorded ({recorded}); a number of requests counts from its end"
             ));
         }
+        if result.requests > 0 && self.window() == Time::ZERO {
+            result.notes.push(
+                "no time passed: nothing that the requests needed takes any in this device, so \
+                 there are no rates"
+                    .into(),
+            );
+        }
         if result.errors > 0 {
             result.notes.push(format!(
                 "{} requests ended in an error; latencies and rates are of the others",

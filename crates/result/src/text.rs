@@ -39,6 +39,7 @@ fn head(text: &mut String, r: &RunResult) {
     line(text, format_args!("{}  {}{seed}{partial}", r.target, r.workload));
     let errors = match r.errors {
         0 => String::new(),
+        1 => ", 1 error".into(),
         n => format!(", {} errors", count(n)),
     };
     let clock = match r.simulated_requests_per_wall_second {
@@ -50,12 +51,12 @@ fn head(text: &mut String, r: &RunResult) {
         ),
         None => format!("in {}", seconds(r.simulated_seconds)),
     };
-    line(text, format_args!("{} requests{errors}, {clock}\n", count(r.requests)));
+    line(text, format_args!("{}{errors}, {clock}\n", requests(r.requests)));
     let confidence = r.confidence.as_ref();
     let iops = confidence.and_then(|c| c.iops);
-    line(text, format_args!("IOPS        {}{}", rate(r.iops), plus_minus(iops)));
+    line(text, format_args!("IOPS        {}{}", rate_of(r, r.iops, rate), plus_minus(iops)));
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
-    let throughput = bytes_per_second(r.throughput_bytes_per_second);
+    let throughput = rate_of(r, r.throughput_bytes_per_second, bytes_per_second);
     line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
     if let Some(steady) = &r.steady_state {
         line(text, format_args!("Steady      {}", steady.text()));
@@ -230,12 +231,11 @@ fn flash(text: &mut String, r: &RunResult) {
 }
 
 fn energy(text: &mut String, r: &RunResult) {
-    let Some(e) = r.energy_joules else { return };
+    let Some(e) = energy_used(r) else { return };
     let mut table = table(&["Energy", "joules", "share", "mean power"]);
     for (name, value) in parts(&e) {
-        let share = if e.total > 0.0 { percent(value / e.total) } else { "-".into() };
         let power = mean_power(r, value).map_or("-".into(), watts);
-        table.add_row([name.to_owned(), joules(value), share, power]);
+        table.add_row([name.to_owned(), joules(value), percent(value / e.total), power]);
     }
     push_table(text, &table);
     let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
@@ -243,6 +243,22 @@ fn energy(text: &mut String, r: &RunResult) {
     if let Some(whole) = settling(r) {
         line(text, format_args!("{whole}"));
     }
+}
+
+/// The energy of a run, where there was any: a device that is only a delay has no model of it,
+/// and a run of no time takes none.
+pub(crate) fn energy_used(r: &RunResult) -> Option<Energy> {
+    r.energy_joules.filter(|e| e.total > 0.0)
+}
+
+/// A rate of a run in words: a run of no time has none.
+pub(crate) fn rate_of(r: &RunResult, value: f64, words: fn(f64) -> String) -> String {
+    if r.simulated_seconds > 0.0 || r.requests == 0 { words(value) } else { "-".into() }
+}
+
+/// `1 request`, `2 000 requests`.
+pub(crate) fn requests(n: u64) -> String {
+    format!("{} request{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// Mean power of `energy_joules` of a result, in watts; `None` of no time.

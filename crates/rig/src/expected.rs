@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ssdyno_device::DeviceFacts;
 use ssdyno_ftl::closed_forms::{self, Class};
-use ssdyno_ftl::{Cleaning, Fill, HotCold};
+use ssdyno_ftl::{Cleaning, Fill, HotCold, Placement};
 use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern};
 
@@ -24,7 +24,10 @@ pub(crate) fn fill(result: &mut RunResult, run: &Run, facts: &DeviceFacts, capac
     let precondition = &device.precondition;
     let whole = precondition.fill == Fill::Random && precondition.share == 1.0;
     let unbuffered = device.buffer == ssdyno_ftl::buffer::BufferConfig::default();
-    if ftl.name != "page" || ftl.hot_cold != HotCold::Off || !whole || !unbuffered {
+    // Cleaning ahead of need moves more; where pages change planes these are not equally full.
+    let as_needed = ftl.free_blocks_background == 0.0 && ftl.placement == Placement::Static;
+    let plain = ftl.hot_cold == HotCold::Off && as_needed && unbuffered;
+    if ftl.name != "page" || !whole || !plain {
         return;
     }
     let page_bytes = u64::from(facts.page_bytes);

@@ -71,6 +71,7 @@ impl Parts<'_> {
         });
         self.invariants(&mut result);
         self.describe_health(&mut result);
+        self.describe_blank_reads(&mut result);
         if self.window_known {
             expected::fill(&mut result, self.run, self.facts, self.target.capacity_bytes());
         }
@@ -251,6 +252,18 @@ impl Parts<'_> {
                 holds: share <= 1.0 + 1e-9,
                 detail: format!("the busiest is busy {:.2} % of the time", share * 100.0),
             });
+        }
+    }
+
+    /// A fresh device answers reads without its flash, and would seem very fast.
+    fn describe_blank_reads(&self, result: &mut RunResult) {
+        let from_flash = self.energy.flash_operations.total(Activity::Read);
+        if result.requests_by_op.read > 0 && from_flash == 0 && self.facts.dies > 0 {
+            result.notes.push(
+                "No read reached the flash: the device holds no data there (it was never written \
+                 or was trimmed), or the buffer had it all."
+                    .into(),
+            );
         }
     }
 

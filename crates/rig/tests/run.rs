@@ -53,6 +53,19 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
 }
 
+/// Cleaning ahead of need and pages that change planes are outside of every closed form.
+#[test]
+fn no_closed_form_stands_where_none_holds() {
+    let load = WRITES.replace("200000", "4000");
+    let kept = "free_blocks_low = 0.05";
+    let ahead = format!("{kept}\nfree_blocks_background = 0.08");
+    let placement = ("placement = \"static\"", "placement = \"round-robin\"");
+    for change in [(kept, ahead.as_str()), placement] {
+        let result = measure(&run(config(&[change]), &load, 1)).result;
+        assert!(result.expected.is_empty(), "{change:?}: {:?}", result.expected);
+    }
+}
+
 /// A few blocks cleaned by chance say nothing about a closed form: the result says so instead.
 #[test]
 fn a_closed_form_waits_for_enough_cleaning() {

@@ -5,11 +5,9 @@ use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Divisor, FlashOp};
 
 use crate::page_map::NONE;
+use crate::ranks::Ranks;
 use crate::reverse::Reverse;
 use crate::{PrepareError, ReadOnly, Watch};
-
-/// Set in a rank while the block is not sealed: free, open and bad blocks are no victims.
-const NOT_SEALED: u16 = 1 << 15;
 
 /// Overwrites of a package before its state counts as steady; greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
@@ -73,8 +71,8 @@ pub(super) struct Package {
     reverse: Reverse,
     planes: Vec<PlaneState>,
     state: Vec<State>,
-    /// Valid pages of each block, and [`NOT_SEALED`].
-    rank: Vec<u16>,
+    /// Valid pages of each block; closed are those that are sealed.
+    ranks: Ranks,
     sequence: Vec<u64>,
     erases: Vec<u32>,
     /// Erases that a block survives; empty where blocks last for ever.
@@ -115,7 +113,7 @@ impl Package {
             reverse: Reverse::new(shape.first_page(shape.blocks())),
             planes: state.chunks(shape.blocks_per_plane as usize).map(plane).collect(),
             state,
-            rank: vec![NOT_SEALED; blocks],
+            ranks: Ranks::new(shape.planes, shape.blocks_per_plane),
             sequence: vec![0; blocks],
             erases: vec![0; blocks],
             endures: endures.to_vec(),
@@ -200,7 +198,7 @@ impl Package {
         let old = std::mem::replace(&mut self.map[page as usize], NONE);
         if old != NONE {
             let block = self.shape.pages_per_block.quotient(old);
-            self.rank[block as usize] -= 1;
+            self.ranks.remove_one(block);
             self.planes[self.shape.plane_of_block(block)].valid -= 1;
         }
     }
@@ -259,7 +257,7 @@ impl Package {
         let physical = self.shape.first_page(state.block) + state.next;
         state.next += 1;
         state.valid += 1;
-        self.rank[state.block as usize] += 1;
+        self.ranks.add(state.block, 1);
         self.map[page as usize] = physical;
         self.reverse.set(physical, page);
         Some(physical)
@@ -302,7 +300,7 @@ impl Package {
             out.push(op);
         }
         self.state[block as usize] = State::Sealed;
-        self.rank[block as usize] &= !NOT_SEALED;
+        self.ranks.close(block);
     }
 
     /// Cleans until no plane is low: one block of one plane at a time, the planes in turn.
@@ -326,17 +324,12 @@ impl Package {
     /// The sealed block of `plane` with the fewest valid pages, the last of equals; `None` where
     /// cleaning would gain nothing or has no room to move pages to.
     fn victim(&self, plane: u32) -> Option<u32> {
-        let n = self.shape.blocks_per_plane;
-        let ranks = &self.rank[(plane * n) as usize..((plane + 1) * n) as usize];
-        let least = ranks.iter().copied().min()?;
+        let victim = self.ranks.last_of_least(plane)?;
+        let least = self.ranks.valid(victim);
         let state = &self.planes[plane as usize];
         let room = self.shape.data_pages - state.next;
-        let fits = u32::from(least) <= room || state.free > 0;
-        if u32::from(least) >= self.shape.data_pages || !fits {
-            return None;
-        }
-        let index = ranks.iter().rposition(|rank| *rank == least)?;
-        Some(plane * n + index as u32)
+        let fits = least <= room || state.free > 0;
+        (least < self.shape.data_pages && fits).then_some(victim)
     }
 
     /// Moves the valid pages of `victim` within its plane and erases it.
@@ -344,12 +337,12 @@ impl Package {
         let first = self.shape.first_page(victim);
         let mut gather = std::mem::take(&mut self.gather);
         gather.clear();
-        if self.rank[victim as usize] > 0 {
+        if self.ranks.valid(victim) > 0 {
             gather.extend((first..first + self.shape.data_pages).filter_map(|page| {
                 self.reverse.owner(page, &self.map).map(|logical| (page, logical))
             }));
         }
-        debug_assert_eq!(gather.len(), usize::from(self.rank[victim as usize]));
+        debug_assert_eq!(gather.len() as u32, self.ranks.valid(victim));
         let device_plane = self.device_plane(plane);
         for (from, logical) in &gather {
             let Some(to) = self.append(plane, *logical) else { break };
@@ -364,7 +357,7 @@ impl Package {
 
     fn erased(&mut self, plane: u32, block: u32) {
         let at = block as usize;
-        self.rank[at] = NOT_SEALED;
+        self.ranks.clear(block);
         self.state[at] = State::Free;
         if self.wears {
             self.erases[at] += 1;
@@ -400,13 +393,13 @@ impl Package {
                 self.map[page as usize] = physical;
                 self.reverse.set(physical, page);
             }
-            self.rank[block as usize] += (to - from) as u16;
+            self.ranks.add(block, to - from);
             self.planes[plane as usize].valid += to - from;
             if number + 1 == blocks {
                 self.tail = (block, to - from);
             } else {
                 self.state[block as usize] = State::Sealed;
-                self.rank[block as usize] &= !NOT_SEALED;
+                self.ranks.close(block);
             }
         }
     }

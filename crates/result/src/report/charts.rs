@@ -8,7 +8,7 @@ use crate::format::{
     bytes_per_second, joules, nanoseconds, percent, rate, seconds, significant, watts,
 };
 use crate::result::{LatencyBin, Power, RunResult, SeriesPoint};
-use crate::text::parts;
+use crate::text::{energy_used, parts};
 
 fn ns_tick(v: f64) -> String {
     short(nanoseconds(v))
@@ -52,8 +52,9 @@ fn bars(bins: &[LatencyBin], total: u64) -> Vec<(f64, f64, f64)> {
     bars
 }
 
-/// First and last latency of all operations, in ns.
+/// First and last latency of all operations, in ns; `None` where no request took any time.
 fn latency_range(r: &RunResult) -> Option<(f64, f64)> {
+    r.latency_ns.as_ref().filter(|latency| latency.all.max > 0.0)?;
     let all = || r.latency_distribution.iter().flat_map(|(_, bins)| bins);
     let from = all().map(|b| b.from_ns).min()?;
     let to = all().map(|b| b.to_ns).max()?;
@@ -128,7 +129,8 @@ pub(super) fn latency_percentiles(r: &RunResult) -> String {
             }
             below += bin.count;
             let above = (total - below) as f64 / total as f64;
-            let at = if below < total { -above.log10() } else { nines.min((total as f64).log10()) };
+            // The largest of a few still takes its place in the picture.
+            let at = if below < total { -above.log10() } else { (total.max(10) as f64).log10() };
             points.push((at.min(nines), bin.to_ns as f64));
         }
         plot.line(op, op, &points);
@@ -239,10 +241,11 @@ fn mark_steady(plot: &mut Plot, r: &RunResult) {
 pub(super) fn latency_over_time(r: &RunResult) -> String {
     let mean = steps(&r.series, |p| p.latency_ns_mean);
     let max = steps(&r.series, |p| p.latency_ns_max);
-    if mean.is_empty() {
+    if highest(std::slice::from_ref(&max)) == 0.0 {
         return String::new();
     }
-    let low = mean.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
+    // Points of no latency at all have no place on a logarithmic axis.
+    let low = mean.iter().map(|p| p.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
     let y =
         Axis::logarithmic("latency", low / 1.3, highest(std::slice::from_ref(&max)) * 1.3, ns_tick);
     let mut plot = Plot::new("Latency", time_axis(r), y);
@@ -254,7 +257,7 @@ pub(super) fn latency_over_time(r: &RunResult) -> String {
 
 pub(super) fn power_over_time(r: &RunResult) -> String {
     let total = steps(&r.series, |p| p.power_watts.map(|w| w.total));
-    if total.is_empty() {
+    if highest(std::slice::from_ref(&total)) == 0.0 {
         return String::new();
     }
     let y = Axis::from_zero("power", highest(std::slice::from_ref(&total)), watts_tick);
@@ -270,7 +273,7 @@ pub(super) fn power_over_time(r: &RunResult) -> String {
 }
 
 pub(super) fn energy_by_part(r: &RunResult) -> String {
-    let Some(energy) = r.energy_joules.filter(|e| e.total > 0.0) else { return String::new() };
+    let Some(energy) = energy_used(r) else { return String::new() };
     let (width, row, left) = (900.0, 26.0, 60.0);
     let most = energy.total;
     let mut body = String::new();

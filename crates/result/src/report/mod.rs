@@ -117,9 +117,10 @@ fn pair(left: String, right: String) -> String {
 fn header(page: &mut String, r: &RunResult) {
     let mut facts = vec![format!("workload <b>{}</b>", escape(&r.workload))];
     facts.extend(r.seed.map(|s| format!("seed {s}")));
-    facts.push(format!("{} requests", count(r.requests)));
+    facts.push(text::requests(r.requests));
     if r.errors > 0 {
-        facts.push(format!("<b class=\"bad\">{} errors</b>", count(r.errors)));
+        let errors = if r.errors == 1 { "error" } else { "errors" };
+        facts.push(format!("<b class=\"bad\">{} {errors}</b>", count(r.errors)));
     }
     facts.push(match r.simulated_requests_per_wall_second {
         Some(speed) => format!(
@@ -148,8 +149,8 @@ fn cards(page: &mut String, r: &RunResult) {
     };
     let confidence = r.confidence.as_ref();
     let within = |interval: Option<Interval>| plus_minus(interval).trim_start().to_owned();
-    card("IOPS", rate(r.iops), &within(confidence.and_then(|c| c.iops)));
-    let throughput = bytes_per_second(r.throughput_bytes_per_second);
+    card("IOPS", text::rate_of(r, r.iops, rate), &within(confidence.and_then(|c| c.iops)));
+    let throughput = text::rate_of(r, r.throughput_bytes_per_second, bytes_per_second);
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
     card("Throughput", throughput, &within(interval));
     if let Some(latency) = &r.latency_ns {
@@ -164,7 +165,7 @@ fn cards(page: &mut String, r: &RunResult) {
     if let Some(amplification) = r.write_amplification {
         card("Write amplification", significant(amplification, 4), "programmed / host pages");
     }
-    if let Some(e) = r.energy_joules {
+    if let Some(e) = text::energy_used(r) {
         let above = text::above_idle(&e);
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
         if let Some(power) = text::mean_power(r, e.total) {

@@ -8,15 +8,15 @@ use super::plot::short;
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
 };
-use crate::result::{Latency, LatencyIntervals, RunResult};
+use crate::result::{Energy, Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
-use crate::text::{deviation, either_side, own_cost, precision};
+use crate::text::{deviation, either_side, energy_used, own_cost, precision};
 
 pub(super) fn latency(r: &RunResult) -> String {
     let Some(latency) = &r.latency_ns else { return String::new() };
     let row = |name: &str, n: u64, l: &Latency, around: LatencyIntervals| {
         let with = |(value, interval): (f64, Option<Interval>)| match interval {
-            Some(interval) => format!("{} {}", nanoseconds(value), either_side(&interval)),
+            Some(interval) => format!("{}\n{}", nanoseconds(value), either_side(&interval)),
             None => nanoseconds(value),
         };
         let [mean, p50, p95, p99, p99_9] = around.list();
@@ -67,9 +67,9 @@ pub(super) fn steady(r: &RunResult) -> String {
 }
 
 pub(super) fn energy(r: &RunResult) -> String {
-    let total = r.energy_joules.map_or(0.0, |e| e.total);
+    let Some(Energy { total, .. }) = energy_used(r) else { return String::new() };
     let row = |e: &crate::EnergyRow| {
-        let share = if total > 0.0 { percent(e.joules / total) } else { "-".into() };
+        let share = percent(e.joules / total);
         vec![e.part.clone(), e.activity.clone(), joules(e.joules), share, seconds(e.seconds)]
     };
     let rows: Vec<_> = r.energy_by_part.iter().map(row).collect();

@@ -6,4 +6,5 @@ mod coverage;
 mod golden;
 mod recorder;
 mod sample;
+mod small;
 mod tape;

@@ -1,0 +1,82 @@
+//! The page and the screen of runs that are next to nothing: no picture may be empty or lie.
+
+use ssdyno_block::{Completion, Request, Status, Time, Token};
+use ssdyno_result::{Energy, Keep, Recorder, RunResult, report_html, summary_text};
+
+/// A run of requests that each take `latency_ns`, one after another.
+fn run(requests: &[Request], latency_ns: u64) -> RunResult {
+    let mut recorder = Recorder::new(Keep::All, None);
+    let mut now = Time::ZERO;
+    for request in requests {
+        recorder.arrived(now);
+        let completed = now + Time::from_ns(latency_ns);
+        let (token, status) = (Token(0), Status::Ok);
+        let completion = Completion { token, status, accepted: now, completed };
+        recorder.record(request, now, &completion);
+        now = completed;
+    }
+    let mut result = RunResult { target: "sim:small".into(), ..RunResult::default() };
+    recorder.finish(now).fill(&mut result);
+    result
+}
+
+/// The figure with this caption, up to its end.
+fn figure<'a>(html: &'a str, caption: &str) -> Option<&'a str> {
+    let (_, rest) = html.split_once(&format!("<figcaption>{caption}"))?;
+    rest.split("</figure>").next()
+}
+
+/// How far the lines of a figure reach across.
+fn width(figure: &str) -> f64 {
+    let paths = figure.split("<path class=\"line").skip(1);
+    let ends = paths.flat_map(|path| {
+        let path = path.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let points = path.split(['M', 'L']).filter(|point| !point.is_empty());
+        points.map(|point| point.split(' ').next().unwrap().parse().unwrap()).collect::<Vec<f64>>()
+    });
+    let (least, most) = ends.fold((f64::MAX, 0f64), |(a, b), x| (a.min(x), b.max(x)));
+    most - least
+}
+
+#[test]
+fn one_request_is_a_line_by_percentile() {
+    let result = run(&[Request::read(0, 4096)], 62_300);
+    let html = report_html(&result);
+    let drawn = figure(&html, "Latency by percentile").unwrap();
+    assert!(width(drawn) > 100.0, "no wider than a point: {drawn}");
+    assert!(html.contains("· 1 request ·"), "one of them");
+    assert!(summary_text(&result).contains("\n1 request, "));
+}
+
+#[test]
+fn requests_of_no_time_have_no_rates_and_no_pictures() {
+    let mut result = run(&[Request::trim(0, 4096); 500], 0);
+    result.energy_joules = Some(Energy::default());
+    let html = report_html(&result);
+    for caption in ["Latency distribution", "Latency by percentile", "Latency", "Power"] {
+        assert!(figure(&html, caption).is_none(), "{caption}");
+    }
+    assert!(html.contains("<span>IOPS</span><b>-</b>"), "no rate in no time");
+    assert!(!html.contains("Energy per request"), "no energy in no time");
+    let text = summary_text(&result);
+    assert!(text.contains("IOPS        -\n") && text.contains("no time passed"), "{text}");
+    assert!(!text.contains("above idle"), "{text}");
+    // Among others they have no place on a logarithmic axis, but are no reason for none.
+    let mut recorder = Recorder::new(Keep::All, None);
+    for (at, latency) in [(0, 0), (0, 0), (0, 1_000), (1_000, 5_000)] {
+        let start = Time::from_ns(at);
+        let completed = start + Time::from_ns(latency);
+        let (token, status) = (Token(0), Status::Ok);
+        let completion = Completion { token, status, accepted: start, completed };
+        recorder.record(&Request::read(0, 4096), start, &completion);
+    }
+    let mut result = RunResult::default();
+    recorder.finish(Time::from_ns(6_000)).fill(&mut result);
+    let html = report_html(&result);
+    let figures: Vec<&str> = html.split("<figure").skip(1).collect();
+    assert!(figures.len() >= 5, "{}", figures.len());
+    for drawn in figures {
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        assert!(!drawn.contains("00000"), "a scale of nothing: {drawn}");
+    }
+}
