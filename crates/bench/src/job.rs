@@ -344,10 +344,10 @@ impl State {
             let Slot { request, intended_ns, accepted_ns } = self.complete(slot);
             let status = self.status(&request, outcome);
             reaped.add(&request, intended_ns, accepted_ns, status);
-            job.workload.completed(now);
         });
         drop(reaped);
         if self.completed != before {
+            job.workload.completed_many(self.completed - before, now);
             self.report(job, tape);
         }
     }

@@ -79,6 +79,13 @@ pub trait Workload {
     /// One of the requests issued completed at `now`.
     fn completed(&mut self, now: Time);
 
+    /// As `count` calls of [`completed`](Workload::completed), for a runner that reaps many at once.
+    fn completed_many(&mut self, count: u64, now: Time) {
+        for _ in 0..count {
+            self.completed(now);
+        }
+    }
+
     /// The stream of the request that was issued last, where several run side by side: each knows
     /// how many of its own are outstanding.
     fn stream(&self) -> u32 {

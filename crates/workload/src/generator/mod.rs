@@ -74,6 +74,20 @@ impl Mix {
 pub(crate) trait Draw {
     /// The next request; `None` where there is none any more.
     fn draw(&mut self, rng: &mut Rng) -> Option<Request>;
+
+    /// Draws as many as there is room for, or as there are; says how many.
+    fn fill(&mut self, rng: &mut Rng, room: &mut [Request]) -> usize {
+        fill_one_by_one(self, rng, room)
+    }
+}
+
+#[inline]
+fn fill_one_by_one<D: Draw + ?Sized>(source: &mut D, rng: &mut Rng, room: &mut [Request]) -> usize {
+    for (at, request) in room.iter_mut().enumerate() {
+        let Some(drawn) = source.draw(rng) else { return at };
+        *request = drawn;
+    }
+    room.len()
 }
 
 /// A weighted mix of operations, sizes and addresses.
@@ -90,6 +104,20 @@ impl Draw for Mixed {
         let (index, length_bytes) = self.mix.size(rng);
         let offset_bytes = self.place.draw(index, u64::from(length_bytes), rng);
         Some(Request { op, offset_bytes, length_bytes })
+    }
+
+    fn fill(&mut self, rng: &mut Rng, room: &mut [Request]) -> usize {
+        let Mixed { mix, place } = self;
+        // The usual load does not ask for each request what it is.
+        if let (&[(length_bytes, _)], Some(slots)) = (&mix.sizes[..], place.uniform()) {
+            for request in &mut *room {
+                let op = mix.op(rng);
+                let offset_bytes = place.start + rng.below(slots) * place.alignment;
+                *request = Request { op, offset_bytes, length_bytes };
+            }
+            return room.len();
+        }
+        fill_one_by_one(self, rng, room)
     }
 }
 
@@ -117,7 +145,7 @@ impl<D: Draw> Generator<D> {
         let upcoming = Drawn { all: [Request::flush(); 2 * BATCH], next: 0 };
         let mut generator =
             Generator { limits, pacing, source, arrival, outstanding: 0, upcoming, rng, gaps };
-        generator.upcoming.all = std::array::from_fn(|at| generator.draw(at));
+        generator.draw_from(0, 0);
         generator
     }
 
@@ -136,19 +164,19 @@ impl<D: Draw> Generator<D> {
     /// issued.
     fn draw_batch(&mut self) {
         self.upcoming.all.copy_within(BATCH.., 0);
-        for at in BATCH..2 * BATCH {
-            self.upcoming.all[at] = self.draw(1 + at);
-        }
+        self.draw_from(BATCH, 1);
         self.upcoming.next = 0;
     }
 
-    /// Draws the request that comes after `ahead` others that have yet to be issued.
+    /// Draws those from number `from` on, with `taken` more to be issued before the first.
     #[inline]
-    fn draw(&mut self, ahead: usize) -> Request {
-        self.source.draw(&mut self.rng).unwrap_or_else(|| {
-            self.limits.left = self.limits.left.min(ahead as u64);
-            Request::flush()
-        })
+    fn draw_from(&mut self, from: usize, taken: usize) {
+        let room = &mut self.upcoming.all[from..];
+        let drawn = self.source.fill(&mut self.rng, room);
+        if drawn < room.len() {
+            room[drawn..].fill(Request::flush());
+            self.limits.left = self.limits.left.min((taken + from + drawn) as u64);
+        }
     }
 }
 
@@ -182,7 +210,11 @@ impl<D: Draw> Workload for Generator<D> {
         if self.upcoming.next == 0 { &self.upcoming.all } else { &[] }
     }
 
-    fn completed(&mut self, _now: Time) {
-        self.outstanding = self.outstanding.saturating_sub(1);
+    fn completed(&mut self, now: Time) {
+        self.completed_many(1, now);
+    }
+
+    fn completed_many(&mut self, count: u64, _now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(count);
     }
 }

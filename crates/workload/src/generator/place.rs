@@ -88,6 +88,15 @@ impl Place {
         offset
     }
 
+    /// The slots of which every request of the one size there is takes any; `None` where places are
+    /// chosen in another way.
+    pub(crate) fn uniform(&self) -> Option<u64> {
+        match (&self.choice, &self.slots[..]) {
+            (Choice::Uniform, &[slots]) if self.sequential == 0 => Some(slots),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn slot(&self, index: usize, rng: &mut Rng) -> u64 {
         let (slot, scatter) = match &self.choice {
