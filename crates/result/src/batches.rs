@@ -37,13 +37,22 @@ impl Batches {
     /// correlation of neighbouring requests, enough for a t interval near the normal one.
     pub(crate) const GROUPS: usize = 32;
 
+    /// Counts `count` completions at `end`, each of which took `latency_ps` and moved `bytes`.
     #[inline]
-    pub(crate) fn add(&mut self, latency_ps: u64, bytes: u64, end: Time) {
-        self.open.latency_ps += u128::from(latency_ps);
-        self.open.bytes += bytes;
-        self.left -= 1;
-        if self.left == 0 {
-            self.close(end);
+    pub(crate) fn add(&mut self, latency_ps: u64, bytes: u64, count: u64, end: Time) {
+        let mut count = count;
+        loop {
+            let these = count.min(self.left);
+            self.open.latency_ps += u128::from(latency_ps) * u128::from(these);
+            self.open.bytes += bytes * these;
+            self.left -= these;
+            count -= these;
+            if self.left == 0 {
+                self.close(end);
+            }
+            if count == 0 {
+                return;
+            }
         }
     }
 
@@ -177,7 +186,7 @@ mod tests {
     fn memory_is_flat_and_nothing_is_lost() {
         let mut batches = Batches::default();
         for i in 0..1_000_000u64 {
-            batches.add(1_000 * i, 512, Time::from_ns(i));
+            batches.add(1_000 * i, 512, 1, Time::from_ns(i));
         }
         assert!(batches.done.len() < Batches::MOST && batches.done.len() >= Batches::MOST / 2 - 1);
         let counted = batches.done.len() as u64 * batches.size + (batches.size - batches.left);
@@ -191,7 +200,7 @@ mod tests {
     fn a_steady_rate_has_a_narrow_interval() {
         let mut batches = Batches::default();
         for i in 0..10_000u64 {
-            batches.add(5_000, 4096, Time::from_us(i + 1));
+            batches.add(5_000, 4096, 1, Time::from_us(i + 1));
         }
         let groups = batches.groups(Time::ZERO).unwrap();
         let iops = groups.iops(1e6).unwrap();

@@ -4,13 +4,12 @@ use ssdyno_block::{Op, Time};
 
 use crate::batches::Batches;
 use crate::histogram::Histogram;
-use crate::quantiles::{self, Wanted, rank};
+use crate::quantiles::{Exact, Wanted, rank};
 use crate::recorder::Totals;
 use crate::recording::SHARES;
 use crate::result::{
     Confidence, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, RunResult,
 };
-use crate::rows::Rows;
 use crate::slices::{INSIDE, Part, Slices};
 use crate::statistics::{self, Interval, LEVEL, Ratio};
 
@@ -27,7 +26,7 @@ pub(crate) struct Source<'a> {
     pub(crate) ops: [&'a Totals; 4],
     pub(crate) inside: &'a Histogram,
     pub(crate) all: &'a Histogram,
-    pub(crate) rows: Option<&'a Rows>,
+    pub(crate) exact: Option<Exact<'a>>,
     pub(crate) batches: &'a Batches,
     pub(crate) slices: &'a Slices,
     pub(crate) start: Time,
@@ -44,7 +43,7 @@ struct Asked<'a> {
 
 impl Source<'_> {
     /// All intervals; `None` where there are too few requests for any.
-    pub(crate) fn confidence(&self, result: &RunResult) -> Option<Confidence> {
+    pub(crate) fn confidence(mut self, result: &RunResult) -> Option<Confidence> {
         let latency = result.latency_ns.as_ref()?;
         let groups = self.batches.groups(self.start)?;
         let mut by_op = self.latencies(latency, result.device_latency_ns);
@@ -65,7 +64,7 @@ impl Source<'_> {
 
     /// Of all, of each operation, and inside the device; `None` for what did not occur.
     fn latencies(
-        &self,
+        &mut self,
         latency: &LatencyByOp,
         device: Option<Latency>,
     ) -> Vec<Option<LatencyIntervals>> {
@@ -96,7 +95,7 @@ impl Source<'_> {
         self.intervals(&asked)
     }
 
-    fn intervals(&self, asked: &[Option<Asked<'_>>]) -> Vec<Option<LatencyIntervals>> {
+    fn intervals(&mut self, asked: &[Option<Asked<'_>>]) -> Vec<Option<LatencyIntervals>> {
         let ranks: Vec<_> = asked.iter().map(|one| one.as_ref().map(Asked::ranks)).collect();
         let flat = |at: usize| {
             let pairs = ranks[at].iter().flatten().flatten();
@@ -106,7 +105,7 @@ impl Source<'_> {
         let mut intervals = Vec::with_capacity(asked.len());
         for (at, one) in asked.iter().enumerate() {
             intervals.push(one.as_ref().map(|one| {
-                let bounds = match one.rows_of.and(self.rows) {
+                let bounds = match one.rows_of.and(self.exact.as_ref()) {
                     Some(_) => exact.next().unwrap_or_default(),
                     None => flat(at).iter().filter_map(|r| one.histogram.value_at(*r)).collect(),
                 };
@@ -118,18 +117,18 @@ impl Source<'_> {
 
     /// Exact latencies at the ranks, for those that rows tell of.
     fn exact(
-        &self,
+        &mut self,
         asked: &[Option<Asked<'_>>],
         ranks: impl Fn(usize) -> Vec<u64>,
     ) -> Vec<Vec<f64>> {
-        let Some(rows) = self.rows else { return Vec::new() };
+        let Some(exact) = &mut self.exact else { return Vec::new() };
         let mut wanted = Vec::new();
         for (at, one) in asked.iter().enumerate() {
             if let Some(Asked { rows_of: Some(op), histogram, .. }) = one {
                 wanted.push(Wanted { op: *op, histogram, ranks: ranks(at) });
             }
         }
-        quantiles::exact(rows, &wanted)
+        exact.find(&wanted)
     }
 }
 

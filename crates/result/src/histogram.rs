@@ -38,6 +38,7 @@ impl Histogram {
     }
 
     /// Counts `count` latencies that lie in `bucket`.
+    #[inline]
     pub(crate) fn add_bucket(&mut self, bucket: usize, count: u64) {
         self.counts[bucket] += count;
         self.total += count;
@@ -65,6 +66,12 @@ impl Histogram {
     pub fn add(&mut self, ns: u64) {
         self.counts[Histogram::bucket(ns)] += 1;
         self.total += 1;
+    }
+
+    /// Counts one latency `count` times.
+    #[inline]
+    pub(crate) fn add_many(&mut self, ns: u64, count: u64) {
+        self.add_bucket(Histogram::bucket(ns), count);
     }
 
     /// Adds the counts of `other`.

@@ -36,32 +36,23 @@ const SCHEMA: &str = "message requests {
 /// Names of [`ssdyno_block::Status`], in the order of its discriminant.
 const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
 
-/// Chunks of a row group: 2^20 rows, what readers take at a time.
-const GROUP_CHUNKS: usize = 16;
-
 /// Rows of a page: what is unpacked of them stays in a core's own cache until it is encoded.
 const PAGE_ROWS: usize = 1 << 13;
 
-/// Streams `rows` into `file`, a row group at a time.
+/// Streams `rows` into `file`. A chunk of them is a row group: 2^20 rows, what readers take at a
+/// time.
 pub(crate) fn write(rows: &Rows, file: File) -> Result<(), ParquetError> {
-    write_grouped(rows, file, GROUP_CHUNKS)
-}
-
-fn write_grouped(rows: &Rows, file: File, group_chunks: usize) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let properties = Arc::new(WriterProperties::builder().build());
     let descriptor = SchemaDescriptor::new(Arc::clone(&schema));
     let mut writer = SerializedFileWriter::new(file, schema, properties)?;
     let lengths = Lengths::of(rows);
     let mut page = Page::default();
-    let chunks: Vec<Chunk<'_>> = rows.chunks().filter(|chunk| chunk.len() > 0).collect();
-    for group in chunks.chunks(group_chunks) {
+    for chunk in rows.chunks().filter(|chunk| chunk.len() > 0) {
         let mut columns = Columns::new(&descriptor, &lengths)?;
-        for chunk in group {
-            for part in chunk.parts(PAGE_ROWS) {
-                page.fill(part, &lengths);
-                columns.add(&page)?;
-            }
+        for part in chunk.parts(PAGE_ROWS) {
+            page.fill(part, &lengths);
+            columns.add(&page)?;
         }
         columns.close(&lengths, writer.next_row_group()?)?;
     }
@@ -258,6 +249,7 @@ mod tests {
     use ssdyno_block::{Request, Status, Time};
 
     use super::*;
+    use crate::rows::CHUNK_ROWS;
 
     /// Rows of every operation and status; the last ones need every bit of a column.
     fn sample(count: u64) -> Rows {
@@ -310,9 +302,9 @@ mod tests {
 
     #[test]
     fn rows_come_back_from_the_file() {
-        let rows = sample(70_000);
+        let rows = sample(CHUNK_ROWS as u64 + 7_000);
         let file = tempfile::NamedTempFile::new().unwrap();
-        write_grouped(&rows, file.reopen().unwrap(), 1).unwrap();
+        write(&rows, file.reopen().unwrap()).unwrap();
         let (groups, back) = read(file.reopen().unwrap());
         assert_eq!((groups, back.len()), (2, rows.len()));
         for (i, (row, back)) in rows.iter().zip(&back).enumerate() {

@@ -48,11 +48,11 @@ impl Probe {
     }
 
     #[inline]
-    fn add(&mut self, op: Op, latency_ns: u64) {
+    fn add(&mut self, op: Op, latency_ns: u64, count: u64) {
         let at = (latency_ns - self.low_ns) as usize;
         match self.counts[op as usize].get_mut(at) {
-            Some(count) => *count += 1,
-            None => self.values[op as usize].push(latency_ns),
+            Some(counted) => *counted += count,
+            None => self.values[op as usize].extend((0..count).map(|_| latency_ns)),
         }
     }
 
@@ -73,51 +73,77 @@ impl Probe {
     }
 }
 
-/// The exact latencies in ns at the wanted ranks, in the order of `wanted`. One pass over the
-/// rows: the histogram says in which bucket a rank lies, and only rows of that bucket are sorted.
-/// Rows that ended in an error do not count.
-pub(crate) fn exact(rows: &Rows, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
-    let mut probes: Vec<Probe> = Vec::new();
-    let mut places: Vec<Vec<Option<(usize, u64)>>> = Vec::new();
-    for want in wanted {
-        let place = |rank: &u64| {
-            let (bucket, below) = want.histogram.locate(*rank)?;
-            let known = probes.iter().position(|p| p.bucket == bucket);
-            let probe = known.unwrap_or(probes.len());
-            if known.is_none() {
-                probes.push(Probe::new(bucket));
-            }
-            Some((probe, rank - below))
-        };
-        places.push(want.ranks.iter().map(place).collect());
-    }
-    gather(rows, &mut probes);
-    let mut all = Vec::with_capacity(wanted.len());
-    for (want, ranks) in wanted.iter().zip(&places) {
-        let pick = |place: &Option<(usize, u64)>| {
-            let (probe, rank) = (*place)?;
-            probes[probe].pick(want.op, rank.max(1))
-        };
-        all.push(ranks.iter().map(|place| pick(place).unwrap_or(0.0)).collect());
-    }
-    all
+/// Finds exact latencies, and remembers what a pass over the rows told.
+pub(crate) struct Exact<'a> {
+    rows: &'a Rows,
+    probes: Vec<Probe>,
 }
 
-fn gather(rows: &Rows, probes: &mut [Probe]) {
-    /// No probe looks at this bucket.
-    const NONE: u16 = u16::MAX;
-    let last = probes.iter().map(|p| p.bucket).max().unwrap_or(0);
-    let mut probe_of = vec![NONE; last + 1];
-    for (index, probe) in probes.iter().enumerate() {
-        probe_of[probe.bucket] = index as u16;
+impl<'a> Exact<'a> {
+    pub(crate) fn new(rows: &'a Rows) -> Exact<'a> {
+        Exact { rows, probes: Vec::new() }
     }
-    rows.for_each_ok(|op, latency_ns| {
-        if let Some(&index) = probe_of.get(Histogram::bucket(latency_ns))
-            && index != NONE
-        {
-            probes[usize::from(index)].add(op, latency_ns);
+
+    /// The exact latencies in ns at the wanted ranks, in the order of `wanted`: the histogram says in
+    /// which bucket a rank lies, and only rows of that bucket are looked at. Rows that ended in an
+    /// error do not count. One pass over the rows, or none where earlier ones told enough.
+    pub(crate) fn find(&mut self, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
+        let mut places: Vec<Vec<Option<(usize, u64)>>> = Vec::new();
+        let known = self.probes.len();
+        for want in wanted {
+            let place = |rank: &u64| {
+                let (bucket, below) = want.histogram.locate(*rank)?;
+                Some((self.probe(bucket), rank - below))
+            };
+            places.push(want.ranks.iter().map(place).collect());
         }
-    });
+        self.gather(known);
+        let mut all = Vec::with_capacity(wanted.len());
+        for (want, ranks) in wanted.iter().zip(&places) {
+            let pick = |place: &Option<(usize, u64)>| {
+                let (probe, rank) = (*place)?;
+                self.probes[probe].pick(want.op, rank.max(1))
+            };
+            all.push(ranks.iter().map(|place| pick(place).unwrap_or(0.0)).collect());
+        }
+        all
+    }
+
+    /// The probe of `bucket`. A new one brings those beside it, where they are cheap: the bounds of
+    /// an interval around this figure will be asked for next, and save a pass there.
+    fn probe(&mut self, bucket: usize) -> usize {
+        if let Some(known) = self.probes.iter().position(|p| p.bucket == bucket) {
+            return known;
+        }
+        let new = self.probes.len();
+        self.probes.push(Probe::new(bucket));
+        for beside in [bucket.saturating_sub(1), (bucket + 1).min(Histogram::LAST)] {
+            if self.probes.iter().all(|p| p.bucket != beside) {
+                let probe = Probe::new(beside);
+                self.probes.extend((!probe.counts[0].is_empty()).then_some(probe));
+            }
+        }
+        new
+    }
+
+    /// Fills the probes from number `known` on.
+    fn gather(&mut self, known: usize) {
+        /// No probe looks at this bucket.
+        const NONE: u16 = u16::MAX;
+        let probes = &mut self.probes[known..];
+        let Some(last) = probes.iter().map(|p| p.bucket).max() else { return };
+        let mut probe_of = vec![NONE; last + 1];
+        for (index, probe) in probes.iter().enumerate() {
+            probe_of[probe.bucket] = index as u16;
+        }
+        self.rows.for_each_ok(|op, latency_ns, count| {
+            if let Some(&index) = probe_of.get(Histogram::bucket(latency_ns))
+                && index != NONE
+            {
+                probes[usize::from(index)].add(op, latency_ns, count);
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +189,7 @@ mod tests {
                 Wanted { op: None, histogram: &all, ranks: ranks(&sorted) },
                 Wanted { op: Some(Op::Read), histogram: &reads, ranks: ranks(&sorted_reads) },
             ];
-            let got = exact(&rows, &wanted);
+            let got = Exact::new(&rows).find(&wanted);
             let want = |values: &[u64]| values.iter().map(|v| *v as f64).collect::<Vec<_>>();
             prop_assert_eq!(&got[0], &want(&sorted));
             prop_assert_eq!(&got[1], &want(&sorted_reads));

@@ -294,7 +294,7 @@ impl Recorder {
         totals.histogram.add(latency_ns);
         self.inside.add(inside);
         let moved = if is_data(request.op) { bytes } else { 0 };
-        self.batches.add(latency.as_ps(), moved, completed);
+        self.batches.add(latency.as_ps(), moved, 1, completed);
         self.series.add(request.op, bytes, latency, completed);
         if self.slices.due(self.departures) {
             self.close_slice(completed);

@@ -6,7 +6,7 @@ use crate::batches::Batches;
 use crate::confidence::Source;
 use crate::histogram::Histogram;
 use crate::little::Little;
-use crate::quantiles::{self, Wanted, rank};
+use crate::quantiles::{Exact, Wanted, rank};
 use crate::recorder::{Inside, Totals, is_data};
 use crate::result::{
     ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, RunResult, SCHEMA_VERSION,
@@ -116,7 +116,7 @@ impl Recording {
 
     /// Latencies by operation; `None` without requests.
     pub(crate) fn latency(&self) -> Option<LatencyByOp> {
-        self.latency_by_op(&self.histogram_of_all())
+        self.latency_by_op(&self.histogram_of_all(), self.exact().as_mut())
     }
 
     /// Bytes of the requests of `op` completed without error inside the window.
@@ -162,14 +162,20 @@ impl Recording {
         result.requests_by_op = ByOp::from_fn(|op| self.count(op));
         result.simulated_seconds = seconds;
         let all = self.histogram_of_all();
-        result.latency_ns = self.latency_by_op(&all);
+        let mut exact = self.exact();
+        result.latency_ns = self.latency_by_op(&all, exact.as_mut());
         result.device_latency_ns = self.device_latency(result.latency_ns.as_ref());
-        result.confidence = self.confidence(result, &all);
+        result.confidence = self.confidence(result, &all, exact);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
         result.series = self.series.points(self.end);
         result.steady_state = SteadyState::find(&result.series);
         self.check(result, moved);
         self.warn(result);
+    }
+
+    /// Exact percentiles, where rows were kept.
+    fn exact(&self) -> Option<Exact<'_>> {
+        self.rows.as_ref().map(Exact::new)
     }
 
     fn totals(&self, op: Op) -> &Totals {
@@ -182,7 +188,7 @@ impl Recording {
         all
     }
 
-    fn latency_by_op(&self, all: &Histogram) -> Option<LatencyByOp> {
+    fn latency_by_op(&self, all: &Histogram, exact: Option<&mut Exact<'_>>) -> Option<LatencyByOp> {
         if all.total() == 0 {
             return None;
         }
@@ -194,8 +200,8 @@ impl Recording {
         if used.len() > 1 {
             wanted.extend(used.iter().map(|op| want(Some(*op), &self.totals(*op).histogram)));
         }
-        let mut values: Vec<Vec<f64>> = match &self.rows {
-            Some(rows) => quantiles::exact(rows, &wanted),
+        let mut values: Vec<Vec<f64>> = match exact {
+            Some(exact) => exact.find(&wanted),
             None => wanted.iter().map(estimated).collect(),
         };
         if let ([_], [all]) = (&used[..], &values[..]) {
@@ -245,12 +251,17 @@ impl Recording {
         Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
     }
 
-    fn confidence(&self, result: &RunResult, all: &Histogram) -> Option<Confidence> {
+    fn confidence(
+        &self,
+        result: &RunResult,
+        all: &Histogram,
+        exact: Option<Exact<'_>>,
+    ) -> Option<Confidence> {
         let source = Source {
             ops: self.ops.each_ref(),
             inside: &self.inside.histogram,
             all,
-            rows: self.rows.as_ref(),
+            exact,
             batches: &self.batches,
             slices: &self.slices,
             start: self.start,

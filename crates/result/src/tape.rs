@@ -8,7 +8,7 @@ use crate::glance::Glance;
 use crate::little::Little;
 use crate::recorder::{Inside, Keep, Totals, is_data};
 use crate::recording::Recording;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows, Stamp};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
 use crate::until::Evidence;
@@ -119,6 +119,7 @@ impl Tape {
             } else {
                 self.start_ns
             })),
+            alike: Alike::NONE,
             departed: 0,
             stays: 0,
             stay_ns: 0,
@@ -250,12 +251,38 @@ impl Sum {
         Sum { count: 0, bytes: 0, latency_ns: 0, latency_ns_min: u64::MAX, latency_ns_max: 0 };
 }
 
+/// Requests that follow one another in a [`Reaped`], were issued together, did not fail or wait, and
+/// are of one length: what is issued at once is often answered at once.
+#[derive(Clone, Copy, Debug)]
+struct Alike {
+    length_bytes: u32,
+    intended_ns: u64,
+    /// Whether they move data.
+    data: bool,
+    /// How many of each operation.
+    counts: [u32; 4],
+    /// What their rows share.
+    stamp: Stamp,
+}
+
+impl Alike {
+    /// None, and none is like them: nothing was meant to start at the end of time.
+    const NONE: Alike = Alike {
+        length_bytes: 0,
+        intended_ns: u64::MAX,
+        data: false,
+        counts: [0; 4],
+        stamp: Stamp::NONE,
+    };
+}
+
 /// Requests that were reaped together; they count when it is dropped.
 #[derive(Debug)]
 pub struct Reaped<'a> {
     tape: &'a mut Tape,
     now_ns: u64,
     completed: Time,
+    alike: Alike,
     departed: u64,
     stays: u64,
     stay_ns: u64,
@@ -275,32 +302,82 @@ impl Reaped<'_> {
     /// `accepted_ns`.
     #[inline]
     pub fn add(&mut self, request: &Request, intended_ns: u64, accepted_ns: u64, status: Status) {
+        let alike = (request.length_bytes == self.alike.length_bytes)
+            & (intended_ns == self.alike.intended_ns)
+            & (is_data(request.op) == self.alike.data)
+            & (accepted_ns <= intended_ns)
+            & (status == Status::Ok);
+        if !alike {
+            return self.add_other(request, intended_ns, accepted_ns, status);
+        }
+        self.alike.counts[request.op as usize] += 1;
+        if let Some(rows) = &mut self.tape.rows {
+            let latency_ns = self.now_ns.saturating_sub(intended_ns);
+            let row = Row { issue_ns: intended_ns, latency_ns, request: *request, status };
+            rows.push_stamped(self.alike.stamp, &row);
+        }
+    }
+
+    /// Records a request that is not like the one before it.
+    fn add_other(&mut self, request: &Request, intended_ns: u64, accepted_ns: u64, status: Status) {
+        self.close_alike();
         let latency_ns = self.now_ns.saturating_sub(intended_ns);
+        let mut stamp = Stamp::NONE;
+        if let Some(rows) = &mut self.tape.rows {
+            let row = Row { issue_ns: intended_ns, latency_ns, request: *request, status };
+            stamp = rows.stamp(&row);
+            rows.push_stamped(stamp, &row);
+        }
+        if status == Status::Ok && accepted_ns <= intended_ns {
+            let Request { op, length_bytes, .. } = *request;
+            self.alike =
+                Alike { length_bytes, intended_ns, data: is_data(op), counts: [0; 4], stamp };
+            self.alike.counts[op as usize] = 1;
+            return;
+        }
         self.departed += 1;
         self.stays += 1;
         self.latency_ns += latency_ns;
         self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
-        if let Some(rows) = &mut self.tape.rows {
-            rows.push_ns(request, intended_ns, latency_ns, status);
-        }
         if status != Status::Ok {
             return self.error(request);
         }
-        let bytes = u64::from(request.length_bytes);
-        let moved = if is_data(request.op) { bytes } else { 0 };
-        self.tape.batches.add(latency_ns * PS_PER_NS, moved, self.completed);
-        if accepted_ns > intended_ns {
-            return self.waited(request, latency_ns, accepted_ns);
+        let moved = if is_data(request.op) { u64::from(request.length_bytes) } else { 0 };
+        self.tape.batches.add(latency_ns * PS_PER_NS, moved, 1, self.completed);
+        self.waited(request, latency_ns, accepted_ns);
+    }
+
+    /// Counts those that were alike.
+    #[inline]
+    fn close_alike(&mut self) {
+        let Alike { length_bytes, intended_ns, data, counts, .. } = self.alike;
+        let count = counts.iter().copied().map(u64::from).sum();
+        if count == 0 {
+            return;
         }
-        let op = request.op as usize;
-        self.tape.ops[op].histogram.add(latency_ns);
-        self.used |= 1 << op;
-        let sum = &mut self.tape.sums[op];
-        sum.count += 1;
-        sum.bytes += bytes;
-        sum.latency_ns += latency_ns;
-        sum.latency_ns_min = sum.latency_ns_min.min(latency_ns);
-        sum.latency_ns_max = sum.latency_ns_max.max(latency_ns);
+        self.alike = Alike::NONE;
+        let latency_ns = self.now_ns.saturating_sub(intended_ns);
+        self.departed += count;
+        self.stays += count;
+        self.latency_ns += count * latency_ns;
+        self.stay_ns += count * self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
+        let bytes = u64::from(length_bytes);
+        let moved = if data { bytes } else { 0 };
+        self.tape.batches.add(latency_ns * PS_PER_NS, moved, count, self.completed);
+        for (op, count) in counts.into_iter().enumerate() {
+            if count == 0 {
+                continue;
+            }
+            let count = u64::from(count);
+            self.tape.ops[op].histogram.add_many(latency_ns, count);
+            self.used |= 1 << op;
+            let sum = &mut self.tape.sums[op];
+            sum.count += count;
+            sum.bytes += count * bytes;
+            sum.latency_ns += count * latency_ns;
+            sum.latency_ns_min = sum.latency_ns_min.min(latency_ns);
+            sum.latency_ns_max = sum.latency_ns_max.max(latency_ns);
+        }
     }
 
     #[cold]
@@ -330,6 +407,7 @@ impl Reaped<'_> {
 impl Drop for Reaped<'_> {
     #[inline]
     fn drop(&mut self) {
+        self.close_alike();
         if self.departed == 0 {
             return;
         }

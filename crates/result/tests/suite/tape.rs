@@ -7,17 +7,27 @@ use ssdyno_result::{Keep, Recorder, Recording, Row, RunResult, Tape};
 /// Request, intended start, acceptance and completion in ns, how it ended.
 type Done = (Request, u64, u64, u64, Status);
 
-/// Requests that are reaped together now and then: completions are whole microseconds.
+/// Requests that are reaped together now and then: completions are whole microseconds. Some come in
+/// rows that differ in their places only, or in operations too, and perhaps in how one of them ended.
 fn some_requests() -> impl Strategy<Value = Vec<Done>> {
     let one = (0u64..3_000_000, 0u64..20_000, 1u64..400, any::<u64>(), 0usize..4, 0u8..12);
-    prop::collection::vec(one, 0..300).prop_map(|many| {
-        let done = many.into_iter().map(|(at, wait, stay_us, draw, op, status)| {
+    let row = (one, prop_oneof![3 => Just((1, 0)), 1 => (1u64..40, 0u64..40)]);
+    prop::collection::vec(row, 0..200).prop_map(|many| {
+        let rows =
+            many.into_iter().flat_map(|((at, wait, stay_us, draw, op, status), (row, bad))| {
+                (0..row).map(move |i| {
+                    let status = if i > 0 && i == bad { 0 } else { status };
+                    let op = if bad % 2 == 1 { i as usize % 3 } else { op };
+                    (at, wait, stay_us, draw ^ (i << 40), op, status)
+                })
+            });
+        let done = rows.map(|(at, wait, stay_us, draw, op, status)| {
             // Half of them reach the target when they were meant to.
             let accepted = at + if draw % 2 == 0 { wait } else { 0 };
             let completed = (accepted / 1_000 + stay_us) * 1_000;
             let length_bytes = if op == 3 { 0 } else { 512 * (1 + (draw % 64) as u32) };
             let request =
-                Request { op: Op::ALL[op], offset_bytes: draw % (1 << 30) * 512, length_bytes };
+                Request { op: Op::ALL[op], offset_bytes: (draw >> 33) * 512, length_bytes };
             let status = if status == 0 { Status::Error } else { Status::Ok };
             (request, at, accepted, completed, status)
         });
