@@ -21,6 +21,7 @@ use ssdyno_block::Op;
 
 use crate::rows::{Chunk, Row, Rows};
 use column::Column;
+use pages::Bounds;
 
 /// Columns in the order that [`write_group`] writes them. Parquet keeps unsigned integers in the
 /// signed types of the same width (Parquet format, LogicalTypes.md, "Unsigned Integers").
@@ -83,27 +84,6 @@ impl Lengths {
     }
 }
 
-/// Least and most of a column, for readers that skip row groups.
-#[derive(Clone, Copy)]
-struct Bounds {
-    least: u64,
-    most: u64,
-}
-
-impl Bounds {
-    const NONE: Bounds = Bounds { least: u64::MAX, most: 0 };
-
-    fn add(&mut self, values: &[u64]) {
-        self.least = values.iter().fold(self.least, |least, value| least.min(*value));
-        self.most = values.iter().fold(self.most, |most, value| most.max(*value));
-    }
-
-    /// The casts keep the bits: see [`SCHEMA`].
-    fn of_i64(self) -> Statistics {
-        Statistics::int64(Some(self.least as i64), Some(self.most as i64), None, Some(0), false)
-    }
-}
-
 /// The rows of a page, by columns: values, and indices into dictionaries, of which there is one where all
 /// are the same.
 #[derive(Default)]
@@ -120,9 +100,15 @@ struct Page {
 impl Page {
     fn fill(&mut self, part: Chunk<'_>, lengths: &Lengths) {
         self.rows = part.len();
-        refill(&mut self.issue_ns, part, |row| row.issue_ns);
-        refill(&mut self.latency_ns, part, |row| row.latency_ns);
-        refill(&mut self.offset_bytes, part, |row| row.request.offset_bytes);
+        let columns = [&mut self.issue_ns, &mut self.latency_ns, &mut self.offset_bytes];
+        let [issue, latency, offset] = columns.map(|column| {
+            column.resize(part.len(), 0);
+            column.iter_mut()
+        });
+        for (row, ((issue, latency), offset)) in part.iter().zip(issue.zip(latency).zip(offset)) {
+            (*issue, *latency) = (row.issue_ns, row.latency_ns);
+            *offset = row.request.offset_bytes;
+        }
         // Most loads are of one kind; then one row speaks for all.
         let kinds = if part.is_uniform() { part.first() } else { part };
         refill(&mut self.op, kinds, |row| row.request.op as u32);
@@ -181,9 +167,8 @@ impl Columns {
             (&mut self.offset, &page.offset_bytes),
         ];
         for ((column, values), bounds) in numbers.into_iter().zip(&mut self.bounds) {
-            bounds.add(values);
             let mut encoded = Vec::with_capacity(values.len() * 4);
-            pages::delta(values, &mut encoded);
+            pages::delta(values, bounds, &mut encoded);
             column.add(values.len(), encoded)?;
         }
         let indices = [
@@ -205,7 +190,7 @@ impl Columns {
         lengths: &Lengths,
         mut group: SerializedRowGroupWriter<'_, File>,
     ) -> Result<(), ParquetError> {
-        let [issue, latency, offset] = self.bounds.map(Bounds::of_i64);
+        let [issue, latency, offset] = self.bounds.map(bounds_of_numbers);
         let [ops, used_lengths, statuses] = &self.used;
         self.issue.close(issue, &mut group)?;
         self.latency.close(latency, &mut group)?;
@@ -227,6 +212,12 @@ fn plain_names(names: &[&str]) -> Vec<u8> {
 /// What of `entries` occurs.
 fn occurring<'a, T: Copy>(entries: &'a [T], used: &'a [bool]) -> impl Iterator<Item = T> + 'a {
     entries.iter().zip(used).filter(|(_, used)| **used).map(|(entry, _)| *entry)
+}
+
+/// The casts keep the bits: see [`SCHEMA`].
+fn bounds_of_numbers(bounds: Bounds) -> Statistics {
+    let (least, most) = (bounds.least as i64, bounds.most as i64);
+    Statistics::int64(Some(least), Some(most), None, Some(0), false)
 }
 
 fn bounds_of_names(names: &[&str], used: &[bool]) -> Statistics {

@@ -23,6 +23,9 @@ pub(crate) fn rank(share: f64, count: u64) -> u64 {
 /// Buckets up to this wide are counted nanosecond by nanosecond, wider ones collected and sorted.
 const COUNTED_NS: u64 = 1 << 12;
 
+/// Buckets up to this far below and above one are looked at with it, if they are no wider.
+const AROUND_NS: u64 = 1 << 10;
+
 /// One histogram bucket whose latencies are looked at one by one.
 struct Probe {
     bucket: usize,
@@ -109,18 +112,21 @@ impl<'a> Exact<'a> {
         all
     }
 
-    /// The probe of `bucket`. A new one brings those beside it, where they are cheap: the bounds of
-    /// an interval around this figure will be asked for next, and save a pass there.
+    /// The probe of `bucket`. A new one brings those around it, as far as they are cheap: the bounds
+    /// of an interval around this figure will be asked for next, and save a pass there.
     fn probe(&mut self, bucket: usize) -> usize {
         if let Some(known) = self.probes.iter().position(|p| p.bucket == bucket) {
             return known;
         }
         let new = self.probes.len();
         self.probes.push(Probe::new(bucket));
-        for beside in [bucket.saturating_sub(1), (bucket + 1).min(Histogram::LAST)] {
-            if self.probes.iter().all(|p| p.bucket != beside) {
-                let probe = Probe::new(beside);
-                self.probes.extend((!probe.counts[0].is_empty()).then_some(probe));
+        let (low_ns, past_ns) = Histogram::bounds(bucket);
+        let around = Histogram::bucket(low_ns.saturating_sub(AROUND_NS))
+            ..=Histogram::bucket(past_ns.saturating_add(AROUND_NS));
+        for beside in around {
+            let (low_ns, past_ns) = Histogram::bounds(beside);
+            if past_ns - low_ns <= AROUND_NS && self.probes.iter().all(|p| p.bucket != beside) {
+                self.probes.push(Probe::new(beside));
             }
         }
         new
