@@ -56,6 +56,7 @@ impl<D: Device> NvmeController<D> {
         let vector = enabled.then_some(vector as u16);
         let queue = CompletionQueue::new(entry.prp1.get(), entries, vector);
         self.queues.completion[usize::from(id)] = Some(queue);
+        self.queues.had_io = true;
         Ok(())
     }
 

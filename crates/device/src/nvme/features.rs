@@ -2,12 +2,15 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{AutonomousTransition, Status, SubmissionEntry, feature, select};
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, AutonomousTransition, SmartLog, Status, SubmissionEntry, feature, select,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
 use super::arbiter::Arbiter;
 use super::config::NvmeConfig;
+use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::timers::Timer;
 use crate::{Device, PowerState};
@@ -77,6 +80,11 @@ impl Features {
     /// Namespace attribute notices are wanted.
     pub(super) fn wants_namespace_notices(&self) -> bool {
         self.events >> 8 & 1 == 1
+    }
+    /// The temperature is not between the thresholds.
+    pub(super) fn is_beyond_threshold(&self) -> bool {
+        let temperature = u32::from(TEMPERATURE_KELVIN);
+        temperature >= self.over_temperature || temperature <= self.under_temperature
     }
     /// Health events of this bit of the critical warning are wanted.
     pub(super) fn wants_health(&self, warning: u8) -> bool {
@@ -192,6 +200,7 @@ impl<D: Device> NvmeController<D> {
                     (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
                     _ => return Err(invalid_field),
                 }
+                self.tell_temperature(at);
             }
             feature::ERROR_RECOVERY => {
                 let every = namespace == u32::MAX;
@@ -227,7 +236,10 @@ impl<D: Device> NvmeController<D> {
                 }
             }
             feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
-            feature::ASYNCHRONOUS_EVENTS => self.features.events = value & 0x1ff,
+            feature::ASYNCHRONOUS_EVENTS => {
+                self.features.events = value & 0x1ff;
+                self.tell_temperature(at);
+            }
             feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
                 let mut table = [AutonomousTransition::new_zeroed(); STATES];
                 self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
@@ -238,6 +250,14 @@ impl<D: Device> NvmeController<D> {
             _ => return Err(invalid_field),
         }
         Ok(0)
+    }
+
+    /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
+    /// clause 5.27.1.3). The temperature never changes; thresholds do.
+    fn tell_temperature(&mut self, at: Time) {
+        if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE) {
+            self.raise(at, AsynchronousEvent::TEMPERATURE);
+        }
     }
 
     fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), Status> {
@@ -255,13 +275,14 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    /// How many queues there will be; only before the first is created (base 2.0c, 5.27.1.5).
+    /// How many queues there will be; only before the first is created, also if that is gone again
+    /// (base 2.0c, 5.27.1.5).
     fn set_number_of_queues(&mut self, value: u32) -> Result<u32, Status> {
         let (submission, completion) = (value & 0xffff, value >> 16);
         if submission == 0xffff || completion == 0xffff {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
-        if self.queues.has_io() {
+        if self.queues.had_io {
             return Err(Status::SEQUENCE_ERROR.with_do_not_retry());
         }
         let most = u32::from(self.config.io_queues - 1);

@@ -58,8 +58,7 @@ impl<D: Device> NvmeController<D> {
             cns::NAMESPACE_DESCRIPTORS => self.describe_namespace(id),
             // The command set's own structures: all zero means that no further limit applies.
             cns::NAMESPACE_OF_COMMAND_SET if command_set == 0 => {
-                self.namespaces.addressed(id)?;
-                Ok(vec![0; BYTES])
+                self.identify_namespace(id, false).map(|_| vec![0; BYTES])
             }
             cns::CONTROLLER_OF_COMMAND_SET if command_set == 0 => Ok(vec![0; BYTES]),
             cns::ATTACHED_CONTROLLERS => {

@@ -99,6 +99,8 @@ fn identify_namespaces() {
         (0x77, 0, Status::INVALID_FIELD),
         (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
         (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 9, Status::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 0, Status::INVALID_NAMESPACE),
     ] {
         assert_eq!(status(&mut host, identify(what, namespace)), expected, "CNS {what:#x}");
     }
@@ -319,6 +321,50 @@ fn a_read_only_medium_is_an_event() {
     }
     let events: Vec<_> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
     assert_eq!(events, [AsynchronousEvent::RELIABILITY.dword()]);
+}
+
+/// Base 2.0c, clause 5.27.1.3 and figure 207: the temperature (313 K) against thresholds.
+#[test]
+fn a_temperature_beyond_a_threshold_is_an_event() {
+    let mut host = host("");
+    let ask = entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]);
+    let threshold = |value| set_feature(feature::TEMPERATURE_THRESHOLD, value);
+    let warned = |host: &mut Host<FixedTime>| {
+        structure::<SmartLog>(host, log(page::SMART, 512)).critical_warning & SmartLog::TEMPERATURE
+    };
+    host.push(0, ask);
+    host.admin(threshold(314));
+    assert_eq!(warned(&mut host), 0);
+    host.admin(threshold(313));
+    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
+    assert_eq!(host.reap(0), [], "nobody wants to know");
+    host.push(0, set_feature(feature::ASYNCHRONOUS_EVENTS, u32::from(SmartLog::TEMPERATURE)));
+    host.ring(0);
+    host.settle();
+    let dwords: Vec<u32> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
+    assert!(dwords.contains(&AsynchronousEvent::TEMPERATURE.dword()), "{dwords:?}");
+    // Under: bits 21:20.
+    host.admin(threshold(400));
+    assert_eq!(warned(&mut host), 0);
+    host.admin(threshold(1 << 20 | 313));
+    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
+}
+
+/// Base 2.0c, clause 5.16: pages are those of the controller.
+#[test]
+fn logs_of_a_namespace_are_refused() {
+    let mut host = host("");
+    for id in [page::ERROR, page::SMART, page::FIRMWARE_SLOT, page::COMMAND_EFFECTS] {
+        for (namespace, expected) in [
+            (0, Status::SUCCESS),
+            (u32::MAX, Status::SUCCESS),
+            (1, Status::INVALID_FIELD),
+            (99, Status::INVALID_FIELD),
+        ] {
+            let command = SubmissionEntry { namespace_id: namespace.into(), ..log(id, 64) };
+            assert_eq!(status(&mut host, command), expected, "page {id:#x} of {namespace:#x}");
+        }
+    }
 }
 
 /// Base 2.0c, clause 3.4: opcodes that are not offered.

@@ -117,6 +117,13 @@ fn the_number_of_queues_is_negotiated() {
     assert_eq!(status(&mut host, create(3)), Status::QUEUE_ID_INVALID, "two are granted");
     assert_eq!(status(&mut host, create(2)), Status::SUCCESS);
     assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    // The numbers stay until the next reset, also without a queue.
+    let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [2, 0, 0]);
+    assert_eq!(status(&mut host, delete), Status::SUCCESS);
+    assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    host.write(registers::CC, 0);
+    host.enable();
+    assert_eq!(host.admin(ask(3, 3)).dword0.get(), 3 << 16 | 3);
 }
 
 /// Base 2.0c, clause 3.3.3.2: the phase tag turns with each wrap, and entries tell the head.

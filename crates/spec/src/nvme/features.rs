@@ -118,6 +118,8 @@ impl AsynchronousEvent {
     pub const INVALID_DOORBELL_VALUE: AsynchronousEvent = AsynchronousEvent::new(0, 1, 1);
     /// Health: the subsystem's reliability is degraded.
     pub const RELIABILITY: AsynchronousEvent = AsynchronousEvent::new(1, 0, 2);
+    /// Health: a temperature is at or beyond a threshold.
+    pub const TEMPERATURE: AsynchronousEvent = AsynchronousEvent::new(1, 1, 2);
     /// Notice: namespaces were changed.
     pub const NAMESPACE_CHANGED: AsynchronousEvent = AsynchronousEvent::new(2, 0, 4);
 
