@@ -72,6 +72,7 @@ impl<D: Device> NvmeController<D> {
             admin::ASYNCHRONOUS_EVENT_REQUEST => return self.request_event(at, slot),
             admin::NAMESPACE_MANAGEMENT => return self.manage_namespace(at, slot, entry, bus),
             admin::NAMESPACE_ATTACHMENT => self.attach_namespace(at, entry, bus)?,
+            admin::KEEP_ALIVE if self.has_keep_alive() => self.keep_alive(at),
             admin::FORMAT_NVM => return self.format(at, slot, entry),
             _ => return Err(Status::INVALID_OPCODE.with_do_not_retry()),
         }

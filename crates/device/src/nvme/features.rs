@@ -10,6 +10,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::NvmeController;
 use super::arbiter::Arbiter;
 use super::config::NvmeConfig;
+use super::host::Host;
 use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::timers::Timer;
@@ -42,6 +43,7 @@ pub(super) struct Features {
     transitions: Option<Transitions>,
     operational: u8,
     states: u8,
+    pub(super) host: Host,
 }
 
 impl Features {
@@ -64,6 +66,7 @@ impl Features {
             transitions: None,
             operational,
             states: operational + low_power.len() as u8,
+            host: Host::default(),
         }
     }
     pub(super) fn reset(&mut self, config: &NvmeConfig, low_power: &[PowerState]) {
@@ -193,15 +196,7 @@ impl<D: Device> NvmeController<D> {
             }
             feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
             feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
-            feature::TEMPERATURE_THRESHOLD => {
-                // Only the composite temperature has thresholds; 15: all sensors.
-                match (value >> 16 & 0xf, value >> 20 & 3) {
-                    (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
-                    (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
-                    _ => return Err(invalid_field),
-                }
-                self.tell_temperature(at);
-            }
+            feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
             feature::ERROR_RECOVERY => {
                 let every = namespace == u32::MAX;
                 if !every {
@@ -247,9 +242,24 @@ impl<D: Device> NvmeController<D> {
                 self.features.transitions = Some(table);
                 self.apply_sleep(at);
             }
+            feature::KEEP_ALIVE if self.has_keep_alive() => self.set_keep_alive(at, value),
+            feature::HOST_BEHAVIOR if self.has_host_behavior() => {
+                self.set_host_behavior(entry, bus)?;
+            }
             _ => return Err(invalid_field),
         }
         Ok(0)
+    }
+
+    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), Status> {
+        // Only the composite temperature has thresholds; 15: all sensors.
+        match (value >> 16 & 0xf, value >> 20 & 3) {
+            (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
+            (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
+            _ => return Err(Status::INVALID_FIELD.with_do_not_retry()),
+        }
+        self.tell_temperature(at);
+        Ok(())
     }
 
     /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
@@ -341,6 +351,9 @@ impl<D: Device> NvmeController<D> {
                 let ranges = stored.map_or_else(|| vec![0; RANGE_TYPES_BYTES], |(_, r)| r.to_vec());
                 self.copy_to_host(entry, &ranges, bus)?;
             }
+            feature::HOST_BEHAVIOR => {
+                self.get_host_behavior(entry, what == select::CURRENT, bus)?;
+            }
             _ => {}
         }
         Ok(if what == select::CURRENT { current } else { default })
@@ -371,7 +384,10 @@ impl<D: Device> NvmeController<D> {
                 _ => return Err(invalid_field),
             },
             feature::ERROR_RECOVERY => {
-                Description { current: namespace()?.error_recovery, default: 0, of_namespace: true }
+                // A host of the time before DULBE, when it was the controller's, names no namespace.
+                let none = entry.namespace_id.get() == 0;
+                let current = if none { 0 } else { namespace()?.error_recovery };
+                Description { current, default: 0, of_namespace: true }
             }
             feature::VOLATILE_WRITE_CACHE if self.has_cache => plain(|f| u32::from(f.write_cache)),
             feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
@@ -393,6 +409,8 @@ impl<D: Device> NvmeController<D> {
             feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
                 plain(|f| u32::from(f.autonomous))
             }
+            feature::KEEP_ALIVE if self.has_keep_alive() => plain(|f| f.host.keep_alive_ms),
+            feature::HOST_BEHAVIOR if self.has_host_behavior() => plain(|_| 0),
             _ => return Err(invalid_field),
         })
     }

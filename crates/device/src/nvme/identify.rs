@@ -7,7 +7,7 @@ use ssdyno_spec::nvme::{
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::namespaces::Namespace;
-use super::{NvmeController, events, logs};
+use super::{NvmeController, events, host, logs};
 use crate::Device;
 
 /// The structures are all of this size.
@@ -100,6 +100,7 @@ impl<D: Device> NvmeController<D> {
         id.critical_temperature = 353.into();
         id.total_capacity = u128::from(self.namespaces.capacity_bytes).into();
         id.unallocated_capacity = u128::from(self.namespaces.unallocated_bytes()).into();
+        id.keep_alive = if self.has_keep_alive() { host::KEEP_ALIVE_UNITS } else { 0 }.into();
         id.submission_entry_size = 0x66;
         id.completion_entry_size = 0x44;
         id.namespaces = self.namespaces.count_max().into();

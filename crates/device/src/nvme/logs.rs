@@ -86,8 +86,8 @@ impl Logs {
         entry.namespace = command.namespace.into();
         self.push_error(entry);
     }
-    /// A doorbell write was refused: no command is to blame.
-    pub(super) fn doorbell_error(&mut self, status: Status) {
+    /// No command is to blame: a doorbell write was refused, or the host is gone.
+    pub(super) fn controller_error(&mut self, status: Status) {
         let mut entry = ErrorLogEntry::new_zeroed();
         entry.queue = 0xffff.into();
         entry.command = 0xffff.into();
