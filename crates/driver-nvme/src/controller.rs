@@ -150,6 +150,7 @@ impl Controller {
         match self.phase {
             Phase::Stopped => DriverState::Stopped,
             Phase::Holding { .. }
+            | Phase::Settling { .. }
             | Phase::Disabling { .. }
             | Phase::Collecting
             | Phase::Enabling { .. }
