@@ -197,19 +197,7 @@ impl<D: Device> NvmeController<D> {
             feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
             feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
             feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
-            feature::ERROR_RECOVERY => {
-                let every = namespace == u32::MAX;
-                if !every {
-                    self.namespaces.addressed(namespace)?;
-                }
-                let ids: Vec<u32> =
-                    self.namespaces.ids(0, false).filter(|id| every || *id == namespace).collect();
-                for id in ids {
-                    if let Some(namespace) = self.namespaces.get_mut(id) {
-                        namespace.error_recovery = value & 0xffff;
-                    }
-                }
-            }
+            feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value & 0xffff)?,
             feature::VOLATILE_WRITE_CACHE if self.has_cache => {
                 self.features.write_cache = value & 1 == 1;
             }
@@ -251,6 +239,22 @@ impl<D: Device> NvmeController<D> {
         Ok(0)
     }
 
+    /// Of one namespace, or of all.
+    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), Status> {
+        let every = id == u32::MAX;
+        if !every {
+            self.namespaces.addressed(id)?;
+        }
+        let all: Vec<u32> =
+            self.namespaces.ids(0, false).filter(|own| every || *own == id).collect();
+        for id in all {
+            if let Some(namespace) = self.namespaces.get_mut(id) {
+                namespace.error_recovery = value;
+            }
+        }
+        Ok(())
+    }
+
     fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), Status> {
         // Only the composite temperature has thresholds; 15: all sensors.
         match (value >> 16 & 0xf, value >> 20 & 3) {
@@ -265,7 +269,8 @@ impl<D: Device> NvmeController<D> {
     /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
     /// clause 5.27.1.3). The temperature never changes; thresholds do.
     fn tell_temperature(&mut self, at: Time) {
-        if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE) {
+        if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE)
+        {
             self.raise(at, AsynchronousEvent::TEMPERATURE);
         }
     }

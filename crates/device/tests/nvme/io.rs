@@ -208,7 +208,8 @@ fn forced_writes_flush_a_volatile_cache() {
 
     // What reads by force reads what flash has: the cache goes there first (NVM 1.0c, clauses 3.2.1,
     // 3.2.4 and 3.2.5). Zeroes by force are on flash before the completion.
-    let forced_to = |opcode| SubmissionEntry { dword12: (7 | 1 << 30).into(), ..transfer(opcode, 8, 8) };
+    let forced_to =
+        |opcode| SubmissionEntry { dword12: (7 | 1 << 30).into(), ..transfer(opcode, 8, 8) };
     for (opcode, expected) in [
         (nvm::READ, &[Op::Flush, Op::Read][..]),
         (nvm::VERIFY, &[Op::Flush, Op::Read]),
