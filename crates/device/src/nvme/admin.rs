@@ -61,7 +61,7 @@ impl<D: Device> NvmeController<D> {
             admin::CREATE_SUBMISSION_QUEUE => self.create_submission_queue(entry)?,
             admin::GET_LOG_PAGE => self.get_log_page(at, entry, bus)?,
             admin::DELETE_COMPLETION_QUEUE => self.delete_completion_queue(entry)?,
-            admin::CREATE_COMPLETION_QUEUE => self.create_completion_queue(entry)?,
+            admin::CREATE_COMPLETION_QUEUE => self.create_completion_queue(entry, bus.vectors())?,
             admin::IDENTIFY => {
                 let structure = self.identify(entry)?;
                 self.copy_to_host(entry, &structure, bus)?;

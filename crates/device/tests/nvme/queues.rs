@@ -39,6 +39,28 @@ fn creating_completion_queues_checks_everything() {
     }
 }
 
+/// Base 2.0c, figure 158: with the pin there is vector 0 alone, with MSI what was granted.
+#[test]
+fn vectors_that_the_host_did_not_grant_are_refused() {
+    for (granted, good) in [(1, 1), (2, 2), (u16::MAX, 4)] {
+        let mut host = host("io_queues = 4\nmsix_vectors = 4");
+        host.bus.vectors = granted;
+        for vector in 0..6u16 {
+            let create = create_completion(1, 8, vector.into(), PLACE);
+            let expected =
+                if vector < good { Status::SUCCESS } else { Status::INTERRUPT_VECTOR_INVALID };
+            assert_eq!(status(&mut host, create), expected, "{vector} of {granted}");
+            let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [1, 0, 0]);
+            status(&mut host, delete);
+            // Without interrupts the vector means nothing.
+            let silent =
+                SubmissionEntry { dword11: (u32::from(vector) << 16 | 1).into(), ..create };
+            assert_eq!(status(&mut host, silent), Status::SUCCESS);
+            status(&mut host, delete);
+        }
+    }
+}
+
 /// Base 2.0c, clauses 5.5 and 5.7: completion queues come first and go last.
 #[test]
 fn submission_queues_need_their_completion_queue() {

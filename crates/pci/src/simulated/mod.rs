@@ -468,6 +468,10 @@ impl BusMaster for Bus {
         self.interrupts.release_pin();
     }
 
+    fn vectors(&self) -> u16 {
+        self.interrupts.granted()
+    }
+
     #[inline]
     fn is_shown(&self) -> bool {
         self.shown
