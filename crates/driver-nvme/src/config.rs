@@ -60,6 +60,9 @@ pub struct NvmeConfig {
     /// After this an admin command has failed and the controller is reset. Also the time that an abort
     /// is given to take effect.
     pub admin_timeout: Time,
+    /// Most time that a reset waits for the owners of queue pairs to take what was answered. Commands of
+    /// one that comes later are given up, also those that the controller had answered.
+    pub owner_timeout: Time,
     /// Most time for a shutdown (base 2.0c, clause 3.6.1 leaves it to RTD3E and the host).
     pub shutdown_timeout: Time,
     /// Resets in a row without any completion between, before the driver gives up.
@@ -68,7 +71,8 @@ pub struct NvmeConfig {
 
 impl Default for NvmeConfig {
     /// One queue a core for one core, 1024 entries, 256 KiB a command, the best interrupts, the time
-    /// limits of common systems: 30 s for I/O, 60 s for admin commands.
+    /// limits of common systems: 30 s for I/O, 60 s for admin commands; 1 s for a core to come, which
+    /// takes microseconds where it is not lost.
     fn default() -> NvmeConfig {
         NvmeConfig {
             cores: 1,
@@ -84,6 +88,7 @@ impl Default for NvmeConfig {
             event_requests: 4,
             io_timeout: Time::from_s(30),
             admin_timeout: Time::from_s(60),
+            owner_timeout: Time::from_s(1),
             shutdown_timeout: Time::from_s(10),
             resets_max: 3,
         }

@@ -63,8 +63,9 @@ impl Record {
 ///    by waking a thread. A reset waits for every one of them: a queue is created again only after its
 ///    owner has emptied its rings, so no late doorbell can reach the new queue.
 ///
-/// Of a core that does not come a reset waits for one admin time limit before the controller is disabled
-/// all the same, and without limit before it is enabled again. Nothing waits for a pair that was dropped.
+/// For a core that does not come a reset waits for [`NvmeConfig::owner_timeout`] before the controller is
+/// disabled all the same, and without limit before it is enabled again: [`calls`](Controller::calls)
+/// names its queue meanwhile. Nothing waits for a pair that was dropped or went back.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) config: NvmeConfig,
@@ -109,7 +110,8 @@ impl Controller {
     /// A driver that was not started.
     pub fn new(mut config: NvmeConfig) -> Controller {
         // A time limit of nothing would be over before anything can happen.
-        for limit in [&mut config.io_timeout, &mut config.admin_timeout] {
+        let limits = [&mut config.io_timeout, &mut config.admin_timeout, &mut config.owner_timeout];
+        for limit in limits {
             *limit = (*limit).max(LIMIT_MIN);
         }
         config.start_poll = config.start_poll.map(|interval| interval.max(LIMIT_MIN));
@@ -148,6 +150,7 @@ impl Controller {
         match self.phase {
             Phase::Stopped => DriverState::Stopped,
             Phase::Holding { .. }
+            | Phase::Settling { .. }
             | Phase::Disabling { .. }
             | Phase::Collecting
             | Phase::Enabling { .. }

@@ -75,14 +75,26 @@ impl Controller {
         TIMEOUT_UNIT * u64::from(self.capabilities.timeout_500ms()).max(1)
     }
 
-    /// Clears CC.EN where it is set, and looks at once whether the controller is idle.
+    /// Clears CC.EN where it is set, and looks at once whether the controller is idle. One that is on its
+    /// way to be ready is waited for first, unless it was already.
     pub(crate) fn disable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+        self.step = None;
+        self.scanned = (Vec::new(), Vec::new());
+        let enabled = f.bar_read32(0, registers::CC) & registers::CC_ENABLE != 0;
+        let settled = registers::CSTS_READY | registers::CSTS_FATAL;
+        if enabled && !self.recovering && f.bar_read32(0, registers::CSTS) & settled == 0 {
+            self.phase = Phase::Settling { until: now.saturating_add(self.ready_limit()) };
+            self.look_at = now;
+            return;
+        }
+        self.clear_enable(f, now);
+    }
+
+    fn clear_enable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
         let cc = f.bar_read32(0, registers::CC);
         if cc & registers::CC_ENABLE != 0 {
             f.bar_write32(0, registers::CC, cc & !registers::CC_ENABLE);
         }
-        self.step = None;
-        self.scanned = (Vec::new(), Vec::new());
         self.phase = Phase::Disabling { until: now.saturating_add(self.ready_limit()) };
         self.look_at = now;
     }
@@ -110,7 +122,9 @@ impl Controller {
             Phase::Disabling { until } | Phase::Stopping { until } => {
                 (until, 0, registers::CSTS_READY)
             }
-            Phase::Enabling { until } => (until, registers::CSTS_READY, registers::CSTS_READY),
+            Phase::Enabling { until } | Phase::Settling { until } => {
+                (until, registers::CSTS_READY, registers::CSTS_READY)
+            }
             Phase::ShuttingDown { until } => {
                 (until, registers::CSTS_SHUTDOWN_COMPLETE, registers::CSTS_SHUTDOWN_COMPLETE)
             }
@@ -119,6 +133,11 @@ impl Controller {
         let status = f.bar_read32(0, registers::CSTS);
         if status == !0 {
             self.fail(f, FunctionError::Gone.into());
+        } else if let Phase::Settling { .. } = self.phase {
+            let broken = status & registers::CSTS_FATAL != 0;
+            if status & mask == wanted || broken || now >= until {
+                self.clear_enable(f, now);
+            }
         } else if status & mask == wanted {
             match self.phase {
                 Phase::Disabling { .. } => self.idle(f, now),

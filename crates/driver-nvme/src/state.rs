@@ -96,6 +96,11 @@ pub(crate) enum Phase {
         until: Time,
         cause: ResetCause,
     },
+    /// Somebody else has just enabled the controller: CSTS.RDY is to follow, as CC.EN must not be cleared
+    /// before (base 2.0c, figure 46).
+    Settling {
+        until: Time,
+    },
     /// CC.EN was cleared; CSTS.RDY is to follow.
     Disabling {
         until: Time,

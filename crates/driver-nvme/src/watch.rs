@@ -124,7 +124,7 @@ impl Controller {
         self.recovering = true;
         self.watch_at = Time::MAX;
         self.look_at = now;
-        let until = now.saturating_add(self.config.admin_timeout);
+        let until = now.saturating_add(self.config.owner_timeout);
         self.phase = Phase::Holding { until, cause };
         if matches!(self.board.order(), Order::Run | Order::Drain) {
             self.order(Order::Hold);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::login::{Login, Outcome};
 use crate::parameters::{Parameters, RECEIVE_BYTES_MAX};
 use crate::pdu::{CONTINUE, FINAL, Framing, NO_TAG, Pdu, opcode, reject};
-use crate::target::{Session, Target};
+use crate::target::{Portal, Session, Target};
 use crate::tasks::{Sequence, Tasks};
 use crate::text::{self, TEXT_BYTES_MAX};
 
@@ -271,6 +271,11 @@ impl Full {
         let ours = value == t.name() || value.is_empty() && self.session.nexus.is_some();
         if ours || value == "All" {
             text::push(out, "TargetName", t.name());
+            let portal = match t.portal() {
+                Portal::OfConnection => portal,
+                Portal::Fixed(address) => address,
+                Portal::WhereAsked => return,
+            };
             text::push(out, "TargetAddress", &format!("{portal},1"));
         }
     }

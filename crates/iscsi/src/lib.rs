@@ -8,7 +8,8 @@
 //! to what).
 //!
 //! To serve a device takes three steps: put it into a slot, [`NvmeUnits::start`],
-//! [`Server::start`].
+//! [`Server::start`]. To initiators behind an address translation, such as a virtual machine's, the
+//! address of our socket means nothing: [`Portal`] says what they are told instead.
 //!
 //! Errors: [`StackError`] where the device cannot be served. What an initiator does wrong is answered
 //! as RFC 7143 says - a status of login, Reject, CHECK CONDITION, or the end of the connection - and
@@ -41,5 +42,5 @@ pub use connection::{Connection, Flow};
 pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
 pub use server::Server;
 pub use stack::{NvmeUnits, StackError};
-pub use target::{NameError, Target};
+pub use target::{NameError, Portal, Target};
 pub use units::{Answer, LogicalUnits, Task};

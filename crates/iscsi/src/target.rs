@@ -22,9 +22,23 @@ pub struct NameError {
     pub name: String,
 }
 
+/// What discovery (SendTargets) gives as the address of the target (RFC 7143, appendix C).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Portal {
+    /// That of our end of the connection: right unless addresses are translated on the way.
+    #[default]
+    OfConnection,
+    /// None: initiators go where they asked. Right behind any translation, but some that list targets
+    /// (`iscsi-ls`) leave one without address out.
+    WhereAsked,
+    /// This one: a name or an address, with a port, such as `10.0.2.2:3260`.
+    Fixed(String),
+}
+
 /// A target node with one portal group.
 pub struct Target {
     name: String,
+    portal: Portal,
     state: Mutex<State>,
 }
 
@@ -81,7 +95,19 @@ impl Target {
             unit_resets: BTreeMap::new(),
             target_resets: 0,
         };
-        Ok(Target { name: name.to_owned(), state: Mutex::new(state) })
+        let portal = Portal::default();
+        Ok(Target { name: name.to_owned(), portal, state: Mutex::new(state) })
+    }
+
+    /// The same, with another answer to who asks for its address.
+    #[must_use]
+    pub fn with_portal(self, portal: Portal) -> Target {
+        Target { portal, ..self }
+    }
+
+    /// What discovery gives as its address.
+    pub fn portal(&self) -> &Portal {
+        &self.portal
     }
 
     /// Its iSCSI name.

@@ -10,7 +10,7 @@ for card in /sys/class/net/e*; do
     ip link set "$(basename "$card")" up; ip addr add 10.0.2.15/24 dev "$(basename "$card")"
 done
 PORT=$(sed 's/.*ssdyno=\([0-9]*\).*/\1/' /proc/cmdline)
-TARGET=iqn.2026-01.org.ssdyno:test PORTAL=10.0.2.2:$PORT D=/dev/sda
+PORTAL=10.0.2.2:$PORT D=/dev/sda
 echo InitiatorName=iqn.2026-01.org.ssdyno:guest >/etc/iscsi/initiatorname.iscsi
 dmesg -n 1
 
@@ -31,7 +31,7 @@ login() {
 hang_up() { ss -K dst 10.0.2.2 dport = "$PORT" >/dev/null; }
 
 iscsid; sleep 1
-good iscsiadm -m node -o new -T $TARGET -p "$PORTAL"
+good iscsiadm -m discovery -t sendtargets -p "$PORTAL"
 good iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120
 login
 BLOCK=$(blockdev --getss $D)
@@ -71,6 +71,8 @@ good sdparm --clear=SWP $D
 printf 'label: gpt\nsize=450M\nsize=450M\n' | good sfdisk $D
 comes ${D}2 || partx -a $D
 good mkfs.ext4 -q -F ${D}1; good mkfs.xfs -q -f ${D}2
+# A stripe without a width would be invalid; of a small volume mkfs says that it is ignored.
+ends 1 sh -c "mkfs.xfs -q -f ${D}2 2>&1 | grep -i -e invalid -e error"
 good mount -o discard ${D}1 /mnt/a; good mount ${D}2 /mnt/b
 for place in a b; do
     good fio --name=check --directory=/mnt/$place --size=12M --bsrange=4k-64k --rw=randwrite --direct=1 \

@@ -44,6 +44,11 @@ pub trait BusMaster {
     fn interrupt(&mut self, at: Time, vector: u16) -> bool;
     /// The pin is released.
     fn deassert(&mut self, at: Time);
+    /// How many vectors the device may use: 1 with the pin, what the host granted with MSI; with MSI-X as
+    /// many as the device's table has, which it knows itself.
+    fn vectors(&self) -> u16 {
+        u16::MAX
+    }
     /// Something has happened after which [`PciDevice::run`] stops: the host may answer.
     fn is_shown(&self) -> bool {
         true

@@ -210,15 +210,31 @@ impl Translator {
         data
     }
 
+    /// OPTIMAL TRANSFER LENGTH GRANULARITY, and OPTIMAL TRANSFER LENGTH: whole granules in one NVMe
+    /// command, as longer transfers are split. Hosts want both or neither (Linux: a stripe unit
+    /// without a width is invalid), but for a granule of one block, which says nothing.
+    fn transfer_blocks_preferred(&self, unit: usize) -> (u16, u32) {
+        let most = self.transfer_blocks_max(unit).min(self.command_blocks_max(unit));
+        match u16::try_from(self.units[unit].facts.write_granularity_blocks) {
+            Ok(granularity @ 0..=1) => (granularity, 0),
+            Ok(granularity) if u32::from(granularity) <= most => {
+                (granularity, most - most % u32::from(granularity))
+            }
+            _ => (0, 0),
+        }
+    }
+
     fn block_limits(&self, unit: usize) -> BlockLimitsPage {
         let facts = &self.units[unit].facts;
         let unmaps = self.unmaps();
         let granularity = facts.write_granularity_blocks;
+        let (transfer_granularity, transfer_optimal) = self.transfer_blocks_preferred(unit);
         let mut page = BlockLimitsPage {
             page_code: vpd::BLOCK_LIMITS,
             page_length: 60.into(),
             transfer_blocks_max: self.transfer_blocks_max(unit).into(),
-            transfer_granularity_blocks: u16::try_from(granularity).unwrap_or(0).into(),
+            transfer_granularity_blocks: transfer_granularity.into(),
+            transfer_blocks_optimal: transfer_optimal.into(),
             ..BlockLimitsPage::default()
         };
         if self.thesis() {

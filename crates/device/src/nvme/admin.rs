@@ -12,6 +12,7 @@ use super::NvmeController;
 use super::commands::State;
 use super::identify::{ABORTS_MAX, CONTROLLER_ID, FORMAT_SHIFTS};
 use super::logs::Wear;
+use super::namespaces::Namespace;
 use super::prp::{self, Rest};
 use super::timers::Timer;
 use crate::Device;
@@ -60,7 +61,7 @@ impl<D: Device> NvmeController<D> {
             admin::CREATE_SUBMISSION_QUEUE => self.create_submission_queue(entry)?,
             admin::GET_LOG_PAGE => self.get_log_page(at, entry, bus)?,
             admin::DELETE_COMPLETION_QUEUE => self.delete_completion_queue(entry)?,
-            admin::CREATE_COMPLETION_QUEUE => self.create_completion_queue(entry)?,
+            admin::CREATE_COMPLETION_QUEUE => self.create_completion_queue(entry, bus.vectors())?,
             admin::IDENTIFY => {
                 let structure = self.identify(entry)?;
                 self.copy_to_host(entry, &structure, bus)?;
@@ -71,6 +72,7 @@ impl<D: Device> NvmeController<D> {
             admin::ASYNCHRONOUS_EVENT_REQUEST => return self.request_event(at, slot),
             admin::NAMESPACE_MANAGEMENT => return self.manage_namespace(at, slot, entry, bus),
             admin::NAMESPACE_ATTACHMENT => self.attach_namespace(at, entry, bus)?,
+            admin::KEEP_ALIVE if self.has_keep_alive() => self.keep_alive(at),
             admin::FORMAT_NVM => return self.format(at, slot, entry),
             _ => return Err(Status::INVALID_OPCODE.with_do_not_retry()),
         }
@@ -142,13 +144,21 @@ impl<D: Device> NvmeController<D> {
         let dwords = u64::from(dword10 >> 16 | (entry.dword11.get() & 0xffff) << 16) + 1;
         let offset = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        // All pages are those of the controller (LPA bit 0 is clear), not of a namespace.
+        if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
+            return Err(invalid_field);
+        }
         // Bit 23 of dword 14: the offset counts entries, which no page here allows.
         let by_index = entry.dword14.get() >> 23 & 1 == 1;
         if dwords * 4 > self.config.max_transfer.0 || offset & 3 != 0 || by_index {
             return Err(invalid_field);
         }
-        let wear =
-            Wear { health: self.device.health(), percentage_used: self.percentage_used(), now: at };
+        let wear = Wear {
+            health: self.device.health(),
+            percentage_used: self.percentage_used(),
+            beyond_threshold: self.features.is_beyond_threshold(),
+            now: at,
+        };
         let log = self.offered_logs().page(id);
         let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
         let mut log = log.ok_or(Status::LOG_PAGE_INVALID.with_do_not_retry())?;
@@ -243,21 +253,28 @@ impl<D: Device> NvmeController<D> {
                 }
                 self.namespaces.create(wanted.size.get(), shift).map(Outcome::Done)
             }
-            1 => {
-                let id = entry.namespace_id.get();
-                if id == u32::MAX {
-                    return Err(invalid_field);
-                }
-                let refusal = self.namespaces.refusal(id);
-                let namespace = self.namespaces.delete(id).ok_or(refusal)?;
-                if namespace.attached {
-                    self.namespace_changed(at, id);
-                }
-                self.deallocate_for_admin(at, slot, namespace.start_bytes, namespace.bytes());
-                Ok(Outcome::Later)
-            }
+            1 => self.delete_namespaces(at, slot, entry.namespace_id.get()),
             _ => Err(invalid_field),
         }
+    }
+
+    /// One namespace, or all of them by the identifier that stands for all.
+    fn delete_namespaces(&mut self, at: Time, slot: u32, id: u32) -> Result<Outcome, Status> {
+        let all = id == u32::MAX;
+        let ids: Vec<u32> = self.namespaces.ids(0, true).filter(|own| all || *own == id).collect();
+        if ids.is_empty() && !all {
+            return Err(self.namespaces.refusal(id));
+        }
+        let mut stretch = (u64::MAX, 0);
+        for id in ids {
+            let Some(namespace) = self.namespaces.delete(id) else { continue };
+            stretch = joined(stretch, &namespace);
+            if namespace.attached {
+                self.namespace_changed(at, id);
+            }
+        }
+        self.deallocate_for_admin(at, slot, stretch);
+        Ok(Outcome::Later)
     }
 
     fn namespace_changed(&mut self, at: Time, id: u32) {
@@ -314,19 +331,16 @@ impl<D: Device> NvmeController<D> {
         if ids.is_empty() {
             return Err(self.namespaces.refusal(id));
         }
-        let (mut start, mut end) = (u64::MAX, 0);
+        let mut stretch = (u64::MAX, 0);
         for id in ids {
             let Some(namespace) = self.namespaces.get_mut(id) else { continue };
-            (start, end) = (
-                start.min(namespace.start_bytes),
-                end.max(namespace.start_bytes + namespace.bytes()),
-            );
+            stretch = joined(stretch, namespace);
             namespace.blocks = namespace.bytes() >> shift;
             namespace.shift = shift;
             self.namespace_changed(at, id);
         }
         // With all namespaces, what lies between them holds no data either.
-        self.deallocate_for_admin(at, slot, start, end - start);
+        self.deallocate_for_admin(at, slot, stretch);
         Ok(Outcome::Later)
     }
 
@@ -338,4 +352,10 @@ impl<D: Device> NvmeController<D> {
             self.raise(at, AsynchronousEvent::RELIABILITY);
         }
     }
+}
+
+/// `stretch` of the device, from its first byte to the one behind its last, with `namespace`.
+fn joined(stretch: (u64, u64), namespace: &Namespace) -> (u64, u64) {
+    let (start, end) = (namespace.start_bytes, namespace.start_bytes + namespace.bytes());
+    (stretch.0.min(start), stretch.1.max(end))
 }

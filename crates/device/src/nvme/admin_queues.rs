@@ -38,9 +38,11 @@ impl<D: Device> NvmeController<D> {
         Ok((id as u16, entries))
     }
 
+    /// `vectors` are those that the host granted.
     pub(super) fn create_completion_queue(
         &mut self,
         entry: &SubmissionEntry,
+        vectors: u16,
     ) -> Result<(), Status> {
         let (_, granted) = self.queues_granted();
         let sized = self.registers.has_completion_entry_size();
@@ -50,12 +52,13 @@ impl<D: Device> NvmeController<D> {
         }
         let vector = entry.dword11.get() >> 16;
         let enabled = entry.dword11.get() & 2 != 0;
-        if enabled && !self.interrupts.exists(vector) {
+        if enabled && (!self.interrupts.exists(vector) || vector >= u32::from(vectors)) {
             return Err(Status::INTERRUPT_VECTOR_INVALID.with_do_not_retry());
         }
         let vector = enabled.then_some(vector as u16);
         let queue = CompletionQueue::new(entry.prp1.get(), entries, vector);
         self.queues.completion[usize::from(id)] = Some(queue);
+        self.queues.had_io = true;
         Ok(())
     }
 

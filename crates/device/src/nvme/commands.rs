@@ -48,6 +48,20 @@ pub(super) enum Kind {
     Nothing,
 }
 
+/// How a command that must not rest on the volatile cache (FUA, or the cache is off) goes about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Force {
+    /// It may rest on it.
+    No,
+    /// What is in the cache goes to flash before it begins: it reads what flash has (NVM 1.0c,
+    /// clauses 3.2.2, 3.2.4 and 3.2.6).
+    Before,
+    /// That is under way.
+    Flushing,
+    /// What it wrote goes to flash before its completion.
+    After,
+}
+
 /// A command inside the controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Command {
@@ -71,8 +85,8 @@ pub(super) struct Command {
     pub(super) state: State,
     pub(super) kind: Kind,
     pub(super) opcode: u8,
-    /// A flush follows before the completion.
-    pub(super) durable: bool,
+    /// What has to happen to the volatile cache.
+    pub(super) force: Force,
     /// Its pages are in the list of its slot.
     pub(super) listed: bool,
     /// The queue knows its identifier as taken by this command.
@@ -95,7 +109,7 @@ impl Command {
             state: State::Timer,
             kind: Kind::Nothing,
             opcode,
-            durable: false,
+            force: Force::No,
             listed: false,
             owns_id: false,
         }

@@ -84,7 +84,7 @@ pub struct NvmeConfig {
     pub io_queues: u16,
     /// Entries of a queue at most, 2 to 65536.
     pub queue_entries: u32,
-    /// Data of a command at most: a power of two from 4KiB to 4MiB.
+    /// Data of a command at most: a power of two from 8KiB, the least that MDTS can say, to 4MiB.
     pub max_transfer: Bytes,
     /// Commands taken from a queue at a time, until the host sets it: 1 to 64, or "unlimited".
     pub arbitration_burst: Burst,
@@ -198,8 +198,9 @@ impl NvmeConfig {
             ("queue_entries", (2..=65536).contains(&self.queue_entries), "write 2 to 65536"),
             (
                 "max_transfer",
-                power_of_two(self.max_transfer, 4096, 4 << 20),
-                "write a power of two from \"4KiB\" to \"4MiB\"",
+                // Base 2.0c, figure 275: MDTS = 0, 4 KiB, means no limit.
+                power_of_two(self.max_transfer, 8192, 4 << 20),
+                "write a power of two from \"8KiB\" to \"4MiB\"",
             ),
             (
                 "arbitration_burst",

@@ -118,6 +118,7 @@ impl<D: Device> NvmeController<D> {
             Timer::Begin(slot) => self.begin_on_device(at, slot, bus),
             Timer::Coalesced(vector) => self.interrupts.time_is_up(vector),
             Timer::ShutDown => self.registers.set_shutdown(offset::CSTS_SHUTDOWN_COMPLETE),
+            Timer::KeepAlive => self.keep_alive_expired(),
         }
     }
 
@@ -132,7 +133,7 @@ impl<D: Device> NvmeController<D> {
                 BadDoorbell::Register => AsynchronousEvent::INVALID_DOORBELL,
                 BadDoorbell::Value => AsynchronousEvent::INVALID_DOORBELL_VALUE,
             };
-            self.logs.doorbell_error(Status::INVALID_FIELD);
+            self.logs.controller_error(Status::INVALID_FIELD);
             self.raise(now, event);
         }
     }

@@ -2,12 +2,16 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{AutonomousTransition, Status, SubmissionEntry, feature, select};
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, AutonomousTransition, SmartLog, Status, SubmissionEntry, feature, select,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
 use super::arbiter::Arbiter;
 use super::config::NvmeConfig;
+use super::host::Host;
+use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::timers::Timer;
 use crate::{Device, PowerState};
@@ -39,6 +43,7 @@ pub(super) struct Features {
     transitions: Option<Transitions>,
     operational: u8,
     states: u8,
+    pub(super) host: Host,
 }
 
 impl Features {
@@ -61,6 +66,7 @@ impl Features {
             transitions: None,
             operational,
             states: operational + low_power.len() as u8,
+            host: Host::default(),
         }
     }
     pub(super) fn reset(&mut self, config: &NvmeConfig, low_power: &[PowerState]) {
@@ -77,6 +83,11 @@ impl Features {
     /// Namespace attribute notices are wanted.
     pub(super) fn wants_namespace_notices(&self) -> bool {
         self.events >> 8 & 1 == 1
+    }
+    /// The temperature is not between the thresholds.
+    pub(super) fn is_beyond_threshold(&self) -> bool {
+        let temperature = u32::from(TEMPERATURE_KELVIN);
+        temperature >= self.over_temperature || temperature <= self.under_temperature
     }
     /// Health events of this bit of the critical warning are wanted.
     pub(super) fn wants_health(&self, warning: u8) -> bool {
@@ -185,27 +196,8 @@ impl<D: Device> NvmeController<D> {
             }
             feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
             feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
-            feature::TEMPERATURE_THRESHOLD => {
-                // Only the composite temperature has thresholds; 15: all sensors.
-                match (value >> 16 & 0xf, value >> 20 & 3) {
-                    (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
-                    (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
-                    _ => return Err(invalid_field),
-                }
-            }
-            feature::ERROR_RECOVERY => {
-                let every = namespace == u32::MAX;
-                if !every {
-                    self.namespaces.addressed(namespace)?;
-                }
-                let ids: Vec<u32> =
-                    self.namespaces.ids(0, false).filter(|id| every || *id == namespace).collect();
-                for id in ids {
-                    if let Some(namespace) = self.namespaces.get_mut(id) {
-                        namespace.error_recovery = value & 0xffff;
-                    }
-                }
-            }
+            feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
+            feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value & 0xffff)?,
             feature::VOLATILE_WRITE_CACHE if self.has_cache => {
                 self.features.write_cache = value & 1 == 1;
             }
@@ -227,7 +219,10 @@ impl<D: Device> NvmeController<D> {
                 }
             }
             feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
-            feature::ASYNCHRONOUS_EVENTS => self.features.events = value & 0x1ff,
+            feature::ASYNCHRONOUS_EVENTS => {
+                self.features.events = value & 0x1ff;
+                self.tell_temperature(at);
+            }
             feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
                 let mut table = [AutonomousTransition::new_zeroed(); STATES];
                 self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
@@ -235,9 +230,49 @@ impl<D: Device> NvmeController<D> {
                 self.features.transitions = Some(table);
                 self.apply_sleep(at);
             }
+            feature::KEEP_ALIVE if self.has_keep_alive() => self.set_keep_alive(at, value),
+            feature::HOST_BEHAVIOR if self.has_host_behavior() => {
+                self.set_host_behavior(entry, bus)?;
+            }
             _ => return Err(invalid_field),
         }
         Ok(0)
+    }
+
+    /// Of one namespace, or of all.
+    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), Status> {
+        let every = id == u32::MAX;
+        if !every {
+            self.namespaces.addressed(id)?;
+        }
+        let all: Vec<u32> =
+            self.namespaces.ids(0, false).filter(|own| every || *own == id).collect();
+        for id in all {
+            if let Some(namespace) = self.namespaces.get_mut(id) {
+                namespace.error_recovery = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), Status> {
+        // Only the composite temperature has thresholds; 15: all sensors.
+        match (value >> 16 & 0xf, value >> 20 & 3) {
+            (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
+            (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
+            _ => return Err(Status::INVALID_FIELD.with_do_not_retry()),
+        }
+        self.tell_temperature(at);
+        Ok(())
+    }
+
+    /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
+    /// clause 5.27.1.3). The temperature never changes; thresholds do.
+    fn tell_temperature(&mut self, at: Time) {
+        if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE)
+        {
+            self.raise(at, AsynchronousEvent::TEMPERATURE);
+        }
     }
 
     fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), Status> {
@@ -255,13 +290,14 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    /// How many queues there will be; only before the first is created (base 2.0c, 5.27.1.5).
+    /// How many queues there will be; only before the first is created, also if that is gone again
+    /// (base 2.0c, 5.27.1.5).
     fn set_number_of_queues(&mut self, value: u32) -> Result<u32, Status> {
         let (submission, completion) = (value & 0xffff, value >> 16);
         if submission == 0xffff || completion == 0xffff {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
-        if self.queues.has_io() {
+        if self.queues.had_io {
             return Err(Status::SEQUENCE_ERROR.with_do_not_retry());
         }
         let most = u32::from(self.config.io_queues - 1);
@@ -320,6 +356,9 @@ impl<D: Device> NvmeController<D> {
                 let ranges = stored.map_or_else(|| vec![0; RANGE_TYPES_BYTES], |(_, r)| r.to_vec());
                 self.copy_to_host(entry, &ranges, bus)?;
             }
+            feature::HOST_BEHAVIOR => {
+                self.get_host_behavior(entry, what == select::CURRENT, bus)?;
+            }
             _ => {}
         }
         Ok(if what == select::CURRENT { current } else { default })
@@ -350,7 +389,10 @@ impl<D: Device> NvmeController<D> {
                 _ => return Err(invalid_field),
             },
             feature::ERROR_RECOVERY => {
-                Description { current: namespace()?.error_recovery, default: 0, of_namespace: true }
+                // A host of the time before DULBE, when it was the controller's, names no namespace.
+                let none = entry.namespace_id.get() == 0;
+                let current = if none { 0 } else { namespace()?.error_recovery };
+                Description { current, default: 0, of_namespace: true }
             }
             feature::VOLATILE_WRITE_CACHE if self.has_cache => plain(|f| u32::from(f.write_cache)),
             feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
@@ -372,6 +414,8 @@ impl<D: Device> NvmeController<D> {
             feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
                 plain(|f| u32::from(f.autonomous))
             }
+            feature::KEEP_ALIVE if self.has_keep_alive() => plain(|f| f.host.keep_alive_ms),
+            feature::HOST_BEHAVIOR if self.has_host_behavior() => plain(|_| 0),
             _ => return Err(invalid_field),
         })
     }

@@ -7,7 +7,7 @@ use ssdyno_spec::nvme::{
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::namespaces::Namespace;
-use super::{NvmeController, events, logs};
+use super::{NvmeController, events, host, logs};
 use crate::Device;
 
 /// The structures are all of this size.
@@ -58,8 +58,7 @@ impl<D: Device> NvmeController<D> {
             cns::NAMESPACE_DESCRIPTORS => self.describe_namespace(id),
             // The command set's own structures: all zero means that no further limit applies.
             cns::NAMESPACE_OF_COMMAND_SET if command_set == 0 => {
-                self.namespaces.addressed(id)?;
-                Ok(vec![0; BYTES])
+                self.identify_namespace(id, false).map(|_| vec![0; BYTES])
             }
             cns::CONTROLLER_OF_COMMAND_SET if command_set == 0 => Ok(vec![0; BYTES]),
             cns::ATTACHED_CONTROLLERS => {
@@ -101,6 +100,7 @@ impl<D: Device> NvmeController<D> {
         id.critical_temperature = 353.into();
         id.total_capacity = u128::from(self.namespaces.capacity_bytes).into();
         id.unallocated_capacity = u128::from(self.namespaces.unallocated_bytes()).into();
+        id.keep_alive = if self.has_keep_alive() { host::KEEP_ALIVE_UNITS } else { 0 }.into();
         id.submission_entry_size = 0x66;
         id.completion_entry_size = 0x44;
         id.namespaces = self.namespaces.count_max().into();

@@ -6,7 +6,7 @@ use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset, nvm};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
-use super::commands::{Command, Kind, State};
+use super::commands::{Command, Force, Kind, State};
 use super::faults::Effect;
 use super::prp::{self, Rest};
 use super::timers::Timer;
@@ -100,7 +100,9 @@ impl<D: Device> NvmeController<D> {
             nvm::FLUSH => self.prepare_flush(slot, entry),
             nvm::VERIFY => {
                 self.set_range(slot, entry)?;
-                self.commands.get_mut(slot).kind = Kind::Verify;
+                let force = self.force(entry, Kind::Verify);
+                let command = self.commands.get_mut(slot);
+                (command.kind, command.force) = (Kind::Verify, force);
                 Ok(Next::Begin)
             }
             nvm::WRITE_ZEROES => self.prepare_write_zeroes(slot, entry),
@@ -133,6 +135,18 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
+    /// What the entry's FUA, or a cache that is off, asks of the volatile cache.
+    #[inline]
+    fn force(&self, entry: &SubmissionEntry, kind: Kind) -> Force {
+        let asked = entry.dword12.get() & FORCE_UNIT_ACCESS != 0;
+        match kind {
+            _ if !self.has_cache => Force::No,
+            Kind::Write | Kind::Deallocate if asked || !self.features.write_cache() => Force::After,
+            Kind::Read | Kind::Compare | Kind::Verify if asked => Force::Before,
+            _ => Force::No,
+        }
+    }
+
     #[inline]
     fn prepare_transfer(
         &mut self,
@@ -141,12 +155,10 @@ impl<D: Device> NvmeController<D> {
         kind: Kind,
     ) -> Result<Next, Status> {
         self.set_range(slot, entry)?;
-        let durable = self.has_cache
-            && kind == Kind::Write
-            && (entry.dword12.get() & FORCE_UNIT_ACCESS != 0 || !self.features.write_cache());
+        let force = self.force(entry, kind);
         let command = self.commands.get_mut(slot);
         command.kind = kind;
-        command.durable = durable;
+        command.force = force;
         command.prp1 = entry.prp1.get();
         command.prp2 = entry.prp2.get();
         if command.bytes > self.config.max_transfer.0 {
@@ -173,8 +185,9 @@ impl<D: Device> NvmeController<D> {
 
     fn prepare_write_zeroes(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
         self.set_range(slot, entry)?;
+        let force = self.force(entry, Kind::Deallocate);
         let command = self.commands.get_mut(slot);
-        command.kind = Kind::Deallocate;
+        (command.kind, command.force) = (Kind::Deallocate, force);
         command.prp2 = NO_DATASET;
         let Command { offset_bytes, bytes, .. } = *command;
         self.forget_data(offset_bytes, bytes);
@@ -271,6 +284,10 @@ impl<D: Device> NvmeController<D> {
 
     pub(super) fn begin_on_device(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
         let command = *self.commands.get(slot);
+        if command.force == Force::Before {
+            self.commands.get_mut(slot).force = Force::Flushing;
+            return self.submit(at, slot, Request::flush());
+        }
         let end = command.offset_bytes + command.bytes;
         let op = match command.kind {
             Kind::Read | Kind::Compare | Kind::Verify => {
@@ -315,7 +332,11 @@ impl<D: Device> NvmeController<D> {
         let dataset = self.commands.get(slot).prp2;
         if self.commands.get(slot).bytes == 0 {
             let Some((offset, bytes)) = self.datasets.pop(dataset) else {
-                return self.finish(at, slot, Status::SUCCESS);
+                let force = &mut self.commands.get_mut(slot).force;
+                return match std::mem::replace(force, Force::No) {
+                    Force::After => self.submit(at, slot, Request::flush()),
+                    _ => self.finish(at, slot, Status::SUCCESS),
+                };
             };
             let command = self.commands.get_mut(slot);
             (command.offset_bytes, command.bytes) = (offset, bytes);
@@ -328,8 +349,9 @@ impl<D: Device> NvmeController<D> {
         self.submit(at, slot, Request::trim(offset, bytes as u32));
     }
 
-    /// Makes an admin command deallocate a range before it completes.
-    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, offset: u64, bytes: u64) {
+    /// Makes an admin command deallocate what lies between two bytes before it completes.
+    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, (start, end): (u64, u64)) {
+        let (offset, bytes) = if start < end { (start, end - start) } else { (0, 0) };
         self.forget_data(offset, bytes);
         let command = self.commands.get_mut(slot);
         command.kind = Kind::Deallocate;
@@ -359,6 +381,10 @@ impl<D: Device> NvmeController<D> {
             }
             return self.finish(at, slot, failure(completion.status, command.kind));
         }
+        if command.force == Force::Flushing {
+            self.commands.get_mut(slot).force = Force::No;
+            return self.begin_on_device(at, slot, bus);
+        }
         let status = match command.kind {
             Kind::Read | Kind::Compare => {
                 let way = if command.kind == Kind::Read {
@@ -372,8 +398,8 @@ impl<D: Device> NvmeController<D> {
                     Err(_) => Status::DATA_TRANSFER_ERROR,
                 }
             }
-            Kind::Write if command.durable => {
-                self.commands.get_mut(slot).durable = false;
+            Kind::Write if command.force == Force::After => {
+                self.commands.get_mut(slot).force = Force::No;
                 return self.submit(at, slot, Request::flush());
             }
             Kind::Deallocate => return self.deallocate_next(at, slot),

@@ -13,7 +13,7 @@ use super::namespaces::Namespaces;
 /// Entries of the error log (ELPE + 1).
 pub(super) const ERROR_ENTRIES: usize = 64;
 /// Temperature of a model that has none, in kelvin: 40 °C.
-const TEMPERATURE_KELVIN: u16 = 313;
+pub(super) const TEMPERATURE_KELVIN: u16 = 313;
 /// Namespaces that the changed namespace list names.
 const CHANGED_MAX: usize = 1024;
 
@@ -37,6 +37,8 @@ pub(super) struct Logs {
 pub(super) struct Wear {
     pub(super) health: Health,
     pub(super) percentage_used: u8,
+    /// The temperature is at or beyond a threshold.
+    pub(super) beyond_threshold: bool,
     pub(super) now: Time,
 }
 
@@ -84,8 +86,8 @@ impl Logs {
         entry.namespace = command.namespace.into();
         self.push_error(entry);
     }
-    /// A doorbell write was refused: no command is to blame.
-    pub(super) fn doorbell_error(&mut self, status: Status) {
+    /// No command is to blame: a doorbell write was refused, or the host is gone.
+    pub(super) fn controller_error(&mut self, status: Status) {
         let mut entry = ErrorLogEntry::new_zeroed();
         entry.queue = 0xffff.into();
         entry.command = 0xffff.into();
@@ -146,7 +148,10 @@ impl Logs {
         let whole = |time: Time, unit: Time| u128::from(time / unit).into();
         let mut log = SmartLog::new_zeroed();
         if wear.health.read_only {
-            log.critical_warning = SmartLog::READ_ONLY;
+            log.critical_warning |= SmartLog::READ_ONLY;
+        }
+        if wear.beyond_threshold {
+            log.critical_warning |= SmartLog::TEMPERATURE;
         }
         log.temperature = TEMPERATURE_KELVIN.to_le_bytes();
         log.available_spare = 100;

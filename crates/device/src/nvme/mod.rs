@@ -32,6 +32,7 @@ mod events;
 mod faults;
 mod features;
 mod fetch;
+mod host;
 mod id_ctrl;
 mod identify;
 mod interrupts;

@@ -25,7 +25,7 @@ const FORMAT_EFFECTS: u32 =
     effects::DATA | effects::NAMESPACE_CAPABILITY | effects::ALONE_IN_NAMESPACE;
 
 /// Admin commands with what they do beyond being there.
-const ADMIN_COMMANDS: [(u8, u32); 13] = [
+const ADMIN_COMMANDS: [(u8, u32); 14] = [
     (admin::DELETE_SUBMISSION_QUEUE, 0),
     (admin::CREATE_SUBMISSION_QUEUE, 0),
     (admin::GET_LOG_PAGE, 0),
@@ -38,6 +38,8 @@ const ADMIN_COMMANDS: [(u8, u32); 13] = [
     (admin::ASYNCHRONOUS_EVENT_REQUEST, 0),
     (admin::NAMESPACE_MANAGEMENT, effects::DATA | effects::NAMESPACE_INVENTORY),
     (admin::NAMESPACE_ATTACHMENT, effects::NAMESPACE_INVENTORY),
+    // The page of effects and the command came with the same version.
+    (admin::KEEP_ALIVE, 0),
     (admin::FORMAT_NVM, FORMAT_EFFECTS),
 ];
 
@@ -53,7 +55,7 @@ const IO_COMMANDS: [(u8, u32); 7] = [
 ];
 
 /// Features of the controller; two more depend on the device.
-const FEATURES: [u8; 8] = [
+const FEATURES: [u8; 10] = [
     feature::ARBITRATION,
     feature::POWER_MANAGEMENT,
     feature::TEMPERATURE_THRESHOLD,
@@ -62,6 +64,8 @@ const FEATURES: [u8; 8] = [
     feature::INTERRUPT_VECTOR,
     feature::WRITE_ATOMICITY,
     feature::ASYNCHRONOUS_EVENTS,
+    feature::KEEP_ALIVE,
+    feature::HOST_BEHAVIOR,
 ];
 
 /// What decides about the pages.

@@ -156,16 +156,19 @@ impl CompletionQueue {
 pub(super) struct Queues {
     pub(super) submission: Vec<Option<SubmissionQueue>>,
     pub(super) completion: Vec<Option<CompletionQueue>>,
+    /// An I/O queue was created since the last reset.
+    pub(super) had_io: bool,
 }
 
 impl Queues {
     pub(super) fn new(io_queues: u16) -> Queues {
         let count = usize::from(io_queues) + 1;
-        Queues { submission: vec![None; count], completion: vec![None; count] }
+        Queues { submission: vec![None; count], completion: vec![None; count], had_io: false }
     }
     pub(super) fn clear(&mut self) {
         self.submission.fill(None);
         self.completion.fill(None);
+        self.had_io = false;
     }
     #[inline]
     pub(super) fn submission(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
@@ -180,11 +183,6 @@ impl Queues {
     pub(super) fn completion_of(&mut self, id: u16) -> Option<&mut CompletionQueue> {
         let completion = self.submission(id)?.completion;
         self.completion(completion)
-    }
-    /// True once a queue beside the admin queue exists.
-    pub(super) fn has_io(&self) -> bool {
-        self.submission[1..].iter().any(Option::is_some)
-            || self.completion[1..].iter().any(Option::is_some)
     }
 }
 

@@ -21,6 +21,8 @@ const CAP_READY_WITH_MEDIA: u64 = 1 << 59;
 const CC_COMMAND_SET: u32 = 7 << 4;
 /// In CC: what may be written (base 2.0c, figure 46).
 const CC_WRITABLE: u32 = 0x01ff_fff1;
+/// In CC: what shall not change while the controller is enabled (base 2.0c, figure 46): AMS, MPS, CSS.
+const CC_FIXED: u32 = 0x3ff0;
 
 /// What the host wants after a write of CC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,8 +139,12 @@ impl Registers {
     }
 
     fn configure(&mut self, value: u32) -> Change {
-        let old = std::mem::replace(&mut self.configuration, value);
+        let old = self.configuration;
         let enabled = |cc: u32| cc & offset::CC_ENABLE != 0;
+        // Commands under way rest on what was chosen.
+        let fixed = if enabled(old) && enabled(value) { CC_FIXED } else { 0 };
+        let value = value & !fixed | old & fixed;
+        self.configuration = value;
         let notification = |cc: u32| cc >> 14 & 3;
         match (enabled(old), enabled(value)) {
             (false, true) => Change::Enable,

@@ -15,6 +15,8 @@ pub(super) enum Timer {
     Coalesced(u16),
     /// The shutdown is complete.
     ShutDown,
+    /// The host gave no sign for too long.
+    KeepAlive,
 }
 
 /// A few timers, the next one last.

@@ -5,7 +5,7 @@ use ssdyno_device::nvme::NvmeController;
 use ssdyno_spec::nvme::{
     AsynchronousEvent, AutonomousTransition, ErrorLogEntry, FirmwareSlotLog, IdentifyController,
     IdentifyNamespace, SmartLog, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
-    page,
+    page, registers,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -99,6 +99,8 @@ fn identify_namespaces() {
         (0x77, 0, Status::INVALID_FIELD),
         (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
         (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 9, Status::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 0, Status::INVALID_NAMESPACE),
     ] {
         assert_eq!(status(&mut host, identify(what, namespace)), expected, "CNS {what:#x}");
     }
@@ -321,11 +323,124 @@ fn a_read_only_medium_is_an_event() {
     assert_eq!(events, [AsynchronousEvent::RELIABILITY.dword()]);
 }
 
+/// Base 2.0c, clause 5.27.1.3 and figure 207: the temperature (313 K) against thresholds.
+#[test]
+fn a_temperature_beyond_a_threshold_is_an_event() {
+    let mut host = host("");
+    let ask = entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]);
+    let threshold = |value| set_feature(feature::TEMPERATURE_THRESHOLD, value);
+    let warned = |host: &mut Host<FixedTime>| {
+        structure::<SmartLog>(host, log(page::SMART, 512)).critical_warning & SmartLog::TEMPERATURE
+    };
+    host.push(0, ask);
+    host.admin(threshold(314));
+    assert_eq!(warned(&mut host), 0);
+    host.admin(threshold(313));
+    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
+    assert_eq!(host.reap(0), [], "nobody wants to know");
+    host.push(0, set_feature(feature::ASYNCHRONOUS_EVENTS, u32::from(SmartLog::TEMPERATURE)));
+    host.ring(0);
+    host.settle();
+    let dwords: Vec<u32> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
+    assert!(dwords.contains(&AsynchronousEvent::TEMPERATURE.dword()), "{dwords:?}");
+    // Under: bits 21:20.
+    host.admin(threshold(400));
+    assert_eq!(warned(&mut host), 0);
+    host.admin(threshold(1 << 20 | 313));
+    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
+}
+
+/// Base 2.0c, clauses 3.9, 5.18 and 5.27.1.12: a host that gives no sign for too long is gone.
+#[test]
+fn a_host_that_is_not_alive_is_not_served() {
+    let mut host = host("");
+    let id: IdentifyController = structure(&mut host, identify(cns::CONTROLLER, 0));
+    assert_eq!(id.keep_alive.get(), 10, "seconds");
+    assert_eq!(host.admin(get_feature(feature::KEEP_ALIVE)).dword0.get(), 0);
+    let command = |host: &mut Host<FixedTime>, command| {
+        host.push(0, command);
+        host.ring(0);
+        host.run_until(host.now + Time::from_ms(1));
+        assert!(host.reap(0).iter().all(|c| c.status().is_success()));
+    };
+    let sign = entry(admin::KEEP_ALIVE, 0, [0; 3]);
+    command(&mut host, set_feature(feature::KEEP_ALIVE, 1500));
+    for _ in 0..5 {
+        host.run_until(host.now + Time::from_ms(1900));
+        command(&mut host, sign);
+    }
+    assert_eq!(host.read(registers::CSTS), registers::CSTS_READY);
+    host.run_until(host.now + Time::from_ms(2001));
+    assert_eq!(host.read(registers::CSTS), registers::CSTS_READY | registers::CSTS_FATAL);
+    host.write(registers::CC, 0);
+    host.enable();
+    assert_eq!(host.admin(get_feature(feature::KEEP_ALIVE)).dword0.get(), 0);
+    let last: ErrorLogEntry = structure(&mut host, log(page::ERROR, 64));
+    let status = Status::KEEP_ALIVE_EXPIRED.bits() << 1;
+    assert_eq!((last.queue.get(), last.status.get()), (0xffff, status));
+    // The longest time, and none.
+    for (ms, shown) in [(u32::MAX, 4_294_967_000), (1, 1000), (0, 0)] {
+        command(&mut host, set_feature(feature::KEEP_ALIVE, ms));
+        host.push(0, get_feature(feature::KEEP_ALIVE));
+        host.ring(0);
+        host.run_until(host.now + Time::from_ms(1));
+        assert_eq!(host.reap(0)[0].dword0.get(), shown);
+    }
+    host.settle();
+    assert_eq!(host.read(registers::CSTS), registers::CSTS_READY);
+}
+
+/// Base 2.0c, clause 5.27.1.18.
+#[test]
+fn the_host_says_what_it_understands() {
+    let mut host = host("");
+    let set = set_feature(feature::HOST_BEHAVIOR, 0);
+    let get = get_feature(feature::HOST_BEHAVIOR);
+    for (byte, value, expected) in [
+        (0, 1, Status::SUCCESS),
+        (0, 2, Status::INVALID_FIELD),
+        (2, 1, Status::INVALID_FIELD),
+        (511, 1, Status::INVALID_FIELD),
+    ] {
+        host.data(DATA, 512).fill(0);
+        host.data(DATA, 512)[byte] = value;
+        assert_eq!(status(&mut host, set), expected, "byte {byte}");
+    }
+    let said: [u8; 512] = structure(&mut host, get);
+    assert_eq!((said[0], said[1..].iter().max()), (1, Some(&0)));
+    for (version, expected) in [("1.3", Status::INVALID_FIELD), ("1.4", Status::SUCCESS)] {
+        let mut old = super::support::host(&format!("version = \"{version}\""));
+        assert_eq!(status(&mut old, get), expected);
+        assert_eq!(status(&mut old, get_feature(feature::KEEP_ALIVE)), Status::SUCCESS);
+    }
+    let mut oldest = super::support::host("version = \"1.1\"");
+    assert_eq!(status(&mut oldest, get_feature(feature::KEEP_ALIVE)), Status::INVALID_FIELD);
+    let sign = entry(admin::KEEP_ALIVE, 0, [0; 3]);
+    assert_eq!(status(&mut oldest, sign), Status::INVALID_OPCODE);
+}
+
+/// Base 2.0c, clause 5.16: pages are those of the controller.
+#[test]
+fn logs_of_a_namespace_are_refused() {
+    let mut host = host("");
+    for id in [page::ERROR, page::SMART, page::FIRMWARE_SLOT, page::COMMAND_EFFECTS] {
+        for (namespace, expected) in [
+            (0, Status::SUCCESS),
+            (u32::MAX, Status::SUCCESS),
+            (1, Status::INVALID_FIELD),
+            (99, Status::INVALID_FIELD),
+        ] {
+            let command = SubmissionEntry { namespace_id: namespace.into(), ..log(id, 64) };
+            assert_eq!(status(&mut host, command), expected, "page {id:#x} of {namespace:#x}");
+        }
+    }
+}
+
 /// Base 2.0c, clause 3.4: opcodes that are not offered.
 #[test]
 fn unknown_admin_commands_are_refused() {
     let mut host = host("");
-    for opcode in [0x10, 0x14, 0x18, 0x84, 0xc0] {
+    for opcode in [0x10, 0x14, 0x7f, 0x84, 0xc0] {
         let status = host.admin(entry(opcode, 0, [0; 3])).status();
         assert_eq!(status, Status::INVALID_OPCODE.with_do_not_retry());
     }

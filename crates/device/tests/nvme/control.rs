@@ -94,6 +94,21 @@ fn an_illegal_set_up_is_fatal_until_the_next_reset() {
     assert_eq!(plain.read(registers::CSTS), registers::CSTS_FATAL, "not offered");
 }
 
+/// Base 2.0c, figure 46: page size, arbitration and command set are chosen with CC.EN; the sizes of
+/// entries may be written later.
+#[test]
+fn what_was_chosen_stays_while_enabled() {
+    let mut host = fresh();
+    host.enable();
+    let good = registers::CC_ENTRY_SIZES | registers::CC_ENABLE;
+    host.write(registers::CC, registers::CC_ENABLE | 4 << 7 | 1 << 11 | 6 << 4);
+    assert_eq!(host.read(registers::CC), registers::CC_ENABLE);
+    host.write(registers::CC, good);
+    assert_eq!(host.read(registers::CC), good);
+    host.write(registers::CC, 4 << 7);
+    assert_eq!(host.read(registers::CC) >> 7 & 0xf, 4, "with CC.EN = 0 they may");
+}
+
 /// Base 2.0c, clause 9.5: what the controller cannot reach of its queues is fatal.
 #[test]
 fn queues_outside_of_memory_are_fatal() {

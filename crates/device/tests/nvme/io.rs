@@ -206,6 +206,21 @@ fn forced_writes_flush_a_volatile_cache() {
     let seen: Vec<Op> = host.controller.device().seen.iter().map(|r| r.op).collect();
     assert_eq!(seen, [Op::Write, Op::Write, Op::Flush, Op::Write, Op::Flush]);
 
+    // What reads by force reads what flash has: the cache goes there first (NVM 1.0c, clauses 3.2.1,
+    // 3.2.4 and 3.2.5). Zeroes by force are on flash before the completion.
+    let forced_to =
+        |opcode| SubmissionEntry { dword12: (7 | 1 << 30).into(), ..transfer(opcode, 8, 8) };
+    for (opcode, expected) in [
+        (nvm::READ, &[Op::Flush, Op::Read][..]),
+        (nvm::VERIFY, &[Op::Flush, Op::Read]),
+        (nvm::WRITE_ZEROES, &[Op::Trim, Op::Flush]),
+    ] {
+        host.controller.device_mut().seen.clear();
+        assert_eq!(status(&mut host, forced_to(opcode)), Status::SUCCESS);
+        let seen: Vec<Op> = host.controller.device().seen.iter().map(|r| r.op).collect();
+        assert_eq!(seen, expected, "{opcode:#x}");
+    }
+
     // Nothing to force where there is no cache, and no such feature.
     let mut plain = ready("");
     assert_eq!(status(&mut plain, forced), Status::SUCCESS);

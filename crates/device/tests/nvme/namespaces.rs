@@ -82,7 +82,23 @@ fn namespaces_come_and_go() {
     assert_eq!(ops(&host.controller.device().seen), [(Op::Trim, 16 << 20, 16 << 20)]);
     assert_eq!(delete(&mut host, 2), Status::INVALID_FIELD);
     assert_eq!(delete(&mut host, 0), Status::INVALID_NAMESPACE);
-    assert_eq!(delete(&mut host, u32::MAX), Status::INVALID_FIELD);
+}
+
+/// Base 2.0c, clause 5.23: the identifier of all namespaces deletes all of them.
+#[test]
+fn all_namespaces_are_deleted_at_once() {
+    let mut host = host("namespaces = [{ size = \"16MiB\" }, { size = \"8MiB\" }, {}]");
+    host.controller.device_mut().seen.clear();
+    assert_eq!(delete(&mut host, u32::MAX), Status::SUCCESS);
+    assert_eq!(ops(&host.controller.device().seen), [(Op::Trim, 0, 64 << 20)]);
+    for id in 1..=3 {
+        assert_eq!(size_of_blocks(&mut host, id), None);
+        assert_eq!(delete(&mut host, id), Status::INVALID_FIELD);
+    }
+    host.controller.device_mut().seen.clear();
+    assert_eq!(delete(&mut host, u32::MAX), Status::SUCCESS, "there were none");
+    assert_eq!(ops(&host.controller.device().seen), []);
+    assert_eq!(create(&mut host, 8, 0), (Status::SUCCESS, 1));
 }
 
 /// Base 2.0c, clause 5.23: what cannot be created.

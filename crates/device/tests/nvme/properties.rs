@@ -73,7 +73,8 @@ fn tame(bits: [u64; 8], opcode: u8, sensible: u8) -> SubmissionEntry {
         entry.dword11 = (entry.dword11.get() & 0x0003_0007).into();
     }
     if sensible & 16 != 0 {
-        entry.dword12 = (entry.dword12.get() & 0x1ff).into();
+        // With FUA, or without.
+        entry.dword12 = (entry.dword12.get() & 0x4000_01ff).into();
     }
     entry.command_id = (entry.command_id.get() % 512).into();
     entry
@@ -112,8 +113,10 @@ fn play(host: &mut Host<FixedTime>, step: &Step) {
 }
 
 fn shared() -> Host<FixedTime> {
-    let mut config =
-        crate::support::config("io_queues = 6\nqueue_entries = 64\ncontents = true", &[]);
+    // With a volatile cache, which some commands have flushed.
+    let cache = "[buffer]\npolicy = \"lru\"\nsize = \"64KiB\"\n[queue]";
+    let keys = "io_queues = 6\nqueue_entries = 64\ncontents = true";
+    let mut config = crate::support::config(keys, &[("[queue]", cache)]);
     config.queue.depth = 12;
     let mut host = host_with(&config);
     for id in 1..4u16 {

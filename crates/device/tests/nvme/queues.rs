@@ -39,6 +39,28 @@ fn creating_completion_queues_checks_everything() {
     }
 }
 
+/// Base 2.0c, figure 158: with the pin there is vector 0 alone, with MSI what was granted.
+#[test]
+fn vectors_that_the_host_did_not_grant_are_refused() {
+    for (granted, good) in [(1, 1), (2, 2), (u16::MAX, 4)] {
+        let mut host = host("io_queues = 4\nmsix_vectors = 4");
+        host.bus.vectors = granted;
+        for vector in 0..6u16 {
+            let create = create_completion(1, 8, vector.into(), PLACE);
+            let expected =
+                if vector < good { Status::SUCCESS } else { Status::INTERRUPT_VECTOR_INVALID };
+            assert_eq!(status(&mut host, create), expected, "{vector} of {granted}");
+            let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [1, 0, 0]);
+            status(&mut host, delete);
+            // Without interrupts the vector means nothing.
+            let silent =
+                SubmissionEntry { dword11: (u32::from(vector) << 16 | 1).into(), ..create };
+            assert_eq!(status(&mut host, silent), Status::SUCCESS);
+            status(&mut host, delete);
+        }
+    }
+}
+
 /// Base 2.0c, clauses 5.5 and 5.7: completion queues come first and go last.
 #[test]
 fn submission_queues_need_their_completion_queue() {
@@ -117,6 +139,13 @@ fn the_number_of_queues_is_negotiated() {
     assert_eq!(status(&mut host, create(3)), Status::QUEUE_ID_INVALID, "two are granted");
     assert_eq!(status(&mut host, create(2)), Status::SUCCESS);
     assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    // The numbers stay until the next reset, also without a queue.
+    let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [2, 0, 0]);
+    assert_eq!(status(&mut host, delete), Status::SUCCESS);
+    assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    host.write(registers::CC, 0);
+    host.enable();
+    assert_eq!(host.admin(ask(3, 3)).dword0.get(), 3 << 16 | 3);
 }
 
 /// Base 2.0c, clause 3.3.3.2: the phase tag turns with each wrap, and entries tell the head.

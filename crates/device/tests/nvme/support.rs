@@ -98,6 +98,8 @@ pub(crate) struct Bus {
     pub(crate) released: usize,
     /// Accesses outside the memory.
     pub(crate) faults: usize,
+    /// Vectors that the host granted.
+    pub(crate) vectors: u16,
 }
 
 impl Bus {
@@ -136,6 +138,9 @@ impl BusMaster for Bus {
     }
     fn deassert(&mut self, _at: Time) {
         self.released += 1;
+    }
+    fn vectors(&self) -> u16 {
+        self.vectors
     }
 }
 
@@ -193,6 +198,7 @@ impl<D: Device> Host<D> {
             interrupts: Vec::new(),
             released: 0,
             faults: 0,
+            vectors: u16::MAX,
         };
         let pairs = vec![None; 64];
         let mut host = Host { controller, bus, now: Time::ZERO, pairs, stride: 0, next_id: 0 };

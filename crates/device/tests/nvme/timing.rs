@@ -112,6 +112,7 @@ fn impossible_tables_are_refused() {
         ("io_queues = 0", "nvme.io_queues"),
         ("queue_entries = 1", "nvme.queue_entries"),
         ("max_transfer = \"6KiB\"", "nvme.max_transfer"),
+        ("max_transfer = \"4KiB\"", "nvme.max_transfer"),
         ("arbitration_burst = 3", "nvme.arbitration_burst"),
         ("doorbell_stride = \"6B\"", "nvme.doorbell_stride"),
         ("msi_vectors = 3", "nvme.msi_vectors"),

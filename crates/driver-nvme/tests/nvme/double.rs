@@ -472,6 +472,10 @@ impl PciDevice for Double {
         let before = self.registers.insert(offset, value).unwrap_or(0);
         if offset == registers::CC {
             if (before ^ value) & 1 != 0 {
+                // Base 2.0c, figure 46: CC.EN and CSTS.RDY are the same before CC.EN changes.
+                if self.register(registers::CSTS) & 1 != before & 1 {
+                    self.violations.push(format!("CC.EN becomes {} too early", value & 1));
+                }
                 self.ready_change = Some(now + Time::from_us(700));
                 if value & 1 == 0 {
                     self.reset();

@@ -35,6 +35,7 @@ pub(crate) fn config() -> NvmeConfig {
         entries: 16,
         io_timeout: Time::from_ms(20),
         admin_timeout: Time::from_ms(10),
+        owner_timeout: Time::from_ms(5),
         ..NvmeConfig::default()
     }
 }

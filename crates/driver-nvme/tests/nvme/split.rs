@@ -307,6 +307,47 @@ fn reset_follows_where_aborts_do_not_help() {
     split.check();
 }
 
+/// A core that does not come holds a reset up for its time limit, not for that of admin commands, and is
+/// waited for before the controller comes up again; its commands are answered all the same.
+#[test]
+fn reset_goes_on_without_a_core_that_does_not_come() {
+    let limits = NvmeConfig {
+        cores: 4,
+        admin_timeout: Time::from_s(60),
+        owner_timeout: Time::from_ms(2),
+        ..config()
+    };
+    let mut split = Split::new(Nature::default(), limits);
+    for owner in 0..4 {
+        split.read(owner, 8).unwrap();
+    }
+    split.controller.reset(&mut split.pci, split.now).unwrap();
+    let begin = split.now;
+    let turn = |split: &mut Split| {
+        for owner in 0..3 {
+            split.attend(owner);
+        }
+        split.control();
+        split.pass(Time::from_us(20));
+    };
+    while split.controller.counters().resets == 0 {
+        turn(&mut split);
+        assert!(split.now < begin + Time::from_ms(3), "the reset still waits");
+    }
+    assert!(split.now >= begin + Time::from_ms(2));
+    for _ in 0..1000 {
+        turn(&mut split);
+    }
+    assert_ne!(split.controller.state(), DriverState::Ready, "its doorbell could come any time");
+    assert_eq!(split.calls(), [4]);
+    split.run_until(|split| split.outstanding() == 0);
+    split.run_until_state(DriverState::Ready);
+    assert_eq!(split.owners[3].results(), [IoResult::Abandoned]);
+    split.read(3, 8).unwrap();
+    split.run_until(|split| split.outstanding() == 0);
+    split.check();
+}
+
 #[test]
 fn pair_goes_back_and_is_taken_again() {
     let mut split = Split::four();

@@ -50,11 +50,35 @@ fn controller_left_running_is_reset_first() {
     let mut pci = double(Nature::default());
     pci.config_write(4, 0b110);
     pci.bar_write32(0, registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
-    pci.advance(Time::from_ns(900));
+    pci.advance(Time::from_ms(1));
     let mut rig = Rig::ready(pci, config());
     rig.read(1, 0, 1).unwrap();
     rig.drain();
     rig.check_double();
+}
+
+/// Base 2.0c, figure 46: CC.EN of a controller that somebody else has just set is cleared only once
+/// CSTS.RDY has followed; of one that never comes, after CAP.TO.
+#[test]
+fn controller_on_its_way_up_is_waited_for() {
+    let enabled = |fault: Option<PciFault>| {
+        let mut pci = double(Nature::default());
+        pci.config_write(4, 0b110);
+        pci.bar_write32(0, registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
+        pci.advance(Time::from_ns(900));
+        fault.into_iter().for_each(|fault| pci.inject(fault));
+        pci
+    };
+    let mut rig = Rig::ready(enabled(None), config());
+    rig.read(1, 0, 1).unwrap();
+    rig.drain();
+    rig.check_double();
+    let hangs = PciFault::Stuck(Time::from_us(5), Time::from_s(3));
+    let mut rig = Rig::new(enabled(Some(hangs)), config());
+    rig.driver.start(&mut rig.pci, rig.now).unwrap();
+    rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+    // CC.EN was cleared all the same, and set: it does not come up.
+    assert!(matches!(rig.driver.state(), DriverState::Failed(NvmeError::ReadyTimeout { .. })));
 }
 
 #[test]

@@ -93,7 +93,7 @@ proptest! {
         let nature = Nature { seed, ..Nature::default() };
         // Nobody is late for a reset here: a doorbell after the limit would be the owner's fault.
         let patient = Time::from_s(5);
-        let limits = NvmeConfig { cores: 4, resets_max: 1000, admin_timeout: patient, ..config() };
+        let limits = NvmeConfig { cores: 4, resets_max: 1000, owner_timeout: patient, ..config() };
         let mut split = Split::new(nature, limits);
         for turn in &turns {
             take_turn(&mut split, turn);

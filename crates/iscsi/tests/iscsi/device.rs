@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
-use ssdyno_iscsi::{NvmeUnits, Server, Target};
+use ssdyno_iscsi::{NvmeUnits, Portal, Server, Target};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 
 pub(crate) const NAME: &str = "iqn.2026-01.org.ssdyno:test";
@@ -60,17 +60,17 @@ fn units_of(keys: &str, small: &str) -> NvmeUnits<NvmeController<Ssd>> {
 
 /// They, at a free port of the loopback address.
 pub(crate) fn serve(keys: &str) -> Server {
-    served(units(keys))
+    served(units(keys), Portal::OfConnection)
 }
 
-/// The same with a line of the device's file changed.
-pub(crate) fn serve_changed(keys: &str, (from, to): (&str, &str)) -> Server {
+/// The same with a line of the device's file changed, for initiators behind an address translation.
+pub(crate) fn serve_translated(keys: &str, (from, to): (&str, &str)) -> Server {
     let small = include_str!("../../../device/tests/small_nvme.toml");
     assert!(small.contains(from), "{from}");
-    served(units_of(keys, &small.replace(from, to)))
+    served(units_of(keys, &small.replace(from, to)), Portal::WhereAsked)
 }
 
-fn served(units: NvmeUnits<NvmeController<Ssd>>) -> Server {
-    let target = Target::new(NAME, Box::new(units)).unwrap();
+fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> Server {
+    let target = Target::new(NAME, Box::new(units)).unwrap().with_portal(portal);
     Server::start("127.0.0.1:0", Arc::new(target)).unwrap()
 }

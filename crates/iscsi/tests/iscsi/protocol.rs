@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Flow, Pdu, Target, opcode};
+use ssdyno_iscsi::{Connection, Flow, Pdu, Portal, Target, opcode};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
@@ -48,10 +48,8 @@ fn logins_are_refused_with_the_reason() {
     }
 }
 
-/// Appendix C: a discovery session learns the target's name, and can do no more.
-#[test]
-fn discovery_names_the_target() {
-    let mut connection = connection(&target());
+/// A discovery session, and what it is told of all targets.
+fn discovered(connection: &mut Connection) -> Vec<Pdu> {
     let mut out = Vec::new();
     let keys = [("InitiatorName", "iqn.2026-01.org.ssdyno:x"), ("SessionType", "Discovery")];
     assert_eq!(connection.receive(login(1, 0, &keys), &mut out), Flow::Goes);
@@ -61,6 +59,28 @@ fn discovery_names_the_target() {
     ask.data = text(&[("SendTargets", "All")]);
     out.clear();
     assert_eq!(connection.receive(ask, &mut out), Flow::Goes);
+    out
+}
+
+/// Appendix C: an address that the initiator can reach, or none, which means the one where it asked.
+#[test]
+fn discovery_behind_a_translation_gives_what_it_is_told_to() {
+    for (portal, expected) in [
+        (Portal::Fixed("10.0.2.2:3260".to_owned()), "TargetAddress=10.0.2.2:3260,1\0"),
+        (Portal::WhereAsked, ""),
+    ] {
+        let target = Arc::into_inner(target()).unwrap().with_portal(portal);
+        let out = discovered(&mut connection(&Arc::new(target)));
+        let said = String::from_utf8(out[0].data.clone()).unwrap();
+        assert_eq!(said, format!("TargetName={NAME}\0{expected}"));
+    }
+}
+
+/// Appendix C: a discovery session learns the target's name, and can do no more.
+#[test]
+fn discovery_names_the_target() {
+    let mut connection = connection(&target());
+    let mut out = discovered(&mut connection);
     let said = String::from_utf8(out[0].data.clone()).unwrap();
     assert_eq!(said, format!("TargetName={NAME}\0TargetAddress=192.0.2.1:3260,1\0"));
     let mut command = Pdu::new(opcode::SCSI_COMMAND);

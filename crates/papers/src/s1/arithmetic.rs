@@ -34,6 +34,7 @@ fn value(name: &str) -> Option<f64> {
         "nvme_queues_over_ahci_entries" => 65_536.0 / 32.0,
         "nvme_io_queues" => 65_535.0,
         "ssd_speed_up" => 3e-3 / 20e-6,
+        "outstanding_mfi" => limit(QueuePolicy::Single),
         "outstanding_round_robin" => limit(QueuePolicy::RoundRobin { as_printed: false }),
         "outstanding_per_core" => limit(QueuePolicy::PerCore),
         "outstanding_pool_of_a_core" => of_core(QueuePolicy::PerCorePool),

@@ -64,6 +64,15 @@ impl Interrupts {
         }
     }
 
+    /// See [`BusMaster::vectors`](crate::BusMaster::vectors).
+    pub(super) fn granted(&self) -> u16 {
+        match self.mode {
+            InterruptMode::Pin => 1,
+            InterruptMode::Msi => self.vectors,
+            InterruptMode::MsiX => u16::MAX,
+        }
+    }
+
     /// Changes the mode; what is on its way by the old one is dropped.
     pub(super) fn switch(&mut self, mode: InterruptMode, vectors: u16) {
         self.mode = mode;

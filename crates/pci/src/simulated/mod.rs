@@ -99,6 +99,8 @@ pub struct SimulatedPci<D> {
     gone: bool,
     removal: Time,
     stuck: (Time, Time),
+    /// How far the runner came while the device stood still, which `device_now` does not tell.
+    stood: Time,
 }
 
 /// What the device sees: memory and interrupts.
@@ -155,6 +157,7 @@ impl<D: PciDevice> SimulatedPci<D> {
             gone: false,
             removal: Time::MAX,
             stuck: (Time::MAX, Time::MAX),
+            stood: Time::ZERO,
         }
     }
 
@@ -181,11 +184,18 @@ impl<D: PciDevice> SimulatedPci<D> {
     }
 
     /// Lets something go wrong. One removal and one standstill at a time: a later call replaces an
-    /// earlier one.
+    /// earlier one. Where a standstill under way is replaced by one that is over, or to come, what it had put
+    /// off happens now.
     pub fn inject(&mut self, fault: PciFault) {
         match fault {
             PciFault::Removal(at) => self.removal = at,
-            PciFault::Stuck(from, until) => self.stuck = (from, until),
+            PciFault::Stuck(from, until) => {
+                let now = self.now.max(self.stood);
+                if now >= self.stuck.0 && now < self.stuck.1 {
+                    self.device_now = self.device_now.max(now);
+                }
+                self.stuck = (from, until);
+            }
             PciFault::Interrupt(number, fault) => self.bus.interrupts.inject(number, fault),
         }
     }
@@ -456,6 +466,10 @@ impl BusMaster for Bus {
     #[inline]
     fn deassert(&mut self, _at: Time) {
         self.interrupts.release_pin();
+    }
+
+    fn vectors(&self) -> u16 {
+        self.interrupts.granted()
     }
 
     #[inline]

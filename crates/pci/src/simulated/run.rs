@@ -104,6 +104,9 @@ impl<D: PciDevice> SimulatedPci<D> {
 
     #[inline]
     fn remove_at(&mut self, now: Time) {
+        if now >= self.stuck.0 {
+            self.stood = self.stood.max(now);
+        }
         if now >= self.removal && self.removal < Time::MAX && !self.gone {
             self.gone = true;
             self.writes.clear();

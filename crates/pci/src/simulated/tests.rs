@@ -313,6 +313,39 @@ fn stuck_device_goes_on_later() {
     assert_eq!(run(&mut pci), [(Time::from_ms(1) + COPY + TIMING.interrupt, 0)]);
 }
 
+/// What a standstill put off happens when the next one replaces it: never at a time that is over, and
+/// not before the new one's end.
+#[test]
+fn a_standstill_replaced_by_another_puts_nothing_into_the_past() {
+    for (next, resumed) in [
+        ((Time::MAX, Time::MAX), Time::from_us(40)),
+        ((Time::from_us(50), Time::from_us(60)), Time::from_us(40)),
+        ((Time::from_us(3), Time::from_us(5)), Time::from_us(40)),
+        ((Time::from_us(30), Time::from_us(70)), Time::from_us(70)),
+    ] {
+        for told in [false, true] {
+            let mut pci = card();
+            pci.enable_interrupts(InterruptMode::Msi, 5).unwrap();
+            let region = pci.dma_allocate(4096).unwrap();
+            // One copy is under way, the next one's registers are written, when it begins to stand still.
+            copy(&mut pci, Time::ZERO, &region, &region, 64);
+            pci.inject(PciFault::Stuck(Time::from_us(1), Time::MAX));
+            copy(&mut pci, Time::from_us(2), &region, &region, 64);
+            pci.advance(Time::from_us(40));
+            assert_eq!(pci.next_event(), None);
+            if told {
+                pci.set_now(Time::from_us(40));
+            }
+            pci.inject(PciFault::Stuck(next.0, next.1));
+            assert_eq!(pci.next_event(), Some(resumed), "{next:?}");
+            let messages = run(&mut pci);
+            let first = resumed + TIMING.interrupt;
+            assert_eq!(messages.first(), Some(&(first, 0)), "{next:?}");
+            assert!(messages.iter().all(|(at, _)| *at >= first), "{messages:?}");
+        }
+    }
+}
+
 #[test]
 fn pulled_device_reads_as_ones() {
     let mut pci = card();

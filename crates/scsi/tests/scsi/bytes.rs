@@ -28,6 +28,35 @@ fn standard_inquiry() {
     host.send(&[0x12, 1, 0xc7, 0, 255, 0], &[]).check(key, additional);
 }
 
+/// SBC-3, 6.6.4: a granularity comes with the longest transfer of whole granules that is not split, or
+/// not at all: mkfs.xfs finds one without the other invalid.
+#[test]
+fn preferred_sizes_come_in_pairs() {
+    for (transfer_bytes, most, granule, expected) in [
+        (128 << 10, 0, 8, [8, 256]),
+        (128 << 10, 0, 24, [24, 240]),
+        (128 << 10, 100, 8, [8, 96]),
+        (4096, 0, 8, [8, 8]),
+        (4096, 0, 32, [0, 0]),
+        // No more than a block: nothing to prefer.
+        (128 << 10, 0, 1, [1, 0]),
+        (128 << 10, 0, 0, [0, 0]),
+        (0, 0, 8, [8, 65536]),
+        // Too large for the field.
+        (0, 0, 65536, [0, 0]),
+    ] {
+        let mut facts = namespace(1 << 20, 512);
+        facts.write_granularity_blocks = granule;
+        let config =
+            Config { power_on_attention: false, transfer_blocks_max: most, ..Config::default() };
+        let controller = ControllerFacts { transfer_bytes_max: transfer_bytes, ..able() };
+        let page = Host::new(controller, facts, config).send(&inquiry(Some(0xb0), 64), &[]).good();
+        let granularity = u32::from(u16::from_be_bytes([page[6], page[7]]));
+        let optimal = u32::from_be_bytes([page[12], page[13], page[14], page[15]]);
+        assert_eq!([granularity, optimal], expected, "{granule} blocks of {transfer_bytes} bytes");
+    }
+}
+
 /// SPC-4, 7.8; SBC-3, 6.6.
 #[test]
 fn vital_product_data() {

@@ -107,6 +107,8 @@ pub mod admin {
     pub const NAMESPACE_MANAGEMENT: u8 = 0x0d;
     /// Namespace attachment.
     pub const NAMESPACE_ATTACHMENT: u8 = 0x15;
+    /// Keep Alive (base 2.0c, clause 5.18).
+    pub const KEEP_ALIVE: u8 = 0x18;
     /// Format NVM.
     pub const FORMAT_NVM: u8 = 0x80;
 }

@@ -32,6 +32,10 @@ pub mod feature {
     pub const ASYNCHRONOUS_EVENTS: u8 = 0x0b;
     /// Bit 0: on; the table is data: 32 entries of 8 bytes.
     pub const AUTONOMOUS_POWER: u8 = 0x0c;
+    /// Time without a Keep Alive command after which the host counts as gone, in milliseconds; 0: for ever.
+    pub const KEEP_ALIVE: u8 = 0x0f;
+    /// What the host understands, 512 bytes of data: byte 0 (ACRE) delays of a retry.
+    pub const HOST_BEHAVIOR: u8 = 0x16;
 }
 
 /// Which value of a feature Get Features gives, command dword 10 bits 10:8 (base 2.0c, figure 195).
@@ -118,6 +122,8 @@ impl AsynchronousEvent {
     pub const INVALID_DOORBELL_VALUE: AsynchronousEvent = AsynchronousEvent::new(0, 1, 1);
     /// Health: the subsystem's reliability is degraded.
     pub const RELIABILITY: AsynchronousEvent = AsynchronousEvent::new(1, 0, 2);
+    /// Health: a temperature is at or beyond a threshold.
+    pub const TEMPERATURE: AsynchronousEvent = AsynchronousEvent::new(1, 1, 2);
     /// Notice: namespaces were changed.
     pub const NAMESPACE_CHANGED: AsynchronousEvent = AsynchronousEvent::new(2, 0, 4);
 

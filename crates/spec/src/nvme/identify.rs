@@ -159,9 +159,12 @@ pub struct IdentifyController {
     pub total_capacity: U128,
     /// UNVMCAP: capacity that no namespace has, in bytes.
     pub unallocated_capacity: U128,
-    /// RPMBS to PELS: protected memory, self-test, keep alive, thermal management, sanitize, sets,
-    /// groups.
-    pub reserved312: [u8; 200],
+    /// RPMBS to FWUG: protected memory, self-test, firmware granularity.
+    pub reserved312: [u8; 8],
+    /// KAS: granularity of the keep alive timer, in 100 ms; 0: there is none.
+    pub keep_alive: U16,
+    /// HCTMA to PELS: thermal management, sanitize, sets, groups.
+    pub reserved322: [u8; 190],
     /// SQES: sizes of submission queue entries, 2^n: required in bits 3:0, most in 7:4.
     pub submission_entry_size: u8,
     /// CQES: sizes of completion queue entries, likewise.

@@ -120,6 +120,8 @@ const _: () = assert!(core::mem::offset_of!(SmartLog, data_units_read) == 32);
 const _: () = assert!(core::mem::offset_of!(SmartLog, warning_minutes) == 192);
 
 impl SmartLog {
+    /// In `critical_warning`: a temperature is at or beyond a threshold.
+    pub const TEMPERATURE: u8 = 1 << 1;
     /// In `critical_warning`: the medium is read-only.
     pub const READ_ONLY: u8 = 1 << 3;
 }

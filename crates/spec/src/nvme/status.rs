@@ -38,6 +38,8 @@ statuses! {
     SEQUENCE_ERROR = 0, 0x0c;
     /// Generic: the offset of the first PRP entry is not whole dwords, or a later one has one.
     PRP_OFFSET_INVALID = 0, 0x13;
+    /// The host sent no Keep Alive for too long.
+    KEEP_ALIVE_EXPIRED = 0, 0x19;
     /// Generic: the NVM is write protected.
     WRITE_PROTECTED = 0, 0x20;
     /// NVM: the range ends behind the namespace.
