@@ -2,7 +2,7 @@
 //! switches and system calls for each request, 4 KiB random reads at depth 32.
 //!
 //! Targets: a loop device over a file in memory, that file itself, and a file on the disk that
-//! holds the build directory. Ours records every request and writes them into Parquet (but for `null:`); fio
+//! holds the build directory. Ours records every request and writes them into Parquet (`null:` also without); fio
 //! runs with its usual statistics. All are programs that are started, run for the same time, and are waited for
 //! (wait4(2)): CPU time and switches are of the whole process, starting, reporting and writing included.
 //! Runs alternate, in an order that turns round, so that a busy neighbour meets all; each figure is the
@@ -52,6 +52,8 @@ enum Peer {
     Raw(&'static str),
     /// Ours, with completions taken in batches of so many; none: as it finds fastest.
     Ours(&'static str, Option<u32>),
+    /// Ours in batches of so many, everything recorded, and nothing written to a disk.
+    Unwritten(&'static str, u32),
 }
 
 /// The target whose cost is compared.
@@ -62,6 +64,8 @@ const FIO_BATCH: &str = "fio, fixed, batch 32";
 const RAW: &str = "t/io_uring, batch 32";
 /// Ours where a request shall cost least; otherwise it finds out what is fastest.
 const OURS_BATCH: &str = "ours, batch 32";
+/// Ours without the files, which cost as much again where a request costs nothing.
+const OURS_UNWRITTEN: &str = "ours, batch 32, no files";
 
 const FIXED: [&str; 2] = ["--fixedbufs", "--registerfiles"];
 
@@ -103,7 +107,8 @@ const NOTHING: &[Peer] = &[
         "fio null, no statistics",
         &["--ioengine=null", "--gtod_reduce=1", "--disable_lat=1", "--norandommap"],
     ),
-    Peer::Ours("ours", None),
+    Peer::Ours(OURS_BATCH, Some(32)),
+    Peer::Unwritten(OURS_UNWRITTEN, 32),
 ];
 
 /// Engines that suit files in memory.
@@ -253,7 +258,9 @@ fn compare(title: &'static str, target: &str, peers: &[Peer], plan: &Plan) -> Co
 
 fn name(peer: &Peer) -> &'static str {
     match peer {
-        Peer::Fio(name, _) | Peer::Raw(name) | Peer::Ours(name, ..) => name,
+        Peer::Fio(name, _) | Peer::Raw(name) | Peer::Ours(name, ..) | Peer::Unwritten(name, _) => {
+            name
+        }
     }
 }
 
@@ -277,7 +284,8 @@ fn run(peer: &Peer, target: &str, plan: &Plan, seed: u64) -> Option<Figures> {
     match peer {
         Peer::Raw(_) => raw::run(plan.raw.as_deref()?, target, DEPTH, plan.seconds),
         Peer::Fio(_, options) => fio(target, options, plan.seconds, seed),
-        Peer::Ours(_, batch) => ours(target, *batch, plan, seed),
+        Peer::Ours(_, batch) => ours(target, *batch, "all", plan, seed),
+        Peer::Unwritten(_, batch) => ours(target, Some(*batch), "none", plan, seed),
     }
 }
 
@@ -292,13 +300,12 @@ fn costs(ended: &Ended, requests: f64, iops: f64) -> Figures {
     }
 }
 
-fn ours(target: &str, batch: Option<u32>, plan: &Plan, seed: u64) -> Option<Figures> {
+fn ours(target: &str, batch: Option<u32>, keep: &str, plan: &Plan, seed: u64) -> Option<Figures> {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ssdyno-peers-results");
     let mut command = Command::new(&plan.ours);
     command
         .args(["run", target, "--workload", "randread", "--json"])
-        // Without a target it is about recording; tens of millions of rows would be mostly writing.
-        .args(["--keep", if target == NULL { "none" } else { "all" }])
+        .args(["--keep", keep])
         .args(["--set", &format!("workload.depth={DEPTH}"), "--for", &format!("{}s", plan.seconds)])
         .args(["--seed", &seed.to_string(), "--results"])
         .arg(&directory);

@@ -2,7 +2,7 @@
 
 use ssdyno_result::Interval;
 
-use crate::{Compared, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS_BATCH, RAW};
+use crate::{Compared, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS_BATCH, OURS_UNWRITTEN, RAW};
 
 /// A goal: `what`, at most or at least `bound`; `None` where it could not be measured.
 struct Goal {
@@ -49,10 +49,11 @@ pub(crate) fn print(tables: &[Compared]) {
 fn goals(tables: &[Compared]) -> Vec<Goal> {
     let find = |title: &str| tables.iter().find(|table| table.title == title);
     let mut goals = vec![Goal {
-        what: "null:, user CPU ns by request, everything recorded".to_owned(),
+        what: "null:, batch 32, user CPU ns by request, everything recorded".to_owned(),
         bound: 30.0,
         at_least: false,
-        reached: find("null:").and_then(|table| each(table, "ours", |ours| Some(ours.user_ns))),
+        reached: find("null:")
+            .and_then(|table| each(table, OURS_UNWRITTEN, |ours| Some(ours.user_ns))),
     }];
     let cost = |what: &str, bound: f64, peer: &str| Goal {
         what: format!("{LOOP}, batch 32, CPU by {what}"),
