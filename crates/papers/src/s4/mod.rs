@@ -48,7 +48,7 @@ pub(crate) fn run(
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {
         if *figure == MACHINE {
-            tables.extend(machine::tables(figures::title_of(MACHINE)));
+            tables.extend(machine::tables(figures::title_of(MACHINE), options.requests));
             continue;
         }
         let (drawing, table) = figures::draw(figure, &plan, &measured);
