@@ -156,7 +156,7 @@ pub(crate) enum Data {
 }
 
 fn error(key: &str, problem: &str, help: &str) -> ConfigError {
-    ConfigError { key: key.to_owned(), problem: problem.to_owned(), help: help.to_owned() }
+    ConfigError::new(key, problem, help)
 }
 
 impl NetworkConfig {
