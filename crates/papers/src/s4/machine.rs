@@ -70,7 +70,7 @@ mod linux {
         let engine = |engine, sqpoll| Options { engine, sqpoll, ..Options::default() };
         let uring = engine(EngineKind::Uring, false);
         let row = |name: &str, target: Option<&Path>, depth, options: &Options| match target {
-            Some(target) => row(name, target, (depth, requests), options),
+            Some(target) => row(name, target, depth, requests, options),
             None => vec![name.to_owned(), "no room for the file".to_owned()],
         };
         let nothing_of_the_system = ["simulated device, in the process", "0", "0", "see the runs"];
@@ -100,12 +100,7 @@ mod linux {
     }
 
     /// What a request costs.
-    fn row(
-        name: &str,
-        target: &Path,
-        (depth, requests): (u32, u64),
-        options: &Options,
-    ) -> Vec<String> {
+    fn row(name: &str, target: &Path, depth: u32, requests: u64, options: &Options) -> Vec<String> {
         let name = name.to_owned();
         let text = format!(
             "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {requests}\n[address]\nlength = \"16MiB\""
