@@ -8,14 +8,14 @@ use crate::workspace::Workspace;
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     &["ssdyno-papers", "ssdyno-pts"],
-    &["ssdyno-bench", "ssdyno-profile"],
+    &["ssdyno-bench"],
     &["ssdyno-rig"],
     &["ssdyno-host", "ssdyno-iscsi"],
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
     &["ssdyno-device"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],
-    &["ssdyno-disk", "ssdyno-energy"],
+    &["ssdyno-energy"],
     &["ssdyno-result"],
     &["ssdyno-workload"],
     &["ssdyno-engine"],
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn neighbours_may_not_use_each_other() {
-        let found = judged("ssdyno-disk", "ssdyno-energy", Kind::Normal).join("\n");
+        let found = judged("ssdyno-host", "ssdyno-iscsi", Kind::Normal).join("\n");
         assert!(found.contains("sideways"), "{found}");
     }
 

@@ -1,12 +1,13 @@
 //! What every part of the rig agrees on: time, requests, the target contract and units.
 //!
 //! Key types: [`Time`] (an instant or a span, in picoseconds), [`Request`] and [`Completion`],
-//! the [`BlockTarget`] contract with its conformance suite in [`conformance`], and the quantities
-//! of configuration files in [`units`]. [`prefetch`] is the processor's hint, here because models and
-//! drivers' test beds share it.
+//! the [`BlockTarget`] contract with its conformance suite in [`conformance`], the quantities of
+//! configuration files in [`units`], and [`Preset`], such a file with a name. [`prefetch`] is the
+//! processor's hint, here because models and drivers' test beds share it.
 //!
 //! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
-//! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics on outside input.
+//! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics
+//! on outside input.
 //!
 //! Not here: clocks (only a runner owns one), devices, workloads, statistics.
 //!
@@ -21,6 +22,7 @@ mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod prefetch;
+mod preset;
 mod request;
 mod target;
 mod time;
@@ -29,6 +31,7 @@ pub mod units;
 
 pub use config_error::ConfigError;
 pub use prefetch::prefetch;
+pub use preset::Preset;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};
 pub use target::{BlockTarget, SubmitError};
 pub use time::Time;

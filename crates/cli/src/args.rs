@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 #[cfg(target_os = "linux")]
@@ -17,6 +16,7 @@ use crate::commands::pts::PtsArgs;
 use crate::consent::WriteArgs;
 use crate::host::HostArgs;
 use crate::real::{self, RealArgs};
+use crate::results::{self, ResultsArgs, keep};
 use crate::timeline::TimelineArgs;
 
 /// Shown below the help of the program.
@@ -30,13 +30,25 @@ Exit codes:
   130  interrupted (Ctrl-C, SIGTERM); what was measured is written and marked partial.
        A second interrupt ends the program at once";
 
+macro_rules! set_help {
+    ($($workload:literal)?) => {
+        concat!(
+            "Keys of --set:\n",
+            "  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo\n",
+            $($workload,)?
+            "  A value is read as TOML; what is no TOML is text, so flash.read_time=25us needs no quotes.\n",
+            "  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them."
+        )
+    };
+}
+
 /// Shown below the help of verbs with `--set`.
-const SET: &str = "\
-Keys of --set:
-  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo
-  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9
-  A value is read as TOML; what is no TOML is text, so flash.read_time=25us needs no quotes.
-  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them.";
+const SET: &str = set_help!(
+    "  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9\n"
+);
+
+/// The same where the loads are given.
+const SET_DEVICE: &str = set_help!();
 
 /// A dynamometer for storage: speed, latency, energy and character of a block device.
 #[derive(Debug, Parser)]
@@ -59,7 +71,7 @@ pub(crate) enum Verb {
     Compare(Box<CompareArgs>),
     /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
     /// in steady state. Everything on the target is lost.
-    #[command(after_help = SET)]
+    #[command(after_help = SET_DEVICE)]
     Pts(Box<PtsArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
@@ -93,6 +105,10 @@ pub(crate) struct RunArgs {
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
+    /// with TERM=dumb or with NO_COLOR.
+    #[arg(long, help_heading = None::<&str>)]
+    pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
     #[cfg(target_os = "linux")]
@@ -100,31 +116,17 @@ pub(crate) struct RunArgs {
     pub(crate) write: WriteArgs,
     /// What to keep: all (a row for each request), summary (no rows; percentiles within 0.4 %), or
     /// none (no files).
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
-          value_parser = PossibleValuesParser::new(["all", "summary", "none"]))]
-    pub(crate) keep: String,
-    /// Name of the directory of the run [default: target, workload, seed and time].
-    #[arg(long, value_name = "RUN", help_heading = RESULTS)]
-    pub(crate) name: Option<String>,
-    /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = RESULTS_DEFAULT, help_heading = RESULTS)]
-    pub(crate) results: PathBuf,
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
+          value_parser = keep(["all", "summary", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
     /// Length of the points of the series, such as 10ms [default: by the length of the run].
-    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = RESULTS)]
+    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = results::HEADING)]
     pub(crate) interval: Option<Span>,
-    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
-    /// with TERM=dumb or with NO_COLOR.
-    #[arg(long)]
-    pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
 }
-
-/// Heading of the options about what is kept.
-const RESULTS: &str = "Results";
-
-/// Where directories of runs lie if nobody says.
-pub(crate) const RESULTS_DEFAULT: &str = "results";
 
 /// The first of the presets.
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";
@@ -133,11 +135,6 @@ impl RunArgs {
     /// What to load, once it is decided.
     pub(crate) fn target(&self) -> &str {
         self.target.as_deref().unwrap_or(DEFAULT_TARGET)
-    }
-
-    /// `--keep`; clap has checked the word.
-    pub(crate) fn keep(&self) -> Keep {
-        self.keep.parse().unwrap_or_default()
     }
 }
 
@@ -285,15 +282,11 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
     /// What to keep: all (result.json and report.html of the comparison) or none.
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = RESULTS,
-          value_parser = PossibleValuesParser::new(["all", "none"]))]
-    pub(crate) keep: String,
-    /// Name of the directory of the comparison [default: the sides and the time].
-    #[arg(long, value_name = "NAME", help_heading = RESULTS)]
-    pub(crate) name: Option<String>,
-    /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = "results", help_heading = RESULTS)]
-    pub(crate) results: PathBuf,
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
+          value_parser = keep(["all", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -311,12 +304,11 @@ pub(crate) struct PapersArgs {
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
     /// What to keep: all (report.json and the figures) or none.
-    #[arg(long, value_name = "WHAT", default_value = "all",
-          value_parser = PossibleValuesParser::new(["all", "none"]))]
-    pub(crate) keep: String,
-    /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(crate) results: PathBuf,
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
+          value_parser = keep(["all", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
 }
 
 #[cfg(target_os = "linux")]

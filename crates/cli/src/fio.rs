@@ -53,6 +53,7 @@ fn read(path: &Path) -> Result<Vec<FioJob>, Failure> {
 }
 
 /// True if `target` is neither a simulated device nor `null:`.
+#[cfg(target_os = "linux")]
 fn is_path(target: &str) -> bool {
     let simulated = target.starts_with("sim:") || load::is_toml(target);
     target != NULL && !simulated

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use ssdyno_block::ConfigError;
+use ssdyno_block::{ConfigError, Preset};
 use ssdyno_device::presets;
 use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
@@ -102,7 +102,7 @@ pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
 pub(crate) fn network(name: &str) -> Result<Loaded<NetworkConfig>, Failure> {
     let document = if is_toml(name) {
         Document::file(name)?
-    } else if let Some(preset) = NETWORKS.iter().find(|preset| preset.name == name) {
+    } else if let Some(preset) = Preset::find(NETWORKS, name) {
         Document::preset(format!("network {name}"), preset.text)
     } else {
         let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();

@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 mod real;
 mod replay;
+mod results;
 mod ring;
 mod screen;
 mod timeline;

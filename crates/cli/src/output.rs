@@ -46,6 +46,15 @@ impl Output {
     }
 }
 
+/// How a verb ends once it has `told` what there is: as `failure` says, which then need not be told
+/// again.
+pub(crate) fn end(told: Result<(), Failure>, failure: Option<Failure>) -> Result<(), Failure> {
+    match failure {
+        Some(failure) => Err(Failure { told: told.is_ok(), ..failure }),
+        None => told,
+    }
+}
+
 /// Prints `text` on standard error. Where nobody reads that any more (`2>&1 | head`) there is
 /// nobody to tell, and the exit code still speaks.
 pub(crate) fn tell(text: &str) {

@@ -155,7 +155,12 @@ fn refuse_trace_options(trace: &TraceArgs) -> Result<(), Failure> {
     }
 }
 
-fn refuse_workload_keys(settings: &[Setting], what: &str, help: &str) -> Result<(), Failure> {
+/// Refuses settings of the workload for `what`, which has none.
+pub(crate) fn refuse_workload_keys(
+    settings: &[Setting],
+    what: &str,
+    help: &str,
+) -> Result<(), Failure> {
     match settings.iter().find(|setting| setting.key.starts_with(overlay::WORKLOAD)) {
         None => Ok(()),
         Some(setting) => Err(Failure::usage(format!("{what} has no key `{}`", setting.key))

@@ -117,7 +117,7 @@ pub(crate) struct RealPlan {
 impl RealPlan {
     /// The plan of `ssdyno run`.
     pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
-        let mut plan = RealPlan::reading(args.target(), &args.load, args.keep())?;
+        let mut plan = RealPlan::reading(args.target(), &args.load, args.keep)?;
         plan.run.interval = args.interval.map(|interval| interval.0);
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]

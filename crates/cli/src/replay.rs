@@ -1,8 +1,10 @@
 //! The command that repeats a run.
 
+use ssdyno_result::Keep;
 use ssdyno_workload::Timing;
 
-use crate::args::{LoadArgs, RESULTS_DEFAULT, RunArgs, TraceArgs};
+use crate::args::{LoadArgs, RunArgs, TraceArgs};
+use crate::results;
 
 /// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
 /// where. Not the name of the directory, which a second run cannot have again, nor how progress and
@@ -15,11 +17,13 @@ pub(crate) fn command(args: &RunArgs, target: &str) -> String {
     given(&mut words, args.real.given());
     #[cfg(target_os = "linux")]
     given(&mut words, args.write.given());
-    if args.keep != "all" {
-        option(&mut words, "--keep", &args.keep);
+    match args.keep {
+        Keep::All => {}
+        Keep::Summary => option(&mut words, "--keep", "summary"),
+        Keep::None => option(&mut words, "--keep", "none"),
     }
-    if args.results.as_os_str() != RESULTS_DEFAULT {
-        option(&mut words, "--results", args.results.display());
+    if args.results.results.as_os_str() != results::DEFAULT {
+        option(&mut words, "--results", args.results.results.display());
     }
     if let Some(interval) = args.interval {
         option(&mut words, "--interval", interval);

@@ -10,17 +10,6 @@ use ssdyno_ftl::buffer::BufferConfig;
 use crate::LinkConfig;
 use crate::nvme::NvmeConfig;
 
-/// A device file that cannot be used.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Not TOML, or a key or value that the schema does not have.
-    #[error("{}", .0.message())]
-    Syntax(#[from] toml::de::Error),
-    /// Well-formed, but impossible.
-    #[error(transparent)]
-    Value(#[from] ConfigError),
-}
-
 /// What becomes of a write that covers only part of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -154,8 +143,11 @@ pub struct Config {
 
 impl Config {
     /// Reads a device file.
-    pub fn parse(text: &str) -> Result<Config, LoadError> {
-        Ok(toml::from_str(text)?)
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema does not have.
+    pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
+        toml::from_str(text)
     }
 
     /// The full resolved form.

@@ -5,8 +5,9 @@
 //! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
 //! driver), and [`presets`].
 //!
-//! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong and what to
-//! write instead; [`LoadError`] adds where in the text.
+//! Errors: a file that cannot be read is TOML's error, with its place;
+//! [`ConfigError`](ssdyno_block::ConfigError) names a key whose value cannot be and what to write
+//! instead.
 //!
 //! Not modelled: firmware beyond a cost per command and page, thermal throttling; what controllers
 //! leave out stands in their modules.
@@ -25,8 +26,7 @@ mod usual;
 mod waiting;
 
 pub use config::{
-    Config, ControllerConfig, LoadError, PartialPage, PowerConfig, PowerState, QueueConfig,
-    WaitingOrder,
+    Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
 pub use contract::{Device, DeviceFacts};
 pub use link::{HostLink, LinkConfig};

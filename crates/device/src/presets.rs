@@ -1,25 +1,9 @@
 //! The devices that come with the program: TOML files, built in.
 
-/// A named device.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// What follows `sim:`.
-    pub name: &'static str,
-    /// The device file.
-    pub text: &'static str,
-}
+use ssdyno_block::{Preset, presets};
 
-macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        &[$(Preset {
-            name: $name,
-            text: include_str!(concat!("../../../presets/devices/", $name, ".toml")),
-        }),*]
-    };
-}
-
-/// All devices; the first is the default.
-pub const ALL: &[Preset] = presets![
+/// All SSDs; the first is the default device.
+pub const ALL: &[Preset] = presets!["../../../presets/devices":
     "nvme-tlc",
     "p3600",
     "gen4-consumer",
@@ -27,21 +11,21 @@ pub const ALL: &[Preset] = presets![
     "config-a",
     "s3-nand1",
     "s3-nand2",
-    "s3-nand3"
+    "s3-nand3",
 ];
 
 /// Cards with a descriptor ring: files of [`RingConfig`](crate::ring::RingConfig).
-pub const CARDS: &[Preset] = presets!["zc706-ring"];
+pub const CARDS: &[Preset] = presets!["../../../presets/devices": "zc706-ring"];
 
 /// Devices with a given delay: files of [`DelayConfig`](crate::delay::DelayConfig).
-pub const DELAYS: &[Preset] = presets!["delay-100us", "delay-10us"];
+pub const DELAYS: &[Preset] = presets!["../../../presets/devices": "delay-100us", "delay-10us"];
 
 /// Every device: SSDs, cards, delays.
 pub fn every() -> impl Iterator<Item = &'static Preset> {
     ALL.iter().chain(CARDS).chain(DELAYS)
 }
 
-/// The device called `name`: an SSD, a card or a delay.
+/// What follows `sim:`: the SSD, card or delay called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {
     every().find(|preset| preset.name == name)
 }

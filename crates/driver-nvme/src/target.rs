@@ -110,11 +110,6 @@ impl<D: PciDevice> NvmeTarget<D> {
         &self.pci
     }
 
-    /// The same, to let something go wrong; times are the device's, see [`epoch`](Self::epoch).
-    pub fn pci_mut(&mut self) -> &mut SimulatedPci<D> {
-        &mut self.pci
-    }
-
     /// The device's time at this target's time zero.
     pub fn epoch(&self) -> Time {
         self.epoch

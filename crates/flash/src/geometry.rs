@@ -61,6 +61,17 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// A device with one plane of `blocks` blocks, which are as here.
+    pub fn of_one_plane(&self, blocks: u32) -> Geometry {
+        Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: blocks,
+            ..*self
+        }
+    }
     /// Dies in the device.
     pub fn dies(&self) -> u32 {
         self.channels * self.chips_per_channel * self.dies_per_chip
@@ -88,10 +99,6 @@ impl Geometry {
     /// The channel that die `die` hangs on.
     pub fn channel_of_die(&self, die: u32) -> u32 {
         die / (self.chips_per_channel * self.dies_per_chip)
-    }
-    /// The chip (package) that die `die` is in, counted through the device.
-    pub fn chip_of_die(&self, die: u32) -> u32 {
-        die / self.dies_per_chip
     }
     /// The block that page `page` is in.
     #[inline]

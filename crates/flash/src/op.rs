@@ -42,52 +42,23 @@ pub struct FlashOp {
 }
 
 impl FlashOp {
+    const fn plain(kind: OpKind, plane: u32, page: u32, cause: Cause) -> FlashOp {
+        FlashOp { kind, cause, plane, page, to: 0, after_mapping: false, sector_only: false }
+    }
     /// A read of `page`.
     pub const fn read(plane: u32, page: u32, cause: Cause) -> FlashOp {
-        FlashOp {
-            kind: OpKind::Read,
-            cause,
-            plane,
-            page,
-            to: 0,
-            after_mapping: false,
-            sector_only: false,
-        }
+        FlashOp::plain(OpKind::Read, plane, page, cause)
     }
     /// A program of `page`.
     pub const fn program(plane: u32, page: u32, cause: Cause) -> FlashOp {
-        FlashOp {
-            kind: OpKind::Program,
-            cause,
-            plane,
-            page,
-            to: 0,
-            after_mapping: false,
-            sector_only: false,
-        }
+        FlashOp::plain(OpKind::Program, plane, page, cause)
     }
     /// A copy of `page` to `to`, both in `plane`.
     pub const fn copy(plane: u32, page: u32, to: u32, cause: Cause) -> FlashOp {
-        FlashOp {
-            kind: OpKind::Copy,
-            cause,
-            plane,
-            page,
-            to,
-            after_mapping: false,
-            sector_only: false,
-        }
+        FlashOp { to, ..FlashOp::plain(OpKind::Copy, plane, page, cause) }
     }
     /// An erase of the block that begins at `page`.
     pub const fn erase(plane: u32, page: u32, cause: Cause) -> FlashOp {
-        FlashOp {
-            kind: OpKind::Erase,
-            cause,
-            plane,
-            page,
-            to: 0,
-            after_mapping: false,
-            sector_only: false,
-        }
+        FlashOp::plain(OpKind::Erase, plane, page, cause)
     }
 }

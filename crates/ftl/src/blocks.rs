@@ -5,7 +5,7 @@ use ssdyno_engine::{Table, prefetch};
 use crate::order::Order;
 use crate::ranks::Ranks;
 use crate::wear::{Free, Laggards};
-use crate::{Endurance, WearLevelling};
+use crate::{Endurance, Health, WearLevelling};
 
 /// What will be looked for among the blocks, and is kept at hand therefore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,6 +149,12 @@ impl Blocks {
         let least = self.erases.iter().copied().min().unwrap_or(0);
         let most = self.erases.iter().copied().max().unwrap_or(0);
         (least, most)
+    }
+
+    /// The state of a device that is made of them.
+    pub fn health(&self, read_only: bool) -> Health {
+        let (erases_min, erases_max) = self.erases_range();
+        Health { read_only, bad_blocks: self.bad_total(), erases_min, erases_max }
     }
 
     /// Takes a free block of `plane` to write in: the one free longest, or with wear levelling the

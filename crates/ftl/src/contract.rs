@@ -113,8 +113,15 @@ pub trait Ftl: Debug + Send {
     }
 }
 
-/// Makes a fresh FTL; one line here registers one.
-type Maker = fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>;
+/// A registered FTL.
+struct Entry {
+    /// What `ftl.name` calls it.
+    name: &'static str,
+    /// What it is, in a few words.
+    description: &'static str,
+    /// Makes a fresh one.
+    make: fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>,
+}
 
 /// What an FTL is made from.
 #[derive(Debug)]
@@ -136,26 +143,55 @@ impl FtlFacts<'_> {
     }
 }
 
-/// Every FTL by name: the one place where an FTL is registered.
-const REGISTRY: &[(&str, Maker)] = &[
-    ("page", |facts| Ok(Box::new(crate::page_map::PageMap::new(facts)?))),
-    ("dftl", |facts| Ok(Box::new(crate::dftl::Dftl::new(facts)?))),
-    ("block", |facts| Ok(Box::new(BlockFtl::<crate::block_map::BlockMap>::new(facts)?))),
-    ("bast", |facts| Ok(Box::new(BlockFtl::<crate::bast::Bast>::new(facts)?))),
-    ("fast", |facts| Ok(Box::new(BlockFtl::<crate::fast::Fast>::new(facts)?))),
-    ("agrawal", |facts| Ok(Box::new(crate::agrawal::Agrawal::new(facts)?))),
+/// Every FTL: the one place where an FTL is registered.
+const REGISTRY: &[Entry] = &[
+    Entry {
+        name: "page",
+        description: "page map: any page anywhere",
+        make: |facts| Ok(Box::new(crate::page_map::PageMap::new(facts)?)),
+    },
+    Entry {
+        name: "dftl",
+        description: "page map of which only a part is in RAM (demand-paged)",
+        make: |facts| Ok(Box::new(crate::dftl::Dftl::new(facts)?)),
+    },
+    Entry {
+        name: "block",
+        description: "block map: whole blocks only",
+        make: |facts| Ok(Box::new(BlockFtl::<crate::block_map::BlockMap>::new(facts)?)),
+    },
+    Entry {
+        name: "bast",
+        description: "block map with a log block for each block being written",
+        make: |facts| Ok(Box::new(BlockFtl::<crate::bast::Bast>::new(facts)?)),
+    },
+    Entry {
+        name: "fast",
+        description: "block map with log blocks shared by all blocks",
+        make: |facts| Ok(Box::new(BlockFtl::<crate::fast::Fast>::new(facts)?)),
+    },
+    Entry {
+        name: "agrawal",
+        description: "page map of the simulator behind S3, with its cleaning",
+        make: |facts| Ok(Box::new(crate::agrawal::Agrawal::new(facts)?)),
+    },
 ];
 
 /// Names of all FTLs.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().map(|(name, _)| *name)
+    REGISTRY.iter().map(|entry| entry.name)
+}
+
+/// Names of all FTLs, and what each is in a few words.
+pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    REGISTRY.iter().map(|entry| (entry.name, entry.description))
 }
 
 /// Makes the FTL that `facts.config.name` names.
 pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
     let name = facts.config.name.as_str();
-    match REGISTRY.iter().find(|(known, _)| *known == name) {
-        Some((_, make)) => make(facts),
+    match REGISTRY.iter().find(|entry| entry.name == name) {
+        Some(entry) => (entry.make)(facts),
         None => {
             let known: Vec<_> = names().collect();
             Err(ConfigError::new(

@@ -47,6 +47,6 @@ pub use cleaning::Cleaning;
 pub use config::{
     CleaningPace, Config, Fill, HotCold, Limits, Placement, Precondition, WearLevelling,
 };
-pub use contract::{Ftl, FtlFacts, Health, Plane, ReadOnly, build, names};
+pub use contract::{Ftl, FtlFacts, Health, Plane, ReadOnly, build, descriptions, names};
 pub use life::Endurance;
 pub use watch::{PrepareError, Watch};

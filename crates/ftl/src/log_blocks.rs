@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{FlashOp, Geometry};
+use ssdyno_flash::FlashOp;
 
 pub(crate) use crate::block_store::{Place, Shares, Store};
 use crate::blocks::Searches;
@@ -94,14 +94,7 @@ impl<P: Policy> BlockFtl<P> {
     fn sample_plane(&self, pages: u32, seed: u64) -> BlockFtl<P> {
         let whole = &self.store;
         let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
-        let geometry = Geometry {
-            channels: 1,
-            chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
-            blocks_per_plane: good,
-            ..whole.geometry
-        };
+        let geometry = whole.geometry.of_one_plane(good);
         let b = whole.pages_per_block();
         let searches = Searches { window: 0, wear: whole.config.wear_levelling };
         let blocks = Blocks::new(1, good, b, searches, Endurance::endless(seed));
@@ -251,8 +244,6 @@ impl<P: Policy> Ftl for BlockFtl<P> {
     }
 
     fn health(&self) -> Health {
-        let (erases_min, erases_max) = self.store.blocks.erases_range();
-        let bad_blocks = self.store.blocks.bad_total();
-        Health { read_only: self.store.read_only, bad_blocks, erases_min, erases_max }
+        self.store.blocks.health(self.store.read_only)
     }
 }

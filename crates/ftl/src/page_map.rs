@@ -442,9 +442,7 @@ impl Ftl for PageMap {
     }
 
     fn health(&self) -> Health {
-        let (erases_min, erases_max) = self.blocks.erases_range();
-        let bad_blocks = self.blocks.bad_total();
-        Health { read_only: self.read_only, bad_blocks, erases_min, erases_max }
+        self.blocks.health(self.read_only)
     }
 
     fn effective_utilisation(&self) -> Option<f64> {

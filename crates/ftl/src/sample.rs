@@ -7,7 +7,7 @@
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_flash::{FlashOp, Geometry};
+use ssdyno_flash::FlashOp;
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
@@ -94,14 +94,7 @@ impl SamplePlane {
         watch: &mut Watch<'_>,
     ) -> Result<SamplePlane, PrepareError> {
         let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
-        let geometry = Geometry {
-            channels: 1,
-            chips_per_channel: 1,
-            dies_per_chip: 1,
-            planes_per_die: 1,
-            blocks_per_plane: good,
-            ..whole.geometry
-        };
+        let geometry = whole.geometry.of_one_plane(good);
         let searches = whole.config.searches(good);
         let endless = Endurance::endless(seed);
         let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);

@@ -15,6 +15,20 @@ const PAGES: u32 = 1 << 18;
 const BLOCK_SIZES: [u32; 4] = [16, 32, 64, 128];
 const UTILISATIONS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
+/// Every block size with every utilisation.
+fn grid() -> Vec<(u32, f64)> {
+    BLOCK_SIZES.into_iter().flat_map(|b| UTILISATIONS.map(|u| (b, u))).collect()
+}
+
+/// Its corners, and a line through it in each direction.
+fn corners_and_lines() -> Vec<(u32, f64)> {
+    let ends = |b| b == BLOCK_SIZES[0] || b == BLOCK_SIZES[3];
+    let corner = |b, u| ends(b) && (u == UTILISATIONS[0] || u == UTILISATIONS[4]);
+    let mut points = grid();
+    points.retain(|(b, u)| *b == 64 || *u == 0.8 || corner(*b, *u));
+    points
+}
+
 /// A device with one plane whose blocks beside the reserve are filled to `utilisation`.
 struct Bench {
     ftl: Box<dyn Ftl>,
@@ -69,35 +83,45 @@ fn uniform(seed: u64) -> impl FnMut(u32) -> u32 {
     move |pages| rng.below(u64::from(pages)) as u32
 }
 
-/// Checks `policy` against `form` at all block sizes and utilisations, at once after
+type Form = fn(f64, u32) -> Option<f64>;
+
+const FIFO: Form = |u, _| closed_forms::fifo(1.0 / u);
+
+/// Checks `policy` against `form` within 1 % at `points` (block size, utilisation), at once after
 /// preconditioning and for a whole overwrite after that.
-fn check(policy: &str, form: impl Fn(f64, u32) -> Option<f64>, tolerance: f64) {
+fn check(policy: &str, form: Form, points: &[(u32, f64)]) {
     let mut misses = Vec::new();
-    for b in BLOCK_SIZES {
-        for u in UTILISATIONS {
-            let mut bench = Bench::new(policy, b, u, Fill::Random, "");
-            let expected = form(bench.utilisation, b).unwrap();
-            let mut draw = uniform(7);
-            for (when, overwrites) in [("first half", 0.5), ("then", 1.0)] {
-                let found = bench.measure(overwrites, &mut draw);
-                let error = found / expected - 1.0;
-                let line = format!(
-                    "{policy} b={b} u={u} {when}: {found:.4}, form {expected:.4}, {:+.2} %",
-                    error * 100.0
-                );
-                println!("{line}");
-                if error.abs() > tolerance {
-                    misses.push(line);
-                }
+    for (b, u) in points.iter().copied() {
+        let mut bench = Bench::new(policy, b, u, Fill::Random, "");
+        let expected = form(bench.utilisation, b).unwrap();
+        let mut draw = uniform(7);
+        for (when, overwrites) in [("first half", 0.5), ("then", 1.0)] {
+            let found = bench.measure(overwrites, &mut draw);
+            let error = found / expected - 1.0;
+            let line = format!(
+                "{policy} b={b} u={u} {when}: {found:.4}, form {expected:.4}, {:+.2} %",
+                error * 100.0
+            );
+            println!("{line}");
+            if error.abs() > 0.01 {
+                misses.push(line);
             }
         }
     }
-    assert!(misses.is_empty(), "outside {tolerance}:\n{}", misses.join("\n"));
+    assert!(misses.is_empty(), "outside 1 %:\n{}", misses.join("\n"));
 }
 
 #[test]
 fn greedy_follows_the_mean_field() {
-    check("greedy", closed_forms::greedy, 0.01);
+    check("greedy", closed_forms::greedy, &corners_and_lines());
+}
+
+#[test]
+#[ignore = "half a minute, of which the usual tests have the corners: for soak runs"]
+fn every_policy_with_a_form_follows_it_everywhere() {
+    check("greedy", closed_forms::greedy, &grid());
+    check("fifo", FIFO, &grid());
+    check_random(&grid());
 }
 
 /// Paced cleaning chooses the same victims: no write waits for more than its share of copies, and
@@ -168,45 +192,50 @@ fn paced_cleaning_is_in_its_steady_state_from_the_first_write_on() {
 
 #[test]
 fn fifo_follows_form_1() {
-    check("fifo", |u, _| closed_forms::fifo(1.0 / u), 0.01);
+    check("fifo", FIFO, &corners_and_lines());
 }
 
-#[test]
-fn random_victims_follow_form_7() {
-    // The victim's valid share v has mean u and the density of X^((1-u)/u), X uniform: blocks of
-    // all ages are cleaned. So the mean over n cleanings, and with it 1/A = 1 - v, has a known
-    // standard error, which is large: the test runs until it is 0.25 %, four of which are 1 %.
+/// Checks random victims at `points` (block size, utilisation). The victim's valid share v has mean u
+/// and the density of X^((1-u)/u), X uniform: blocks of all ages are cleaned. So the mean over n
+/// cleanings, and with it 1/A = 1 - v, has a known standard error, which is large: the test runs until
+/// it is 0.25 %, four of which are 1 %.
+fn check_random(points: &[(u32, f64)]) {
     let mut misses = Vec::new();
-    for b in BLOCK_SIZES {
-        for u in UTILISATIONS {
-            let mut bench = Bench::new("random", b, u, Fill::Random, "");
-            let u = bench.utilisation;
-            let c = (1.0 - u) / u;
-            let deviation = (1.0 / (1.0 + 2.0 * c) - u * u).sqrt() / (1.0 - u);
-            let expected = closed_forms::random_victim(u).unwrap();
-            let overwrite = f64::from(bench.ftl.logical_pages());
-            let cleanings = (deviation / 0.0025).powi(2);
-            let enough = cleanings * f64::from(b) * (1.0 - u) / overwrite;
-            let mut draw = uniform(7);
-            for overwrites in [0.5, enough] {
-                let n = overwrites * overwrite / (f64::from(b) * (1.0 - u));
-                let tolerance = (4.0 * deviation / n.sqrt()).max(0.01);
-                let found = bench.measure(overwrites, &mut draw);
-                let error = found / expected - 1.0;
-                let line = format!(
-                    "random b={b} u={u:.2}, {overwrites:.1} overwrites: {found:.4}, form {expected:.4}, \
-                     {:+.2} % of {:.2} %",
-                    error * 100.0,
-                    tolerance * 100.0
-                );
-                println!("{line}");
-                if error.abs() > tolerance {
-                    misses.push(line);
-                }
+    for (b, u) in points.iter().copied() {
+        let mut bench = Bench::new("random", b, u, Fill::Random, "");
+        let u = bench.utilisation;
+        let c = (1.0 - u) / u;
+        let deviation = (1.0 / (1.0 + 2.0 * c) - u * u).sqrt() / (1.0 - u);
+        let expected = closed_forms::random_victim(u).unwrap();
+        let overwrite = f64::from(bench.ftl.logical_pages());
+        let cleanings = (deviation / 0.0025).powi(2);
+        let enough = cleanings * f64::from(b) * (1.0 - u) / overwrite;
+        let mut draw = uniform(7);
+        for overwrites in [0.5, enough] {
+            let n = overwrites * overwrite / (f64::from(b) * (1.0 - u));
+            let tolerance = (4.0 * deviation / n.sqrt()).max(0.01);
+            let found = bench.measure(overwrites, &mut draw);
+            let error = found / expected - 1.0;
+            let line = format!(
+                "random b={b} u={u:.2}, {overwrites:.1} overwrites: {found:.4}, form {expected:.4}, \
+                 {:+.2} % of {:.2} %",
+                error * 100.0,
+                tolerance * 100.0
+            );
+            println!("{line}");
+            if error.abs() > tolerance {
+                misses.push(line);
             }
         }
     }
     assert!(misses.is_empty(), "outside:\n{}", misses.join("\n"));
+}
+
+#[test]
+fn random_victims_follow_form_7() {
+    // Cleanings are what counts, and small blocks give more of them for the same writes; that the size
+    // of blocks does not matter is seen at the ends.
+    check_random(&[(16, 0.5), (16, 0.6), (16, 0.7), (16, 0.8), (16, 0.9), (128, 0.5), (128, 0.9)]);
 }
 
 #[test]

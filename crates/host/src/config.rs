@@ -268,9 +268,8 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names the key.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let error = |key: &str, problem: &str, help: &str| {
-            Err(ConfigError { key: key.into(), problem: problem.into(), help: help.into() })
-        };
+        let error =
+            |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.cpu.cores == 0 || self.cpu.cores > 1024 {
             return error("cpu.cores", "outside 1 to 1024", "write how many cores the machine has");
         }
@@ -320,9 +319,8 @@ impl Config {
 
 impl Config {
     fn check_cache(&self) -> Result<(), ConfigError> {
-        let error = |key: &str, problem: &str, help: &str| {
-            Err(ConfigError { key: key.into(), problem: problem.into(), help: help.into() })
-        };
+        let error =
+            |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.stack.system_calls > 10_000 || !(0.0..=1e4).contains(&self.stack.extra_switches) {
             let help = "write what one request takes, such as 14 and 2.8";
             return error("stack.system_calls", "calls or switches outside 0 to 10000", help);

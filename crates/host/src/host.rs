@@ -184,11 +184,11 @@ impl<P: Port, W: Watch> Host<P, W> {
     pub fn new(config: &Config, plan: Plan, port: P, seed: u64) -> Result<Host<P, W>, ConfigError> {
         config.check()?;
         if plan.cores == 0 || plan.cores > config.cpu.cores {
-            return Err(ConfigError {
-                key: "cpu.cores".into(),
-                problem: format!("{} cores of {} are asked for", plan.cores, config.cpu.cores),
-                help: "ask for fewer (--cores), or raise cpu.cores of the host".into(),
-            });
+            return Err(ConfigError::new(
+                "cpu.cores",
+                format!("{} cores of {} are asked for", plan.cores, config.cpu.cores),
+                "ask for fewer (--cores), or raise cpu.cores of the host",
+            ));
         }
         let asked = config.stack.buffer.map_or(u32::MAX, |bytes| bytes.0 as u32);
         let fixed = match plan.mode {
@@ -251,13 +251,8 @@ impl<P: Port, W: Watch> Host<P, W> {
         &self.port
     }
 
-    /// The driver and what is behind it, to read out what they have recorded: nothing may happen to
-    /// them.
-    pub fn port_mut(&mut self) -> &mut P {
-        &mut self.port
-    }
-
-    /// The same, after what was heard of the cores has been handed to the log that `events` finds.
+    /// The log of the device, which `events` finds behind the driver, once what was heard of the cores has
+    /// been handed to it.
     pub fn log(&mut self, events: impl FnOnce(&mut P) -> &mut EventLog) -> &mut EventLog {
         let log = events(&mut self.port);
         self.watch.show(log);

@@ -1,29 +1,19 @@
 //! The hosts that come with the program: TOML files, built in.
 
-/// A named host.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// What follows `--host`.
-    pub name: &'static str,
-    /// The host file.
-    pub text: &'static str,
-}
-
-macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        &[$(Preset {
-            name: $name,
-            text: include_str!(concat!("../../../presets/hosts/", $name, ".toml")),
-        }),*]
-    };
-}
+use ssdyno_block::{Preset, presets};
 
 /// All hosts; the first is the default.
-pub const ALL: &[Preset] = presets!["server", "e5430", "s0-host", "s4-spek", "s4-iometer"];
+pub const ALL: &[Preset] = presets!["../../../presets/hosts":
+    "server",
+    "e5430",
+    "s0-host",
+    "s4-spek",
+    "s4-iometer",
+];
 
-/// The host called `name`.
+/// What follows `--host`: the host called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {
-    ALL.iter().find(|preset| preset.name == name)
+    Preset::find(ALL, name)
 }
 
 #[cfg(test)]

@@ -15,10 +15,13 @@
 //! on the machine at hand.
 
 mod chart;
+mod claims;
 mod error;
 mod mean;
+mod measured;
 mod options;
 mod parallel;
+mod presets;
 mod printed;
 mod report;
 mod s0;

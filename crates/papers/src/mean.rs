@@ -27,6 +27,11 @@ impl Mean {
         Some(Mean { mean, half: student * (square / n as f64).sqrt() })
     }
 
+    /// Surely above `other`: the intervals do not overlap.
+    pub(crate) fn is_above(self, other: Mean) -> bool {
+        self.mean - self.half > other.mean + other.half
+    }
+
     /// `123.4 ± 0.5`.
     pub(crate) fn text(self, digits: usize) -> String {
         let Mean { mean, half } = self;
@@ -35,6 +40,11 @@ impl Mean {
             half => format!("{mean:.digits$} ± {half:.digits$}"),
         }
     }
+}
+
+/// `mean` in a table.
+pub(crate) fn shown(mean: Option<Mean>, digits: usize) -> String {
+    mean.map_or_else(|| "not run".to_owned(), |mean| mean.text(digits))
 }
 
 #[cfg(test)]

@@ -7,35 +7,26 @@ use std::time::Duration;
 use ssdyno_result::RunResult;
 use ssdyno_rig::{Flow, Run};
 
-use crate::{Options, PaperError, Progress};
+use crate::{PaperError, Progress};
 
-/// A run that waits: its name, and what builds it.
-pub(crate) struct Job<'a> {
-    pub(crate) name: String,
-    pub(crate) build: Box<dyn Fn() -> Result<Run, PaperError> + Send + Sync + 'a>,
-}
-
-struct State<'a> {
-    jobs: &'a [Job<'a>],
-    next: AtomicUsize,
-    done: AtomicU64,
-    stop: AtomicBool,
-    results: Mutex<Vec<(usize, RunResult)>>,
-}
-
-/// Runs all `jobs`; gives the results in their order, with gaps where it was told to stop.
+/// Runs all `jobs` on `threads`, by default one for each core; gives the results by place in the list,
+/// in its order, without those that it was told to stop before.
 ///
 /// # Errors
 /// The first run that cannot be built, is refused, or breaks a law.
-pub(crate) fn execute(
-    jobs: &[Job<'_>],
-    options: &Options,
+pub(crate) fn execute<J: Sync>(
+    jobs: &[J],
+    name: &(dyn Fn(&J) -> String + Sync),
+    build: &(dyn Fn(&J) -> Result<Run, PaperError> + Sync),
+    threads: Option<usize>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Vec<Option<RunResult>>, PaperError> {
+) -> Result<Vec<(usize, RunResult)>, PaperError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.threads.unwrap_or(cores).clamp(1, jobs.len().max(1));
+    let threads = threads.unwrap_or(cores).clamp(1, jobs.len().max(1));
     let state = State {
         jobs,
+        name,
+        build,
         next: AtomicUsize::new(0),
         done: AtomicU64::new(0),
         stop: AtomicBool::new(false),
@@ -57,14 +48,22 @@ pub(crate) fn execute(
     });
     let outcome: Result<Vec<()>, PaperError> = outcome;
     outcome?;
-    let mut all: Vec<Option<RunResult>> = jobs.iter().map(|_| None).collect();
-    for (job, result) in state.results.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
-        all[job] = Some(result);
-    }
-    Ok(all)
+    let mut results = state.results.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    results.sort_by_key(|(at, _)| *at);
+    Ok(results)
 }
 
-impl State<'_> {
+struct State<'a, J> {
+    jobs: &'a [J],
+    name: &'a (dyn Fn(&J) -> String + Sync),
+    build: &'a (dyn Fn(&J) -> Result<Run, PaperError> + Sync),
+    next: AtomicUsize,
+    done: AtomicU64,
+    stop: AtomicBool,
+    results: Mutex<Vec<(usize, RunResult)>>,
+}
+
+impl<J: Sync> State<'_, J> {
     /// Takes jobs until none is left.
     fn work(&self) -> Result<(), PaperError> {
         loop {
@@ -75,9 +74,10 @@ impl State<'_> {
             }
             let refused = |problem: String| {
                 self.stop.store(true, Ordering::Relaxed);
-                PaperError::Refused { run: job.name.clone(), problem }
+                PaperError::Refused { run: (self.name)(job), problem }
             };
-            let run = (job.build)().inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
+            let run =
+                (self.build)(job).inspect_err(|_| self.stop.store(true, Ordering::Relaxed))?;
             let flow = &mut |_: &ssdyno_rig::Progress| {
                 if self.stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
             };

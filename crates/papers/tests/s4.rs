@@ -58,7 +58,8 @@ fn parts_can_be_selected_and_repeat_to_the_bit() {
 
 #[test]
 fn this_machine_is_measured() {
-    let report = rerun("S4/machine", &Options::default());
+    let options = Options { requests: Some(2_000), ..Options::default() };
+    let report = rerun("S4/machine", &options);
     println!("{}", report.text());
     if cfg!(target_os = "linux") {
         assert_eq!(report.tables.len(), 2);

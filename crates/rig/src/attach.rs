@@ -193,17 +193,6 @@ impl Attach {
         }
     }
 
-    /// The host, to change how it is used.
-    pub fn host_mut(&mut self) -> Option<&mut HostPlan> {
-        match self {
-            Attach::Direct(_) => None,
-            Attach::Adapter { host, .. }
-            | Attach::Network { host, .. }
-            | Attach::Nvme { host, .. }
-            | Attach::Ring { host, .. } => Some(host),
-        }
-    }
-
     /// The driver's name, `direct` without one.
     pub fn driver_name(&self) -> &'static str {
         match self {

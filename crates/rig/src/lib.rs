@@ -30,7 +30,7 @@ mod timeline;
 
 pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
-pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, NetworkPreset, TargetTable};
+pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError, Source, first_recorded};
 pub use session::{Loaded, Session};
 pub use streams::Streams;

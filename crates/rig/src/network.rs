@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
-use ssdyno_block::{ConfigError, Time};
+use ssdyno_block::{ConfigError, Preset, Time, presets};
 
 /// The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
 ///
@@ -156,7 +156,7 @@ pub(crate) enum Data {
 }
 
 fn error(key: &str, problem: &str, help: &str) -> ConfigError {
-    ConfigError { key: key.to_owned(), problem: problem.to_owned(), help: help.to_owned() }
+    ConfigError::new(key, problem, help)
 }
 
 impl NetworkConfig {
@@ -239,26 +239,8 @@ fn scaled(time: Time, by: f64) -> Time {
     Time::from_ps((time.as_ps() as f64 * by).round() as u64)
 }
 
-/// A named network.
-#[derive(Clone, Copy, Debug)]
-pub struct NetworkPreset {
-    /// What follows `--network`.
-    pub name: &'static str,
-    /// The file.
-    pub text: &'static str,
-}
-
-/// All networks that come with the program; the first is the default.
-pub const NETWORKS: &[NetworkPreset] = &[
-    NetworkPreset {
-        name: "s4-iscsi",
-        text: include_str!("../../../presets/networks/s4-iscsi.toml"),
-    },
-    NetworkPreset {
-        name: "iscsi-25g",
-        text: include_str!("../../../presets/networks/iscsi-25g.toml"),
-    },
-];
+/// All networks that come with the program, as `--network` takes them; the first is the default.
+pub const NETWORKS: &[Preset] = presets!["../../../presets/networks": "s4-iscsi", "iscsi-25g"];
 
 #[cfg(test)]
 mod tests {

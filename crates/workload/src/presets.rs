@@ -1,13 +1,9 @@
 //! The named workloads of the product: the files of `presets/workloads`, part of the program.
 
-macro_rules! presets {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../presets/workloads/", $name, ".toml")))),*]
-    };
-}
+use ssdyno_block::{Preset, presets};
 
-/// Name and text, in the order of a listing.
-const PRESETS: &[(&str, &str)] = presets![
+/// In the order of a listing.
+const ALL: &[Preset] = presets!["../../../presets/workloads":
     "randread",
     "randwrite",
     "mixed",
@@ -28,12 +24,12 @@ const PRESETS: &[(&str, &str)] = presets![
 
 /// The names, in the order of a listing.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    PRESETS.iter().map(|(name, _)| *name)
+    ALL.iter().map(|preset| preset.name)
 }
 
 /// The TOML text of the preset `name`, with comments and sources.
 pub fn text(name: &str) -> Option<&'static str> {
-    PRESETS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    Preset::find(ALL, name).map(|preset| preset.text)
 }
 
 /// What the preset `name` is for: its first comment line.

@@ -11,18 +11,18 @@ use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_result::{
-    Comparison, Keep, ResultError, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
-    to_json,
+    Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
 };
 
 use crate::args::{CompareArgs, LoadArgs};
-use crate::commands::run::{judge, judge_result, unwritable};
+use crate::commands::run::{judge, judge_result};
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
-use crate::output::Output;
+use crate::output::{Output, end};
 use crate::plan::{Plan, goal};
 use crate::progress::{Board, Meter};
 use crate::real::{self, RealPlan};
+use crate::results::{Directory, unwritable};
 
 /// What `compare --json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -59,12 +59,9 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let mut results = Vec::new();
     let mut failure: Option<Failure> = None;
     for outcome in run_all(sides) {
-        let (result, wrong) = outcome.inspect_err(|_| {
-            if let Some(directory) = &directory {
-                // Nothing is compared: nothing is left behind.
-                let _ = std::fs::remove_dir(directory.path());
-            }
-        })?;
+        // Where nothing is compared nothing is left behind.
+        let (result, wrong) =
+            outcome.inspect_err(|_| directory.iter().for_each(Directory::remove))?;
         results.push(result);
         failure = failure.or(wrong);
     }
@@ -75,7 +72,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         others.iter().map(|other| ssdyno_result::compare(first, other)).collect();
     let text = comparisons.iter().map(comparison_text).collect::<Vec<_>>().join("\n");
     let mut compared = CompareOutput { results, comparisons, results_directory: None, error: None };
-    match directory.as_ref().map(|directory| write(directory, &compared)).transpose() {
+    let page = comparison_html(&compared.results, &compared.comparisons);
+    match directory.map(|directory| directory.write_page(&page, &compared)).transpose() {
         Ok(place) => compared.results_directory = place,
         Err(error) => failure = Some(unwritable(&error)),
     }
@@ -83,38 +81,20 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let place = compared.results_directory.clone();
     let place = place.map(|place| format!("\nResults  {place} (open report.html)\n"));
     let told = output.either(|| text + &place.unwrap_or_default(), || compared);
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
-fn directory(args: &CompareArgs) -> Result<Option<RunDirectory>, Failure> {
-    if args.keep == "none" {
-        return Ok(None);
-    }
-    let name = args.name.clone().unwrap_or_else(|| {
+fn directory(args: &CompareArgs) -> Result<Option<Directory>, Failure> {
+    Directory::create(args.keep, &args.results, || {
         let sides: Vec<&str> =
             args.sides.iter().map(|side| side.trim_end_matches('/')).filter_map(last).collect();
         RunDirectory::default_name("compare", &sides.join("-vs-"), None, SystemTime::now())
-    });
-    RunDirectory::create(&args.results, &name).map(Some).map_err(|error| unwritable(&error))
+    })
 }
 
 /// What a path ends with.
 fn last(path: &str) -> Option<&str> {
     path.rsplit(['/', '\\']).next()
-}
-
-/// The page first: a directory that has `result.json` is complete.
-fn write(directory: &RunDirectory, compared: &CompareOutput) -> Result<String, ResultError> {
-    let page = comparison_html(&compared.results, &compared.comparisons);
-    directory.write_text("report.html", &page)?;
-    directory.write_text("result.json", &to_json(compared)?)?;
-    Ok(directory.path().display().to_string())
 }
 
 /// Whether `side` is a result, and not a target.

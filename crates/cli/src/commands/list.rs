@@ -1,7 +1,7 @@
 //! `ssdyno list`.
 
 use serde::Serialize;
-use ssdyno_device::presets;
+use ssdyno_block::Preset;
 
 use crate::args::{ListArgs, ListWhat};
 use crate::diagnose::{Exit, Failure};
@@ -33,9 +33,10 @@ struct Listing {
 pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let listing = Listing {
-        devices: wanted(ListWhat::Devices).then(devices),
-        hosts: wanted(ListWhat::Hosts).then(hosts),
-        networks: wanted(ListWhat::Networks).then(networks),
+        devices: wanted(ListWhat::Devices)
+            .then(|| presets("sim:", ssdyno_device::presets::every())),
+        hosts: wanted(ListWhat::Hosts).then(|| presets("", ssdyno_host::presets::ALL)),
+        networks: wanted(ListWhat::Networks).then(|| presets("", ssdyno_rig::NETWORKS)),
         workloads: wanted(ListWhat::Workloads).then(workloads),
         ftls: wanted(ListWhat::Ftls).then(ftls),
         papers: wanted(ListWhat::Papers).then(papers).transpose()?,
@@ -65,35 +66,17 @@ impl Listing {
     }
 }
 
-/// What a configuration says about itself.
-fn description(text: &str) -> String {
-    let table: Option<toml::Table> = toml::from_str(text).ok();
-    let said = table.as_ref().and_then(|table| table.get("description")?.as_str());
-    said.unwrap_or_default().to_owned()
-}
-
-fn devices() -> Vec<Entry> {
-    let entry = |preset: &presets::Preset| Entry {
-        name: format!("sim:{}", preset.name),
-        description: description(preset.text),
+/// Presets with what their files say about themselves.
+fn presets<'a>(prefix: &str, all: impl IntoIterator<Item = &'a Preset>) -> Vec<Entry> {
+    let entry = |preset: &Preset| {
+        let table: toml::Table = toml::from_str(preset.text).unwrap_or_default();
+        let description = table.get("description").and_then(toml::Value::as_str);
+        Entry {
+            name: format!("{prefix}{}", preset.name),
+            description: description.unwrap_or_default().to_owned(),
+        }
     };
-    presets::every().map(entry).collect()
-}
-
-fn hosts() -> Vec<Entry> {
-    let entry = |preset: &ssdyno_host::presets::Preset| Entry {
-        name: preset.name.to_owned(),
-        description: description(preset.text),
-    };
-    ssdyno_host::presets::ALL.iter().map(entry).collect()
-}
-
-fn networks() -> Vec<Entry> {
-    let entry = |preset: &ssdyno_rig::NetworkPreset| Entry {
-        name: preset.name.to_owned(),
-        description: description(preset.text),
-    };
-    ssdyno_rig::NETWORKS.iter().map(entry).collect()
+    all.into_iter().map(entry).collect()
 }
 
 fn workloads() -> Vec<Entry> {
@@ -105,18 +88,11 @@ fn workloads() -> Vec<Entry> {
 }
 
 fn ftls() -> Vec<Entry> {
-    let describe = |name: &str| match name {
-        "page" => "page map: any page anywhere",
-        "dftl" => "page map of which only a part is in RAM (demand-paged)",
-        "block" => "block map: whole blocks only",
-        "bast" => "block map with a log block for each block being written",
-        "fast" => "block map with log blocks shared by all blocks",
-        "agrawal" => "page map of the simulator behind S3, with its cleaning",
-        _ => "",
+    let entry = |(name, description): (&str, &str)| Entry {
+        name: name.to_owned(),
+        description: description.to_owned(),
     };
-    let entry =
-        |name: &str| Entry { name: name.to_owned(), description: describe(name).to_owned() };
-    ssdyno_ftl::names().map(entry).collect()
+    ssdyno_ftl::descriptions().map(entry).collect()
 }
 
 fn papers() -> Result<Vec<Entry>, Failure> {

@@ -1,18 +1,17 @@
 //! `ssdyno papers`.
 
-use std::fs;
 use std::time::SystemTime;
 
 use serde::Serialize;
 use ssdyno_papers::{Options, PaperError, Report};
-use ssdyno_result::RunDirectory;
+use ssdyno_result::{ResultError, RunDirectory, to_json};
 
 use crate::args::PapersArgs;
-use crate::commands::run::unwritable;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
-use crate::output::Output;
+use crate::output::{Output, end};
 use crate::progress::CountMeter;
+use crate::results::{Directory, unwritable};
 
 /// What `papers --json` prints.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -35,16 +34,24 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     for trace in &args.trace {
         options.add_trace(trace).map_err(|error| explain(&error))?;
     }
+    // Made before the runs: who has no place for results should hear of it at once.
+    let directory = Directory::create(args.keep, &args.results, || {
+        let selector = args.selector.replace('/', "-");
+        RunDirectory::default_name("papers", &selector, None, SystemTime::now())
+    })?;
     let mut meter = CountMeter::new();
     let report = ssdyno_papers::run(&args.selector, &options, &mut |p| {
         meter.update(p.done, p.of, p.running.join(", "))
     });
     meter.finish();
-    let report = report.map_err(|error| explain(&error))?;
-    let written = (args.keep != "none").then(|| write(args, &report)).transpose();
+    let report = report.map_err(|error| {
+        directory.iter().for_each(Directory::remove);
+        explain(&error)
+    })?;
     let mut failure = judge(&report);
+    let written = directory.map(|directory| write(&directory, &report)).transpose();
     let place = written.unwrap_or_else(|error| {
-        failure = Some(error);
+        failure = Some(unwritable(&error));
         None
     });
     let text = || {
@@ -56,13 +63,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         results_directory: place.clone(),
         error: failure.as_ref().map(Failure::body),
     });
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
 fn judge(report: &Report) -> Option<Failure> {
@@ -83,25 +84,11 @@ fn judge(report: &Report) -> Option<Failure> {
     None
 }
 
-/// `report.json` and a file for each figure, in a fresh directory.
-fn write(args: &PapersArgs, report: &Report) -> Result<String, Failure> {
-    let name = RunDirectory::default_name(
-        "papers",
-        &args.selector.replace('/', "-"),
-        None,
-        SystemTime::now(),
-    );
-    let directory = RunDirectory::create(&args.results, &name).map_err(|e| unwritable(&e))?;
-    let json = ssdyno_result::to_json(report).map_err(|e| unwritable(&e))?;
+/// A file for each figure, and `report.json`.
+fn write(directory: &Directory, report: &Report) -> Result<String, ResultError> {
+    let json = to_json(report)?;
     let figures = report.figures.iter().map(|f| (f.id.replace('/', "-") + ".svg", f.svg.as_str()));
-    for (name, text) in figures.chain([("report.json".to_owned(), json.as_str())]) {
-        let path = directory.path().join(name);
-        fs::write(&path, text).map_err(|error| {
-            Failure::new(Exit::Unwritable, format!("cannot write {}: {error}", path.display()))
-                .with_help("free some space, or choose another directory with --results")
-        })?;
-    }
-    Ok(directory.path().display().to_string())
+    directory.write_texts(figures.chain([("report.json".to_owned(), json.as_str())]))
 }
 
 fn explain(error: &PaperError) -> Failure {

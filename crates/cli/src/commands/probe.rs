@@ -10,7 +10,7 @@ use ssdyno_result::{bytes_per_second, rate};
 
 use crate::args::ProbeArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, end};
 use crate::progress::interrupted;
 
 /// What `probe --json` prints.
@@ -60,13 +60,7 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
         true => output.object(&ProbeOutput { samples, partial: failure.is_some(), error }),
         false => Ok(()),
     };
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
 /// The kernel's name of a device, given as a path or under that name.

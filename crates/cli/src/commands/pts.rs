@@ -1,29 +1,27 @@
 //! `ssdyno pts`.
 
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
-use ssdyno_result::{RunDirectory, nanoseconds, to_json};
+use ssdyno_result::{Keep, ResultError, RunDirectory, nanoseconds};
 use ssdyno_rig::{Flow, Progress, Source};
 
 use crate::args::positive_span;
-use crate::commands::run::unwritable;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::host::HostArgs;
 use crate::load;
-use crate::output::Output;
-use crate::plan::settings;
+use crate::output::{Output, end};
+use crate::plan::{refuse_workload_keys, settings};
 use crate::progress::CountMeter;
 use crate::real::{self, RealArgs};
+use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
 
 /// Length of a load: the specification's on a real target; on a simulated one what a person waits
 /// for.
@@ -82,15 +80,11 @@ pub(crate) struct PtsArgs {
     #[command(flatten)]
     write: WriteArgs,
     /// What to keep: all (result.json and report.html) or none.
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = "Results",
-          value_parser = PossibleValuesParser::new(["all", "none"]))]
-    keep: String,
-    /// Name of the directory of the test [default: target, test, seed and time].
-    #[arg(long, value_name = "NAME", help_heading = "Results")]
-    name: Option<String>,
-    /// Where directories of runs lie.
-    #[arg(long, value_name = "DIR", default_value = "results", help_heading = "Results")]
-    results: PathBuf,
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "none"]))]
+    keep: Keep,
+    #[command(flatten)]
+    results: ResultsArgs,
 }
 
 fn test(text: &str) -> Result<Test, String> {
@@ -126,10 +120,8 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let executed = plan.execute(subject.as_mut(), &mut watch);
     watch.meter.finish();
     let (result, failure) = executed.map_err(|error| {
-        if let Some(directory) = &directory {
-            // Nothing was measured: nothing is left behind.
-            let _ = std::fs::remove_dir(directory.path());
-        }
+        // Nothing was measured: nothing is left behind.
+        directory.iter().for_each(Directory::remove);
         explain(&error, Exit::Usage)
     })?;
     let mut failure = failure.map(|error| explain(&error, Exit::Failed));
@@ -152,13 +144,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
             error: failure.as_ref().map(Failure::body),
         },
     );
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
 fn plan(args: &PtsArgs, is_real: bool) -> Plan {
@@ -188,7 +174,10 @@ fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device or a file"));
     }
-    let device = load::device(&args.target, &settings(&args.set)?)?;
+    let settings = settings(&args.set)?;
+    let help = "its loads are those of the specification; --depth sets what is outstanding";
+    refuse_workload_keys(&settings, "the test", help)?;
+    let device = load::device(&args.target, &settings)?;
     let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
     let attach = args.host.attach(device.config, &Source::Generator(load))?;
     let document = device.document;
@@ -228,7 +217,7 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
         source: Source::Generator(ssdyno_workload::Config::default()),
         seed: args.seed,
         limits: ssdyno_rig::Limits::default(),
-        keep: ssdyno_result::Keep::Summary,
+        keep: Keep::Summary,
         interval: None,
         options: args.real.options(),
     };
@@ -240,25 +229,15 @@ fn real_subject(_: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
     Err(Failure::usage("real targets need Linux").with_help("name a simulated device"))
 }
 
-fn directory(args: &PtsArgs) -> Result<Option<RunDirectory>, Failure> {
-    if args.keep == "none" {
-        return Ok(None);
-    }
-    let name = args.name.clone().unwrap_or_else(|| {
+fn directory(args: &PtsArgs) -> Result<Option<Directory>, Failure> {
+    Directory::create(args.keep, &args.results, || {
         let test = format!("pts-{}", args.test);
         RunDirectory::default_name(&args.target, &test, Some(args.seed), SystemTime::now())
-    });
-    RunDirectory::create(&args.results, &name).map(Some).map_err(|error| unwritable(&error))
+    })
 }
 
-/// The page first: a directory that has `result.json` is complete.
-fn write(
-    directory: &RunDirectory,
-    result: &PtsResult,
-) -> Result<String, ssdyno_result::ResultError> {
-    directory.write_text("report.html", &ssdyno_pts::html(result))?;
-    directory.write_text("result.json", &to_json(result)?)?;
-    Ok(directory.path().display().to_string())
+fn write(directory: &Directory, result: &PtsResult) -> Result<String, ResultError> {
+    directory.write_page(&ssdyno_pts::html(result), result)
 }
 
 fn explain(error: &PtsError, exit: Exit) -> Failure {
@@ -268,7 +247,7 @@ fn explain(error: &PtsError, exit: Exit) -> Failure {
 
 struct Watch<'a> {
     meter: CountMeter,
-    directory: Option<&'a RunDirectory>,
+    directory: Option<&'a Directory>,
 }
 
 impl Observer for Watch<'_> {

@@ -1,23 +1,22 @@
 //! `ssdyno run`.
 
-use std::fs;
-use std::path::Path;
 use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Keep, Recording, ResultError, RunDirectory, RunResult, summary_text};
+use ssdyno_result::{Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::RunArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::fio;
-use crate::output::Output;
+use crate::output::{Output, end};
 use crate::plan::{self, Plan};
 use crate::progress::{Goal, Watch};
 use crate::real::{self, RealPlan};
 use crate::replay;
+use crate::results::{Directory, unwritable};
 use crate::timeline::TimelineFile;
 
 /// What `run --json` prints: the result, and what became of it. `result.json` has the result
@@ -50,10 +49,10 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device, a file or null:"));
     }
-    let plan = Plan::new(args.target(), &args.load, args.keep(), args.interval.map(|i| i.0))?;
+    let plan = Plan::new(args.target(), &args.load, args.keep, args.interval.map(|i| i.0))?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;
-    let directory = Directory::create(args, &plan.run.target)
+    let directory = directory(args, &plan.run.target)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
     let mut meter = watch(args, &plan.run.target, plan.goal(), false);
     let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
@@ -79,7 +78,7 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
     }
     let plan = RealPlan::new(args)?;
-    let directory = Directory::create(args, &plan.run.target)?;
+    let directory = directory(args, &plan.run.target)?;
     let mut meter = watch(args, &plan.run.target, plan::goal(&plan.run.source), true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
@@ -97,6 +96,13 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
+fn directory(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure> {
+    Directory::create(args.keep, &args.results, || {
+        let (workload, seed) = (args.load.workload(target), args.load.seed);
+        RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
+    })
+}
+
 fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
     Watch::new(target, args.load.workload(target), goal, (!args.no_live, real))
 }
@@ -110,7 +116,7 @@ fn conclude(
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,
 ) -> Result<(), Failure> {
-    let written = files.directory.as_ref().map(|d| d.write(result, recording)).transpose();
+    let written = files.directory.as_ref().map(|d| d.write_run(result, recording)).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -129,13 +135,7 @@ fn conclude(
         }),
     };
     let told = tell(output, result, told, failure.as_ref());
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
 /// What is said beside the result.
@@ -209,58 +209,8 @@ pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
     })
 }
 
-pub(crate) fn unwritable(error: &ResultError) -> Failure {
-    // The message of the library ends with its advice.
-    match error {
-        ResultError::Write { path, source, advice } => {
-            let message = format!("cannot write {}: {source}", path.display());
-            Failure::new(Exit::Unwritable, message).with_help(*advice)
-        }
-        other => Failure::new(Exit::Failed, other.to_string()),
-    }
-}
-
 /// Where things are kept.
 struct Files {
     directory: Option<Directory>,
     timeline: Option<TimelineFile>,
-}
-
-/// The directory of the run, and whether its base was made for it.
-struct Directory {
-    run: RunDirectory,
-    base: Option<std::path::PathBuf>,
-}
-
-impl Directory {
-    /// `None` where no files are wanted.
-    fn create(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure> {
-        if args.keep() == Keep::None {
-            return Ok(None);
-        }
-        let name = args.name.clone().unwrap_or_else(|| {
-            let (workload, seed) = (args.load.workload(target), args.load.seed);
-            RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
-        });
-        let base = (!args.results.exists()).then(|| args.results.clone());
-        let run = RunDirectory::create(&args.results, &name).map_err(|e| unwritable(&e))?;
-        Ok(Some(Directory { run, base }))
-    }
-
-    fn write(&self, result: &RunResult, recording: &Recording) -> Result<String, ResultError> {
-        self.run.write_all(result, recording.rows())?;
-        Ok(self.run.path().display().to_string())
-    }
-
-    /// After a run that never started. Only what is empty goes.
-    fn remove(&self) {
-        let remove = |path: &Path| {
-            // It stays behind if somebody put something in; that is no error of ours.
-            let _ = fs::remove_dir(path);
-        };
-        remove(self.run.path());
-        if let Some(base) = &self.base {
-            remove(base);
-        }
-    }
 }

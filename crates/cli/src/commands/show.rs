@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use ssdyno_block::Preset;
 use ssdyno_device::nvme::IdCtrl;
 use ssdyno_rig::NETWORKS;
 
@@ -120,7 +121,7 @@ fn is_network(what: &str) -> Result<bool, Failure> {
         return Ok(false);
     }
     if !is_toml(what) {
-        return Ok(NETWORKS.iter().any(|preset| preset.name == what));
+        return Ok(Preset::find(NETWORKS, what).is_some());
     }
     let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
     Ok(table.is_some_and(|table| table.contains_key("target")))

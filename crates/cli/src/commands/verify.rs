@@ -11,7 +11,7 @@ use ssdyno_bench::{Access, Target};
 
 use crate::args::VerifyArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, end};
 use crate::progress::{CountMeter, interrupted};
 
 /// What `verify --json` prints.
@@ -117,13 +117,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             error: failure.as_ref().map(Failure::body),
         },
     );
-    match failure {
-        Some(mut failure) => {
-            failure.told = told.is_ok();
-            Err(failure)
-        }
-        None => told,
-    }
+    end(told, failure)
 }
 
 /// The serial number of a device that has one.

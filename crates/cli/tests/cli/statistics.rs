@@ -90,6 +90,8 @@ fn the_snia_test_of_a_small_device() {
     for file in ["result.json", "report.html"] {
         assert!(place.path().join("results/p").join(file).is_file(), "{file}");
     }
+    let loads = ["pts", "sim:config-a", "--quick", "--set", "workload.depth=3"];
+    assert!(place.fails(2, &loads).contains("the test has no key `workload.depth`"));
     let latency = ["pts", "sim:config-a", "--test", "latency", "--quick", "--keep", "none"];
     assert!(place.ok(&[&latency[..], &SMALL].concat()).contains("largest latency"));
 }
@@ -103,9 +105,22 @@ fn the_snia_test_of_a_file_needs_consent() {
     assert!(refused.contains("--write"), "{refused}");
     place.fails(2, &["pts", "./mine", "--quick", "--write"]);
     assert!(std::fs::read(place.path().join("mine")).unwrap().iter().all(|byte| *byte == 7));
-    let args = ["pts", "./new", "--write", "--size", "8MiB", "--round", "2ms", "--rounds-max", "5"];
-    let result = place.json(&[&args[..], &["--test", "throughput"]].concat());
+    let args = ["pts", "./new", "--write", "--size", "8MiB", "--round", "2ms", "--batch", "1"];
+    let more = ["--rounds-max", "5", "--test", "throughput"];
+    let result = place.json(&[&args[..], &more].concat());
     assert_eq!(result["parts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn what_measured_nothing_leaves_nothing() {
+    let place = Place::new();
+    // Page map without room: found out when the device is built, after the directory is made.
+    let device = ["--set", "flash.blocks_per_plane=3", "--set", "ftl.over_provisioning=0.01"];
+    for verb in [&["pts", "sim:config-a"][..], &["compare", "sim:config-a", "sim:config-a"]] {
+        place.fails(2, &[verb, &device].concat());
+    }
+    place.fails(2, &["papers", "S9"]);
+    assert!(!place.path().join("results").exists());
 }
 
 /// Real sides are loaded as `run` loads them: the same options, the same permission to write.

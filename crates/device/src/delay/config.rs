@@ -6,8 +6,6 @@ use ssdyno_block::units::{Amperes, Bandwidth, Bytes, Span, Volts, Watts};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
 
-use crate::LoadError;
-
 /// How a request's delay is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -101,8 +99,8 @@ impl DelayConfig {
     ///
     /// # Errors
     /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<DelayConfig, LoadError> {
-        Ok(toml::from_str(text)?)
+    pub fn parse(text: &str) -> Result<DelayConfig, toml::de::Error> {
+        toml::from_str(text)
     }
 
     /// The full resolved form.

@@ -8,7 +8,6 @@ use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use super::tlp::TlpConfig;
-use crate::LoadError;
 
 /// The `[card]` table: the microprocessor and what it takes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -123,8 +122,8 @@ impl RingConfig {
     ///
     /// # Errors
     /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<RingConfig, LoadError> {
-        Ok(toml::from_str(text)?)
+    pub fn parse(text: &str) -> Result<RingConfig, toml::de::Error> {
+        toml::from_str(text)
     }
 
     /// The full resolved form.

@@ -48,7 +48,6 @@ pub struct WriteBack {
 pub struct Buffer {
     policy: BufferPolicy,
     cache_reads: bool,
-    protected: bool,
     marks: Marks,
     pages_per_block: u32,
     logical_pages: u32,
@@ -88,7 +87,6 @@ impl Buffer {
         Ok(Some(Buffer {
             policy: config.policy,
             cache_reads: config.cache_reads,
-            protected: config.protected,
             marks,
             pages_per_block,
             logical_pages,
@@ -133,11 +131,6 @@ impl Buffer {
     /// Pages held that are the same on flash.
     pub fn clean(&self) -> u32 {
         self.clean.len()
-    }
-
-    /// True when dirty data survives loss of power, so that a flush has nothing to do.
-    pub fn is_protected(&self) -> bool {
-        self.protected
     }
 
     /// Takes note of a flush: [`flush_left`](Buffer::flush_left) then counts down what it waits for,

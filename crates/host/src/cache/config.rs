@@ -128,7 +128,7 @@ fn journal_size() -> Bytes {
 }
 
 fn error(key: &str, problem: &str, help: &str) -> Result<(), ConfigError> {
-    Err(ConfigError { key: key.to_owned(), problem: problem.to_owned(), help: help.to_owned() })
+    Err(ConfigError::new(key, problem, help))
 }
 
 /// Checks the `[cache]` table.

@@ -6,190 +6,159 @@ use super::arithmetic::link_bounds;
 use super::data::{Case, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use super::stall;
-use crate::{Claim, PaperError, Selector};
-
-type Verdict = Option<(bool, String)>;
+use crate::claims::{ClaimCheck, Claims, Verdict};
+use crate::{Claim, Selector};
 
 /// What a claim is checked against.
-struct Evidence<'a> {
+pub(super) struct Evidence<'a> {
     plan: &'a Plan,
     measured: &'a Measured,
 }
 
-/// A statement and how it is checked.
-struct Check {
-    name: &'static str,
-    text: &'static str,
-    /// The figures whose points it needs, and beside which it stands.
-    figures: &'static [&'static str],
-    check: fn(&Evidence<'_>) -> Verdict,
-}
+type Check = fn(&Evidence<'_>) -> Verdict;
 
-const CHECKS: &[Check] = &[
-    Check {
+/// All of them.
+pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S0", checks: CHECKS };
+
+const CHECKS: &[ClaimCheck<Check>] = &[
+    ClaimCheck {
         name: "reads_are_faster_than_writes",
         text: "\"The maximum I/O throughput can be achieved when the user performs only read operations\": a user's write reads host memory, which takes more packets (S0-23).",
-        figures: &["figure5"],
+        about: &["figure5"],
         check: reads_are_faster,
     },
-    Check {
+    ClaimCheck {
         name: "more_transactions_are_slower",
         text: "\"As the number of PCIe transactions needed ... increases, the total exchange rate decreases\": smaller blocks, same responses (S0-25).",
-        figures: &["figure5"],
+        about: &["figure5"],
         check: more_transactions_are_slower,
     },
-    Check {
+    ClaimCheck {
         name: "one_engine_is_held_up",
         text: "One by one with one DMA engine is slower than the complete block, at every block size above 1 (S0-20).",
-        figures: &["figure5"],
+        about: &["figure5"],
         check: one_engine_is_held_up,
     },
-    Check {
+    ClaimCheck {
         name: "a_second_engine_helps",
         text: "\"This situation can be avoided by using a separate DMA engine\": with it, one by one is within 3 % of the complete block or above it (S0-20).",
-        figures: &["figure5"],
+        about: &["figure5"],
         check: a_second_engine_helps,
     },
-    Check {
+    ClaimCheck {
         name: "maximum_is_largest_block_complete",
         text: "\"The maximum I/O rate is achieved by maximizing the block size and by answering all commands as a single block\" (S0-43).",
-        figures: &["figure5"],
+        about: &["figure5"],
         check: maximum_is_largest_block,
     },
-    Check {
+    ClaimCheck {
         name: "least_latency_is_block_of_one",
         text: "\"The lowest latency can be achieved with the smallest block size\": with as many threads as descriptors in a block (S0-43).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: least_latency,
     },
-    Check {
+    ClaimCheck {
         name: "below_the_link",
         text: "No run carries more pages than the link can: 411 184 a second with 128 B packets (S0-48).",
-        figures: &["figure5", "figure6", "figure7"],
+        about: &["figure5", "figure6", "figure7"],
         check: below_the_link,
     },
-    Check {
+    ClaimCheck {
         name: "more_threads_do_not_help",
         text: "\"Any increase in the number of threads ... does not further improve throughput\": from 2 B threads on it stays within 2 % (S0-37).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: more_threads_do_not_help,
     },
-    Check {
+    ClaimCheck {
         name: "larger_blocks_raise_throughput_and_latency",
         text: "\"Although the throughput is improving significantly for larger descriptors' block sizes, the latency also increases\" (S0-37).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: larger_blocks_raise_both,
     },
-    Check {
+    ClaimCheck {
         name: "more_threads_than_a_block_suffice",
         text: "\"This can only be achieved if the number of threads ... is greater than that particular size\": more than B threads give full throughput. With one block outstanding a full next block is pending only with 2 B (S0-50).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: more_threads_than_a_block,
     },
-    Check {
+    ClaimCheck {
         name: "twice_the_block_suffices",
         text: "2 B threads give full throughput, within 2 % (S0-50).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: twice_the_block,
     },
-    Check {
+    ClaimCheck {
         name: "too_few_threads_are_found_out",
         text: "No points where there are fewer threads than descriptors in a block: the driver says that it is stalled, and nothing hangs (S0-36).",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: |evidence| stall::check(evidence.plan),
     },
-    Check {
+    ClaimCheck {
         name: "dynamic_reaches_the_maximum",
         text: "\"The maximum achievable throughput is achieved for all cases\": with the most threads, dynamic blocks are within 1 % of the best static ones (S0-39).",
-        figures: &["figure6", "figure7"],
+        about: &["figure6", "figure7"],
         check: dynamic_reaches_the_maximum,
     },
-    Check {
+    ClaimCheck {
         name: "dynamic_is_never_behind",
         text: "At every number of threads dynamic blocks carry as much as the best static ones, within 1 %.",
-        figures: &["figure6", "figure7"],
+        about: &["figure6", "figure7"],
         check: dynamic_is_never_behind,
     },
-    Check {
+    ClaimCheck {
         name: "dynamic_is_faster_under_light_load",
         text: "\"Minimum latency is observed when light workloads are applied\": one thread is as fast as with blocks of one, and no static block that runs at all is faster by more than 1 % (S0-39).",
-        figures: &["figure6", "figure7"],
+        about: &["figure6", "figure7"],
         check: dynamic_is_fast_under_light_load,
     },
-    Check {
+    ClaimCheck {
         name: "latency_rises_exponentially",
         text: "\"As the offered load exceeds the system's storage capability, the latency, as expected, increases exponentially\": from the threads of saturation on, each further thread adds more than the one before (S0-49).",
-        figures: &["figure7"],
+        about: &["figure7"],
         check: latency_rises_exponentially,
     },
-    Check {
+    ClaimCheck {
         name: "littles_law",
         text: "Threads are throughput times latency, within 1 %, in every run: a closed loop (S0-49).",
-        figures: &["figure5", "figure6", "figure7"],
+        about: &["figure5", "figure6", "figure7"],
         check: littles_law,
     },
-    Check {
+    ClaimCheck {
         name: "large_requests_raise_throughput_and_latency",
         text: "\"When a single-threaded user-space application uses data requests of large block sizes, a better throughput can be achieved, but at the same time the latency also increases\" (S0-40).",
-        figures: &["figure8"],
+        about: &["figure8"],
         check: large_requests,
     },
-    Check {
+    ClaimCheck {
         name: "mixed_lies_between",
         text: "\"Mixed workloads will achieve a performance between the all-read and the all-write\" (S0-41).",
-        figures: &["mixed"],
+        about: &["mixed"],
         check: mixed_lies_between,
     },
-    Check {
+    ClaimCheck {
         name: "prefetch_pays_more_on_gen3",
         text: "Prefetch \"can further improve the interface's efficiency, especially when Gen-3 PCIe technology is used\" (S0-26): writes, whose transfers the link limits.",
-        figures: &["prefetch"],
+        about: &["prefetch"],
         check: |evidence| prefetch_pays_more(evidence, 0),
     },
-    Check {
+    ClaimCheck {
         name: "prefetch_pays_more_on_gen3_for_reads",
         text: "The same for reads; the card's processor limits those on both links.",
-        figures: &["prefetch"],
+        about: &["prefetch"],
         check: |evidence| prefetch_pays_more(evidence, 100),
     },
 ];
 
-fn id(check: &Check) -> String {
-    format!("S0/claims/{}", check.name)
-}
-
-/// All claims by id and text.
-pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
-    CHECKS.iter().map(|check| (id(check), check.text.to_owned()))
-}
-
-/// Figures whose points the selected claims need.
+/// Figures whose points the claims need that are named as such.
 pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
-    let named = CHECKS.iter().filter(|check| selector.selects(&id(check)));
-    named.flat_map(|check| check.figures.iter().copied())
+    CLAIMS.named(selector).flat_map(|check| check.about.iter().copied())
 }
 
 /// The selected claims, and those beside the selected figures.
-pub(super) fn check(
-    selector: &Selector,
-    plan: &Plan,
-    measured: &Measured,
-) -> Result<Vec<Claim>, PaperError> {
+pub(super) fn check(selector: &Selector, plan: &Plan, measured: &Measured) -> Vec<Claim> {
     let evidence = Evidence { plan, measured };
-    let beside = |check: &&Check| {
-        let about = check.figures.iter().any(|figure| selector.selects(&format!("S0/{figure}")));
-        about || selector.selects(&id(check))
-    };
-    let claims = CHECKS.iter().filter(beside).map(|check| {
-        let verdict = (check.check)(&evidence);
-        Claim {
-            id: id(check),
-            text: check.text.to_owned(),
-            holds: verdict.as_ref().map(|(holds, _)| *holds),
-            evidence: verdict.map_or_else(|| "not run".to_owned(), |(_, evidence)| evidence),
-        }
-    });
-    Ok(claims.collect())
+    let claims = CLAIMS.selected(selector);
+    claims.map(|check| CLAIMS.report(check, (check.check)(&evidence), "not run")).collect()
 }
 
 /// `Some(true)` if `test` holds for all; `None` if it cannot be said for one.

@@ -5,6 +5,7 @@ use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::measured::Point;
 use crate::printed::PrintedNumber;
 
 /// `printed.toml`.
@@ -106,9 +107,10 @@ impl Case {
     pub(super) fn fixed(block: u32, threads: u32, read_percent: u32) -> Case {
         Case { block: Some(block), ..Case::dynamic(threads, read_percent) }
     }
+}
 
-    /// Name in lists of runs.
-    pub(super) fn name(&self, seed: u64) -> String {
+impl Point for Case {
+    fn name(&self, seed: u64) -> String {
         let blocks = self.block.map_or("dynamic".to_owned(), |block| format!("static_{block}"));
         let mode = match self.mode {
             ResponseMode::Block => "a",

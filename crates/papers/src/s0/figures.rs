@@ -3,7 +3,7 @@
 use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use crate::chart::{Curve, Curves, Line, Lines};
-use crate::mean::Mean;
+use crate::mean::{Mean, shown};
 use crate::{Figure, Table};
 
 /// A drawing with the numbers behind it.
@@ -45,10 +45,6 @@ struct View<'a> {
     title: &'a str,
     plan: &'a Plan,
     measured: &'a Measured,
-}
-
-fn shown(mean: Option<Mean>, digits: usize) -> String {
-    mean.map_or_else(|| "not run".to_owned(), |mean| mean.text(digits))
 }
 
 fn value(mean: Option<Mean>) -> Option<f64> {

@@ -3,46 +3,42 @@
 use std::collections::BTreeSet;
 
 use super::data::{Case, Plan};
-use super::simulate::{Mean, Measured};
+use super::simulate::Measured;
+use crate::claims::{ClaimCheck, Claims, Verdict};
+use crate::mean::Mean;
 use crate::{Claim, Selector};
 
-type Verdict = Option<(bool, String)>;
+type Check = fn(&Measured) -> Verdict;
 
-/// A statement and how it is checked.
-struct ClaimCheck {
-    name: &'static str,
-    text: &'static str,
-    /// The figure beside which it stands; its points are what it needs.
-    figures: &'static [&'static str],
-    check: fn(&Measured) -> Verdict,
-}
+/// All of them.
+pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S1", checks: CHECKS };
 
-const CHECKS: &[ClaimCheck] = &[
+const CHECKS: &[ClaimCheck<Check>] = &[
     ClaimCheck {
         name: "three_times_the_disks",
         text: "Figure 5.1: the SSD has almost three times the throughput of the disks, one core (S1-57).",
-        figures: &["figure5_1"],
+        about: &["figure5_1"],
         check: |_| None,
     },
     ClaimCheck {
         name: "five_times_the_disks",
         text: "Figure 5.2: almost five times, eight cores (S1-58).",
-        figures: &["figure5_2"],
+        about: &["figure5_2"],
         check: |_| None,
     },
     ClaimCheck {
         name: "writes_look_faster",
         text: "Figure 5.1: write throughput is higher than that of reads, because a write waits for its copy only (S1-56, S1-57).",
-        figures: &["figure5_1"],
+        about: &["figure5_1"],
         check: |m| {
             let (read, write) = (single(m, 1, false)?, single(m, 1, true)?);
-            Some((above(write, read), format!("write {}, read {} MB/s", text(write), text(read))))
+            Some((write.is_above(read), format!("write {}, read {} MB/s", text(write), text(read))))
         },
     },
     ClaimCheck {
         name: "not_linear_in_cores",
         text: "Figure 5.2: throughput does not scale linearly with the number of cores (S1-58).",
-        figures: &["figure5_1", "figure5_2"],
+        about: &["figure5_1", "figure5_2"],
         check: |m| {
             let (one, eight) = (single(m, 1, false)?, single(m, 8, false)?);
             let gain = eight.mean / one.mean;
@@ -52,19 +48,19 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "one_core_is_favoured",
         text: "Figure 5.3: with one queue one core gets more than the other seven, in every repetition; only which one differs (S1-59).",
-        figures: &["figure5_3"],
+        about: &["figure5_3"],
         check: one_core_is_favoured,
     },
     ClaimCheck {
         name: "even_with_many_queues",
         text: "Figure 5.4: with all queues in turn the load is spread evenly (S1-60): no core is more than 3 % off an eighth.",
-        figures: &["figure5_4"],
+        about: &["figure5_4"],
         check: even_with_many_queues,
     },
     ClaimCheck {
         name: "round_robin_little_better",
         text: "5.5: all queues in turn is not much higher than one queue: within 10 % (S1-60).",
-        figures: &["figure5_2", "figure5_4"],
+        about: &["figure5_2", "figure5_4"],
         check: |m| {
             let (one, all) = (single(m, 8, false)?, policy(m, "round-robin", 8, false)?);
             let gain = all.mean / one.mean;
@@ -74,13 +70,13 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "three_cores_are_enough",
         text: "Figure 5.5: three cores reach the maximum (S1-61): more add less than 3 %, two are below it.",
-        figures: &["figure5_5"],
+        about: &["figure5_5"],
         check: three_cores_are_enough,
     },
     ClaimCheck {
         name: "pool_equals_per_core",
         text: "Figure 5.6: one queue a core and a pool of queues a core have the same throughput (S1-62, S1-70): within 1 %.",
-        figures: &["figure5_6"],
+        about: &["figure5_6"],
         check: |m| {
             let (own, pool) =
                 (policy(m, "per-core", 8, false)?, policy(m, "per-core-pool", 8, false)?);
@@ -91,30 +87,33 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "round_robin_pays_for_its_locks",
         text: "Figure 5.6: both are faster than all queues in turn (S1-62, S1-70): the intervals do not overlap.",
-        figures: &["figure5_6"],
+        about: &["figure5_6"],
         check: |m| {
             let own = policy(m, "per-core", 8, false)?;
             let turn = policy(m, "round-robin", 8, false)?;
-            Some((above(own, turn), format!("per core {}, in turn {} MB/s", text(own), text(turn))))
+            Some((
+                own.is_above(turn),
+                format!("per core {}, in turn {} MB/s", text(own), text(turn)),
+            ))
         },
     },
     ClaimCheck {
         name: "direct_io_is_faster",
         text: "Figure 5.6: Ubuntu is 11 % faster (S1-62). Here: the same machine with direct I/O is faster at all; by how much depends on assumed costs.",
-        figures: &["figure5_6"],
+        about: &["figure5_6"],
         check: |m| {
             let (own, linux) = (policy(m, "per-core", 8, false)?, policy(m, "linux", 8, false)?);
             let gain = 100.0 * (linux.mean / own.mean - 1.0);
             let why = "; the link is full either way here, so there is nothing to gain: its lanes and the \
                        costs of both systems are assumed (S1-71)";
-            let holds = above(linux, own);
+            let holds = linux.is_above(own);
             Some((holds, format!("{gain:+.1} %, printed + 11 %{}", reason(holds, why))))
         },
     },
     ClaimCheck {
         name: "two_cores_reach_the_iops",
         text: "Figure 5.7: two cores reach the maximum of reads (S1-64): more add less than 5 %.",
-        figures: &["figure5_7"],
+        about: &["figure5_7"],
         check: |m| {
             let two = iops(m, 2, false)?;
             let most =
@@ -130,25 +129,25 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "write_iops_are_those_of_the_copies",
         text: "Figure 5.7: write IOPS are above what the device completes: they are the rate of enqueueing (S1-56, S1-64).",
-        figures: &["figure5_7"],
+        about: &["figure5_7"],
         check: |m| {
             let case = Case::new("iops", "per-core", 8, true);
             let (told, device) = (m.iops(&case)?, m.device_iops(&case, 4096.0)?);
             let evidence = format!("{} reported, {} completed", text(told), text(device));
-            Some((above(told, device), evidence))
+            Some((told.is_above(device), evidence))
         },
     },
     ClaimCheck {
         name: "batches_follow_little",
         text: "Figure 5.7: the latency of a batch is 8000 over the IOPS (S1-65), within 2 %.",
-        figures: &["figure5_7"],
+        about: &["figure5_7"],
         check: |m| {
             let case = Case::new("iops", "per-core", 8, false);
             let rate = m.iops(&case)?.mean;
             let mean = |r: &ssdyno_result::RunResult| {
                 r.latency_ns.as_ref().map_or(f64::NAN, |latency| latency.all.mean / 1e9)
             };
-            let latency = Mean::of(&m.each(&case, mean))?.mean;
+            let latency = m.mean(&case, mean)?.mean;
             let product = rate * latency;
             Some(((product / 8000.0 - 1.0).abs() < 0.02, format!("X R = {product:.0}")))
         },
@@ -156,7 +155,7 @@ const CHECKS: &[ClaimCheck] = &[
 ];
 
 fn policy(m: &Measured, policy: &str, cores: u16, writes: bool) -> Option<Mean> {
-    m.throughput(&Case::new("throughput", policy, cores, writes))
+    m.megabytes(&Case::new("throughput", policy, cores, writes))
 }
 
 fn single(m: &Measured, cores: u16, writes: bool) -> Option<Mean> {
@@ -172,13 +171,8 @@ fn reason(holds: bool, why: &str) -> &str {
     if holds { "" } else { why }
 }
 
-/// `a` is surely above `b`: the intervals do not overlap.
-fn above(a: Mean, b: Mean) -> bool {
-    a.mean - a.half > b.mean + b.half
-}
-
 fn text(mean: Mean) -> String {
-    format!("{:.1} ± {:.1}", mean.mean, mean.half)
+    mean.text(1)
 }
 
 fn one_core_is_favoured(m: &Measured) -> Verdict {
@@ -217,23 +211,11 @@ fn three_cores_are_enough(m: &Measured) -> Verdict {
     Some((holds, evidence + reason(holds, why)))
 }
 
-fn selected<'a>(selector: &'a Selector) -> impl Iterator<Item = &'static ClaimCheck> + 'a {
-    CHECKS.iter().filter(|check| {
-        selector.selects(&format!("S1/claims/{}", check.name))
-            || check.figures.iter().any(|figure| selector.selects(&format!("S1/{figure}")))
-    })
-}
-
-/// All claims.
-pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
-    CHECKS.iter().map(|check| (format!("S1/claims/{}", check.name), check.text.to_owned()))
-}
-
 /// Points that the selected claims need.
 pub(super) fn needs(selector: &Selector, plan: &Plan) -> BTreeSet<Case> {
     let mut cases = BTreeSet::new();
-    for check in selected(selector) {
-        let figures = plan.figures.iter().filter(|f| check.figures.contains(&f.id.as_str()));
+    for check in CLAIMS.selected(selector) {
+        let figures = plan.figures.iter().filter(|f| check.about.contains(&f.id.as_str()));
         cases.extend(figures.flat_map(|figure| figure.cases()));
     }
     cases
@@ -241,20 +223,12 @@ pub(super) fn needs(selector: &Selector, plan: &Plan) -> BTreeSet<Case> {
 
 /// The selected claims, checked.
 pub(super) fn check(selector: &Selector, measured: &Measured) -> Vec<Claim> {
-    let claim = |check: &ClaimCheck| {
-        let verdict = (check.check)(measured);
-        let waits = match check.name.ends_with("the_disks") {
-            true => "needs the hard disks, which wait for the disk model".to_owned(),
-            false => "not run".to_owned(),
+    let claim = |check: &ClaimCheck<Check>| {
+        let unknown = match check.name.ends_with("the_disks") {
+            true => "needs the hard disks, which wait for the disk model",
+            false => "not run",
         };
-        let (holds, evidence) =
-            verdict.map_or((None, waits), |(holds, evidence)| (Some(holds), evidence));
-        Claim {
-            id: format!("S1/claims/{}", check.name),
-            text: check.text.to_owned(),
-            holds,
-            evidence,
-        }
+        CLAIMS.report(check, (check.check)(measured), unknown)
     };
-    selected(selector).map(claim).collect()
+    CLAIMS.selected(selector).map(claim).collect()
 }

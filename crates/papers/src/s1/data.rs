@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::measured::Point;
 use crate::printed::PrintedNumber;
 
 /// `printed.toml`.
@@ -71,9 +72,10 @@ impl Case {
     pub(super) fn new(kind: &str, policy: &str, cores: u16, writes: bool) -> Case {
         Case { kind: kind.to_owned(), policy: policy.to_owned(), cores, writes }
     }
+}
 
-    /// Name in lists of runs.
-    pub(super) fn name(&self, seed: u64) -> String {
+impl Point for Case {
+    fn name(&self, seed: u64) -> String {
         let way = if self.writes { "write" } else { "read" };
         format!("{}_{way}_{}_{}_cores_seed_{seed}", self.kind, self.policy, self.cores)
     }

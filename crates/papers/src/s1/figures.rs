@@ -1,8 +1,9 @@
 //! Figures 5.1 to 5.7: plots and tables.
 
 use super::data::{Case, FigurePlan};
-use super::simulate::{Mean, Measured};
+use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Line, Lines};
+use crate::mean::Mean;
 use crate::{Figure, Table};
 
 /// The drawing and the numbers of a figure.
@@ -43,7 +44,7 @@ fn way(writes: bool) -> &'static str {
 fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let (mut bars, mut rows) = (Vec::new(), Vec::new());
     for case in plan.cases() {
-        let mean = measured.throughput(&case);
+        let mean = measured.megabytes(&case);
         let [value, half] = shown(mean, 1);
         let done = measured.device_throughput(&case);
         let [by_device, _] = shown(done, 1);
@@ -66,7 +67,7 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let cores = plan.cores.first().copied().unwrap_or(1);
     for case in plan.cases() {
-        let total = measured.throughput(&case);
+        let total = measured.megabytes(&case);
         // The first seed, as the thesis shows one representative run; the core with most first.
         let shares = measured.shares(&case);
         let Some(first) = shares.first() else { continue };
@@ -102,7 +103,7 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
             let case = |cores: u16| Case::new(&plan.kind, policy, cores, writes);
             let figure = |cores: u16| match iops {
                 true => measured.iops(&case(cores)),
-                false => measured.throughput(&case(cores)),
+                false => measured.megabytes(&case(cores)),
             };
             lines.push(Line {
                 label: format!("{} reported", way(writes)),

@@ -6,6 +6,7 @@ mod data;
 mod figures;
 mod simulate;
 
+use claims::CLAIMS;
 use data::{Plan, Printed};
 
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
@@ -17,7 +18,7 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let arithmetic = "Numbers of the text, worked out again".to_owned();
     all.push(("S1/arithmetic".to_owned(), arithmetic));
     all.extend(plan.figures.into_iter().map(|figure| (format!("S1/{}", figure.id), figure.title)));
-    all.extend(claims::titles());
+    all.extend(CLAIMS.titles());
     Ok(all)
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn run(
 ) -> Result<Report, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let cells = arithmetic::cells(&printed, selector)?;
-    let claimed = claims::titles().any(|(id, _)| selector.selects(&id));
+    let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
     let figures: Vec<_> = plan
         .figures
         .iter()

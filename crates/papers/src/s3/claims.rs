@@ -2,163 +2,159 @@
 
 use super::cells::Evidence;
 use super::simulate::Measured;
+use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::{Claim, Selector};
 
-type Verdict = Option<(bool, String)>;
-
-/// A statement and how it is checked.
-struct Check {
-    name: &'static str,
-    text: &'static str,
-    /// Tables and figures beside which it is of interest.
-    about: &'static [&'static str],
+/// How a claim is checked, on what.
+pub(super) struct On {
     /// Runs without which it cannot be checked.
-    needs: &'static [&'static str],
+    runs: &'static [&'static str],
     check: fn(&Evidence<'_>) -> Verdict,
 }
 
-const CHECKS: &[Check] = &[
-    Check {
+/// All of them.
+pub(super) const CLAIMS: Claims<On> = Claims { paper: "S3", checks: CHECKS };
+
+const CHECKS: &[ClaimCheck<On>] = &[
+    ClaimCheck {
         name: "totals_are_sums",
         text: "Every printed total is the sum of its printed parts, within 0.015 J of rounding.",
         about: &["table3", "table4", "table5", "table6"],
-        needs: &[],
-        check: totals_are_sums,
+        check: On { runs: &[], check: totals_are_sums },
     },
-    Check {
+    ClaimCheck {
         name: "ram_is_80_mw_times_time",
         text: "RAM energy is 80 mW, printed as the active power, times the running time in every table: the labels of the DRAM's powers are swapped (S3-30).",
         about: &["table1", "table3", "table4", "table5", "table6"],
-        needs: &[],
-        check: ram_is_80_mw_times_time,
+        check: On { runs: &[], check: ram_is_80_mw_times_time },
     },
-    Check {
+    ClaimCheck {
         name: "iops_are_the_loads",
         text: "IOPS and running time are those of the load and tell nothing about the SSD: they are equal for all three chips (S3-24).",
         about: &["table5"],
-        needs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
-        check: iops_are_the_loads,
+        check: On {
+            runs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
+            check: iops_are_the_loads,
+        },
     },
-    Check {
+    ClaimCheck {
         name: "five_million_requests_clean",
         text: "\"5,000,000 requests, so that cleaning and merging occur\": the write workloads clean.",
         about: &["table3"],
-        needs: &["sequential_write", "random_write"],
-        check: five_million_requests_clean,
+        check: On {
+            runs: &["sequential_write", "random_write"],
+            check: five_million_requests_clean,
+        },
     },
-    Check {
+    ClaimCheck {
         name: "five_million_requests_merge",
         text: "\"... and merging\": both write workloads move valid pages.",
         about: &["table3"],
-        needs: &["sequential_write", "random_write"],
-        check: five_million_requests_merge,
+        check: On {
+            runs: &["sequential_write", "random_write"],
+            check: five_million_requests_merge,
+        },
     },
-    Check {
+    ClaimCheck {
         name: "bus_energy_is_negligible",
         text: "\"Very little power is used by the internal bus\": below 0.1 % of the energy of every run.",
         about: &["table3", "table4", "table5", "table6"],
-        needs: &["sequential_read", "sequential_write", "random_read", "random_write"],
-        check: bus_energy_is_negligible,
+        check: On {
+            runs: &["sequential_read", "sequential_write", "random_read", "random_write"],
+            check: bus_energy_is_negligible,
+        },
     },
-    Check {
+    ClaimCheck {
         name: "idle_device_is_most_of_the_energy",
         text: "An SSD that does nothing draws 230.4 mW; it would account for most of the energy of the sequential reads (S3-42).",
         about: &["table3", "figure3"],
-        needs: &["sequential_read"],
-        check: idle_device_is_most_of_the_energy,
+        check: On { runs: &["sequential_read"], check: idle_device_is_most_of_the_energy },
     },
-    Check {
+    ClaimCheck {
         name: "cpu_energy_is_the_rules",
         text: "CPU energy, the largest part, follows from the rule \"power mode whenever a request is in service\", not from instructions executed (S3-41).",
         about: &["table3", "figure3"],
-        needs: &["sequential_read"],
-        check: cpu_energy_is_the_rules,
+        check: On { runs: &["sequential_read"], check: cpu_energy_is_the_rules },
     },
-    Check {
+    ClaimCheck {
         name: "larger_pages_are_faster_iozone",
         text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); IOzone.",
         about: &["table5", "figure5", "figure6"],
-        needs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
-        check: |evidence| larger_pages_are_faster(evidence, "iozone"),
+        check: On {
+            runs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],
+            check: |evidence| larger_pages_are_faster(evidence, "iozone"),
+        },
     },
-    Check {
+    ClaimCheck {
         name: "larger_pages_are_faster_postmark",
         text: "Figure 5: response latency falls with the page size, and energy with it (figure 6); PostMark.",
         about: &["table6", "figure5", "figure6"],
-        needs: &["postmark_nand1", "postmark_nand2", "postmark_nand3"],
-        check: |evidence| larger_pages_are_faster(evidence, "postmark"),
+        check: On {
+            runs: &["postmark_nand1", "postmark_nand2", "postmark_nand3"],
+            check: |evidence| larger_pages_are_faster(evidence, "postmark"),
+        },
     },
-    Check {
+    ClaimCheck {
         name: "latency_is_inside_the_device",
         text: "The printed latency leaves out the wait before the device: with it, IOzone on NAND #1 takes about twice as long (S3-37).",
         about: &["table5"],
-        needs: &["iozone_nand1"],
-        check: latency_is_inside_the_device,
+        check: On { runs: &["iozone_nand1"], check: latency_is_inside_the_device },
     },
-    Check {
+    ClaimCheck {
         name: "iozone_exercises_reads",
         text: "\"IOzone benchmark\": the trace exercises reading as well as writing (S3-40).",
         about: &["table4", "table5", "figure4"],
-        needs: &["iozone_nand2"],
-        check: iozone_exercises_reads,
+        check: On { runs: &["iozone_nand2"], check: iozone_exercises_reads },
     },
-    Check {
+    ClaimCheck {
         name: "four_planes_hold_iozone",
         text: "With the printed 4 planes a chip the SSD could hold the IOzone trace (S3-27).",
         about: &["table2", "table4", "table5"],
-        needs: &["iozone_nand2"],
-        check: |evidence| four_planes_hold(evidence, "iozone_nand2"),
+        check: On {
+            runs: &["iozone_nand2"],
+            check: |evidence| four_planes_hold(evidence, "iozone_nand2"),
+        },
     },
-    Check {
+    ClaimCheck {
         name: "four_planes_hold_postmark",
         text: "With the printed 4 planes a chip the SSD could hold the PostMark trace (S3-27).",
         about: &["table2", "table4", "table6"],
-        needs: &["postmark_nand2"],
-        check: |evidence| four_planes_hold(evidence, "postmark_nand2"),
+        check: On {
+            runs: &["postmark_nand2"],
+            check: |evidence| four_planes_hold(evidence, "postmark_nand2"),
+        },
     },
-    Check {
+    ClaimCheck {
         name: "equal_latencies_are_a_coincidence",
         text: "4.14 ms stands for IOzone on NAND #3 and for PostMark on NAND #2; both are right (S3-38).",
         about: &["table5", "table6"],
-        needs: &["iozone_nand3", "postmark_nand2"],
-        check: equal_latencies_are_a_coincidence,
+        check: On {
+            runs: &["iozone_nand3", "postmark_nand2"],
+            check: equal_latencies_are_a_coincidence,
+        },
     },
 ];
 
-/// Runs that the selected claims need.
+/// Runs that the claims need that are named as such; one that only stands beside a table uses what
+/// was run for the table.
 pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
-    // Named as such; a claim that only stands beside a table uses what was run for the table.
-    let named = CHECKS.iter().filter(|check| selector.selects(&id(check)));
-    named.flat_map(|check| check.needs.iter().copied())
-}
-
-/// All claims by id and text.
-pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
-    CHECKS.iter().map(|check| (id(check), check.text.to_owned()))
-}
-
-fn id(check: &Check) -> String {
-    format!("S3/claims/{}", check.name)
+    CLAIMS.named(selector).flat_map(|check| check.check.runs.iter().copied())
 }
 
 impl Evidence<'_> {
     /// Claims that are selected, or stand beside what is selected and can be checked.
     pub(super) fn claims(&self, selector: &Selector) -> Vec<Claim> {
-        let claims = CHECKS.iter().filter_map(|check| {
-            let named = selector.selects(&id(check));
-            let beside = check.about.iter().any(|part| selector.selects(&format!("S3/{part}")));
-            let missing = check.needs.iter().find(|run| !self.runs.contains_key(**run));
-            if !named && (!beside || missing.is_some()) {
-                return None;
+        let named: Vec<&str> = CLAIMS.named(selector).map(|check| check.name).collect();
+        let claims = CLAIMS.selected(selector).filter_map(|check| {
+            let On { runs, check: verdict } = &check.check;
+            match runs.iter().find(|run| !self.runs.contains_key(**run)) {
+                Some(_) if !named.contains(&check.name) => None,
+                Some(missing) => Some(CLAIMS.report(check, None, self.missing(missing))),
+                None => {
+                    let unknown = "the numbers it needs are missing";
+                    Some(CLAIMS.report(check, verdict(self), unknown))
+                }
             }
-            let (holds, evidence) = match missing {
-                Some(run) => (None, self.missing(run)),
-                None => match (check.check)(self) {
-                    Some((holds, evidence)) => (Some(holds), evidence),
-                    None => (None, "the numbers it needs are missing".to_owned()),
-                },
-            };
-            Some(Claim { id: id(check), text: check.text.to_owned(), holds, evidence })
         });
         claims.collect()
     }

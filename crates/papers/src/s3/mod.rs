@@ -11,6 +11,7 @@ mod simulate;
 use std::collections::BTreeSet;
 
 use cells::{Evidence, cell_id};
+use claims::CLAIMS;
 use data::{Plan, Printed};
 
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
@@ -30,14 +31,14 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
         (format!("S3/{id}"), format!("{} ({})", table.title, table.requirement))
     }));
     all.extend(plan.figures.into_iter().map(|figure| (format!("S3/{}", figure.id), figure.title)));
-    all.extend(claims::titles());
+    all.extend(CLAIMS.titles());
     Ok(all)
 }
 
 /// Names of the runs behind what `selector` names; `None` if it names nothing.
 fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSet<String>> {
     let mut runs: BTreeSet<String> = claims::needs(selector).map(str::to_owned).collect();
-    let mut named = claims::titles().any(|(id, _)| selector.selects(&id));
+    let mut named = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
     for (name, table) in &printed.tables {
         for column in &table.columns {
             if table.rows.iter().any(|row| selector.selects(&cell_id(name, column, &row.name))) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ssdyno_block::{BlockTarget, Time};
-use ssdyno_device::{Device, Ssd};
+use ssdyno_device::{Device, DeviceFacts, Ssd};
 use ssdyno_energy::{Breakdown, Meter};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
 use ssdyno_result::{Keep, Recorder};
@@ -15,7 +15,7 @@ use ssdyno_workload::{TraceOptions, Workload, open_trace};
 use super::data::RunPlan;
 use super::load::Load;
 use crate::error::defect;
-use crate::{Options, PaperError, Progress, RunSummary};
+use crate::{Options, PaperError, Progress, RunSummary, presets};
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -79,13 +79,15 @@ fn workload(
     config.build(facts, options.seed).map_err(wrong)
 }
 
-/// The device file of the preset `name`, and what it is called in messages.
-fn device_config(name: &str) -> Result<(ssdyno_device::Config, String), PaperError> {
-    let file = format!("presets/devices/{name}.toml");
-    let preset = ssdyno_device::presets::find(name)
-        .ok_or_else(|| defect("papers/s3/plan.toml", format!("no device `{name}`")))?;
-    let config = ssdyno_device::Config::parse(preset.text).map_err(|error| defect(&file, error))?;
-    Ok((config, file))
+/// What the meter must know of a device without power states.
+fn energy_facts(facts: &DeviceFacts) -> ssdyno_energy::Facts {
+    ssdyno_energy::Facts {
+        channels: facts.channels,
+        dies: facts.dies,
+        dies_per_package: facts.dies_per_package,
+        cores: facts.cores,
+        power_states: Vec::new(),
+    }
 }
 
 /// One run. `report` hears how many requests have completed of how many, and may stop it.
@@ -95,8 +97,10 @@ fn simulate(
     options: &Options,
     report: &mut dyn FnMut(u64, u64) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let (config, file) = device_config(&plan.device)?;
-    let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(&file, error))?;
+    let preset = presets::device(&plan.device)?;
+    let file = &preset.file;
+    let config = preset.read(ssdyno_device::Config::parse)?;
+    let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(file, error))?;
     let facts = device.facts();
     let target = ssdyno_workload::DeviceFacts {
         capacity_bytes: device.capacity_bytes(),
@@ -109,15 +113,8 @@ fn simulate(
         return Err(failed(error));
     }
     let mut load_again = workload(name, plan, options, &target)?;
-    let energy_facts = ssdyno_energy::Facts {
-        channels: facts.channels,
-        dies: facts.dies,
-        dies_per_package: facts.dies_per_package,
-        cores: facts.cores,
-        power_states: Vec::new(),
-    };
     let mut meter =
-        Meter::new(&config.energy, &energy_facts).map_err(|error| defect(&file, error))?;
+        Meter::new(&config.energy, &energy_facts(&facts)).map_err(|error| defect(file, error))?;
     // The loop's own meter runs on until the last request is answered; its account is not used.
     let mut whole = meter.clone();
     let mut clip = Clip { end: load.last_arrival, inner: &mut meter, kept: Vec::new() };
@@ -145,7 +142,7 @@ fn simulate(
     let latency_ms = recorder.latency_ps_sum() as f64 / recorder.recorded().max(1) as f64 / 1e9;
     let recording = recorder.finish(ended.settled);
     let wait_ms = recording.outside_wait_ns_mean().unwrap_or(0.0) / 1e6;
-    let flash = config.flash.geometry().map_err(|error| defect(&file, error))?;
+    let flash = config.flash.geometry().map_err(|error| defect(file, error))?;
     let base = RunSummary {
         name: name.to_owned(),
         device: plan.device.clone(),

@@ -3,54 +3,48 @@
 use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES};
 use super::figures::{client_case, seconds, worker_case};
 use super::simulate::Measured;
+use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
 use crate::{Claim, Selector};
 
-/// Whether it holds, and the numbers; `None` where it was not run.
-type Verdict = Option<(bool, String)>;
+type Check = fn(&Plan, &Measured) -> Verdict;
 
-/// A statement and how it is checked.
-struct ClaimCheck {
-    name: &'static str,
-    text: &'static str,
-    /// What must be run for it.
-    figures: &'static [&'static str],
-    check: fn(&Plan, &Measured) -> Verdict,
-}
+/// All of them.
+pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S4", checks: CHECKS };
 
-const CHECKS: &[ClaimCheck] = &[
+const CHECKS: &[ClaimCheck<Check>] = &[
     ClaimCheck {
         name: "file_systems_differ",
         text: "Figure 1: on the same hardware results change dramatically with the file system (S4-24): for each load the best is at least twice the worst.",
-        figures: &["figure1"],
+        about: &["figure1"],
         check: file_systems_differ,
     },
     ClaimCheck {
         name: "spek_is_steady",
         text: "Figure 3: SPEK's throughput is consistent over time (S4-25): no second is more than 5 % off its mean.",
-        figures: &["figure3"],
+        about: &["figure3"],
         check: spek_is_steady,
     },
     ClaimCheck {
         name: "iometer_swings",
         text: "Figure 3: IoMeter's throughput fluctuates between zero and 300 (S4-25): some seconds are at zero, some above 300.",
-        figures: &["figure3"],
+        about: &["figure3"],
         check: iometer_swings,
     },
     ClaimCheck {
         name: "iometer_is_slower_on_random_writes",
         text: "Figure 3: IoMeter's mean, 175, is below SPEK's, 240 (S4-25).",
-        figures: &["figure3"],
+        about: &["figure3"],
         check: |plan, m| {
             let at = |stack| m.iops(&series_case(plan, stack));
             let (spek, iometer) = (at("spek")?, at("iometer")?);
-            Some((above(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
+            Some((spek.is_above(iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
         },
     },
     ClaimCheck {
         name: "random_write_bound",
         text: "Figure 3 (E): one after another, a disk of seek 4.2 + latency 2.0 + transfer 0.35 ms does at most 153 random writes of 16 KiB a second (S4-26): SPEK gets no more on a delay of that length.",
-        figures: &["figure5d"],
+        about: &["figure5d"],
         check: |_, m| {
             let iops = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
             Some((iops.mean < 154.0, format!("{} IOPS, printed 240", iops.text(1))))
@@ -59,29 +53,29 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "sequential_reads_pay_for_the_cache",
         text: "Figure 5a: in sequential reads IoMeter saturates lower than SPEK, 33 v. 53 MB/s, because of its caches (S4-28).",
-        figures: &["figure5a"],
+        about: &["figure5a"],
         check: |plan, m| {
             let size = *plan.figure5.sizes_kib.last()?;
             let (spek, iometer) = tools(m, "seagate", LOADS[0].1, size)?;
-            Some((above(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
+            Some((spek.is_above(iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
         },
     },
     ClaimCheck {
         name: "small_sequential_writes_gain",
         text: "Figure 5b: for small sequential writes IoMeter is better, because the buffer cache collects them; the difference diminishes with size (S4-29): ratios fall, and the largest is within 15 % of one.",
-        figures: &["figure5b"],
+        about: &["figure5b"],
         check: small_sequential_writes_gain,
     },
     ClaimCheck {
         name: "random_reads_are_close",
         text: "Figure 5c: in random reads both are close: within 5 %, at every size (S4-30).",
-        figures: &["figure5c"],
+        about: &["figure5c"],
         check: random_reads_are_close,
     },
     ClaimCheck {
         name: "hits_are_few",
         text: "Figure 5c: the hit ratio of the client's cache is approximately zero, and at most 1.4 % (S4-30).",
-        figures: &["figure5c"],
+        about: &["figure5c"],
         check: |plan, m| {
             let size = *plan.figure5.sizes_kib.first()?;
             let case = Case::new("seagate", "iometer", "random-read", size, 1);
@@ -94,29 +88,29 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "random_writes_differ",
         text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache changes what is measured, so that the intervals of the tools do not overlap.",
-        figures: &["figure5d"],
+        about: &["figure5d"],
         check: |_, m| {
             let (spek, iometer) = tools(m, "seagate", "random-write", 16)?;
-            let differ = above(spek, iometer) || above(iometer, spek);
+            let differ = spek.is_above(iometer) || iometer.is_above(spek);
             Some((differ, both("SPEK", spek, "IoMeter", iometer, "MB/s")))
         },
     },
     ClaimCheck {
         name: "off_by_600_percent",
         text: "Figure 6: the difference is as high as 600 % (S4-33): for one of the loads one tool has at least six times what the other has.",
-        figures: &["figure6"],
+        about: &["figure6"],
         check: off_by_600_percent,
     },
     ClaimCheck {
         name: "spek_is_ahead_on_fast_storage",
         text: "Figure 7: on fast storage one SPEK worker gets more than one IoMeter worker, and relatively more at 10 us than at 100 us (S4-35).",
-        figures: &["figure7a", "figure7b"],
+        about: &["figure7a", "figure7b"],
         check: spek_is_ahead_on_fast_storage,
     },
     ClaimCheck {
         name: "two_spek_workers_saturate",
         text: "Figure 7a: two SPEK workers saturate the storage of 100 us (S4-36): at least 97 % of 10 000 a second.",
-        figures: &["figure7a"],
+        about: &["figure7a"],
         check: |plan, m| {
             let iops = m.iops(&worker_case("figure7a", plan, "spek", 2))?;
             Some((iops.mean > 9_700.0, format!("{} IOPS", iops.text(0))))
@@ -125,7 +119,7 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "five_iometer_workers_are_needed",
         text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls fewer are enough (S4-37): four do not reach 97 %.",
-        figures: &["figure7a"],
+        about: &["figure7a"],
         check: |plan, m| {
             let at = |n| m.iops(&worker_case("figure7a", plan, "iometer", n));
             let (two, four) = (at(2)?, at(4)?);
@@ -136,7 +130,7 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "iometer_needs_no_fewer_workers",
         text: "Figure 7: what is true of it: at no number of workers does IoMeter get more than SPEK (S4-35), but for the 0.5 % that hits in its cache may add.",
-        figures: &["figure7a", "figure7b"],
+        about: &["figure7a", "figure7b"],
         check: |plan, m| {
             let mut worst = f64::INFINITY;
             for figure in ["figure7a", "figure7b"] {
@@ -151,7 +145,7 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "spek_switches_twice",
         text: "Table 3: SPEK has two context switches a request, in every load (S4-38): within 3 %, without system calls.",
-        figures: &["table3"],
+        about: &["table3"],
         check: |_, m| {
             let (mut off, mut calls) = (0.0f64, 0.0);
             for load in QUICK {
@@ -166,19 +160,19 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "switches_explain_little",
         text: "3.1 (E): switches and system calls of a request cost IoMeter some 18 us more than SPEK (S4-41), of the 300 to 400 us that five workers would mean (S4-37).",
-        figures: &["table3"],
+        about: &["table3"],
         check: switches_explain_little,
     },
     ClaimCheck {
         name: "iscsi_rises_then_falls",
         text: "Table 4: the third client lowers the total (S4-42). With assumed costs: more with two clients than with one, less with three than with two.",
-        figures: &["table4"],
+        about: &["table4"],
         check: |plan, m| rises_then_falls(plan, m, "assumed"),
     },
     ClaimCheck {
         name: "iscsi_falls_by_a_fifth_when_fitted",
         text: "Table 4: a target whose work for a request grows by a third with each further session has the printed shape (S4-46): the rows in which it is saturated within 2 %, that of one client within 15 %.",
-        figures: &["table4"],
+        about: &["table4"],
         check: |plan, m| {
             let (shape, text) = rises_then_falls(plan, m, "fitted")?;
             let printed = [18.012, 29.007, 23.214];
@@ -196,7 +190,7 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "iscsi_target_is_the_bottleneck",
         text: "Table 4: the CPU of the target is above 90 % busy with two clients, and near 100 % with three (S4-42): above 97 %.",
-        figures: &["table4"],
+        about: &["table4"],
         check: |plan, m| {
             let at = |n| {
                 m.host(&client_case(plan, "assumed", n), |host| {
@@ -211,15 +205,10 @@ const CHECKS: &[ClaimCheck] = &[
     ClaimCheck {
         name: "zones",
         text: "Figure 4: throughput goes from 55 to 39 MB/s and back every 18 GB (S4-27): needs the zones of a disk, which wait for the disk model.",
-        figures: &[],
+        about: &[],
         check: |_, _| None,
     },
 ];
-
-/// `a` is surely above `b`: the intervals do not overlap.
-fn above(a: Mean, b: Mean) -> bool {
-    a.mean - a.half > b.mean + b.half
-}
 
 fn both(a: &str, mean_a: Mean, b: &str, mean_b: Mean, unit: &str) -> String {
     format!("{a} {}, {b} {} {unit}", mean_a.text(2), mean_b.text(2))
@@ -305,7 +294,7 @@ fn spek_is_ahead_on_fast_storage(plan: &Plan, m: &Measured) -> Verdict {
     let ratio = |figure| {
         let at = |stack| m.iops(&worker_case(figure, plan, stack, 1));
         let (spek, iometer) = (at("spek")?, at("iometer")?);
-        Some((above(spek, iometer), spek.mean / iometer.mean))
+        Some((spek.is_above(iometer), spek.mean / iometer.mean))
     };
     let (slow, fast) = (ratio("figure7a")?, ratio("figure7b")?);
     let text = format!("{:.3} times at 100 us, {:.3} times at 10 us", slow.1, fast.1);
@@ -336,43 +325,19 @@ fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict
         three.text(2),
         100.0 * (three.mean / two.mean - 1.0)
     );
-    Some((above(two, one) && above(two, three), text))
-}
-
-fn selected<'a>(selector: &'a Selector) -> impl Iterator<Item = &'static ClaimCheck> + 'a {
-    CHECKS.iter().filter(|check| {
-        selector.selects(&format!("S4/claims/{}", check.name))
-            || check.figures.iter().any(|figure| selector.selects(&format!("S4/{figure}")))
-    })
-}
-
-/// All claims.
-pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
-    CHECKS.iter().map(|check| (format!("S4/claims/{}", check.name), check.text.to_owned()))
+    Some((two.is_above(one) && two.is_above(three), text))
 }
 
 /// Figures whose points the selected claims need.
-pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> + '_ {
-    selected(selector).flat_map(|check| check.figures.iter().copied())
+pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
+    CLAIMS.selected(selector).flat_map(|check| check.about.iter().copied())
 }
 
 /// The selected claims, checked.
 pub(super) fn check(selector: &Selector, plan: &Plan, measured: &Measured) -> Vec<Claim> {
-    let claim = |check: &ClaimCheck| {
-        let verdict = (check.check)(plan, measured);
-        let waits = if check.figures.is_empty() {
-            "waits for the disk model".to_owned()
-        } else {
-            "not run".to_owned()
-        };
-        let (holds, evidence) =
-            verdict.map_or((None, waits), |(holds, evidence)| (Some(holds), evidence));
-        Claim {
-            id: format!("S4/claims/{}", check.name),
-            text: check.text.to_owned(),
-            holds,
-            evidence,
-        }
+    let claim = |check: &ClaimCheck<Check>| {
+        let unknown = if check.about.is_empty() { "waits for the disk model" } else { "not run" };
+        CLAIMS.report(check, (check.check)(plan, measured), unknown)
     };
-    selected(selector).map(claim).collect()
+    CLAIMS.selected(selector).map(claim).collect()
 }

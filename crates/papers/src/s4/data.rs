@@ -8,6 +8,7 @@ use ssdyno_device::delay::DelayTable;
 
 use crate::PaperError;
 use crate::error::parse;
+use crate::measured::Point;
 use crate::printed::PrintedNumber;
 
 /// Figures and tables, with a title each.
@@ -151,9 +152,10 @@ impl Case {
         let [device, stack, load] = [device, stack, load].map(str::to_owned);
         Case { device, stack, load, size_kib, workers, network: None }
     }
+}
 
-    /// Name in lists of runs.
-    pub(super) fn name(&self, seed: u64) -> String {
+impl Point for Case {
+    fn name(&self, seed: u64) -> String {
         let Case { device, stack, load, size_kib, workers, network } = self;
         let network = network.map(|network| format!("_{network}")).unwrap_or_default();
         format!("{load}_{size_kib}k_{stack}_{device}_x{workers}{network}_seed_{seed}")

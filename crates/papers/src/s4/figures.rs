@@ -5,7 +5,7 @@ use super::data::{
 };
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines};
-use crate::mean::Mean;
+use crate::mean::shown;
 use crate::{Figure, Table};
 
 /// A drawing and what stands in its table.
@@ -17,10 +17,6 @@ struct Drawn {
 
 pub(super) fn title_of(figure: &str) -> &'static str {
     FIGURES.iter().find(|(id, _)| *id == figure).map_or("", |(_, title)| title)
-}
-
-fn shown(mean: Option<Mean>, digits: usize) -> String {
-    mean.map_or_else(|| "not run".to_owned(), |mean| mean.text(digits))
 }
 
 /// The drawing and the numbers of a figure.

@@ -6,7 +6,7 @@ use crate::Table;
 
 /// Both tables; none where the machine is not one that can be measured.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn tables(_title: &str) -> Vec<Table> {
+pub(super) fn tables(_title: &str, _requests: Option<u64>) -> Vec<Table> {
     Vec::new()
 }
 
@@ -29,15 +29,17 @@ mod linux {
 
     /// Size of the file that is read; small enough to stay in the page cache.
     const FILE_BYTES: usize = 16 << 20;
-    /// Requests of a measurement.
-    const REQUESTS: u64 = 40_000;
+    /// Requests of a measurement, at most.
+    const REQUESTS_MAX: u64 = 40_000;
     /// Calls of a measurement.
     const CALLS: u32 = 200_000;
     /// Round trips between two threads.
     const ROUNDS: u32 = 20_000;
 
-    pub(in super::super) fn tables(title: &str) -> Vec<Table> {
-        vec![engines(title), costs()]
+    /// Both tables, with `requests` at most for each engine.
+    pub(in super::super) fn tables(title: &str, requests: Option<u64>) -> Vec<Table> {
+        let requests = requests.unwrap_or(REQUESTS_MAX).min(REQUESTS_MAX);
+        vec![engines(title, requests), costs()]
     }
 
     /// A file of ours that goes with the measurement.
@@ -62,13 +64,18 @@ mod linux {
         }
     }
 
-    fn engines(title: &str) -> Table {
+    fn engines(title: &str, requests: u64) -> Table {
         let scratch = Scratch::new().ok();
         let file = scratch.as_ref().map(|scratch| scratch.0.as_path());
         let engine = |engine, sqpoll| Options { engine, sqpoll, ..Options::default() };
         let uring = engine(EngineKind::Uring, false);
+        let row = |name: &str, target: Option<&Path>, depth, options: &Options| match target {
+            Some(target) => row(name, target, depth, requests, options),
+            None => vec![name.to_owned(), "no room for the file".to_owned()],
+        };
+        let nothing_of_the_system = ["simulated device, in the process", "0", "0", "see the runs"];
         let rows = vec![
-            row("simulated device, in the process", None, 1, &engine(EngineKind::Auto, false)),
+            nothing_of_the_system.map(str::to_owned).to_vec(),
             row("null:, depth 32", Some(Path::new(NULL)), 32, &engine(EngineKind::Auto, false)),
             row("pread(2), depth 1", file, 1, &engine(EngineKind::Threads, false)),
             row("pread(2), depth 8", file, 8, &engine(EngineKind::Threads, false)),
@@ -92,17 +99,11 @@ mod linux {
         row
     }
 
-    /// What a request costs; without a target, what a simulated one does: nothing of the system.
-    fn row(name: &str, target: Option<&Path>, depth: u32, options: &Options) -> Vec<String> {
+    /// What a request costs.
+    fn row(name: &str, target: &Path, depth: u32, requests: u64, options: &Options) -> Vec<String> {
         let name = name.to_owned();
-        let Some(target) = target else {
-            if name.starts_with("simulated") {
-                return vec![name, "0".to_owned(), "0".to_owned(), "see the runs".to_owned()];
-            }
-            return vec![name, "no room for the file".to_owned()];
-        };
         let text = format!(
-            "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {REQUESTS}\n[address]\nlength = \"16MiB\""
+            "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {requests}\n[address]\nlength = \"16MiB\""
         );
         let Ok(load) = ssdyno_workload::Config::from_toml(&text) else { return vec![name] };
         let run = Run {

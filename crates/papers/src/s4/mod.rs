@@ -10,6 +10,7 @@ mod simulate;
 
 use std::collections::BTreeSet;
 
+use claims::CLAIMS;
 use data::{FIGURES, Plan, Printed};
 
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
@@ -22,7 +23,7 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S4".to_owned(), Printed::load()?.title)];
     all.push(("S4/arithmetic".to_owned(), "Numbers of the text, worked out again".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
-    all.extend(claims::titles());
+    all.extend(CLAIMS.titles());
     Ok(all)
 }
 
@@ -36,7 +37,7 @@ pub(crate) fn run(
     let mut cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &&str| selector.reaches(&format!("S4/{id}"));
     let chosen: Vec<&str> = FIGURES.map(|(id, _)| id).into_iter().filter(selected).collect();
-    let claimed = claims::titles().any(|(id, _)| selector.selects(&id));
+    let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
     if cells.is_empty() && chosen.is_empty() && !claimed {
         return Err(PaperError::nothing(selector, selectable()?));
     }
@@ -47,7 +48,7 @@ pub(crate) fn run(
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {
         if *figure == MACHINE {
-            tables.extend(machine::tables(figures::title_of(MACHINE)));
+            tables.extend(machine::tables(figures::title_of(MACHINE), options.requests));
             continue;
         }
         let (drawing, table) = figures::draw(figure, &plan, &measured);

@@ -1,12 +1,12 @@
 //! The runs: each point with each seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
-use ssdyno_result::{HostResult, Keep, RunResult};
+use ssdyno_result::Keep;
 use ssdyno_rig::{
     Attach, BlockDevice, EndTable, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig,
     Run, Source,
@@ -15,58 +15,17 @@ use ssdyno_rig::{
 use super::data::{Case, Plan, Printed};
 use crate::error::defect;
 use crate::mean::Mean;
-use crate::parallel::{Job, execute};
-use crate::{Options, PaperError, Progress, RunSummary};
+use crate::{Options, PaperError, Progress, presets};
 
 /// All that was measured.
-#[derive(Debug, Default)]
-pub(super) struct Measured {
-    /// By point: the result with each seed.
-    runs: BTreeMap<Case, Vec<(u64, RunResult)>>,
-    pub(super) partial: bool,
-}
+pub(super) type Measured = crate::measured::Measured<Case>;
 
 impl Measured {
-    /// `figure` of a point, over its seeds.
-    pub(super) fn mean(&self, case: &Case, figure: impl Fn(&RunResult) -> f64) -> Option<Mean> {
-        let all: Vec<f64> = self.runs.get(case)?.iter().map(|(_, run)| figure(run)).collect();
-        Mean::of(&all)
-    }
-
-    /// Requests a second.
-    pub(super) fn iops(&self, case: &Case) -> Option<Mean> {
-        self.mean(case, |run| run.iops)
-    }
-
-    /// Throughput, in MB/s.
-    pub(super) fn megabytes(&self, case: &Case) -> Option<Mean> {
-        self.mean(case, |run| run.throughput_bytes_per_second / 1e6)
-    }
-
-    /// A figure of the host.
-    pub(super) fn host(&self, case: &Case, figure: impl Fn(&HostResult) -> f64) -> Option<Mean> {
-        self.mean(case, |run| run.host.as_ref().map_or(f64::NAN, &figure))
-    }
-
     /// Switches of a request as Linux counts them: to threads and to idleness.
     pub(super) fn switches(&self, case: &Case) -> Option<Mean> {
         self.host(case, |host| {
             host.context_switches_per_request + host.switches_to_idle_per_request.unwrap_or(0.0)
         })
-    }
-
-    /// The results of a point.
-    pub(super) fn runs(&self, case: &Case) -> impl Iterator<Item = &RunResult> {
-        self.runs.get(case).into_iter().flatten().map(|(_, run)| run)
-    }
-
-    /// What a reader is told about the runs.
-    pub(super) fn summaries(&self) -> Vec<RunSummary> {
-        let mut all = Vec::new();
-        for (case, runs) in &self.runs {
-            all.extend(runs.iter().map(|(seed, run)| RunSummary::of(case.name(*seed), run)));
-        }
-        all
     }
 }
 
@@ -80,28 +39,15 @@ fn device(plan: &Plan, name: &str) -> Result<DelayConfig, PaperError> {
         config.delay = table.clone();
         return Ok(config);
     }
-    let preset = ssdyno_device::presets::find(name);
-    let preset = preset.ok_or_else(|| defect(PLAN, format!("there is no device {name}")))?;
-    DelayConfig::parse(preset.text).map_err(|error| defect(PLAN, error))
+    presets::device(name)?.read(DelayConfig::parse)
 }
 
 /// The host of a stack, with the keys that differ.
 fn host(plan: &Plan, name: &str) -> Result<ssdyno_host::Config, PaperError> {
     let missing = || defect(PLAN, format!("there is no stack {name}"));
     let stack = plan.stacks.get(name).ok_or_else(missing)?;
-    let preset = ssdyno_host::presets::find(&stack.host).ok_or_else(missing)?;
-    let mut table: toml::Table =
-        toml::from_str(preset.text).map_err(|error| defect(PLAN, error))?;
-    for key in &stack.without {
-        table.remove(key);
-    }
-    for (key, changes) in &stack.set {
-        let old = table.entry(key.clone()).or_insert_with(|| toml::Table::new().into());
-        if let Some(old) = old.as_table_mut() {
-            old.extend(changes.clone());
-        }
-    }
-    ssdyno_host::Config::parse(&table.to_string()).map_err(|error| defect(PLAN, error))
+    let text = presets::host(&stack.host)?.changed(&stack.without, &stack.set)?;
+    ssdyno_host::Config::parse(&text).map_err(|error| defect(PLAN, error))
 }
 
 /// Demands that the rows of table 4 fix, by operational analysis (S4-46), once something is
@@ -219,29 +165,14 @@ pub(super) fn simulate_all(
     options: &Options,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let points: Vec<(&Case, u64)> =
-        cases.iter().flat_map(|case| plan.seeds.iter().map(move |seed| (case, *seed))).collect();
-    let jobs: Vec<Job<'_>> = points
-        .iter()
-        .map(|(case, seed)| Job {
-            name: case.name(*seed),
-            // Seeds of the plan move with that of the command line.
-            build: Box::new(move || planned(plan, case, seed.wrapping_add(options.seed), options)),
-        })
-        .collect();
-    let mut measured = Measured::default();
-    for (result, (case, seed)) in execute(&jobs, options, progress)?.into_iter().zip(&points) {
-        measured.partial |= result.as_ref().is_none_or(|result| result.partial);
-        if let Some(result) = result {
-            measured.runs.entry((*case).clone()).or_default().push((*seed, result));
-        }
-    }
-    Ok(measured)
+    let build = |case: &Case, seed| planned(plan, case, seed, options);
+    Measured::simulate(cases, &plan.seeds, options, build, progress)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measured::Point;
 
     /// What is fitted gives back the rows it was fitted to, by the law of the bottleneck.
     #[test]

@@ -1,0 +1,29 @@
+//! Configurations that come with the program.
+
+/// A named configuration file that is part of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// What a user calls it.
+    pub name: &'static str,
+    /// The TOML file, with comments and sources.
+    pub text: &'static str,
+}
+
+impl Preset {
+    /// The one of `all` that is called `name`.
+    pub fn find(all: &'static [Preset], name: &str) -> Option<&'static Preset> {
+        all.iter().find(|preset| preset.name == name)
+    }
+}
+
+/// A list of [`Preset`](crate::Preset)s: the directory, seen from the file of the call, and the names of
+/// the files in it.
+#[macro_export]
+macro_rules! presets {
+    ($directory:literal: $($name:literal),* $(,)?) => {
+        &[$($crate::Preset {
+            name: $name,
+            text: include_str!(concat!($directory, "/", $name, ".toml")),
+        }),*]
+    };
+}
