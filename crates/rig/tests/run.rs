@@ -66,6 +66,21 @@ fn no_closed_form_stands_where_none_holds() {
     }
 }
 
+#[test]
+fn what_cannot_be_is_told() {
+    let load = WRITES.replace("200000", "100");
+    let said = |config: Config, load: &str, what: &str| {
+        let result = measure(&run(config, load, 1)).result;
+        result.notes.iter().any(|note| note.contains(what))
+    };
+    let kept = "free_blocks_low = 0.05";
+    let ahead = |share| config(&[(kept, &format!("{kept}\nfree_blocks_background = {share}"))]);
+    assert!(said(ahead(0.2), &load, "a full device leaves 12.7 % at most"));
+    assert!(!said(ahead(0.1), &load, "free_blocks_background"));
+    let late = "arrivals = { kind = \"fixed\", rate = 10 }\nduration = \"1us\"";
+    assert!(said(config(&[]), late, "No request was issued"));
+}
+
 /// A few blocks cleaned by chance say nothing about a closed form: the result says so instead.
 #[test]
 fn a_closed_form_waits_for_enough_cleaning() {

@@ -110,6 +110,10 @@ impl LineReader for Csv {
         sink.push(time, op, offset, bytes(length, "the length", header.length.1)?)
     }
 
+    fn keeps_blanks(&self) -> bool {
+        self.header.as_ref().is_some_and(|header| header.delimiter == '\t')
+    }
+
     fn untimed(&self) -> bool {
         self.header.as_ref().is_some_and(|header| header.time.is_none())
     }
