@@ -222,6 +222,8 @@ fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -
 /// Decimals that show one or two digits of the uncertainty: two to four.
 fn decimals_for(half: f64) -> usize {
     match half {
+        h if h >= 10.0 => 0,
+        h if h >= 1.0 => 1,
         h if h >= 0.01 => 2,
         h if h >= 0.001 => 3,
         _ => 4,
