@@ -104,6 +104,7 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         });
     }
     add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
+    add("energy_delay_joule_seconds", Kind::Cost, &|r| Some((r.energy_delay_joule_seconds?, None)));
     add("write_amplification", Kind::Cost, &|r| Some((r.write_amplification?, None)));
     let (names, notes) = ((title(first), title(second)), notes(first, second));
     let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {

@@ -134,6 +134,9 @@ impl Parts<'_> {
             per_request: (requests > 0.0).then(|| energy.total_joules / requests),
             above_idle: energy.above_idle_joules,
         });
+        let delay = result.latency_ns.as_ref().map(|latency| latency.all.mean / 1e9);
+        let each = result.energy_joules.and_then(|joules| joules.per_request);
+        result.energy_delay_joule_seconds = delay.zip(each).map(|(delay, each)| delay * each);
         result.energy_by_part = energy
             .rows
             .iter()

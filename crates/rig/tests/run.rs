@@ -51,6 +51,10 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     let ratio = measured.result.write_amplification.unwrap() / expected.value;
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}: {expected:?}");
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
+    let result = &measured.result;
+    let each = result.energy_joules.unwrap().per_request.unwrap();
+    let product = each * result.latency_ns.unwrap().all.mean / 1e9;
+    assert_eq!(result.energy_delay_joule_seconds, Some(product), "X-6");
 }
 
 /// Cleaning ahead of need and pages that change planes are outside of every closed form.
