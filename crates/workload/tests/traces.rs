@@ -185,10 +185,10 @@ fn csv_columns_have_any_order_and_units() {
     let rows = "issue_ns,latency_ns,op,offset_bytes,length_bytes,status\n\
                 5000,83000,write,0,4096,ok\n9000,1,flush,0,0,ok\n";
     let all = good(rows, &TraceOptions::default());
-    assert_eq!((requests(&all), times_us(&all)), (
-        vec![Request::write(0, 4096), Request::flush()],
-        vec![0, 4],
-    ));
+    assert_eq!(
+        (requests(&all), times_us(&all)),
+        (vec![Request::write(0, 4096), Request::flush()], vec![0, 4])
+    );
     let tabs = "op\toffset_bytes\tlength_bytes\nread\t0\t512\nflush\t\t\n";
     let expected = [Request::read(0, 512), Request::flush()];
     assert_eq!(requests(&good(tabs, &TraceOptions::default())), expected);

@@ -3,7 +3,9 @@
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
 use crate::compare::{Comparison, FigureComparison, Verdict};
-use crate::format::{bytes_per_second, joule_seconds, joules, nanoseconds, rate, seconds, significant};
+use crate::format::{
+    bytes_per_second, joule_seconds, joules, nanoseconds, rate, seconds, significant,
+};
 use crate::result::{RunResult, SeriesPoint};
 
 /// Colours of the lines, by side; more are not drawn.

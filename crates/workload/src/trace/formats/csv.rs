@@ -41,7 +41,8 @@ impl Header {
         let units = [("s", 12), ("ms", 9), ("us", 6), ("ns", 3), ("ps", 0)];
         // `issue_ns` is what `requests.parquet` calls it: a recorded run is a trace.
         let time = units.iter().find_map(|(unit, exponent)| {
-            let column = find(&format!("time_{unit}")).or_else(|| find(&format!("issue_{unit}")))?;
+            let column =
+                find(&format!("time_{unit}")).or_else(|| find(&format!("issue_{unit}")))?;
             Some((column, *exponent))
         });
         if time.is_none() && names.iter().any(|name| name.starts_with("time")) {

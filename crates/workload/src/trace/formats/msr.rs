@@ -43,7 +43,9 @@ impl LineReader for Msr {
 
 /// Whether a line names the columns.
 pub(crate) fn is_header(line: &str) -> bool {
-    line.split(',').zip(SHAPE.split(',')).take(2).all(|(found, name)| {
-        found.trim().trim_matches('"').eq_ignore_ascii_case(name)
-    }) && line.contains(',')
+    line.split(',')
+        .zip(SHAPE.split(','))
+        .take(2)
+        .all(|(found, name)| found.trim().trim_matches('"').eq_ignore_ascii_case(name))
+        && line.contains(',')
 }
