@@ -53,7 +53,7 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
     let result = &measured.result;
     let each = result.energy_joules.unwrap().per_request.unwrap();
-    let product = each * result.latency_ns.unwrap().all.mean / 1e9;
+    let product = each * result.latency_ns.as_ref().unwrap().all.mean / 1e9;
     assert_eq!(result.energy_delay_joule_seconds, Some(product), "X-6");
 }
 
