@@ -83,6 +83,8 @@ pub(crate) struct Failure {
     pub(crate) help: Option<String>,
     /// Where.
     pub(crate) place: Option<Box<Place>>,
+    /// The file, where no line of it is to blame.
+    pub(crate) file: Option<String>,
     /// The key of a configuration.
     pub(crate) key: Option<String>,
     /// True where an object on standard output tells of it already.
@@ -115,7 +117,15 @@ pub(crate) struct ErrorBody {
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), help: None, place: None, key: None, told: false }
+        Failure {
+            exit,
+            message: message.into(),
+            help: None,
+            place: None,
+            file: None,
+            key: None,
+            told: false,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
@@ -132,6 +142,12 @@ impl Failure {
         self
     }
 
+    /// The file that is meant, where no line of it is to blame.
+    pub(crate) fn in_file(mut self, file: impl Into<String>) -> Failure {
+        self.file = Some(file.into());
+        self
+    }
+
     pub(crate) fn with_key(mut self, key: impl Into<String>) -> Failure {
         self.key = Some(key.into());
         self
@@ -144,7 +160,7 @@ impl Failure {
         ErrorBody {
             message: self.message.clone(),
             help: self.help.clone(),
-            file: file.map(|place| place.name.clone()),
+            file: file.map(|place| place.name.clone()).or_else(|| self.file.clone()),
             line,
             column,
             key: self.key.clone(),

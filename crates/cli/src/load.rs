@@ -161,8 +161,7 @@ fn unknown_workload(name: &str) -> Failure {
             .with_help("`ssdyno pts TARGET` runs it; `ssdyno pts --help` tells more");
     }
     if name.contains(['/', '\\', '.']) {
-        return Failure::usage(format!("cannot read {name}: there is no such file"))
-            .with_help("check the path of the workload or trace");
+        return cannot(name, "there is no such file", "check the path of the workload or trace");
     }
     let help = match nearest(name, ssdyno_workload::presets::names()) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list workloads` shows all"),
@@ -187,7 +186,7 @@ pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
 }
 
 fn cannot(path: &str, why: &str, help: &str) -> Failure {
-    Failure::usage(format!("cannot read {path}: {why}")).with_help(help)
+    Failure::usage(format!("cannot read {path}: {why}")).with_help(help).in_file(path)
 }
 
 /// Reads a small file, with a message for whatever may be wrong with it.
@@ -240,17 +239,37 @@ impl Document {
     }
 
     fn parse<T: DeserializeOwned>(&self, known: &BTreeSet<String>) -> Result<T, Failure> {
-        let mut table: toml::Table = toml::from_str(&self.text).map_err(|error| {
-            let place = error.span().map(|span| self.place(span, "here"));
-            let message = format!("{} is not valid TOML: {}", self.name, error.message());
-            Failure::usage(message).with_help("see https://toml.io for the syntax").at(place)
-        })?;
+        let mut table: toml::Table =
+            toml::from_str(&self.text).map_err(|error| self.not_toml(&error))?;
         if self.settings.is_empty() {
             return toml::from_str(&self.text).map_err(|e| self.wrong_key(&e, &self.text, known));
         }
         self.settings.iter().for_each(|setting| setting.apply(&mut table));
         let merged = table.to_string();
         toml::from_str(&merged).map_err(|error| self.wrong_key(&error, &merged, known))
+    }
+
+    /// An error of the syntax: there is no tree of keys to look it up in.
+    fn not_toml(&self, error: &toml::de::Error) -> Failure {
+        let place = error.span().map(|span| self.place(span, "here"));
+        let message = error.message();
+        let key = error.span().and_then(|span| toml_places::key_near(&self.text, span.start));
+        let (what, help) = match (message, &key) {
+            ("duplicate key", Some(key)) => {
+                (format!("`{key}` is written twice"), "keep one of the two".to_owned())
+            }
+            (_, Some(key)) if message.contains("too large") || message.contains("as i128") => (
+                format!("the number of `{key}` is too large"),
+                format!("write at most {} there", i64::MAX),
+            ),
+            _ => (message.to_owned(), "see https://toml.io for the syntax".to_owned()),
+        };
+        let failure = Failure::usage(format!("{} is not valid TOML: {what}", self.name));
+        let failure = failure.with_help(help).at(place);
+        match key {
+            Some(key) => failure.with_key(key),
+            None => failure,
+        }
     }
 
     /// An error of the schema; `text` is what was parsed.
@@ -342,13 +361,23 @@ impl Document {
 
 /// A message of the reader without the names of types.
 fn words(message: &str) -> String {
-    const TYPES: [(&str, &str); 4] = [
+    const TYPES: [(&str, &str); 6] = [
         ("expected u32", "expected a whole number of 0 to 4 294 967 295"),
         ("expected u64", "expected a whole number of 0 or more"),
         ("expected f64", "expected a number"),
         ("expected struct ", "expected a table: "),
+        ("wanted string or table", "expected a name in quotes"),
+        ("wanted exactly 1 element, found 0 elements", "expected a name in quotes"),
     ];
-    TYPES.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
+    let text = TYPES.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to));
+    // What is quoted may be a number of 300 digits or a whole text.
+    let short = |part: &str| match part.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &part[..at]),
+        None => part.to_owned(),
+    };
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(n, part)| if n % 2 == 1 { short(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// An error of a workload or a trace.
@@ -376,7 +405,8 @@ pub(crate) fn workload_failure(
             Failure::usage(message).with_help(help).at(Some(place))
         }
         (_, _, Some(at)) => {
-            Failure::usage(format!("{}: {}", at.file.display(), error.what)).with_help(help)
+            let file = at.file.display().to_string();
+            Failure::usage(format!("{file}: {}", error.what)).with_help(help).in_file(file)
         }
         _ => Failure::usage(error.what.clone()).with_help(help),
     };
@@ -394,6 +424,28 @@ mod tests {
     fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_device::Config, Failure> {
         let document = Document::preset("d.toml".into(), text).with(settings, |_| true);
         document.parse(&overlay::device_keys())
+    }
+
+    #[test]
+    fn what_is_no_toml_names_key_and_remedy() {
+        let good = ssdyno_device::presets::ALL[0].text;
+        let twice = good.replacen("[ftl]\n", "[ftl]\nname = \"page\"\nname = \"page\"\n", 1);
+        let large = good.replacen("channels = 8", "channels = 99999999999999999999", 1);
+        for (text, key, says, help) in [
+            (twice, "ftl.name", "twice", "keep one"),
+            (large, "flash.channels", "too large", "at most 9223372036854775807"),
+        ] {
+            let body = outcome(&text, &[]).unwrap_err().body();
+            assert_eq!(body.key.as_deref(), Some(key));
+            assert!(body.message.contains(says), "{}", body.message);
+            assert!(body.help.unwrap().contains(help));
+        }
+        let wrong = good.replacen("copy = \"controller\"", "copy = 1e300", 1);
+        let message = outcome(&wrong, &[]).unwrap_err().body().message;
+        assert!(message.contains("a name in quotes"), "{message}");
+        let wrong = good.replacen("erase_time = \"5ms\"", "erase_time = 1e300", 1);
+        let message = outcome(&wrong, &[]).unwrap_err().body().message;
+        assert!(message.contains("a time with its unit") && message.len() < 200, "{message}");
     }
 
     proptest! {

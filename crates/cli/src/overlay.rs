@@ -101,7 +101,9 @@ fn read(text: &str) -> Value {
     let table: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
     // More than one key: the text had a line of its own.
     let alone = table.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
-    alone.unwrap_or_else(|| Value::String(text.to_owned()))
+    // TOML has no `.5`.
+    let number = || text.strip_prefix('.').and_then(|_| text.parse().ok()).map(Value::Float);
+    alone.or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 /// Every key of a device file, be it of an SSD, of a ring card or of a delay.
@@ -163,6 +165,8 @@ mod tests {
     fn values_are_toml_or_text() {
         assert_eq!(read("4"), Value::Integer(4));
         assert_eq!(read("0.5"), Value::Float(0.5));
+        assert_eq!(read(".05"), Value::Float(0.05));
+        assert_eq!(read("./file"), Value::String("./file".into()));
         assert_eq!(read("true"), Value::Boolean(true));
         assert_eq!(read("\"4\""), Value::String("4".into()));
         assert_eq!(read("25us"), Value::String("25us".into()));

@@ -69,6 +69,24 @@ pub(crate) fn path_at(text: &str, span: &Range<usize>) -> Vec<String> {
     around.min_by_key(|(length, _)| *length).map(|(_, node)| node.path).unwrap_or_default()
 }
 
+/// The key on whose line byte `at` of `text` lies, as far as lines tell: for a text that is no TOML.
+/// Within a list of tables the index is left out.
+pub(crate) fn key_near(text: &str, at: usize) -> Option<String> {
+    let before = text.get(..at)?;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let plain = |part: &str| {
+        let named = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        (!part.is_empty() && part.chars().all(named)).then(|| part.to_owned())
+    };
+    let line = text[start..].lines().next()?;
+    let key = plain(line.split_once('=')?.0.trim())?;
+    let table = before[..start].lines().rev().find(|line| line.trim_start().starts_with('['));
+    let Some(table) = table else { return Some(key) };
+    let name = table.split('#').next().unwrap_or_default().trim();
+    let name = plain(name.trim_start_matches('[').trim_end_matches(']').trim())?;
+    Some(format!("{name}.{key}"))
+}
+
 fn nodes(text: &str) -> Vec<Node> {
     let mut found = Vec::new();
     if let Ok(table) = DeTable::parse(text) {
@@ -111,6 +129,19 @@ mod tests {
     use super::*;
 
     const TEXT: &str = "a = 1\n[t]\nb = \"x\" # c\nl = [{ s = 1 }, { s = 22 }]\n[t.u]\nv = 2\n";
+
+    #[test]
+    fn keys_of_a_text_that_is_no_toml() {
+        let near = |text: &str, part: &str| key_near(text, text.find(part).unwrap());
+        let twice = "a = 1\n[t] # of things\nb = 2\nb = 3\n";
+        assert_eq!(near(twice, "a =").as_deref(), Some("a"));
+        assert_eq!(near(twice, "b = 3").as_deref(), Some("t.b"));
+        assert_eq!(near(twice, "3").as_deref(), Some("t.b"));
+        assert_eq!(near("[[t.u]]\nv = 1e", "1e").as_deref(), Some("t.u.v"));
+        for (text, part) in [("[t\n= 3", "3"), ("[t]\nx", "x"), ("[=\nb = 1", "1")] {
+            assert_eq!(near(text, part), None, "{text}");
+        }
+    }
 
     fn shown(key: &str) -> Option<(&'static str, bool)> {
         find(TEXT, &split(key)).map(|(span, exact)| (&TEXT[span], exact))

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Span, UnitError};
@@ -86,8 +87,17 @@ impl fmt::Display for Bus {
 
 impl<'de> Deserialize<'de> for Bus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bus, D::Error> {
-        let text = Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Bus;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(EXPECTED)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bus, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 

@@ -51,7 +51,11 @@ impl RingLog {
             return Err(ConfigError::new(
                 "ftl.over_provisioning",
                 format!("{} leaves no block to clean with", facts.config.over_provisioning),
-                format!("write at least {:.3}, or use more blocks in a plane", least + 0.001),
+                format!(
+                    "raise ftl.over_provisioning to at least {:.3}, or use more blocks in a plane \
+                     (flash.blocks_per_plane)",
+                    least + 0.001
+                ),
             ));
         }
         Ok(RingLog {

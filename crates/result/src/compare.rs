@@ -104,6 +104,7 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         });
     }
     add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
+    add("energy_delay_joule_seconds", Kind::Cost, &|r| Some((r.energy_delay_joule_seconds?, None)));
     add("write_amplification", Kind::Cost, &|r| Some((r.write_amplification?, None)));
     let (names, notes) = ((title(first), title(second)), notes(first, second));
     let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {
@@ -222,6 +223,8 @@ fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -
 /// Decimals that show one or two digits of the uncertainty: two to four.
 fn decimals_for(half: f64) -> usize {
     match half {
+        h if h >= 10.0 => 0,
+        h if h >= 1.0 => 1,
         h if h >= 0.01 => 2,
         h if h >= 0.001 => 3,
         _ => 4,

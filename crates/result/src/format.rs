@@ -62,6 +62,11 @@ pub fn joules(value: f64) -> String {
     )
 }
 
+/// Energy-delay products: `12.34 nJ·s`.
+pub(crate) fn joule_seconds(value: f64) -> String {
+    format!("{}·s", joules(value))
+}
+
 /// Power: `1.234 W`.
 pub fn watts(value: f64) -> String {
     scaled(value, &[(1e-9, "nW"), (1e-6, "µW"), (1e-3, "mW"), (1.0, "W")])

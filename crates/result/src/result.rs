@@ -72,6 +72,9 @@ pub struct RunResult {
     /// without an energy model.
     #[serde(default)]
     pub energy_seconds: Option<f64>,
+    /// Energy-delay product of a request: `energy_joules.per_request` times the mean latency.
+    #[serde(default)]
+    pub energy_delay_joule_seconds: Option<f64>,
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
     #[serde(default)]
     pub energy_by_part: Vec<EnergyRow>,

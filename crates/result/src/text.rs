@@ -5,7 +5,8 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::format::{
-    bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant, watts,
+    bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, rate, seconds,
+    significant, watts,
 };
 use crate::jobs::HEADER;
 use crate::result::{Energy, Latency, LatencyIntervals, RunResult, StopReason};
@@ -239,7 +240,9 @@ fn energy(text: &mut String, r: &RunResult) {
     }
     push_table(text, &table);
     let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
-    line(text, format_args!("{each}{}", above_idle(&e)));
+    let product = r.energy_delay_joule_seconds;
+    let product = product.map(|p| format!(", energy x delay {}", joule_seconds(p)));
+    line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));
     if let Some(whole) = settling(r) {
         line(text, format_args!("{whole}"));
     }

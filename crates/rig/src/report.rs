@@ -72,8 +72,10 @@ impl Parts<'_> {
         self.invariants(&mut result);
         self.describe_health(&mut result);
         self.describe_blank_reads(&mut result);
+        self.describe_unreachable(&mut result);
         if self.window_known {
-            expected::fill(&mut result, self.run, self.facts, self.target.capacity_bytes());
+            let device = (self.facts, self.target.health());
+            expected::fill(&mut result, self.run, device, self.target.capacity_bytes());
         }
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
@@ -132,6 +134,9 @@ impl Parts<'_> {
             per_request: (requests > 0.0).then(|| energy.total_joules / requests),
             above_idle: energy.above_idle_joules,
         });
+        let delay = result.latency_ns.as_ref().map(|latency| latency.all.mean / 1e9);
+        let each = result.energy_joules.and_then(|joules| joules.per_request);
+        result.energy_delay_joule_seconds = delay.zip(each).map(|(delay, each)| delay * each);
         result.energy_by_part = energy
             .rows
             .iter()
@@ -264,6 +269,29 @@ impl Parts<'_> {
                  or was trimmed), or the buffer had it all."
                     .into(),
             );
+        }
+    }
+
+    /// What was asked for and cannot be.
+    fn describe_unreachable(&self, result: &mut RunResult) {
+        if self.ended.issued == 0 && self.failure.is_none() && !self.ended.stopped {
+            result.notes.push(
+                "No request was issued: the run's limits end before the first one is due.".into(),
+            );
+        }
+        let Some(device) = self.run.device.ssd() else { return };
+        let ftl = &device.ftl;
+        // Of a full device, its data packed into whole blocks.
+        let pages = f64::from(device.flash.pages_per_block);
+        let packed = pages / (pages - f64::from(ftl.summary_pages)) / (1.0 + ftl.over_provisioning);
+        let most = 1.0 - packed;
+        if ftl.free_blocks_background > most {
+            result.notes.push(format!(
+                "ftl.free_blocks_background asks for {:.1} % free blocks, but a full device leaves \
+                 {:.1} % at most: whenever idle, it cleans until nothing is gained.",
+                ftl.free_blocks_background * 100.0,
+                most * 100.0
+            ));
         }
     }
 

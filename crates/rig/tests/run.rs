@@ -51,6 +51,10 @@ fn write_amplification_is_the_closed_form_from_the_first_request_on() {
     let ratio = measured.result.write_amplification.unwrap() / expected.value;
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}: {expected:?}");
     assert!((expected.inputs["effective_utilisation"] - 0.9197).abs() < 1e-4);
+    let result = &measured.result;
+    let each = result.energy_joules.unwrap().per_request.unwrap();
+    let product = each * result.latency_ns.as_ref().unwrap().all.mean / 1e9;
+    assert_eq!(result.energy_delay_joule_seconds, Some(product), "X-6");
 }
 
 /// Cleaning ahead of need and pages that change planes are outside of every closed form.
@@ -64,6 +68,21 @@ fn no_closed_form_stands_where_none_holds() {
         let result = measure(&run(config(&[change]), &load, 1)).result;
         assert!(result.expected.is_empty(), "{change:?}: {:?}", result.expected);
     }
+}
+
+#[test]
+fn what_cannot_be_is_told() {
+    let load = WRITES.replace("200000", "100");
+    let said = |config: Config, load: &str, what: &str| {
+        let result = measure(&run(config, load, 1)).result;
+        result.notes.iter().any(|note| note.contains(what))
+    };
+    let kept = "free_blocks_low = 0.05";
+    let ahead = |share| config(&[(kept, &format!("{kept}\nfree_blocks_background = {share}"))]);
+    assert!(said(ahead(0.2), &load, "a full device leaves 12.7 % at most"));
+    assert!(!said(ahead(0.1), &load, "free_blocks_background"));
+    let late = "arrivals = { kind = \"fixed\", rate = 10 }\nduration = \"1us\"";
+    assert!(said(config(&[]), late, "No request was issued"));
 }
 
 /// A few blocks cleaned by chance say nothing about a closed form: the result says so instead.

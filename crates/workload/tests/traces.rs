@@ -4,9 +4,8 @@
 mod common;
 
 use std::fmt::Write as _;
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
@@ -117,12 +116,41 @@ fn blkparse_knows_flushes_discards_and_events() {
         Request::trim(800 * 512, 80 * 512),
     ];
     assert_eq!(requests(&good(text, &of(Format::Blkparse))), expected);
-    let dispatched = TraceOptions { event: BlkEvent::Dispatch, ..TraceOptions::default() };
+    let dispatched = TraceOptions { event: Some(BlkEvent::Dispatch), ..TraceOptions::default() };
     let (all, error, notes) = run(text, &dispatched);
     assert_eq!((requests(&all), error), (vec![Request::read(8192, 4096)], None));
     assert!(notes.contains("2 trace lines skipped"), "{notes}");
-    let error = refused("8,0 1 5 0.4 6 D R 16 + 8 [a]\n", &TraceOptions::default());
+    let queued = TraceOptions { event: Some(BlkEvent::Queue), ..TraceOptions::default() };
+    let error = refused("8,0 1 5 0.4 6 D R 16 + 8 [a]\n", &queued);
     assert!(error.to_string().contains("event (Q or D)"), "{error}");
+}
+
+/// As blkparse prints it (`process_default` of its source): input files are named before the first
+/// event, requests without data have neither sector nor size, and `-t` adds the time elapsed.
+#[test]
+fn blkparse_prints_more_than_requests() {
+    let text = "Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n  \
+                8,0    3        1     0.000000000   697  Q   W 80 + 8 [fio (a b)]\n  \
+                8,0    1       12     0.002000000   697  Q FWS [jbd2/sda1-8]\n  \
+                8,0    1       13     0.003000000   697  Q  WS (    1234) [jbd2/sda1-8]\n  \
+                8,0    1       14     0.004000000   697  Q   R 160 + 8 (    1234) [fio]\n  \
+                8,0    1       15     0.005000000   697  Q   R 36 [udisksd]\n  \
+                8,0    1       16     0.006000000   697  Q WBS 0 + 0 [jbd2]\n\
+                CPU0 (sda):\n Reads Queued:           1,        4KiB\n";
+    let (all, error, notes) = run(text, &TraceOptions::default());
+    assert_eq!(error, None);
+    let expected = [
+        Request::write(40960, 4096),
+        Request::flush(),
+        Request::read(81920, 4096),
+        Request::flush(),
+    ];
+    assert_eq!(requests(&all), expected);
+    assert!(notes.contains("1 trace lines skipped: commands without data"), "{notes}");
+    let issued = text.replace(" Q ", " D ");
+    let (all, error, notes) = run(&issued, &TraceOptions::default());
+    assert_eq!((requests(&all), error), (expected.to_vec(), None));
+    assert!(notes.contains("no event Q"), "{notes}");
 }
 
 #[test]
@@ -153,6 +181,17 @@ fn csv_columns_have_any_order_and_units() {
     assert!(notes.contains("several devices"), "{notes}");
     let untimed = "op,offset_bytes,length_bytes\nread,0,512\nread,512,512\n";
     assert_eq!(times_us(&good(untimed, &TraceOptions::default())), [0, 10]);
+    // The rows of `requests.parquet` (X-9).
+    let rows = "issue_ns,latency_ns,op,offset_bytes,length_bytes,status\n\
+                5000,83000,write,0,4096,ok\n9000,1,flush,0,0,ok\n";
+    let all = good(rows, &TraceOptions::default());
+    assert_eq!(
+        (requests(&all), times_us(&all)),
+        (vec![Request::write(0, 4096), Request::flush()], vec![0, 4])
+    );
+    let tabs = "op\toffset_bytes\tlength_bytes\nread\t0\t512\nflush\t\t\n";
+    let expected = [Request::read(0, 512), Request::flush()];
+    assert_eq!(requests(&good(tabs, &TraceOptions::default())), expected);
     for header in ["time,op,offset_bytes,length_bytes", "op,length_bytes", "op,offset_bytes"] {
         refused(format!("{header}\n1,read,0,512\n"), &TraceOptions::default());
     }
@@ -333,73 +372,6 @@ fn what_is_no_trace_is_refused() {
     assert!(open_trace(directory.path(), &plain, &DEVICE).is_err());
 }
 
-/// Many lines, so that compressed data has several blocks.
-fn long_text(lines: u64) -> String {
-    (0..lines).fold(String::new(), |mut text, line| {
-        writeln!(text, "{}.{:06} 0 {} 8 {}", line, line * 7919 % 1_000_000, line * 8, line % 2)
-            .unwrap();
-        text
-    })
-}
-
-fn compressed(text: &str) -> Vec<(&'static str, Vec<u8>)> {
-    let bytes = text.as_bytes();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    gzip.write_all(bytes).unwrap();
-    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
-    bzip2.write_all(bytes).unwrap();
-    let options = lzma_rust2::XzOptions::default();
-    let mut xz = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
-    xz.write_all(bytes).unwrap();
-    let level = ruzstd::encoding::CompressionLevel::Fastest;
-    vec![
-        ("gzip", gzip.finish().unwrap()),
-        ("bzip2", bzip2.finish().unwrap()),
-        ("xz", xz.finish().unwrap()),
-        ("zstd", ruzstd::encoding::compress_to_vec(bytes, level)),
-    ]
-}
-
-#[test]
-fn compressed_traces_are_read_whole_and_in_parts() {
-    let text = long_text(20_000);
-    let expected = good(&text, &TraceOptions::default());
-    assert_eq!(expected.len(), 20_000);
-    for (name, bytes) in compressed(&text) {
-        let mut workload = open(bytes, &TraceOptions::default()).unwrap();
-        let all = play(workload.as_mut(), &DEVICE, Time::from_us(10), 20_000);
-        assert_eq!((all == expected, workload.error()), (true, None), "{name}");
-    }
-    // Two members or frames, one after the other.
-    let (first, second) = text.split_at(text.find("\n10000.").unwrap() + 1);
-    for ((name, mut bytes), (_, more)) in compressed(first).into_iter().zip(compressed(second)) {
-        bytes.extend(more);
-        let mut workload = open(bytes, &TraceOptions::default()).unwrap();
-        let all = play(workload.as_mut(), &DEVICE, Time::from_us(10), 20_000);
-        assert_eq!((all == expected, workload.error()), (true, None), "{name} in two parts");
-    }
-}
-
-#[test]
-fn truncated_compression_is_an_error_after_what_was_read() {
-    for (name, bytes) in compressed(&long_text(50_000)) {
-        for cut in [bytes.len() / 2, bytes.len() - 5, 7] {
-            let opened = open(&bytes[..cut], &TraceOptions::default());
-            let error = match opened {
-                Err(error) => error,
-                Ok(mut workload) => {
-                    let all = play(workload.as_mut(), &DEVICE, Time::from_us(1), 50_000);
-                    assert!(!all.is_empty() && all.len() <= 50_000, "{name}");
-                    workload.error().unwrap_or_else(|| panic!("{name} cut at {cut} goes unnoticed"))
-                }
-            };
-            assert!(error.at.is_some(), "{name}: {error}");
-            assert!(error.what.contains("cut short"), "{name}, {cut}: {error}");
-            assert!(error.help.unwrap().contains("copy or compress"), "{name}, {cut}");
-        }
-    }
-}
-
 /// A file beside the checkout; prints why where it is missing.
 fn shared(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
@@ -546,19 +518,7 @@ proptest! {
             play(workload.as_mut(), &DEVICE, Time::from_us(10), 10_000);
         }
     }
-
-    /// Compressed data with a wrong byte.
-    #[test]
-    fn damaged_compression_is_harmless(which in 0..4_usize, at: usize, byte: u8) {
-        let (_, mut bytes) = SMALL[which].clone();
-        let at = at % bytes.len();
-        bytes[at] = byte;
-        harmless(bytes, None);
-    }
 }
-
-/// A short trace in every compression.
-static SMALL: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| compressed(&long_text(30)));
 
 fn harmless(bytes: Vec<u8>, format: Option<Format>) {
     let options = TraceOptions { format, beyond_end: BeyondEnd::Skip, ..TraceOptions::default() };

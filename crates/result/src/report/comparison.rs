@@ -3,7 +3,9 @@
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
 use crate::compare::{Comparison, FigureComparison, Verdict};
-use crate::format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant};
+use crate::format::{
+    bytes_per_second, joule_seconds, joules, nanoseconds, rate, seconds, significant,
+};
 use crate::result::{RunResult, SeriesPoint};
 
 /// Colours of the lines, by side; more are not drawn.
@@ -62,6 +64,7 @@ pub fn figure_text(figure: &FigureComparison, value: f64) -> String {
         "throughput_bytes_per_second" => bytes_per_second(value),
         name if name.starts_with("latency_ns") => nanoseconds(value),
         name if name.starts_with("energy_joules") => joules(value),
+        "energy_delay_joule_seconds" => joule_seconds(value),
         _ => significant(value, 4),
     }
 }

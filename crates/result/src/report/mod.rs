@@ -14,7 +14,7 @@ mod tables;
 use std::fmt::Write;
 
 use crate::format::{
-    bytes_per_second, count, joules, nanoseconds, rate, seconds, significant, watts,
+    bytes_per_second, count, joule_seconds, joules, nanoseconds, rate, seconds, significant, watts,
 };
 use crate::result::RunResult;
 use crate::statistics::Interval;
@@ -166,7 +166,10 @@ fn cards(page: &mut String, r: &RunResult) {
         card("Write amplification", significant(amplification, 4), "programmed / host pages");
     }
     if let Some(e) = text::energy_used(r) {
-        let above = text::above_idle(&e);
+        let mut above = text::above_idle(&e);
+        if let Some(product) = r.energy_delay_joule_seconds {
+            above += &format!(", energy x delay {}", joule_seconds(product));
+        }
         card("Energy per request", e.per_request.map_or("-".into(), joules), &above);
         if let Some(power) = text::mean_power(r, e.total) {
             let of = text::settling(r).map(|whole| format!(" {whole}")).unwrap_or_default();

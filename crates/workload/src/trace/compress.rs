@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use ruzstd::decoding::StreamingDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// A header may ask for a dictionary of 4 GiB; `xz -9` needs 65 MiB.
 const XZ_MEMORY_KIB: u32 = 256 << 10;
@@ -41,7 +41,10 @@ pub(crate) fn decompress(mut reader: Source) -> Source {
     let reader = put_back(head, error, reader);
     match magic.as_slice() {
         [0x1F, 0x8B, ..] => Box::new(flate2::read::MultiGzDecoder::new(reader)),
-        [0x28, 0xB5, 0x2F, 0xFD, ..] => Box::new(Zstd::Between(Some(reader))),
+        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => {
+            Box::new(Zstd::Between(Some(reader)))
+        }
+        [0x04, 0x22, 0x4D, 0x18, ..] => Box::new(Lz4::Between(Some(reader))),
         [0xFD, b'7', b'z', b'X', b'Z', 0] => {
             Box::new(lzma_rust2::XzReader::new_mem_limit(reader, true, XZ_MEMORY_KIB))
         }
@@ -50,11 +53,46 @@ pub(crate) fn decompress(mut reader: Source) -> Source {
     }
 }
 
+/// What to do with a file that begins with `head` and holds no text, if it is of a known kind.
+pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [b'P', b'K', 3 | 5, ..] => Some("it is a ZIP archive: `unzip` it first"),
+        [b'7', b'z', 0xBC, 0xAF, ..] => Some("it is a 7z archive: unpack it first"),
+        [0x5D, 0, 0, ..] => Some("it looks like LZMA: `unlzma` it first"),
+        [0x1F, 0x8B, ..] => Some("it was compressed twice: unpack it once first"),
+        _ if head.get(257..262) == Some(b"ustar") && head[..257].contains(&0) => {
+            Some("it is a tar archive: unpack it first (`tar -xf`), and name the file in it")
+        }
+        _ => None,
+    }
+}
+
 /// Frame after frame: `StreamingDecoder` ends with the first, but parallel compressors and
 /// concatenated files have several.
 enum Zstd {
     Between(Option<Source>),
-    Frame(Box<StreamingDecoder<Source, ruzstd::decoding::FrameDecoder>>),
+    Frame(Box<StreamingDecoder<Source, FrameDecoder>>),
+}
+
+/// Compares the checksum at the end of a frame, if it has one (RFC 8878, clause 3.1.1): the decoder
+/// works it out and leaves it at that.
+fn check_frame(decoder: &FrameDecoder) -> io::Result<()> {
+    match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
+        (Some(written), Some(found)) if written != found => {
+            Err(io::Error::other("the compressed data is damaged: its checksum does not fit"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Passes over a skippable frame (RFC 8878, clause 3.1.2) that begins at `reader`, behind its magic
+/// number.
+fn skip_frame(reader: &mut Source) -> io::Result<()> {
+    let mut length = [0; 4];
+    reader.read_exact(&mut length)?;
+    let length = u64::from(u32::from_le_bytes(length));
+    let skipped = io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+    if skipped == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 impl Read for Zstd {
@@ -72,7 +110,9 @@ impl Read for Zstd {
                     let Zstd::Frame(decoder) = std::mem::replace(self, Zstd::Between(None)) else {
                         return Ok(0);
                     };
-                    *self = Zstd::Between(Some(decoder.into_inner()));
+                    let (source, decoder) = decoder.into_parts();
+                    check_frame(&decoder)?;
+                    *self = Zstd::Between(Some(source));
                 }
                 Zstd::Between(source) => {
                     let Some(mut reader) = source.take() else { return Ok(0) };
@@ -80,8 +120,69 @@ impl Read for Zstd {
                     if head.is_empty() && error.is_none() {
                         return Ok(0);
                     }
+                    if let [0x50..=0x5F, 0x2A, 0x4D, 0x18] = head[..] {
+                        skip_frame(&mut reader)?;
+                        *self = Zstd::Between(Some(reader));
+                        continue;
+                    }
                     let decoder = StreamingDecoder::new(put_back(head, error, reader));
                     *self = Zstd::Frame(Box::new(decoder.map_err(io::Error::other)?));
+                }
+            }
+        }
+    }
+}
+
+/// Frame after frame, as [`Zstd`].
+enum Lz4 {
+    Between(Option<Source>),
+    Frame(Box<lz4_flex::frame::FrameDecoder<Watched>>),
+}
+
+/// Knows whether its end was met: `FrameDecoder` takes an end within a frame for that of the frame.
+struct Watched {
+    source: Source,
+    ended: bool,
+}
+
+impl Read for Watched {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(out)?;
+        self.ended |= count == 0 && !out.is_empty();
+        Ok(count)
+    }
+}
+
+impl Read for Lz4 {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self {
+                Lz4::Frame(decoder) => {
+                    let count = decoder.read(out)?;
+                    if count > 0 {
+                        return Ok(count);
+                    }
+                    let Lz4::Frame(decoder) = std::mem::replace(self, Lz4::Between(None)) else {
+                        return Ok(0);
+                    };
+                    let Watched { source, ended } = decoder.into_inner();
+                    if ended {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    *self = Lz4::Between(Some(source));
+                }
+                Lz4::Between(source) => {
+                    let Some(mut reader) = source.take() else { return Ok(0) };
+                    let (head, error) = read_ahead(&mut reader, 1);
+                    if head.is_empty() && error.is_none() {
+                        return Ok(0);
+                    }
+                    let source = put_back(head, error, reader);
+                    let watched = Watched { source, ended: false };
+                    *self = Lz4::Frame(Box::new(lz4_flex::frame::FrameDecoder::new(watched)));
                 }
             }
         }

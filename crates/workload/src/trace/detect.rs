@@ -1,7 +1,7 @@
 //! Which format a text is in.
 
 use super::Format;
-use super::formats::{blkparse_summary, csv_header, fio_version};
+use super::formats::{blkparse_input, blkparse_summary, csv_header, fio_version, msr_header};
 
 /// What the first lines look like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,13 +30,21 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
     if csv_header(first) {
         return sure(Format::Csv);
     }
-    if first.starts_with("Timestamp,") || is_msr(first) {
+    if msr_header(first) || is_msr(first) {
         return sure(Format::Msr);
     }
-    if blkparse_summary(first) || is_blkparse(first) {
+    if blkparse_input(first) || blkparse_summary(first) || is_blkparse(first) {
         return sure(Format::Blkparse);
     }
     columns(lines.take(1000))
+}
+
+/// Whether a beginning of `blkparse`'s text has requests that were dispatched (D), but none that
+/// was queued (Q).
+pub(crate) fn only_dispatched(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let actions = || text.lines().filter_map(|line| line.split_whitespace().nth(5));
+    actions().any(|action| action == "D") && actions().all(|action| action != "Q")
 }
 
 fn is_number(text: &str) -> bool {

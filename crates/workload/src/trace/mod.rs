@@ -35,8 +35,9 @@ pub enum Format {
     /// them; its manual gives no unit).
     Fio,
     /// Comma-, semicolon- or tab-separated with a header that names the columns and their units:
-    /// `time_{s,ms,us,ns,ps}` (may be missing), `op`, `offset_{bytes,sectors}`,
-    /// `length_{bytes,sectors}`, and perhaps `device`; others are passed over.
+    /// `time_{s,ms,us,ns,ps}` or `issue_…` (may be missing), `op`, `offset_{bytes,sectors}`,
+    /// `length_{bytes,sectors}`, and perhaps `device`; others are passed over. So the rows of
+    /// `requests.parquet`, as CSV, are a trace.
     Csv,
 }
 
@@ -104,10 +105,9 @@ pub enum BeyondEnd {
 }
 
 /// Which event of `blkparse` counts as the start of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlkEvent {
     /// `Q`: queued by who wanted it. What a target's user asked for.
-    #[default]
     Queue,
     /// `D`: sent to the driver, after merging and sorting.
     Dispatch,
@@ -130,8 +130,9 @@ pub struct TraceOptions {
     /// `host.disk`, blkparse `maj,min`, fio file name, CSV column `device`. `None`: all, as if they
     /// were one device.
     pub device: Option<String>,
-    /// The event of `blkparse` that counts.
-    pub event: BlkEvent,
+    /// The event of `blkparse` that counts. `None`: queueing, or dispatch where the beginning of the
+    /// trace has only that (`blktrace -a issue`).
+    pub event: Option<BlkEvent>,
     /// True: the first request starts at 0. False: times count from the trace's own 0. `None`:
     /// true for MSR and CSV, whose clock usually is the calendar's, false for the others.
     pub from_first: Option<bool>,
@@ -141,8 +142,8 @@ pub struct TraceOptions {
     pub duration: Option<Time>,
 }
 
-/// Opens a trace file of any supported format as a workload. Compression (gzip, zstd, xz, bzip2)
-/// and, unless given, the format are told from the content, never from the name. The file is
+/// Opens a trace file of any supported format as a workload. Compression (gzip, zstd, xz, bzip2,
+/// lz4) and, unless given, the format are told from the content, never from the name. The file is
 /// streamed; only one line at a time is held.
 ///
 /// # Errors

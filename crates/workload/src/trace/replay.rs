@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ssdyno_block::{Op, Request, Time};
 
-use super::compress::{decompress, put_back, read_ahead};
-use super::detect::detect;
+use super::compress::{decompress, put_back, read_ahead, unpacked_with};
+use super::detect::{detect, only_dispatched};
 use super::formats::{LineReader, Record, Sink, reader};
 use super::lines::Lines;
 use super::number::Fault;
-use super::{BeyondEnd, Format, Timing, TraceOptions};
+use super::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions};
 use crate::config::check_device;
 use crate::{DeviceFacts, Step, TraceLine, Workload, WorkloadError};
 
@@ -90,19 +90,17 @@ impl Replay {
             return Err(whole_file("the trace is empty", "give a file with requests"));
         }
         let mut remarks = Vec::new();
-        let detected = detect(&head, whole);
-        let lines = Lines::new(put_back(head, broken, source));
-        let format = match (options.format, detected) {
-            (Some(format), _) => format,
-            (None, Some(detected)) => {
-                remarks.push(detection_remark(detected.format, detected.doubtful));
-                detected.format
-            }
-            (None, None) => return Err(unknown_format(lines, file)),
+        if let Some(how) = unpacked_with(&head) {
+            return Err(whole_file("this is no text", how));
+        }
+        let Some(format) = told_format(options.format, &head, whole, &mut remarks) else {
+            let lines = Lines::new(put_back(head, broken, source));
+            return Err(unknown_format(lines, file));
         };
+        let event = played_event(options.event, format, &head, &mut remarks);
         let mut replay = Replay {
-            lines,
-            reader: reader(format, options.event),
+            lines: Lines::new(put_back(head, broken, source)),
+            reader: reader(format, event),
             sink: Sink::new(options.device.clone()),
             file: file.to_owned(),
             format,
@@ -153,10 +151,11 @@ impl Replay {
             let read = match self.lines.next_line() {
                 Ok(None) => return Ok(None),
                 Ok(Some(line)) => {
-                    let line = line.trim();
-                    if line.is_empty() || line.starts_with('#') {
+                    let content = line.trim();
+                    if content.is_empty() || content.starts_with('#') {
                         continue;
                     }
+                    let line = if self.reader.keeps_blanks() { line } else { content };
                     self.reader.line(line, &mut self.sink)
                 }
                 Err(fault) => Err(fault),
@@ -185,9 +184,11 @@ impl Replay {
         if !found.is_empty() {
             what = format!("{what}: {}", found.join("; "));
         }
-        let help = match self.format {
-            Format::Blkparse => "check the format, the device and the event (Q or D)",
-            _ => "check the format and the device",
+        let devices = self.sink.devices();
+        let help = match (self.format, devices.as_str()) {
+            (Format::Blkparse, "") => "check the format and the event (Q or D)".to_owned(),
+            (_, "") => "check the format".to_owned(),
+            (_, devices) => format!("check the device: the trace has {devices}"),
         };
         let at = TraceLine { file: self.file.clone(), number: 0, text: String::new() };
         WorkloadError::of_trace(what, help, at)
@@ -388,6 +389,35 @@ fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
     }
 }
 
+/// Which event of `blkparse` starts a request.
+fn played_event(
+    wanted: Option<BlkEvent>,
+    format: Format,
+    head: &[u8],
+    remarks: &mut Vec<String>,
+) -> BlkEvent {
+    if wanted.is_none() && format == Format::Blkparse && only_dispatched(head) {
+        remarks.push("no event Q (queued): requests start with D (dispatched)".to_owned());
+        return BlkEvent::Dispatch;
+    }
+    wanted.unwrap_or(BlkEvent::Queue)
+}
+
+/// The format that was named, or what the beginning of the text looks like.
+fn told_format(
+    named: Option<Format>,
+    head: &[u8],
+    whole: bool,
+    remarks: &mut Vec<String>,
+) -> Option<Format> {
+    if named.is_some() {
+        return named;
+    }
+    let detected = detect(head, whole)?;
+    remarks.push(detection_remark(detected.format, detected.doubtful));
+    Some(detected.format)
+}
+
 fn detection_remark(format: Format, doubtful: bool) -> String {
     if doubtful {
         format!(
@@ -407,7 +437,13 @@ fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
     loop {
         match lines.next_line() {
             Ok(Some(line)) if line.trim().is_empty() || line.starts_with('#') => {}
-            Ok(Some(_)) => break,
+            Ok(Some(line)) => {
+                if line.contains(',') {
+                    help += "; the first line of csv names the columns, as \
+                             `time_us,op,offset_bytes,length_bytes`";
+                }
+                break;
+            }
             Ok(None) => {
                 what = "the trace has no line with content".to_owned();
                 break;

@@ -8,6 +8,9 @@ use super::{LineReader, Sink};
 
 const SHAPE: &str = "maj,min cpu sequence seconds pid action rwbs sector + sectors [process]";
 
+/// Why lines are passed over that ask for nothing.
+const NO_DATA: &str = "commands without data";
+
 pub(super) struct Blkparse {
     event: &'static str,
     /// The summary behind the events has begun.
@@ -27,15 +30,18 @@ impl Blkparse {
 /// Whether a line opens the summary: `CPU0 (8,0):`, `Total (8,0):`, `Throughput (R/W):`,
 /// `Events (8,0):`, `Skips: …`.
 pub(crate) fn opens_summary(line: &str) -> bool {
-    ["CPU", "Total", "Throughput", "Events", "Skips", "Input file"]
-        .iter()
-        .any(|word| line.starts_with(word))
+    ["CPU", "Total", "Throughput", "Events", "Skips"].iter().any(|word| line.starts_with(word))
+}
+
+/// Whether a line tells of an input file, as `blkparse -i` does before the first event.
+pub(crate) fn names_input(line: &str) -> bool {
+    line.starts_with("Input file ")
 }
 
 impl LineReader for Blkparse {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         self.summary |= opens_summary(line);
-        if self.summary {
+        if self.summary || names_input(line) {
             return Ok(());
         }
         let mut fields = line.split_whitespace();
@@ -57,11 +63,21 @@ impl LineReader for Blkparse {
             return Ok(());
         }
         let rwbs = field("rwbs")?;
-        let sector = field("the sector")?;
+        let sector = field("the sector or process")?;
+        // Without data there is neither sector nor size, only `[process]`, or `(elapsed) [process]`.
+        if sector.starts_with(['[', '(']) {
+            if sink.wants("", device) {
+                match empties(rwbs) {
+                    true => sink.flush(time),
+                    false => sink.skip(NO_DATA),
+                }
+            }
+            return Ok(());
+        }
         let plus = field("the size")?;
         if plus != "+" {
-            // `36 (12 00 …)`: bytes and command of a SCSI pass-through.
-            if plus.starts_with('(') || rwbs.contains('N') {
+            // `36 (12 00 …)` or `36 [process]`: bytes and command of a SCSI pass-through.
+            if plus.starts_with(['(', '[']) || rwbs.contains('N') {
                 sink.skip("commands without a sector (pass-through)");
                 return Ok(());
             }
@@ -75,6 +91,11 @@ impl LineReader for Blkparse {
         }
         Ok(())
     }
+}
+
+/// Whether a request without data empties the write cache: a flush, or a barrier of older kernels.
+fn empties(rwbs: &str) -> bool {
+    rwbs.starts_with('F') || rwbs.contains('B')
 }
 
 /// Kernel `blk_fill_rwbs`: an F before the operation is a flush first, one behind it FUA.
@@ -93,14 +114,14 @@ fn record(rwbs: &str, time: u128, offset: u64, length: u64, sink: &mut Sink) -> 
         None
     };
     match op {
-        _ if flush && length == 0 => sink.flush(time),
+        _ if length == 0 && empties(rwbs) => sink.flush(time),
         Some(op) => {
             if flush {
                 sink.flush(time);
             }
             sink.push(time, op, offset, length)?;
         }
-        None if rest.contains('N') => sink.skip("commands without data (N)"),
+        None if rest.contains('N') => sink.skip(NO_DATA),
         None if flush => sink.flush(time),
         None => {
             let what = format!("rwbs is `{rwbs}`");

@@ -38,9 +38,13 @@ impl Header {
             in_bytes.or_else(|| find(&format!("{what}_sectors")).map(|column| (column, 512)))
         };
         let lacks = |column: &str| Fault::new(format!("the header has no column `{column}`"), HELP);
-        let units =
-            [("time_s", 12), ("time_ms", 9), ("time_us", 6), ("time_ns", 3), ("time_ps", 0)];
-        let time = units.iter().find_map(|(name, exponent)| Some((find(name)?, *exponent)));
+        let units = [("s", 12), ("ms", 9), ("us", 6), ("ns", 3), ("ps", 0)];
+        // `issue_ns` is what `requests.parquet` calls it: a recorded run is a trace.
+        let time = units.iter().find_map(|(unit, exponent)| {
+            let column =
+                find(&format!("time_{unit}")).or_else(|| find(&format!("issue_{unit}")))?;
+            Some((column, *exponent))
+        });
         if time.is_none() && names.iter().any(|name| name.starts_with("time")) {
             let what = "the time column has no known unit";
             return Err(Fault::new(what, "name it time_s, time_ms, time_us, time_ns or time_ps"));
@@ -108,6 +112,10 @@ impl LineReader for Csv {
         }
         let offset = bytes(offset, "the offset", header.offset.1)?;
         sink.push(time, op, offset, bytes(length, "the length", header.length.1)?)
+    }
+
+    fn keeps_blanks(&self) -> bool {
+        self.header.as_ref().is_some_and(|header| header.delimiter == '\t')
     }
 
     fn untimed(&self) -> bool {

@@ -29,9 +29,15 @@ pub(crate) struct Sink {
     skipped: Vec<(&'static str, u64)>,
     /// The only device wanted.
     filter: Option<String>,
-    first_device: Option<(String, String)>,
-    several_devices: bool,
+    /// Names of the devices that were met, the first few.
+    devices: Vec<String>,
+    more_devices: bool,
+    /// The device of the line before, which most often is that of this one.
+    latest: (String, String),
 }
+
+/// So many devices are named in notes.
+const NAMED_MOST: usize = 8;
 
 impl Sink {
     pub(crate) fn new(filter: Option<String>) -> Sink {
@@ -39,8 +45,9 @@ impl Sink {
             records: std::collections::VecDeque::with_capacity(4),
             skipped: Vec::new(),
             filter,
-            first_device: None,
-            several_devices: false,
+            devices: Vec::new(),
+            more_devices: false,
+            latest: Default::default(),
         }
     }
 
@@ -54,22 +61,36 @@ impl Sink {
 
     /// Whether the device `name` of `host` (empty where the format has none) is wanted.
     fn wants(&mut self, host: &str, name: &str) -> bool {
-        if let Some(filter) = &self.filter {
-            let both = filter.strip_prefix(host).and_then(|rest| rest.strip_prefix('.'));
-            let wanted =
-                filter == name || (!host.is_empty() && (filter == host || both == Some(name)));
-            if !wanted {
-                self.skip("another device");
-            }
-            return wanted;
+        self.meet(host, name);
+        let Some(filter) = &self.filter else { return true };
+        let both = filter.strip_prefix(host).and_then(|rest| rest.strip_prefix('.'));
+        let wanted = filter == name || (!host.is_empty() && (filter == host || both == Some(name)));
+        if !wanted {
+            self.skip("another device");
         }
-        match &self.first_device {
-            None => self.first_device = Some((host.to_owned(), name.to_owned())),
-            Some((first_host, first)) => {
-                self.several_devices |= first != name || first_host != host;
-            }
+        wanted
+    }
+
+    fn meet(&mut self, host: &str, name: &str) {
+        let (latest_host, latest) = &mut self.latest;
+        if !self.devices.is_empty() && latest == name && latest_host == host {
+            return;
         }
-        true
+        host.clone_into(latest_host);
+        name.clone_into(latest);
+        let device = if host.is_empty() { name.to_owned() } else { format!("{host}.{name}") };
+        if self.devices.contains(&device) {
+        } else if self.devices.len() < NAMED_MOST {
+            self.devices.push(device);
+        } else {
+            self.more_devices = true;
+        }
+    }
+
+    /// The devices of the trace so far, for messages.
+    pub(crate) fn devices(&self) -> String {
+        let names = self.devices.join(", ");
+        if self.more_devices { format!("{names}, …") } else { names }
     }
 
     /// A request with data. Its length must be above 0.
@@ -96,20 +117,25 @@ impl Sink {
         for (reason, count) in &self.skipped {
             out.push(format!("{count} trace lines skipped: {reason}"));
         }
-        if self.several_devices {
-            out.push(
-                "the trace has several devices; all were played to one target (option `device` \
-                 selects one)"
-                    .to_owned(),
-            );
+        if self.filter.is_none() && self.devices.len() > 1 {
+            out.push(format!(
+                "the trace has several devices ({}); all were played to one target \
+                 (`--trace-device` selects one)",
+                self.devices()
+            ));
         }
     }
 }
 
 /// Reads the lines of one format. Called with every line in order that is neither empty nor a
-/// comment.
+/// comment, without blanks at its ends but for what [`keeps_blanks`](LineReader::keeps_blanks) says.
 pub(crate) trait LineReader: Send {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault>;
+
+    /// Blanks at the ends of a line are told, too: they are columns.
+    fn keeps_blanks(&self) -> bool {
+        false
+    }
 
     /// The requests of this trace carry no times.
     fn untimed(&self) -> bool {
@@ -169,6 +195,7 @@ fn op_named(word: &str) -> Option<Op> {
     }
 }
 
-pub(crate) use blkparse::opens_summary as blkparse_summary;
+pub(crate) use blkparse::{names_input as blkparse_input, opens_summary as blkparse_summary};
 pub(crate) use csv::is_header as csv_header;
 pub(crate) use fio::version as fio_version;
+pub(crate) use msr::is_header as msr_header;

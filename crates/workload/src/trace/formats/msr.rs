@@ -9,7 +9,7 @@ pub(super) struct Msr;
 
 impl LineReader for Msr {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.starts_with("Timestamp") {
+        if is_header(line) {
             return Ok(());
         }
         let names = [
@@ -39,4 +39,13 @@ impl LineReader for Msr {
     fn calendar(&self) -> bool {
         true
     }
+}
+
+/// Whether a line names the columns.
+pub(crate) fn is_header(line: &str) -> bool {
+    line.split(',')
+        .zip(SHAPE.split(','))
+        .take(2)
+        .all(|(found, name)| found.trim().trim_matches('"').eq_ignore_ascii_case(name))
+        && line.contains(',')
 }
