@@ -271,6 +271,37 @@ fn what_lies_below_a_loop_device_is_not_written() {
     assert!(place.fails(2, &image).contains("behind the loop device"));
 }
 
+/// Whatever it is called, and through whatever other loop device: it is one file.
+#[test]
+fn a_file_behind_a_loop_device_is_known_by_all_its_names() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    std::fs::hard_link(place.path().join("image"), place.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("image", place.path().join("symbolic")).unwrap();
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let write = |target: &str| {
+        let name = target.trim_start_matches("/dev/").to_owned();
+        let run = ["run", target, "--workload", "randwrite", "--requests", "9", "--keep", "none"];
+        let consent = ["--write", "--overwrite", "--destroy", &name];
+        place.fails(2, &[&run[..], &consent].concat())
+    };
+    for name in ["image", "link", "symbolic"] {
+        assert!(write(name).contains("behind the loop device"), "{name}");
+    }
+    std::fs::remove_file(place.path().join("image")).unwrap();
+    assert!(write("link").contains("behind the loop device"), "its first name is gone");
+    let Some(()) = loops.attach(&place, "link") else { return };
+    let refused = write(&loops.0[1]);
+    assert!(refused.contains("in use") && refused.contains("behind the loop device"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("link")).unwrap(), vec![7u8; 1 << 20]);
+    // Two on one device, too.
+    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
+    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
+    let refused = write(&loops.0[3]);
+    assert!(refused.contains("behind the loop device"), "{refused}");
+}
+
 /// A device that disappears: the loop device is detached, and its file cut off, under way.
 #[test]
 fn a_detached_loop_device_ends_its_run() {

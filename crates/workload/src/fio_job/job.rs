@@ -19,7 +19,8 @@ pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     let mut group = 0;
     let mut jobs: Vec<FioJob> = Vec::with_capacity(sections.len());
     for section in &sections {
-        let mut reader = Reader { path, section, line: section.line };
+        let mut reader = Reader { path, section, line: section.line, si_prefixes: false };
+        reader.si_prefixes = reader.has_si_prefixes()?;
         let walled = reader.switch("stonewall")? || reader.switch("wait_for_previous")?;
         if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
             group += 1;
@@ -35,7 +36,23 @@ pub(super) struct Reader<'a> {
     section: &'a Section,
     /// Of the option that was read last, for errors.
     line: u64,
+    /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
+    si_prefixes: bool,
 }
+
+/// Options whose values are times or names: `m` is a minute, and `4k` part of a name.
+const NOT_SIZES: &[&str] = &[
+    "directory",
+    "filename",
+    "ramp_time",
+    "runtime",
+    "start_delay",
+    "startdelay",
+    "thinktime",
+    "thinktime_spin",
+    "timeout",
+    "wait_for",
+];
 
 pub(super) type Answer<T> = Result<T, WorkloadError>;
 
@@ -52,7 +69,11 @@ impl Reader<'_> {
         let entry =
             self.section.entries.iter().rev().find(|entry| names.contains(&entry.key.as_str()))?;
         self.line = entry.line;
-        Some(entry.clone())
+        let mut entry = entry.clone();
+        if self.si_prefixes && !NOT_SIZES.contains(&entry.key.as_str()) {
+            entry.value = entry.value.as_deref().map(values::in_usual_base);
+        }
+        Some(entry)
     }
 
     pub(super) fn switch(&mut self, name: &str) -> Answer<bool> {
@@ -75,6 +96,15 @@ impl Reader<'_> {
             Some(value) => Ok(Some(value)),
             None => self
                 .wrong(format!("`{}` is not {expected}", entry.key), format!("write {expected}")),
+        }
+    }
+
+    fn has_si_prefixes(&mut self) -> Answer<bool> {
+        let Some(entry) = self.find(&["kb_base"]) else { return Ok(false) };
+        match entry.value.as_deref() {
+            Some("1024") => Ok(false),
+            Some("1000") => Ok(true),
+            _ => self.wrong("`kb_base` is neither 1024 nor 1000", "write 1024 or 1000"),
         }
     }
 

@@ -69,6 +69,37 @@ impl Load {
         (0..3).filter(|direction| self.mix[*direction] > 0.0)
     }
 
+    /// Bytes to move in all by a job with a size of `size` that moves `once` in one pass. As in fio a
+    /// pass ends with the range or after `io_size` (in percent: of the size); there are at least
+    /// `loops` passes, and more until `io_size` was moved.
+    pub(super) fn bytes_in_all(&self, size: u64, once: u64) -> u64 {
+        let Some(io) = self.io_bytes else { return once.saturating_mul(self.loops) };
+        let asked = match io {
+            Size::Bytes(bytes) => bytes,
+            Size::Percent(share) => (size as f64 * share / 100.0) as u64,
+        };
+        let once = asked.min(once).max(1);
+        let passes = self.loops.max(asked.div_ceil(once));
+        once.saturating_mul(passes).min(asked.saturating_mul(self.loops))
+    }
+
+    /// What one pass over `range` bytes moves where holes are left; `None` where there are none, where
+    /// sizes differ, or where the pass goes on until all was moved (`wraps`).
+    pub(super) fn bytes_between_holes(&self, range: u64, wraps: bool) -> Option<u64> {
+        let (block, fixed) = (self.block_max(), self.block_min() == self.block_max());
+        let gap = u64::try_from(self.modifier.gap).ok().filter(|gap| *gap > 0)?;
+        if self.random || !fixed || self.strides.is_some() || self.used().count() > 1 {
+            return None;
+        }
+        let requests = range.div_ceil(block + gap);
+        let last = requests.saturating_sub(1) * (block + gap);
+        match wraps {
+            true if last + block <= range => None,
+            true => Some((requests - 1) * block),
+            false => Some(requests * block),
+        }
+    }
+
     /// The longest request.
     pub(super) fn block_max(&self) -> u64 {
         self.used().map(|direction| self.sizes[direction].max()).max().unwrap_or(1)
@@ -151,7 +182,8 @@ impl Reader<'_> {
         if self.switch("norandommap")? || !uniform {
             return Ok(false);
         }
-        let own = load.used().any(|way| {
+        // Also where only a direction that the job does not have has its own.
+        let own = (0..3).any(|way| {
             load.alignments[way].is_some_and(|alignment| alignment != load.sizes[way].min())
         });
         if own {

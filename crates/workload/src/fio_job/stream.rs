@@ -54,6 +54,8 @@ pub struct FioStream {
     pub start_bytes: u64,
     /// Length of the range from there on.
     pub length_bytes: u64,
+    /// Holes are passed over again and again: the range is all of the file.
+    wraps: bool,
     load: Load,
     at: TraceLine,
 }
@@ -255,7 +257,10 @@ impl FioStream {
             strides: load.strides,
             strode: 0,
             left: self.bytes.unwrap_or(u64::MAX),
-            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1,
+            again: self.bytes.is_none()
+                || load.io_bytes.is_some()
+                || load.loops > 1
+                || self.wraps,
         })
     }
 }
@@ -296,7 +301,9 @@ impl FioJob {
         };
         // With the size of the file told apart, `size` is how much is moved, up to the end of it.
         let moved = load.length.map_or(length_bytes, whole).min(length_bytes);
-        let bytes = load.io_bytes.map_or(moved, resolve).saturating_mul(load.loops);
+        // fio wraps where a hole leads behind the end of the file, and ends where it leads behind the range.
+        let wraps = load.modifier.gap > 0 && start_bytes == 0 && length_bytes == end_bytes;
+        let once = load.bytes_between_holes(length_bytes, wraps).unwrap_or(moved).min(moved);
         FioStream {
             job: 0,
             copy,
@@ -311,10 +318,11 @@ impl FioJob {
             arrivals: load.arrivals.clone(),
             // fio adds the ramp to the time of a job.
             duration: load.runtime.map(|runtime| runtime.saturating_add(self.ramp)),
-            requests: load.requests,
-            bytes: (!load.time_based).then_some(bytes),
+            requests: load.requests.map(|requests| requests.saturating_mul(load.loops)),
+            bytes: (!load.time_based).then(|| load.bytes_in_all(moved, once)),
             start_bytes,
             length_bytes,
+            wraps,
             load: load.clone(),
             at: self.line(),
         }

@@ -104,6 +104,34 @@ fn how_much_is_done_follows_size_and_copies() {
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nio_size=30m\n"), 30);
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nloops=3\n"), 30);
     assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\n"), 7);
+    assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\nloops=3\n"), 21);
+    // As counted in fio 3.33: how much is moved when passes and bytes are given.
+    for (io, loops, blocks) in [
+        ("160k", 2, 48),
+        ("32k", 3, 24),
+        ("96k", 2, 32),
+        ("96k", 1, 24),
+        ("50%", 1, 8),
+        ("100%", 2, 32),
+    ] {
+        let text = format!("rw=read\nbs=4k\nsize=64k\nio_size={io}\nloops={loops}\n");
+        assert_eq!(requests(&text), blocks, "{text}");
+    }
+    assert_eq!(requests("rw=read\nkb_base=1000\nbs=4kib\nsize=1m\n"), 245);
+    // Holes are passed over until all was moved, if the range is the whole target.
+    for (text, blocks) in [
+        ("rw=read:1m\nbs=1m\n", 1024),
+        ("rw=read:1m\nbs=1m\nsize=1g\n", 1024),
+        ("rw=read:1m\nbs=1m\nsize=50%\n", 256),
+        ("rw=read:1m\nbs=1m\noffset=512m\n", 256),
+        ("rw=read:4k\nbs=16k\nsize=300k\nloops=3\n", 45),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=300k\nloops=3\n", 45),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=400k\n", 25),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=200k\n", 13),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=1000k\nloops=2\n", 75),
+    ] {
+        assert_eq!(requests(text), blocks, "{text}");
+    }
     assert_eq!(requests("rw=read\nbs=1m\nsize=5m\nnumber_ios=7\n"), 5);
     assert_eq!(requests("rw=read\nbs=1m\n"), (CAPACITY >> 20) as usize);
     // fio 3.33 issues requests until the bytes are moved, and a map has whole blocks only.
