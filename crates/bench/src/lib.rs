@@ -45,6 +45,8 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
 mod machine;
 mod options;
 mod permit;
@@ -76,6 +78,8 @@ pub mod verify;
 mod worker;
 
 pub use error::BenchError;
+#[cfg(target_os = "linux")]
+pub use limits::outlive_file_size_limit;
 pub use options::{EngineKind, NULL, Options, Probing};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};

@@ -101,6 +101,19 @@ fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
     assert!(stored["requests"].as_u64().unwrap() > 0 && stored["errors"].as_u64().unwrap() > 0);
 }
 
+/// The kernel would end the program with a signal.
+#[test]
+fn a_limit_of_file_sizes_keeps_the_figures() {
+    let place = Place::new();
+    let command = "ulimit -f 600; \
+        ssdyno run null: --requests 100000 --workload randread --results r --name a --json";
+    let Some(output) = shell(&place, &[], command) else { return };
+    assert_eq!(output.status.code(), Some(3));
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(object["requests"], 100_000);
+    assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
+}
+
 /// A file system of 300 KiB, in a name space of its own: no root needed where those are allowed.
 #[test]
 fn a_full_disk_for_results_keeps_the_figures_that_fit() {
