@@ -9,7 +9,7 @@ use ssdyno_block::SECTOR_BYTES;
 use ssdyno_workload::DeviceFacts;
 
 use crate::error::BenchError;
-use crate::options::NULL;
+use crate::options::{NULL, SyncWrites};
 use crate::permit::Access;
 
 /// Size of `null:`; nothing is stored, so it may be anything.
@@ -61,10 +61,22 @@ impl Target {
     /// # Errors
     /// It is not there or not allowed, of another kind, or smaller than one of its blocks.
     pub fn open(name: &str, access: &Access) -> Result<Target, BenchError> {
+        Target::open_for(name, access, SyncWrites::No)
+    }
+
+    /// As [`open`](Target::open), for writes of which `sync_writes` is durable when they are answered.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn open_for(
+        name: &str,
+        access: &Access,
+        sync_writes: SyncWrites,
+    ) -> Result<Target, BenchError> {
         if name == NULL {
             return Ok(Target::null());
         }
-        let (file, direct) = open(name, access)?;
+        let (file, direct) = open(name, access, sync_writes)?;
         lock(name, &file)?;
         let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
         let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
@@ -105,6 +117,7 @@ impl Target {
         }
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
         target.describe();
+        target.notes.extend(durable(sync_writes));
         if target.capacity_bytes < u64::from(target.sector_bytes) {
             return Err(BenchError::TooSmall {
                 target: target.name.clone(),
@@ -218,9 +231,23 @@ fn geometry(name: &str, what: &'static str, source: io::Error) -> BenchError {
     BenchError::Geometry { target: name.to_owned(), what, source }
 }
 
+/// What a reader of the figures must know of durable writes.
+fn durable(sync_writes: SyncWrites) -> Option<String> {
+    let flag = match sync_writes {
+        SyncWrites::No => return None,
+        SyncWrites::Data => "O_DSYNC",
+        SyncWrites::Whole => "O_SYNC",
+    };
+    Some(format!("a write is durable when it is answered ({flag}): its latency has the flush in it"))
+}
+
 /// Opens with O_DIRECT, or without where the file system does not know it. The second value says
 /// which.
-fn open(name: &str, access: &Access) -> Result<(OwnedFd, bool), BenchError> {
+fn open(
+    name: &str,
+    access: &Access,
+    sync_writes: SyncWrites,
+) -> Result<(OwnedFd, bool), BenchError> {
     let failed =
         |e: rustix::io::Errno| BenchError::Open { target: name.to_owned(), source: e.into() };
     // What it is comes first: opening a pipe would wait, opening a tape rewinds it.
@@ -246,6 +273,11 @@ fn open(name: &str, access: &Access) -> Result<(OwnedFd, bool), BenchError> {
         // Fails while anybody has claimed the device: a mount, an array, another name space.
         flags |= OFlags::EXCL;
     }
+    flags |= match sync_writes {
+        SyncWrites::No => OFlags::empty(),
+        SyncWrites::Data => OFlags::DSYNC,
+        SyncWrites::Whole => OFlags::SYNC,
+    };
     let direct = flags | OFlags::DIRECT;
     // Reading shall not write: neither a time of access nor the check whether one is due. Only the owner may
     // ask for that.

@@ -86,6 +86,7 @@ impl RealArgs {
             engine: self.engine.as_ref().and_then(|e| e.parse().ok()).unwrap_or(usual.engine),
             iopoll: self.iopoll,
             sqpoll: self.sqpoll,
+            sync_writes: usual.sync_writes,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             batch: self.batch,

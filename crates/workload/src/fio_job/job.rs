@@ -7,7 +7,7 @@ use ssdyno_block::Time;
 use super::ini::{self, Entry, Section};
 use super::options::{REFUSED, USED, WITHOUT_EFFECT};
 use super::values::{self, Size};
-use super::{FioEngine, FioJob};
+use super::{FioEngine, FioJob, FioSync};
 use crate::WorkloadError;
 
 /// Reads the job file at `path`.
@@ -169,6 +169,7 @@ impl Reader<'_> {
             engine,
             iopoll: self.switch("hipri")?,
             sqpoll: self.switch("sqthread_poll")?,
+            sync: self.sync()?,
             copies: copies.unwrap_or(1) as u32,
             cores: self
                 .value(&["cpus_allowed"], "a list of cores such as 0-3,6", values::cores)?
@@ -199,6 +200,16 @@ impl Reader<'_> {
             return self.switch("buffered");
         }
         Ok(!self.switch("direct")?)
+    }
+
+    fn sync(&mut self) -> Answer<FioSync> {
+        let Some(entry) = self.find(&["sync"]) else { return Ok(FioSync::None) };
+        match entry.value.as_deref() {
+            Some("0" | "none") => Ok(FioSync::None),
+            Some("1" | "sync") | None => Ok(FioSync::Whole),
+            Some("dsync") => Ok(FioSync::Data),
+            _ => self.wrong("`sync` is unknown", "write none, sync or dsync"),
+        }
     }
 
     fn splits_cores(&mut self) -> Answer<bool> {

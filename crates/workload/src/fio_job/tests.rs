@@ -370,6 +370,13 @@ fn what_is_not_carried_over_is_named_by_line() {
     }
     assert!(refused("time_based\n").1.contains("runtime"));
     // Switched off, a refused option is harmless.
+    let sync = |text: &str| one(&format!("rw=write\n{text}")).sync;
+    assert_eq!((sync(""), sync("sync=0\n")), (FioSync::None, FioSync::None));
+    assert_eq!((sync("sync\n"), sync("sync=1\n")), (FioSync::Whole, FioSync::Whole));
+    assert_eq!(sync("sync=dsync\n"), FioSync::Data);
+    let mut durable = one("rw=write\nbs=4k\nsize=16k\nsync=1\n");
+    durable.flush_instead_of_sync();
+    assert!(durable.sync == FioSync::None && durable.notes[1].starts_with("sync: each write"));
     assert!(jobs("[a]\nrw=read\nverify=0\nfsync=0\nloops=1\n").is_ok());
 }
 
