@@ -31,6 +31,8 @@ pub(super) struct Load {
     pub(super) start: Option<Size>,
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
+    /// What a start given as a share is rounded up to.
+    pub(super) start_align: Option<u64>,
     pub(super) length: Option<Size>,
     /// Size of the file, where it is told apart from `length`: the range ends there then, and `length` is
     /// how much is moved (fio documentation, `filesize`).
@@ -67,6 +69,24 @@ impl Load {
     /// Directions that the job has.
     pub(super) fn used(&self) -> impl Iterator<Item = usize> + '_ {
         (0..3).filter(|direction| self.mix[*direction] > 0.0)
+    }
+
+    /// Where copy number `copy` begins in a file of `end_bytes`: shares lead to the next block of the
+    /// shortest size, or of `offset_align` (fio's filesetup.c, `get_start_offset`).
+    pub(super) fn start_bytes(&self, end_bytes: u64, copy: u32) -> u64 {
+        let resolve = |size: Option<Size>| match size {
+            None => 0,
+            Some(Size::Bytes(bytes)) => bytes,
+            Some(Size::Percent(share)) => (end_bytes as f64 * share / 100.0) as u64,
+        };
+        let steps = resolve(self.increment).saturating_mul(u64::from(copy));
+        let start = resolve(self.start).saturating_add(steps);
+        let is_share = |size: Option<Size>| matches!(size, Some(Size::Percent(_)));
+        if !is_share(self.start) && !is_share(self.increment) {
+            return start;
+        }
+        let shortest = self.sizes.iter().map(Sizes::min).min().unwrap_or(1);
+        start.div_ceil(self.start_align.unwrap_or(shortest)) * self.start_align.unwrap_or(shortest)
     }
 
     /// Bytes to move in all by a job with a size of `size` that moves `once` in one pass. As in fio a
@@ -152,6 +172,9 @@ impl Reader<'_> {
             strides: self.strides()?,
             start: self.value(&["offset", "fileoffset"], "a size such as 1g or 50%", size)?,
             increment: self.value(&["offset_increment"], "a size such as 1g or 5%", size)?,
+            start_align: self
+                .value(&["offset_align"], "a size such as 4k", values::bytes)?
+                .filter(|size| *size > 0),
             length: self
                 .value(&["size"], "a size such as 1g or 50%", size)?
                 .filter(|size| *size != Size::Bytes(0)),

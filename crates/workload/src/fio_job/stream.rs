@@ -292,8 +292,7 @@ impl FioJob {
             Size::Bytes(bytes) => bytes,
             Size::Percent(_) => resolve(size) / step * step,
         };
-        let increment = load.increment.map_or(0, whole).saturating_mul(u64::from(copy));
-        let start_bytes = load.start.map_or(0, whole).saturating_add(increment);
+        let start_bytes = load.start_bytes(end_bytes, copy);
         let rest = end_bytes.saturating_sub(start_bytes) / step * step;
         let length_bytes = match (load.length, load.file_bytes) {
             (None, _) | (Some(Size::Bytes(_)), Some(_)) => rest,

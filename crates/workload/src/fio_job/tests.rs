@@ -140,6 +140,21 @@ fn how_much_is_done_follows_size_and_copies() {
     assert_eq!(requests("rw=randread\nsize=10k\n"), 2);
 }
 
+/// As logged by fio 3.33.
+#[test]
+fn shares_lead_to_the_next_block_and_backwards_begins_at_the_end() {
+    let start = |text: &str| stream(&format!("rw=read\nsize=1m\n{text}")).start_bytes;
+    // A third of 1 GiB ends within a block.
+    assert_eq!(start("bs=8k\noffset=33%\n"), 43_254 * 8192);
+    assert_eq!(start("bs=4k,64k\noffset=33%\n"), 86_508 * 4096);
+    assert_eq!(start("bs=8k\noffset=33%\noffset_align=1m\n"), 338 << 20);
+    assert_eq!(start("bs=8k\noffset=5000\noffset_align=1m\n"), 5000);
+    let back = offsets("rw=read:-8k\nbs=4k\nsize=64k\noffset=1m\n");
+    assert_eq!((back[0], back[1], back[14], back[15]), (1080, 1076, 1024, 1080));
+    let back = offsets("rw=read:-8k\nbs=4k\nsize=64k\n");
+    assert_eq!((back[0], back[1], back[15]), (0, 56, 0));
+}
+
 #[test]
 fn the_random_map_takes_every_block_once() {
     let mut all = offsets("rw=randread\nsize=1m\noffset=4m\n");
