@@ -47,6 +47,8 @@ mod job;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
+mod lock;
+#[cfg(target_os = "linux")]
 mod machine;
 mod options;
 mod permit;

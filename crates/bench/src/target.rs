@@ -9,6 +9,7 @@ use ssdyno_block::SECTOR_BYTES;
 use ssdyno_workload::DeviceFacts;
 
 use crate::error::BenchError;
+use crate::lock::lock;
 use crate::options::{NULL, SyncWrites};
 use crate::permit::Access;
 
@@ -193,16 +194,6 @@ impl Target {
     }
 }
 
-/// Keeps other runs away: two at once would measure each other. The lock goes with the file
-/// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
-fn lock(name: &str, file: &OwnedFd) -> Result<(), BenchError> {
-    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(BenchError::Busy { target: name.to_owned() }),
-        // A file system without locks cannot keep anybody away.
-        _ => Ok(()),
-    }
-}
-
 impl Drop for Target {
     /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
     fn drop(&mut self) {
@@ -238,7 +229,9 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
         SyncWrites::Data => "O_DSYNC",
         SyncWrites::Whole => "O_SYNC",
     };
-    Some(format!("a write is durable when it is answered ({flag}): its latency has the flush in it"))
+    Some(format!(
+        "a write is durable when it is answered ({flag}): its latency has the flush in it"
+    ))
 }
 
 /// Opens with O_DIRECT, or without where the file system does not know it. The second value says

@@ -257,10 +257,7 @@ impl FioStream {
             strides: load.strides,
             strode: 0,
             left: self.bytes.unwrap_or(u64::MAX),
-            again: self.bytes.is_none()
-                || load.io_bytes.is_some()
-                || load.loops > 1
-                || self.wraps,
+            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1 || self.wraps,
         })
     }
 }
