@@ -1,11 +1,13 @@
 //! The lock that keeps other runs away from a target.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FileType, FlockOperation};
 use rustix::io::Errno;
 
 use crate::error::BenchError;
@@ -17,10 +19,59 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// Keeps other runs away: two at once would measure each other. The lock goes with the file
 /// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
-pub(crate) fn lock(name: &str, file: &OwnedFd) -> Result<(), BenchError> {
+///
+/// A device may have several nodes, and be part of another: what is given back, to be kept as long as
+/// the target, are locks of the device's usual node and, shared with its other partitions, of the disk.
+pub(crate) fn lock(name: &str, file: &OwnedFd) -> Result<Vec<OwnedFd>, BenchError> {
+    take(name, file, FlockOperation::NonBlockingLockExclusive)?;
+    let mut others = Vec::new();
+    for (node, is_shared) in nodes(file) {
+        // Who may not open it cannot be kept away either.
+        let Ok(other) = File::open(node).map(OwnedFd::from) else { continue };
+        let how = match is_shared {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        take(name, &other, how)?;
+        others.push(other);
+    }
+    Ok(others)
+}
+
+/// The usual node of the device `file`, if that is another one, and the node of the disk that it is a
+/// partition of, which is only shared; nothing for a regular file.
+fn nodes(file: &OwnedFd) -> Vec<(PathBuf, bool)> {
+    let Ok(status) = rustix::fs::fstat(file) else { return Vec::new() };
+    if FileType::from_raw_mode(status.st_mode) != FileType::BlockDevice {
+        return Vec::new();
+    }
+    let (major, minor) = (rustix::fs::major(status.st_rdev), rustix::fs::minor(status.st_rdev));
+    let Ok(itself) = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")) else {
+        return Vec::new();
+    };
+    // A slash in a name is an exclamation mark there (Documentation/ABI, sysfs-block).
+    let node = |path: &Path| {
+        let name = path.file_name()?.to_str()?.replace('!', "/");
+        Some(Path::new("/dev").join(name))
+    };
+    let mut nodes = Vec::new();
+    if let Some(usual) = node(&itself)
+        && let Ok(found) = fs::metadata(&usual)
+        && (found.dev(), found.ino()) != (status.st_dev, status.st_ino)
+        && found.rdev() == status.st_rdev
+    {
+        nodes.push((usual, false));
+    }
+    if itself.join("partition").exists() {
+        nodes.extend(itself.parent().and_then(node).map(|disk| (disk, true)));
+    }
+    nodes
+}
+
+fn take(name: &str, file: &OwnedFd, how: FlockOperation) -> Result<(), BenchError> {
     let began = Instant::now();
     loop {
-        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(file, how) {
             Err(Errno::WOULDBLOCK) => {}
             // A file system without locks cannot keep anybody away.
             _ => return Ok(()),

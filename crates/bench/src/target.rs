@@ -53,6 +53,8 @@ pub struct Target {
     pub(crate) writable: bool,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
+    /// Keep other runs away that come by another node.
+    _locks: Vec<OwnedFd>,
 }
 
 impl Target {
@@ -78,7 +80,7 @@ impl Target {
             return Ok(Target::null());
         }
         let (file, direct) = open(name, access, sync_writes)?;
-        lock(name, &file)?;
+        let locks = lock(name, &file)?;
         let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
         let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
         let file_type = FileType::from_raw_mode(status.st_mode);
@@ -99,6 +101,7 @@ impl Target {
             in_memory: false,
             writable: matches!(access, Access::Write(_)),
             notes: Vec::new(),
+            _locks: locks,
         };
         if is_device {
             // Where a device ends is where seeking to its end leads.
@@ -143,6 +146,7 @@ impl Target {
                  itself"
                     .to_owned(),
             ],
+            _locks: Vec::new(),
         }
     }
 

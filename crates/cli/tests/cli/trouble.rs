@@ -315,6 +315,35 @@ fn a_file_behind_a_loop_device_is_known_by_all_its_names() {
     assert!(refused.contains("behind the loop device"), "{refused}");
 }
 
+/// A device has one lock, whatever node it is opened by.
+#[test]
+fn a_second_node_of_a_device_is_locked_too() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let device = loops.0[0].clone();
+    let made = shell(&place, &["cp"], &format!("cp -a {device} node")).unwrap();
+    let run = |node: &str| {
+        let run = ["run", node, "--workload", "randread", "--requests", "9", "--keep", "none"];
+        place.command(&run).output().unwrap()
+    };
+    // A file system may hold no devices (nodev).
+    if !made.status.success() || !run("./node").status.success() {
+        println!("skipped: no node of a device can be used here");
+        return;
+    }
+    let first = ["run", &device, "--workload", "randread", "--for", "60s", "--keep", "summary"];
+    let mut first = started(&place, &first, "a");
+    let refused = run("./node");
+    let _ = first.kill();
+    let _ = first.wait();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && told.contains("is locked"), "{told}");
+    // What a program that was killed leaves locked is waited for.
+    assert!(run("./node").status.success());
+}
+
 /// A device that disappears: the loop device is detached, and its file cut off, under way.
 #[test]
 fn a_detached_loop_device_ends_its_run() {
