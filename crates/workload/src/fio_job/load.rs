@@ -120,6 +120,12 @@ impl Load {
         }
     }
 
+    /// What a block of the map is long: the shortest request of any direction, also where the job has none such
+    /// (fio's `rw_min_bs`).
+    pub(super) fn map_unit(&self) -> u64 {
+        self.sizes.iter().map(Sizes::min).min().unwrap_or(1)
+    }
+
     /// The longest request.
     pub(super) fn block_max(&self) -> u64 {
         self.used().map(|direction| self.sizes[direction].max()).max().unwrap_or(1)

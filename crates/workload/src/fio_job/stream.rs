@@ -238,7 +238,7 @@ impl FioStream {
         let ways = [way(0)?, way(1)?, way(2)?];
         let [read, write, trim] = load.mix;
         let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
-        let unit = load.block_min();
+        let unit = load.map_unit();
         let map = load.mapped.then(|| Map::new((range / unit).max(1)));
         Ok(Places {
             read: threshold(read / (read + write + trim)),

@@ -155,6 +155,14 @@ fn shares_lead_to_the_next_block_and_backwards_begins_at_the_end() {
     assert_eq!((back[0], back[1], back[15]), (0, 56, 0));
 }
 
+/// fio 3.33 ends such a job where it meets a block that only reads could have.
+#[test]
+fn sizes_of_a_direction_that_a_job_has_not_count_for_its_map() {
+    let blocks = offsets("rw=randwrite\nbs=,8k\nsize=3m\n").len();
+    assert!((40..384).contains(&blocks), "{blocks}");
+    assert_eq!(offsets("rw=randwrite\nbs=8k\nsize=3m\n").len(), 384);
+}
+
 #[test]
 fn the_random_map_takes_every_block_once() {
     let mut all = offsets("rw=randread\nsize=1m\noffset=4m\n");
