@@ -34,7 +34,8 @@ pub(crate) fn execute(
     run: &Run,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, BenchError> {
-    let target = Arc::new(Target::open(&run.target, &run.access)?);
+    let sync_writes = Plan::sync_writes(run)?;
+    let target = Arc::new(Target::open_for(&run.target, &run.access, sync_writes)?);
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
     let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());

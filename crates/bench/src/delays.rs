@@ -72,20 +72,32 @@ impl Delays {
         if self.ours.is_none() && self.queued == 0 {
             return None;
         }
-        let mut text = format!(
+        let placed = self.punctual + self.ours.as_ref().map_or(0, |late| late.total());
+        let overloaded = self.queued > placed;
+        let mut text = String::new();
+        if overloaded {
+            text = format!(
+                "the target does not keep up with the arrivals: {} of {} requests waited for a place, as \
+                 many as allowed being outstanding, and latencies grow for as long as that lasts; the \
+                 other ",
+                self.queued,
+                self.queued + placed
+            );
+        }
+        text += &format!(
             "requests were issued late by {} (median), {} (99 %), {} (most)",
             nanoseconds(self.ours_ns_at(0.5)),
             nanoseconds(self.ours_ns_at(0.99)),
             nanoseconds(self.ours_ns_max as f64),
         );
-        if self.queued > 0 {
+        if self.queued > 0 && !overloaded {
             text.push_str(&format!(
                 "; {} more waited for a place, as many as allowed being outstanding",
                 self.queued
             ));
         }
         text.push_str("; latencies count from the intended start");
-        if self.ours_ns_at(0.99) > MUCH_NS {
+        if self.ours_ns_at(0.99) > MUCH_NS && !overloaded {
             text.push_str(
                 ". So late is other work on the cores, which should be idle, or one job that cannot issue \
                  as fast",
@@ -114,5 +126,8 @@ mod tests {
         let note = twice.note().unwrap();
         assert!(note.contains("0 ns (median)") && note.contains("200.0 ns (most)"), "{note}");
         assert!(note.contains("2 more waited"), "{note}");
+        (0..200).for_each(|_| twice.add(1_000_000, true));
+        let note = twice.note().unwrap();
+        assert!(note.contains("202 of 402 requests waited"), "{note}");
     }
 }

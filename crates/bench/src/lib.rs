@@ -45,6 +45,10 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
+mod lock;
+#[cfg(target_os = "linux")]
 mod machine;
 mod options;
 mod permit;
@@ -76,7 +80,9 @@ pub mod verify;
 mod worker;
 
 pub use error::BenchError;
-pub use options::{EngineKind, NULL, Options, Probing};
+#[cfg(target_os = "linux")]
+pub use limits::outlive_file_size_limit;
+pub use options::{EngineKind, NULL, Options, Probing, SyncWrites};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

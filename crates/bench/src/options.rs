@@ -42,6 +42,18 @@ pub enum Probing {
     Off,
 }
 
+/// What of a write is durable when it is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SyncWrites {
+    /// Nothing: that takes a flush.
+    #[default]
+    No,
+    /// Its data, and what is needed to find it (open(2), O_DSYNC).
+    Data,
+    /// Everything about the file (O_SYNC).
+    Whole,
+}
+
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -52,6 +64,8 @@ pub struct Options {
     pub iopoll: bool,
     /// io_uring: a thread of the kernel takes submissions, at the price of a core.
     pub sqpoll: bool,
+    /// What of a write is durable when it is answered.
+    pub sync_writes: SyncWrites,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
     /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
@@ -73,6 +87,7 @@ impl Default for Options {
             engine: EngineKind::Auto,
             iopoll: false,
             sqpoll: false,
+            sync_writes: SyncWrites::No,
             jobs: 1,
             cores: Vec::new(),
             batch: None,

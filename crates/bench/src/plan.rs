@@ -14,7 +14,7 @@ use ssdyno_workload::{
 
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::error::BenchError;
-use crate::options::{EngineKind, Options};
+use crate::options::{EngineKind, Options, SyncWrites};
 use crate::run::Run;
 use crate::share;
 use crate::target::{Kind, Target};
@@ -75,6 +75,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// What of a write `run` wants to be durable when it is answered: its target is opened so.
+    pub(crate) fn sync_writes(run: &Run) -> Result<SyncWrites, BenchError> {
+        match &run.source {
+            Source::Jobs { jobs, .. } => jobs::sync_writes(jobs),
+            _ => Ok(run.options.sync_writes),
+        }
+    }
+
     /// Plans `run` on `target`.
     pub(crate) fn new(run: &Run, target: &Target) -> Result<Plan, BenchError> {
         let options = match &run.source {

@@ -9,7 +9,8 @@ use ssdyno_block::SECTOR_BYTES;
 use ssdyno_workload::DeviceFacts;
 
 use crate::error::BenchError;
-use crate::options::NULL;
+use crate::lock::lock;
+use crate::options::{NULL, SyncWrites};
 use crate::permit::Access;
 
 /// Size of `null:`; nothing is stored, so it may be anything.
@@ -52,6 +53,8 @@ pub struct Target {
     pub(crate) writable: bool,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
+    /// Keep other runs away that come by another node.
+    _locks: Vec<OwnedFd>,
 }
 
 impl Target {
@@ -61,11 +64,23 @@ impl Target {
     /// # Errors
     /// It is not there or not allowed, of another kind, or smaller than one of its blocks.
     pub fn open(name: &str, access: &Access) -> Result<Target, BenchError> {
+        Target::open_for(name, access, SyncWrites::No)
+    }
+
+    /// As [`open`](Target::open), for writes of which `sync_writes` is durable when they are answered.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn open_for(
+        name: &str,
+        access: &Access,
+        sync_writes: SyncWrites,
+    ) -> Result<Target, BenchError> {
         if name == NULL {
             return Ok(Target::null());
         }
-        let (file, direct) = open(name, access)?;
-        lock(name, &file)?;
+        let (file, direct) = open(name, access, sync_writes)?;
+        let locks = lock(name, &file)?;
         let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
         let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
         let file_type = FileType::from_raw_mode(status.st_mode);
@@ -86,6 +101,7 @@ impl Target {
             in_memory: false,
             writable: matches!(access, Access::Write(_)),
             notes: Vec::new(),
+            _locks: locks,
         };
         if is_device {
             // Where a device ends is where seeking to its end leads.
@@ -105,6 +121,7 @@ impl Target {
         }
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
         target.describe();
+        target.notes.extend(durable(sync_writes));
         if target.capacity_bytes < u64::from(target.sector_bytes) {
             return Err(BenchError::TooSmall {
                 target: target.name.clone(),
@@ -129,6 +146,7 @@ impl Target {
                  itself"
                     .to_owned(),
             ],
+            _locks: Vec::new(),
         }
     }
 
@@ -180,16 +198,6 @@ impl Target {
     }
 }
 
-/// Keeps other runs away: two at once would measure each other. The lock goes with the file
-/// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
-fn lock(name: &str, file: &OwnedFd) -> Result<(), BenchError> {
-    match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(BenchError::Busy { target: name.to_owned() }),
-        // A file system without locks cannot keep anybody away.
-        _ => Ok(()),
-    }
-}
-
 impl Drop for Target {
     /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
     fn drop(&mut self) {
@@ -218,9 +226,25 @@ fn geometry(name: &str, what: &'static str, source: io::Error) -> BenchError {
     BenchError::Geometry { target: name.to_owned(), what, source }
 }
 
+/// What a reader of the figures must know of durable writes.
+fn durable(sync_writes: SyncWrites) -> Option<String> {
+    let flag = match sync_writes {
+        SyncWrites::No => return None,
+        SyncWrites::Data => "O_DSYNC",
+        SyncWrites::Whole => "O_SYNC",
+    };
+    Some(format!(
+        "a write is durable when it is answered ({flag}): its latency has the flush in it"
+    ))
+}
+
 /// Opens with O_DIRECT, or without where the file system does not know it. The second value says
 /// which.
-fn open(name: &str, access: &Access) -> Result<(OwnedFd, bool), BenchError> {
+fn open(
+    name: &str,
+    access: &Access,
+    sync_writes: SyncWrites,
+) -> Result<(OwnedFd, bool), BenchError> {
     let failed =
         |e: rustix::io::Errno| BenchError::Open { target: name.to_owned(), source: e.into() };
     // What it is comes first: opening a pipe would wait, opening a tape rewinds it.
@@ -246,6 +270,11 @@ fn open(name: &str, access: &Access) -> Result<(OwnedFd, bool), BenchError> {
         // Fails while anybody has claimed the device: a mount, an array, another name space.
         flags |= OFlags::EXCL;
     }
+    flags |= match sync_writes {
+        SyncWrites::No => OFlags::empty(),
+        SyncWrites::Data => OFlags::DSYNC,
+        SyncWrites::Whole => OFlags::SYNC,
+    };
     let direct = flags | OFlags::DIRECT;
     // Reading shall not write: neither a time of access nor the check whether one is due. Only the owner may
     // ask for that.

@@ -343,7 +343,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
     /// After a crash: check the target against this journal; nothing is written.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "write"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "journal", "write", "seed", "block_size", "range", "writes", "read_percent", "flush_every",
+    ])]
     pub(crate) resume: Option<PathBuf>,
     /// Without an answer for so long the target is taken to hang.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]

@@ -43,6 +43,9 @@ pub(crate) fn source(path: &Path, target: &str) -> Result<Source, Failure> {
     let mut jobs = read(path)?;
     for job in &mut jobs {
         agree(path, job, target)?;
+        if !is_real(target) {
+            job.flush_instead_of_sync();
+        }
     }
     Ok(Source::Jobs { path: path.to_owned(), jobs })
 }

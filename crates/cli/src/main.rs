@@ -44,6 +44,8 @@ fn main() -> ExitCode {
     };
     let output = Output { json: cli.json };
     progress::watch_interrupts();
+    #[cfg(target_os = "linux")]
+    ssdyno_bench::outlive_file_size_limit();
     let done = match &cli.verb {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),

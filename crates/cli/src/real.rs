@@ -86,6 +86,7 @@ impl RealArgs {
             engine: self.engine.as_ref().and_then(|e| e.parse().ok()).unwrap_or(usual.engine),
             iopoll: self.iopoll,
             sqpoll: self.sqpoll,
+            sync_writes: usual.sync_writes,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             batch: self.batch,
@@ -103,7 +104,9 @@ impl RealArgs {
 
 /// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
 pub(crate) fn is_real(target: &str) -> bool {
-    let is_path = target.contains('/') || Path::new(target).is_file();
+    // A word alone may be the name of a simulated device: also that of a directory beside it.
+    let is_path = target.contains('/')
+        || Path::new(target).metadata().is_ok_and(|found| !found.file_type().is_dir());
     target == NULL || (is_path && !target.starts_with("sim:") && !load::is_toml(target))
 }
 

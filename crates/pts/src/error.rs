@@ -16,10 +16,10 @@ pub enum PtsError {
     },
     /// A load of a simulated device failed.
     #[error(transparent)]
-    Simulated(#[from] RunError),
+    Simulated(RunError),
     /// A load of a real target failed.
     #[error(transparent)]
-    Real(#[from] BenchError),
+    Real(BenchError),
     /// Requests of a load ended in errors: their figures would be those of an unwell device.
     #[error("{errors} requests ended in an error ({load})")]
     Requests {
@@ -31,6 +31,25 @@ pub enum PtsError {
     /// Told to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<RunError> for PtsError {
+    fn from(error: RunError) -> PtsError {
+        match error {
+            // There may be rounds before the load that did not begin.
+            RunError::Unprepared => PtsError::Interrupted,
+            other => PtsError::Simulated(other),
+        }
+    }
+}
+
+impl From<BenchError> for PtsError {
+    fn from(error: BenchError) -> PtsError {
+        match error {
+            BenchError::Unprepared => PtsError::Interrupted,
+            other => PtsError::Real(other),
+        }
+    }
 }
 
 impl PtsError {
@@ -45,5 +64,23 @@ impl PtsError {
             }
             PtsError::Interrupted => "the rounds measured until then are in the result".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load in the middle of a test that was stopped while it was being set up: what was measured before
+    /// it counts.
+    #[test]
+    fn a_load_that_was_stopped_before_it_began_is_an_interrupt() {
+        let real = PtsError::from(BenchError::Unprepared);
+        let simulated = PtsError::from(RunError::Unprepared);
+        for error in [real, simulated] {
+            assert!(matches!(error, PtsError::Interrupted));
+            assert!(error.help().contains("rounds"));
+        }
+        assert!(matches!(PtsError::from(BenchError::Interrupted), PtsError::Real(_)));
     }
 }

@@ -139,7 +139,8 @@ impl Slices {
 
     fn shrink(&mut self) {
         while self.done.len() >= Slices::MOST {
-            self.size *= 2;
+            // Of many jobs it counts each join, whatever it held; nothing is recorded after that.
+            self.size = self.size.saturating_mul(2);
             let join = |pair: &[Slice]| {
                 let mut joined = pair[0].clone();
                 pair[1..].iter().for_each(|slice| joined.add(slice));
@@ -260,5 +261,24 @@ mod tests {
         all.merge(other);
         let ends: Vec<_> = all.done.iter().map(|slice| slice.end).collect();
         assert!(ends.is_sorted() && ends.len() == 40, "{ends:?}");
+    }
+
+    #[test]
+    fn many_jobs_are_laid_side_by_side() {
+        let mut histogram = Histogram::default();
+        let mut all = Slices::default();
+        for _ in 0..200 {
+            let mut job = Slices::default();
+            for at in 1..Slices::MOST as u64 {
+                histogram.add(1_000);
+                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
+                job.close(16 * at, Time::from_us(at), lanes);
+            }
+            histogram = Histogram::default();
+            all.merge(job);
+        }
+        assert!(all.done.len() < Slices::MOST);
+        let count: u64 = all.done.iter().map(|slice| slice.parts[0].count).sum();
+        assert_eq!(count, 200 * (Slices::MOST as u64 - 1));
     }
 }

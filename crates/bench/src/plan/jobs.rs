@@ -2,13 +2,13 @@
 
 use ssdyno_rig::first_recorded;
 use ssdyno_workload::{
-    DeviceFacts, FioJob, FioStream, Workload, WorkloadError, fio_entries, fio_streams,
+    DeviceFacts, FioJob, FioStream, FioSync, Workload, WorkloadError, fio_entries, fio_streams,
 };
 
 use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::Options;
+use crate::options::{Options, SyncWrites};
 use crate::run::Run;
 
 /// Most threads of a run.
@@ -36,6 +36,21 @@ pub(super) fn options(options: &Options, jobs: &[FioJob]) -> Result<Options, Ben
     all.iopoll |= iopoll;
     all.sqpoll |= sqpoll;
     Ok(all)
+}
+
+/// What of a write is durable when it is answered: the target is opened once for all jobs.
+pub(super) fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
+    let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
+    let first = writing.next().unwrap_or_default();
+    if writing.any(|other| other != first) {
+        let why = "all jobs of a file that write must have the same (sync)".to_owned();
+        return Err(BenchError::Option { option: "sync", why });
+    }
+    Ok(match first {
+        FioSync::None => SyncWrites::No,
+        FioSync::Data => SyncWrites::Data,
+        FioSync::Whole => SyncWrites::Whole,
+    })
 }
 
 /// A plan for `jobs`; `notes` says how they are carried out.
@@ -122,4 +137,26 @@ fn workloads(
         });
     }
     Ok(stream.build_shared(facts, depth)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_workload::read_fio_jobs;
+
+    use super::*;
+
+    #[test]
+    fn all_who_write_agree_about_what_is_durable() {
+        let of = |text: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            sync_writes(&read_fio_jobs(file.path()).unwrap())
+        };
+        assert_eq!(of("[a]\nrw=write\n").ok(), Some(SyncWrites::No));
+        assert_eq!(of("[a]\nrw=write\nsync=1\n[b]\nrw=read\n").ok(), Some(SyncWrites::Whole));
+        assert_eq!(of("[global]\nsync=dsync\nrw=rw\n[a]\n[b]\n").ok(), Some(SyncWrites::Data));
+        assert_eq!(of("[a]\nrw=read\nsync=1\n").ok(), Some(SyncWrites::No));
+        let mixed = of("[a]\nrw=write\nsync=1\n[b]\nrw=write\n").unwrap_err();
+        assert!(mixed.to_string().contains("sync"), "{mixed}");
+    }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::backing::{Identity, identity, of_loop};
+
 /// Where the system tells of itself. Tests build their own.
 #[derive(Clone, Debug)]
 pub(super) struct System {
@@ -164,23 +166,63 @@ impl System {
         of.map(|id| format!("{name} belongs to the mounted Btrfs file system {id}"))
     }
 
-    /// How the regular file `path` is used by the system: swap, or behind a loop device.
-    pub(super) fn users_of_file(&self, path: &Path) -> Vec<String> {
+    /// How the file `wanted` is used by the system: swap, mounted, or behind a loop device other than
+    /// `apart`.
+    pub(super) fn users_of_file(&self, wanted: Identity, apart: Option<&str>) -> Vec<String> {
         let mut users = Vec::new();
-        let same = |other: &str| Path::new(other) == path;
+        let same = |path: &str| identity(Path::new(path)) == Some(wanted);
         for line in self.lines("swaps").into_iter().skip(1) {
             if same(&unescape(line.split_whitespace().next().unwrap_or_default())) {
                 users.push("it is swap space in use".to_owned());
             }
         }
-        let blocks = self.sys.join("block");
-        for name in names(&blocks) {
-            let backing = value(blocks.join(&name).join("loop/backing_file"));
-            if backing.is_some_and(|file| same(&file)) {
+        for line in self.lines("self/mountinfo") {
+            // Some file systems can be mounted from a file; what is no path is only a name.
+            let mount = Mount::parse(&line).filter(|mount| mount.source.starts_with('/'));
+            if let Some(mount) = mount.filter(|mount| same(&mount.source)) {
+                users.push(format!("it is mounted at {}", mount.place));
+            }
+        }
+        for (name, below) in self.loops() {
+            if below == wanted && apart != Some(&name) {
                 users.push(format!("it is behind the loop device {name}"));
             }
         }
         users
+    }
+
+    /// How that on which the loop device `device` lies is used by others: writing to one is writing to
+    /// the other.
+    pub(super) fn users_below(&self, device: &Device) -> Vec<String> {
+        let name = &device.itself.name;
+        let Some(path) = &device.backing_file else { return Vec::new() };
+        let below = block_number(Path::new(path)).and_then(|number| self.device(number).ok());
+        let mut users = match &below {
+            Some(below) => {
+                let others = below.holders.iter().filter(|holder| *holder != name);
+                let held = others.map(|holder| format!("it is behind the loop device {holder}"));
+                let mut users = self.users(&Device { holders: BTreeSet::new(), ..below.clone() });
+                users.extend(held);
+                users
+            }
+            None => {
+                let backing = of_loop(&Path::new("/dev").join(name), Path::new(path));
+                backing.map(|file| self.users_of_file(file, Some(name))).unwrap_or_default()
+            }
+        };
+        users.iter_mut().for_each(|user| *user = format!("{name} lies on {path}: {user}"));
+        users
+    }
+
+    /// All loop devices, each with the file that it lies on.
+    fn loops(&self) -> Vec<(String, Identity)> {
+        let blocks = self.sys.join("block");
+        let below = |name: String| {
+            let path = value(blocks.join(&name).join("loop/backing_file"))?;
+            let file = of_loop(&Path::new("/dev").join(&name), Path::new(&path))?;
+            Some((name, file))
+        };
+        names(&blocks).into_iter().filter_map(below).collect()
     }
 
     fn lines(&self, name: &str) -> Vec<String> {

@@ -9,6 +9,7 @@
 //! The last word is the kernel's: a device is opened exclusively (`O_EXCL`), which fails while
 //! anybody has claimed it, in whatever name space.
 
+mod backing;
 mod device;
 mod signature;
 
@@ -164,13 +165,14 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
             size_bytes: status.len(),
             what: What::File { ours, file_system: status.dev(), inode: status.ino() },
             signatures: signatures(&file, status.len())?,
-            users: system.users_of_file(&path),
+            users: system.users_of_file((status.dev(), status.ino()), None),
         });
     }
     let raw_number = status.rdev();
     let number = (rustix::fs::major(raw_number), rustix::fs::minor(raw_number));
     let device = Box::new(system.device(number)?);
     let mut users = system.users(&device);
+    users.extend(system.users_below(&device));
     if !device.holders.is_empty() {
         let holders: Vec<&str> = device.holders.iter().map(String::as_str).collect();
         users.push(format!("{} is held by {}", device.itself.name, holders.join(", ")));

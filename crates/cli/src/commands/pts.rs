@@ -252,8 +252,10 @@ struct Watch<'a> {
 
 impl Observer for Watch<'_> {
     fn under_way(&mut self, stage: &Stage, progress: &Progress) -> Flow {
-        let latency = nanoseconds(progress.latency_ns_mean);
-        let what = format!("{}, mean latency {latency}", stage.what);
+        let mut what = stage.what.clone();
+        if progress.completed > 0 {
+            what += &format!(", mean latency {}", nanoseconds(progress.latency_ns_mean));
+        }
         self.meter.update(stage.done, stage.of, what)
     }
 

@@ -20,8 +20,8 @@ use crate::progress::{CountMeter, interrupted};
 pub(crate) struct VerifyOutput<'a> {
     /// What was verified.
     target: &'a str,
-    /// The seed: the same again with `--seed`.
-    seed: u64,
+    /// The seed: the same again with `--seed`; `null` after a crash, where nothing is drawn.
+    seed: Option<u64>,
     #[serde(flatten)]
     report: &'a Report,
     /// Why the whole is no success, if it is none.
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
         || text(args, &report),
         || VerifyOutput {
             target: &args.target,
-            seed: args.seed,
+            seed: args.resume.is_none().then_some(args.seed),
             report: &report,
             error: failure.as_ref().map(Failure::body),
         },

@@ -28,9 +28,34 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 /// And back: colours, cursor, main screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
+/// The terminal went away: its window was closed, its connection broke.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Standard error, which takes everything when there is no terminal behind it any more: the library panics
+/// where it cannot show the cursor again, and the run must go on to its end.
+struct Paper(Stderr);
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            Err(_) => {
+                GONE.store(true, Ordering::SeqCst);
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // A failure shows with the next write.
+        self.0.flush().or(Ok(()))
+    }
+}
+
 /// Standard error as a place to draw.
 pub(super) struct Canvas {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<Paper>>>,
 }
 
 /// Whether there is a terminal that can show the view, and a user who wants to see it.
@@ -45,7 +70,7 @@ pub(super) fn is_fit() -> bool {
 impl Canvas {
     /// Takes the terminal.
     pub(super) fn open() -> io::Result<Canvas> {
-        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, io::stderr()));
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, Paper(io::stderr())));
         let terminal = Terminal::new(backend)?;
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -67,7 +92,9 @@ impl Canvas {
     /// Draws, unless the terminal was given back meanwhile. False if that cannot be done.
     pub(super) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> bool {
         let Ok(_drawing) = DRAWING.lock() else { return false };
-        ACTIVE.load(Ordering::SeqCst) && self.terminal.draw(render).is_ok()
+        ACTIVE.load(Ordering::SeqCst)
+            && self.terminal.draw(render).is_ok()
+            && !GONE.load(Ordering::SeqCst)
     }
 }
 

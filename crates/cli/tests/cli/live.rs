@@ -101,6 +101,38 @@ fn other_signals_give_the_terminal_back() {
     }
 }
 
+/// The window is closed: nobody sees anything any more, and what was measured is kept.
+#[test]
+fn a_run_outlives_its_terminal() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_ssdyno");
+    let shell = format!(
+        "stty rows 24 cols 80; exec {program} run null: --for 100s --name w --keep summary"
+    );
+    let spawned = std::process::Command::new("script")
+        .args(["-qec", &shell, "/dev/null"])
+        .current_dir(place.path())
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(mut window) = spawned else {
+        println!("skipped: there is no script(1) here");
+        return;
+    };
+    std::thread::sleep(Duration::from_millis(1500));
+    window.kill().unwrap();
+    window.wait().unwrap();
+    let file = place.path().join("results/w/result.json");
+    let began = std::time::Instant::now();
+    while !file.exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing was kept");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(std::fs::read_to_string(file).unwrap().contains("\"partial\": true"));
+}
+
 #[test]
 fn errors_and_other_sizes_leave_no_mess() {
     let place = Place::new();

@@ -101,6 +101,19 @@ fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
     assert!(stored["requests"].as_u64().unwrap() > 0 && stored["errors"].as_u64().unwrap() > 0);
 }
 
+/// The kernel would end the program with a signal.
+#[test]
+fn a_limit_of_file_sizes_keeps_the_figures() {
+    let place = Place::new();
+    let command = "ulimit -f 600; \
+        ssdyno run null: --requests 100000 --workload randread --results r --name a --json";
+    let Some(output) = shell(&place, &[], command) else { return };
+    assert_eq!(output.status.code(), Some(3));
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!(object["requests"], 100_000);
+    assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
+}
+
 /// A file system of 300 KiB, in a name space of its own: no root needed where those are allowed.
 #[test]
 fn a_full_disk_for_results_keeps_the_figures_that_fit() {
@@ -269,6 +282,66 @@ fn what_lies_below_a_loop_device_is_not_written() {
     place.ok(&write);
     let image = ["run", "image", "--workload", "randwrite", "--write", "--overwrite"];
     assert!(place.fails(2, &image).contains("behind the loop device"));
+}
+
+/// Whatever it is called, and through whatever other loop device: it is one file.
+#[test]
+fn a_file_behind_a_loop_device_is_known_by_all_its_names() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    std::fs::hard_link(place.path().join("image"), place.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("image", place.path().join("symbolic")).unwrap();
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let write = |target: &str| {
+        let name = target.trim_start_matches("/dev/").to_owned();
+        let run = ["run", target, "--workload", "randwrite", "--requests", "9", "--keep", "none"];
+        let consent = ["--write", "--overwrite", "--destroy", &name];
+        place.fails(2, &[&run[..], &consent].concat())
+    };
+    for name in ["image", "link", "symbolic"] {
+        assert!(write(name).contains("behind the loop device"), "{name}");
+    }
+    std::fs::remove_file(place.path().join("image")).unwrap();
+    assert!(write("link").contains("behind the loop device"), "its first name is gone");
+    let Some(()) = loops.attach(&place, "link") else { return };
+    let refused = write(&loops.0[1]);
+    assert!(refused.contains("in use") && refused.contains("behind the loop device"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("link")).unwrap(), vec![7u8; 1 << 20]);
+    // Two on one device, too.
+    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
+    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
+    let refused = write(&loops.0[3]);
+    assert!(refused.contains("behind the loop device"), "{refused}");
+}
+
+/// A device has one lock, whatever node it is opened by.
+#[test]
+fn a_second_node_of_a_device_is_locked_too() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let device = loops.0[0].clone();
+    let made = shell(&place, &["cp"], &format!("cp -a {device} node")).unwrap();
+    let run = |node: &str| {
+        let run = ["run", node, "--workload", "randread", "--requests", "9", "--keep", "none"];
+        place.command(&run).output().unwrap()
+    };
+    // A file system may hold no devices (nodev).
+    if !made.status.success() || !run("./node").status.success() {
+        println!("skipped: no node of a device can be used here");
+        return;
+    }
+    let first = ["run", &device, "--workload", "randread", "--for", "60s", "--keep", "summary"];
+    let mut first = started(&place, &first, "a");
+    let refused = run("./node");
+    let _ = first.kill();
+    let _ = first.wait();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && told.contains("is locked"), "{told}");
+    // What a program that was killed leaves locked is waited for.
+    assert!(run("./node").status.success());
 }
 
 /// A device that disappears: the loop device is detached, and its file cut off, under way.

@@ -7,7 +7,7 @@ use ssdyno_block::Time;
 use super::ini::{self, Entry, Section};
 use super::options::{REFUSED, USED, WITHOUT_EFFECT};
 use super::values::{self, Size};
-use super::{FioEngine, FioJob};
+use super::{FioEngine, FioJob, FioSync};
 use crate::WorkloadError;
 
 /// Reads the job file at `path`.
@@ -19,7 +19,8 @@ pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     let mut group = 0;
     let mut jobs: Vec<FioJob> = Vec::with_capacity(sections.len());
     for section in &sections {
-        let mut reader = Reader { path, section, line: section.line };
+        let mut reader = Reader { path, section, line: section.line, si_prefixes: false };
+        reader.si_prefixes = reader.has_si_prefixes()?;
         let walled = reader.switch("stonewall")? || reader.switch("wait_for_previous")?;
         if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
             group += 1;
@@ -35,7 +36,23 @@ pub(super) struct Reader<'a> {
     section: &'a Section,
     /// Of the option that was read last, for errors.
     line: u64,
+    /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
+    si_prefixes: bool,
 }
+
+/// Options whose values are times or names: `m` is a minute, and `4k` part of a name.
+const NOT_SIZES: &[&str] = &[
+    "directory",
+    "filename",
+    "ramp_time",
+    "runtime",
+    "start_delay",
+    "startdelay",
+    "thinktime",
+    "thinktime_spin",
+    "timeout",
+    "wait_for",
+];
 
 pub(super) type Answer<T> = Result<T, WorkloadError>;
 
@@ -52,7 +69,11 @@ impl Reader<'_> {
         let entry =
             self.section.entries.iter().rev().find(|entry| names.contains(&entry.key.as_str()))?;
         self.line = entry.line;
-        Some(entry.clone())
+        let mut entry = entry.clone();
+        if self.si_prefixes && !NOT_SIZES.contains(&entry.key.as_str()) {
+            entry.value = entry.value.as_deref().map(values::in_usual_base);
+        }
+        Some(entry)
     }
 
     pub(super) fn switch(&mut self, name: &str) -> Answer<bool> {
@@ -75,6 +96,15 @@ impl Reader<'_> {
             Some(value) => Ok(Some(value)),
             None => self
                 .wrong(format!("`{}` is not {expected}", entry.key), format!("write {expected}")),
+        }
+    }
+
+    fn has_si_prefixes(&mut self) -> Answer<bool> {
+        let Some(entry) = self.find(&["kb_base"]) else { return Ok(false) };
+        match entry.value.as_deref() {
+            Some("1024") => Ok(false),
+            Some("1000") => Ok(true),
+            _ => self.wrong("`kb_base` is neither 1024 nor 1000", "write 1024 or 1000"),
         }
     }
 
@@ -139,6 +169,7 @@ impl Reader<'_> {
             engine,
             iopoll: self.switch("hipri")?,
             sqpoll: self.switch("sqthread_poll")?,
+            sync: self.sync()?,
             copies: copies.unwrap_or(1) as u32,
             cores: self
                 .value(&["cpus_allowed"], "a list of cores such as 0-3,6", values::cores)?
@@ -169,6 +200,16 @@ impl Reader<'_> {
             return self.switch("buffered");
         }
         Ok(!self.switch("direct")?)
+    }
+
+    fn sync(&mut self) -> Answer<FioSync> {
+        let Some(entry) = self.find(&["sync"]) else { return Ok(FioSync::None) };
+        match entry.value.as_deref() {
+            Some("0" | "none") => Ok(FioSync::None),
+            Some("1" | "sync") | None => Ok(FioSync::Whole),
+            Some("dsync") => Ok(FioSync::Data),
+            _ => self.wrong("`sync` is unknown", "write none, sync or dsync"),
+        }
     }
 
     fn splits_cores(&mut self) -> Answer<bool> {

@@ -31,6 +31,8 @@ pub(super) struct Load {
     pub(super) start: Option<Size>,
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
+    /// What a start given as a share is rounded up to.
+    pub(super) start_align: Option<u64>,
     pub(super) length: Option<Size>,
     /// Size of the file, where it is told apart from `length`: the range ends there then, and `length` is
     /// how much is moved (fio documentation, `filesize`).
@@ -67,6 +69,61 @@ impl Load {
     /// Directions that the job has.
     pub(super) fn used(&self) -> impl Iterator<Item = usize> + '_ {
         (0..3).filter(|direction| self.mix[*direction] > 0.0)
+    }
+
+    /// Where copy number `copy` begins in a file of `end_bytes`: shares lead to the next block of the
+    /// shortest size, or of `offset_align` (fio's filesetup.c, `get_start_offset`).
+    pub(super) fn start_bytes(&self, end_bytes: u64, copy: u32) -> u64 {
+        let resolve = |size: Option<Size>| match size {
+            None => 0,
+            Some(Size::Bytes(bytes)) => bytes,
+            Some(Size::Percent(share)) => (end_bytes as f64 * share / 100.0) as u64,
+        };
+        let steps = resolve(self.increment).saturating_mul(u64::from(copy));
+        let start = resolve(self.start).saturating_add(steps);
+        let is_share = |size: Option<Size>| matches!(size, Some(Size::Percent(_)));
+        if !is_share(self.start) && !is_share(self.increment) {
+            return start;
+        }
+        let shortest = self.sizes.iter().map(Sizes::min).min().unwrap_or(1);
+        start.div_ceil(self.start_align.unwrap_or(shortest)) * self.start_align.unwrap_or(shortest)
+    }
+
+    /// Bytes to move in all by a job with a size of `size` that moves `once` in one pass. As in fio a
+    /// pass ends with the range or after `io_size` (in percent: of the size); there are at least
+    /// `loops` passes, and more until `io_size` was moved.
+    pub(super) fn bytes_in_all(&self, size: u64, once: u64) -> u64 {
+        let Some(io) = self.io_bytes else { return once.saturating_mul(self.loops) };
+        let asked = match io {
+            Size::Bytes(bytes) => bytes,
+            Size::Percent(share) => (size as f64 * share / 100.0) as u64,
+        };
+        let once = asked.min(once).max(1);
+        let passes = self.loops.max(asked.div_ceil(once));
+        once.saturating_mul(passes).min(asked.saturating_mul(self.loops))
+    }
+
+    /// What one pass over `range` bytes moves where holes are left; `None` where there are none, where
+    /// sizes differ, or where the pass goes on until all was moved (`wraps`).
+    pub(super) fn bytes_between_holes(&self, range: u64, wraps: bool) -> Option<u64> {
+        let (block, fixed) = (self.block_max(), self.block_min() == self.block_max());
+        let gap = u64::try_from(self.modifier.gap).ok().filter(|gap| *gap > 0)?;
+        if self.random || !fixed || self.strides.is_some() || self.used().count() > 1 {
+            return None;
+        }
+        let requests = range.div_ceil(block + gap);
+        let last = requests.saturating_sub(1) * (block + gap);
+        match wraps {
+            true if last + block <= range => None,
+            true => Some((requests - 1) * block),
+            false => Some(requests * block),
+        }
+    }
+
+    /// What a block of the map is long: the shortest request of any direction, also where the job has none such
+    /// (fio's `rw_min_bs`).
+    pub(super) fn map_unit(&self) -> u64 {
+        self.sizes.iter().map(Sizes::min).min().unwrap_or(1)
     }
 
     /// The longest request.
@@ -121,6 +178,9 @@ impl Reader<'_> {
             strides: self.strides()?,
             start: self.value(&["offset", "fileoffset"], "a size such as 1g or 50%", size)?,
             increment: self.value(&["offset_increment"], "a size such as 1g or 5%", size)?,
+            start_align: self
+                .value(&["offset_align"], "a size such as 4k", values::bytes)?
+                .filter(|size| *size > 0),
             length: self
                 .value(&["size"], "a size such as 1g or 50%", size)?
                 .filter(|size| *size != Size::Bytes(0)),
@@ -151,7 +211,8 @@ impl Reader<'_> {
         if self.switch("norandommap")? || !uniform {
             return Ok(false);
         }
-        let own = load.used().any(|way| {
+        // Also where only a direction that the job does not have has its own.
+        let own = (0..3).any(|way| {
             load.alignments[way].is_some_and(|alignment| alignment != load.sizes[way].min())
         });
         if own {

@@ -47,6 +47,18 @@ pub enum FioEngine {
     Null,
 }
 
+/// What of a write is durable when it is answered (fio: `sync`; open(2), O_SYNC and O_DSYNC).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FioSync {
+    /// Nothing: that takes a flush.
+    #[default]
+    None,
+    /// Its data, and what is needed to find it (`sync=dsync`).
+    Data,
+    /// Everything about the file (`sync=1`, `sync=sync`).
+    Whole,
+}
+
 /// A section of a job file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FioJob {
@@ -64,6 +76,8 @@ pub struct FioJob {
     pub iopoll: bool,
     /// A kernel thread takes submissions (`sqthread_poll`).
     pub sqpoll: bool,
+    /// What of a write is durable when it is answered.
+    pub sync: FioSync,
     /// Copies of the job, each with all of its load (`numjobs`).
     pub copies: u32,
     /// Cores that they are bound to.
@@ -93,6 +107,19 @@ impl FioJob {
     /// Whether the job writes or trims.
     pub fn changes_data(&self) -> bool {
         self.load.mix[1] + self.load.mix[2] > 0.0
+    }
+
+    /// For targets that know no durable write: a flush follows each write in its place, and a note
+    /// says so.
+    pub fn flush_instead_of_sync(&mut self) {
+        if self.sync == FioSync::None || self.load.mix[1] == 0.0 {
+            return;
+        }
+        self.sync = FioSync::None;
+        self.load.shape.flush_every = Some(1);
+        self.notes.push(
+            "sync: each write is followed by a flush, which counts as a request of its own".into(),
+        );
     }
 }
 

@@ -194,7 +194,10 @@ impl Places {
     fn sequential_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
         let (end, range) = (self.ways[way].end, self.range());
         let mut offset = end;
-        if end > 0 && self.gap != 0 {
+        if end == 0 && self.gap < 0 && self.start > 0 {
+            // Backwards from an offset of its own begins at the end, from that of the target at its start.
+            offset = range.checked_add_signed(self.gap)?;
+        } else if end > 0 && self.gap != 0 {
             offset = match end.checked_add_signed(self.gap) {
                 Some(offset) => offset,
                 // Backwards, and at the start: on from the end.

@@ -54,6 +54,8 @@ pub struct FioStream {
     pub start_bytes: u64,
     /// Length of the range from there on.
     pub length_bytes: u64,
+    /// Holes are passed over again and again: the range is all of the file.
+    wraps: bool,
     load: Load,
     at: TraceLine,
 }
@@ -236,7 +238,7 @@ impl FioStream {
         let ways = [way(0)?, way(1)?, way(2)?];
         let [read, write, trim] = load.mix;
         let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
-        let unit = load.block_min();
+        let unit = load.map_unit();
         let map = load.mapped.then(|| Map::new((range / unit).max(1)));
         Ok(Places {
             read: threshold(read / (read + write + trim)),
@@ -255,7 +257,7 @@ impl FioStream {
             strides: load.strides,
             strode: 0,
             left: self.bytes.unwrap_or(u64::MAX),
-            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1,
+            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1 || self.wraps,
         })
     }
 }
@@ -287,8 +289,7 @@ impl FioJob {
             Size::Bytes(bytes) => bytes,
             Size::Percent(_) => resolve(size) / step * step,
         };
-        let increment = load.increment.map_or(0, whole).saturating_mul(u64::from(copy));
-        let start_bytes = load.start.map_or(0, whole).saturating_add(increment);
+        let start_bytes = load.start_bytes(end_bytes, copy);
         let rest = end_bytes.saturating_sub(start_bytes) / step * step;
         let length_bytes = match (load.length, load.file_bytes) {
             (None, _) | (Some(Size::Bytes(_)), Some(_)) => rest,
@@ -296,7 +297,9 @@ impl FioJob {
         };
         // With the size of the file told apart, `size` is how much is moved, up to the end of it.
         let moved = load.length.map_or(length_bytes, whole).min(length_bytes);
-        let bytes = load.io_bytes.map_or(moved, resolve).saturating_mul(load.loops);
+        // fio wraps where a hole leads behind the end of the file, and ends where it leads behind the range.
+        let wraps = load.modifier.gap > 0 && start_bytes == 0 && length_bytes == end_bytes;
+        let once = load.bytes_between_holes(length_bytes, wraps).unwrap_or(moved).min(moved);
         FioStream {
             job: 0,
             copy,
@@ -311,10 +314,11 @@ impl FioJob {
             arrivals: load.arrivals.clone(),
             // fio adds the ramp to the time of a job.
             duration: load.runtime.map(|runtime| runtime.saturating_add(self.ramp)),
-            requests: load.requests,
-            bytes: (!load.time_based).then_some(bytes),
+            requests: load.requests.map(|requests| requests.saturating_mul(load.loops)),
+            bytes: (!load.time_based).then(|| load.bytes_in_all(moved, once)),
             start_bytes,
             length_bytes,
+            wraps,
             load: load.clone(),
             at: self.line(),
         }

@@ -104,12 +104,63 @@ fn how_much_is_done_follows_size_and_copies() {
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nio_size=30m\n"), 30);
     assert_eq!(requests("rw=read\nbs=1m\nsize=10m\nloops=3\n"), 30);
     assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\n"), 7);
+    assert_eq!(requests("rw=read\nbs=1m\nnumber_ios=7\nloops=3\n"), 21);
+    // As counted in fio 3.33: how much is moved when passes and bytes are given.
+    for (io, loops, blocks) in [
+        ("160k", 2, 48),
+        ("32k", 3, 24),
+        ("96k", 2, 32),
+        ("96k", 1, 24),
+        ("50%", 1, 8),
+        ("100%", 2, 32),
+    ] {
+        let text = format!("rw=read\nbs=4k\nsize=64k\nio_size={io}\nloops={loops}\n");
+        assert_eq!(requests(&text), blocks, "{text}");
+    }
+    assert_eq!(requests("rw=read\nkb_base=1000\nbs=4kib\nsize=1m\n"), 245);
+    // Holes are passed over until all was moved, if the range is the whole target.
+    for (text, blocks) in [
+        ("rw=read:1m\nbs=1m\n", 1024),
+        ("rw=read:1m\nbs=1m\nsize=1g\n", 1024),
+        ("rw=read:1m\nbs=1m\nsize=50%\n", 256),
+        ("rw=read:1m\nbs=1m\noffset=512m\n", 256),
+        ("rw=read:4k\nbs=16k\nsize=300k\nloops=3\n", 45),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=300k\nloops=3\n", 45),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=400k\n", 25),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=200k\n", 13),
+        ("rw=read:4k\nbs=16k\nsize=300k\nio_size=1000k\nloops=2\n", 75),
+    ] {
+        assert_eq!(requests(text), blocks, "{text}");
+    }
     assert_eq!(requests("rw=read\nbs=1m\nsize=5m\nnumber_ios=7\n"), 5);
     assert_eq!(requests("rw=read\nbs=1m\n"), (CAPACITY >> 20) as usize);
     // fio 3.33 issues requests until the bytes are moved, and a map has whole blocks only.
     assert_eq!(requests("rw=read\nsize=1m\nio_size=10k\n"), 3);
     assert_eq!(requests("rw=read\nsize=10k\n"), 3);
     assert_eq!(requests("rw=randread\nsize=10k\n"), 2);
+}
+
+/// As logged by fio 3.33.
+#[test]
+fn shares_lead_to_the_next_block_and_backwards_begins_at_the_end() {
+    let start = |text: &str| stream(&format!("rw=read\nsize=1m\n{text}")).start_bytes;
+    // A third of 1 GiB ends within a block.
+    assert_eq!(start("bs=8k\noffset=33%\n"), 43_254 * 8192);
+    assert_eq!(start("bs=4k,64k\noffset=33%\n"), 86_508 * 4096);
+    assert_eq!(start("bs=8k\noffset=33%\noffset_align=1m\n"), 338 << 20);
+    assert_eq!(start("bs=8k\noffset=5000\noffset_align=1m\n"), 5000);
+    let back = offsets("rw=read:-8k\nbs=4k\nsize=64k\noffset=1m\n");
+    assert_eq!((back[0], back[1], back[14], back[15]), (1080, 1076, 1024, 1080));
+    let back = offsets("rw=read:-8k\nbs=4k\nsize=64k\n");
+    assert_eq!((back[0], back[1], back[15]), (0, 56, 0));
+}
+
+/// fio 3.33 ends such a job where it meets a block that only reads could have.
+#[test]
+fn sizes_of_a_direction_that_a_job_has_not_count_for_its_map() {
+    let blocks = offsets("rw=randwrite\nbs=,8k\nsize=3m\n").len();
+    assert!((40..384).contains(&blocks), "{blocks}");
+    assert_eq!(offsets("rw=randwrite\nbs=8k\nsize=3m\n").len(), 384);
 }
 
 #[test]
@@ -342,6 +393,13 @@ fn what_is_not_carried_over_is_named_by_line() {
     }
     assert!(refused("time_based\n").1.contains("runtime"));
     // Switched off, a refused option is harmless.
+    let sync = |text: &str| one(&format!("rw=write\n{text}")).sync;
+    assert_eq!((sync(""), sync("sync=0\n")), (FioSync::None, FioSync::None));
+    assert_eq!((sync("sync\n"), sync("sync=1\n")), (FioSync::Whole, FioSync::Whole));
+    assert_eq!(sync("sync=dsync\n"), FioSync::Data);
+    let mut durable = one("rw=write\nbs=4k\nsize=16k\nsync=1\n");
+    durable.flush_instead_of_sync();
+    assert!(durable.sync == FioSync::None && durable.notes[1].starts_with("sync: each write"));
     assert!(jobs("[a]\nrw=read\nverify=0\nfsync=0\nloops=1\n").is_ok());
 }
 

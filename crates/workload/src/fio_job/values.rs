@@ -20,18 +20,42 @@ fn split(text: &str) -> Option<(f64, String)> {
     value.is_finite().then(|| (value, text[at..].trim().to_ascii_lowercase()))
 }
 
-/// A number with a prefix. By default (`kb_base=1024`) `k` is 1024 and `ki` is 1000: fio's
-/// documentation calls that the opposite of the standard, and keeps it.
+/// A number with a prefix. By default (`kb_base=1024`) `k` is 1024 and `kib` is 1000: fio's
+/// documentation calls that the opposite of the standard, and keeps it. `ki` should be `kib`, too,
+/// but fio reads it as `k` (parse.c, `__get_mult_bytes`).
 pub(super) fn bytes(text: &str) -> Option<u64> {
     let (value, unit) = split(text)?;
-    let unit = unit.trim_end_matches('b');
-    let (prefix, base) = match unit.strip_suffix('i') {
+    let (prefix, base) = match unit.strip_suffix("ib") {
         Some(prefix) => (prefix, 1000.0_f64),
-        None => (unit, 1024.0),
+        None => (unit.trim_end_matches('b').trim_end_matches('i'), 1024.0),
     };
     let power = ["", "k", "m", "g", "t", "p"].iter().position(|p| *p == prefix)?;
     let bytes = value * base.powi(power as i32);
     (bytes < 9.2e18).then_some(bytes.round() as u64)
+}
+
+/// `text` as it reads under `kb_base=1000` (`k` is 1000, `kib` is 1024), in words of the usual base.
+pub(super) fn in_usual_base(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let end = |from: usize, inside: fn(char) -> bool| {
+            rest[from..].find(|c| !inside(c)).map_or(rest.len(), |length| from + length)
+        };
+        let digits = end(at, |c| c.is_ascii_digit() || c == '.');
+        let word = end(digits, |c| c.is_ascii_alphabetic());
+        let unit = rest[digits..word].to_ascii_lowercase();
+        out.push_str(&rest[..digits]);
+        match unit.trim_end_matches('b').trim_end_matches('i') {
+            prefix @ ("k" | "m" | "g" | "t" | "p") => {
+                out.push_str(prefix);
+                out.push_str(if unit.ends_with("ib") { "" } else { "ib" });
+            }
+            _ => out.push_str(&rest[digits..word]),
+        }
+        rest = &rest[word..];
+    }
+    out + rest
 }
 
 /// A distance forwards or backwards.
@@ -64,9 +88,9 @@ pub(super) fn time(text: &str, usual: &str) -> Option<Time> {
         "d" => 86_400.0,
         "h" => 3_600.0,
         "m" => 60.0,
-        "s" => 1.0,
-        "ms" => 1e-3,
-        "us" => 1e-6,
+        "s" | "sec" => 1.0,
+        "ms" | "msec" => 1e-3,
+        "us" | "usec" => 1e-6,
         _ => return None,
     };
     let seconds = value * factor;
@@ -110,7 +134,9 @@ mod tests {
         assert_eq!(bytes("4k"), Some(4096));
         assert_eq!(bytes("4K"), Some(4096));
         assert_eq!(bytes("4kb"), Some(4096));
-        assert_eq!(bytes("4ki"), Some(4000));
+        assert_eq!(bytes("4kib"), Some(4000));
+        assert_eq!(bytes("4KiB"), Some(4000));
+        assert_eq!(bytes("4ki"), Some(4096));
         assert_eq!(bytes("1.5g"), Some(3 << 29));
         assert_eq!(bytes("0x200"), Some(512));
         assert_eq!(bytes("4x"), None);
@@ -119,9 +145,22 @@ mod tests {
         assert_eq!(seconds("5"), Some(Time::from_s(5)));
         assert_eq!(seconds("2m"), Some(Time::from_s(120)));
         assert_eq!(seconds("250ms"), Some(Time::from_ms(250)));
+        assert_eq!(seconds("250msec"), Some(Time::from_ms(250)));
+        assert_eq!(time("7usec", "s"), Some(Time::from_us(7)));
         assert_eq!(time("40", "us"), Some(Time::from_us(40)));
         assert_eq!(time("40ms", "us"), Some(Time::from_ms(40)));
         assert_eq!(cores("0-2,5"), Some(vec![0, 1, 2, 5]));
         assert_eq!(cores("3-1"), None);
+    }
+
+    #[test]
+    fn the_other_base_swaps_the_prefixes() {
+        let swapped = |text: &str| in_usual_base(text);
+        assert_eq!(bytes(&swapped("4k")), Some(4000));
+        assert_eq!(bytes(&swapped("4KiB")), Some(4096));
+        assert_eq!(bytes(&swapped("2MB")), Some(2_000_000));
+        assert_eq!(swapped("4k/60:16kib/40"), "4kib/60:16k/40");
+        assert_eq!(swapped("randread:8"), "randread:8");
+        assert_eq!(swapped("zipf:1.2,512,25%"), "zipf:1.2,512,25%");
     }
 }
