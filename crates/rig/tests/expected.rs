@@ -66,7 +66,10 @@ proptest! {
         (ftl.cleaning, ftl.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
         (ftl.hot_cold, ftl.wear_threshold) = (hot_cold, 2);
         ftl.cleaning_window = if cleaning == Cleaning::Windowed { 50 } else { 0 };
-        ftl.summary_pages = summary_pages.min(pages - 1);
+        if summary_pages > 0 && pages >= 8 {
+            // An eighth of a block at most is no data.
+            (ftl.summary_pages, ftl.over_provisioning) = (1, over_provisioning + 0.3);
+        }
         if device.flash.factory_bad > 0.0 {
             device.ftl.over_provisioning += 0.1;
         }
