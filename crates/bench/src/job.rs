@@ -81,6 +81,34 @@ pub(crate) struct Job {
     pub(crate) shared: Shared,
 }
 
+impl Job {
+    /// A job by itself, without limits, that only reads: nobody watches it or waits for it, and all is
+    /// recorded on `tape` from the start.
+    pub(crate) fn alone(
+        workload: Box<dyn Workload + Send>,
+        slots: u32,
+        reaping: Reaping,
+        tape: Arc<Mutex<Option<Tape>>>,
+    ) -> Job {
+        Job {
+            workload,
+            slots,
+            reaping,
+            requests_max: u64::MAX,
+            end_ns: u64::MAX,
+            writable: false,
+            origin_ns: None,
+            clock: Clock::start(),
+            shared: Shared {
+                stop: Arc::new(AtomicBool::new(false)),
+                ramp: Arc::new(Ramp::new(0)),
+                pulse: Arc::new(Pulse::default()),
+                tape,
+            },
+        }
+    }
+}
+
 /// How a job ended.
 #[derive(Debug)]
 pub(crate) struct Ended {

@@ -1,6 +1,5 @@
 //! From what happened to a result.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,16 +14,14 @@ use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts};
 
 use crate::batching::Choice;
-use crate::clock::Clock;
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
 use crate::engine::null::Null;
 use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
-use crate::job::{Job, Pulse, Reaping, Shared, drive};
+use crate::job::{Job, Reaping, drive};
 use crate::plan::Means;
-use crate::ramp::Ramp;
 use crate::run::Run;
 use crate::settle::Home;
 use crate::share;
@@ -52,22 +49,10 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
     // The mix costs next to nothing; depth decides, because the clock is read once a batch.
     let config = Config { depth: Some(depth), requests: Some(FLOOR_REQUESTS), ..Config::default() };
     let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
-    let mut job = Job {
-        workload: config.build(&facts, 1)?,
-        slots: depth,
-        reaping: Reaping::AtOnce,
-        requests_max: FLOOR_REQUESTS,
-        end_ns: u64::MAX,
-        writable: false,
-        origin_ns: None,
-        clock: Clock::start(),
-        shared: Shared {
-            stop: Arc::new(AtomicBool::new(false)),
-            ramp: Arc::new(Ramp::new(0)),
-            pulse: Arc::new(Pulse::default()),
-            tape: Arc::new(Mutex::new(Some(Tape::new(keep, None, false)))),
-        },
-    };
+    let workload = config.build(&facts, 1)?;
+    let tape = Arc::new(Mutex::new(Some(Tape::new(keep, None, false))));
+    let alone = Job::alone(workload, depth, Reaping::AtOnce, tape);
+    let mut job = Job { requests_max: FLOOR_REQUESTS, ..alone };
     let before = thread_cpu_ns();
     let ended = drive(&mut job, &mut Null::default());
     let used = thread_cpu_ns().saturating_sub(before);

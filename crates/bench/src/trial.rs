@@ -4,7 +4,6 @@
 //! one is better where it was so in nearly every round. A round that a neighbour spoils then counts
 //! as one, however much it was spoilt.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,11 +12,9 @@ use ssdyno_block::units::Bytes;
 use ssdyno_result::{Keep, Tape};
 use ssdyno_workload::{Config, DeviceFacts};
 
-use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::BenchError;
-use crate::job::{Job, Pulse, Reaping, Shared, drive};
-use crate::ramp::Ramp;
+use crate::job::{Job, Reaping, drive};
 
 /// One choice is tried for so long at a time, or for as long as [`ENOUGH`] takes.
 const ROUND: Duration = Duration::from_millis(3);
@@ -82,22 +79,8 @@ impl Trial {
         let workload = config.build(&self.facts, self.seed)?;
         let tape = Tape::new(Keep::Summary, Some(Time::from_s(1)), false);
         let tape = Arc::new(Mutex::new(Some(tape)));
-        let mut job = Job {
-            workload,
-            slots: self.depth,
-            reaping: Reaping::Batches(batch),
-            requests_max: requests,
-            end_ns: length.as_nanos() as u64,
-            writable: false,
-            origin_ns: None,
-            clock: Clock::start(),
-            shared: Shared {
-                stop: Arc::new(AtomicBool::new(false)),
-                ramp: Arc::new(Ramp::new(0)),
-                pulse: Arc::new(Pulse::default()),
-                tape: Arc::clone(&tape),
-            },
-        };
+        let alone = Job::alone(workload, self.depth, Reaping::Batches(batch), Arc::clone(&tape));
+        let mut job = Job { requests_max: requests, end_ns: length.as_nanos() as u64, ..alone };
         let ended = drive(&mut job, engine);
         let completed = tape.lock().unwrap_or_else(PoisonError::into_inner);
         let completed = completed.as_ref().map_or(0, Tape::completed);

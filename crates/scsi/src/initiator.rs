@@ -50,10 +50,6 @@ pub mod cdb {
         cdb.bytes[7..9].copy_from_slice(&bytes.to_be_bytes());
         cdb
     }
-    /// TEST UNIT READY (SPC-4, table 308): takes what a new nexus must hear of.
-    pub fn test_unit_ready() -> Cdb {
-        Cdb { bytes: [0; 16], length: 6 }
-    }
 }
 
 /// Parameter list of an UNMAP of one range (SBC-3, tables 90 and 91).
