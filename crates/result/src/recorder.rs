@@ -18,7 +18,7 @@ use crate::until::Evidence;
 /// What of a run is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keep {
-    /// A row for each request, in memory and in `requests.parquet`.
+    /// A row for each request, in memory (16 bytes each, S4-17) and in `requests.parquet`.
     #[default]
     All,
     /// No rows, so that memory stays flat however long the run is; percentiles are then within
@@ -26,16 +26,6 @@ pub enum Keep {
     Summary,
     /// As `All` in memory, but no files.
     None,
-}
-
-impl Keep {
-    /// Memory for each request, in bytes (S4-17).
-    pub const fn bytes_per_request(self) -> usize {
-        match self {
-            Keep::All | Keep::None => size_of::<u128>(),
-            Keep::Summary => 0,
-        }
-    }
 }
 
 impl FromStr for Keep {
