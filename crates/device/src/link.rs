@@ -140,6 +140,7 @@ impl HostLink {
     }
 
     /// Sends `bytes` that are ready at `ready`; gives the time of arrival.
+    #[inline(always)]
     pub(crate) fn send(
         &mut self,
         direction: Direction,

@@ -384,7 +384,7 @@ impl NvmeDriver {
     }
 
     /// Puts something into `queue`, whose first deadline may be a new one.
-    #[inline]
+    #[inline(always)]
     fn with_pair<T>(
         &mut self,
         queue: u16,

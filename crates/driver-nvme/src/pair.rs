@@ -180,7 +180,7 @@ impl QueuePair {
     ///
     /// # Errors
     /// The command was not taken.
-    #[inline]
+    #[inline(always)]
     pub fn stage<F: PciFunction>(
         &mut self,
         function: &mut F,
@@ -205,7 +205,7 @@ impl QueuePair {
     }
 
     /// Tells the controller what was staged, with one register write.
-    #[inline]
+    #[inline(always)]
     pub fn ring_doorbell<F: PciFunction>(&mut self, function: &mut F) {
         let unusual = self.orders.has_news() || self.mode != Mode::Open;
         if unusual && !self.may_ring() {
@@ -239,7 +239,7 @@ impl QueuePair {
 
     /// Takes what was answered, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
-    #[inline]
+    #[inline(always)]
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
         if self.orders.has_news() || self.mode != Mode::Open {
             return self.obey(function, out);

@@ -63,7 +63,7 @@ impl Lists {
 
     /// PRP1 and PRP2 for `bytes` of `buffer` from its byte `skip` on. The buffer was
     /// [checked](check); the list, if one is needed, is that of `command`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn describe<F: PciFunction>(
         &self,
         f: &mut F,

@@ -127,7 +127,7 @@ impl IoQueue {
     }
 
     /// Puts `command` into the ring, as one command or as several; the controller is not told yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stage<F: PciFunction>(
         &mut self,
         f: &mut F,
@@ -194,7 +194,7 @@ impl IoQueue {
     }
 
     /// Puts part number `part` of `command` into the ring, as command `id`.
-    #[inline]
+    #[inline(always)]
     fn push_part<F: PciFunction>(
         &mut self,
         f: &mut F,
@@ -252,7 +252,7 @@ impl IoQueue {
     }
 
     /// Takes all new completions, of one round of the ring at most, and gives how many they were.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll<F: PciFunction>(
         &mut self,
         f: &mut F,
@@ -282,7 +282,7 @@ impl IoQueue {
     }
 
     /// Command `id` was answered; false where it was not outstanding.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, id: u16, status: Status, out: &mut Vec<IoCompletion>) -> bool {
         let Some(slot) = self.slots.get_mut(usize::from(id)) else { return false };
         if !matches!(slot.state, SlotState::Waiting | SlotState::Aborting) {

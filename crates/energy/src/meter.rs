@@ -234,7 +234,7 @@ impl Meter {
     }
 
     /// Enters what of `event` lies between the start and `end`.
-    #[inline]
+    #[inline(always)]
     fn apply(&mut self, event: &Busy, end: Time) {
         let from = event.from.max(self.start);
         let to = event.to.min(end).max(from);
@@ -273,7 +273,7 @@ impl Meter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn die(&mut self, event: &Busy, index: usize, (from, to): (Time, Time), cell: Cell) -> bool {
         let activity = event.activity.index();
         let Some(die) = self.dies.get_mut(index) else { return false };
@@ -325,7 +325,7 @@ impl Meter {
     }
 
     /// The CPU or core `index` works at normal power from `from` to `to`.
-    #[inline]
+    #[inline(always)]
     fn work(&mut self, index: usize, event: &Busy, (from, to): (Time, Time)) {
         self.series.add(class::CPU, from.as_ps(), to.as_ps());
         if self.patience != Time::MAX

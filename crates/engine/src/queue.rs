@@ -59,7 +59,7 @@ impl<E: Event> EventQueue<E> {
     ///
     /// # Panics
     /// If `at` lies before the last event taken: effects cannot precede causes.
-    #[inline]
+    #[inline(always)]
     pub fn schedule(&mut self, at: Time, event: E) {
         assert!(at >= self.last, "event at {at:?} scheduled in the past of {:?}", self.last);
         if self.sequence == u32::MAX {
@@ -73,12 +73,18 @@ impl<E: Event> EventQueue<E> {
             self.hollow = false;
             return self.sift_down_from_root(entry);
         }
+        self.push(entry);
+    }
+
+    /// Adds `entry` where no place stands open.
+    #[inline(never)]
+    fn push(&mut self, entry: u128) {
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1);
     }
 
     /// Fills the place of an event that was taken.
-    #[inline]
+    #[inline(always)]
     fn fill(&mut self) {
         if !self.hollow {
             return;
@@ -105,7 +111,7 @@ impl<E: Event> EventQueue<E> {
     }
 
     /// The time of the next event.
-    #[inline]
+    #[inline(always)]
     pub fn next_time(&self) -> Option<Time> {
         if !self.hollow {
             return self.heap.first().map(|entry| time_of(*entry));
@@ -118,7 +124,7 @@ impl<E: Event> EventQueue<E> {
     }
 
     /// Takes the next event if it is due at or before `now`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, E)> {
         // Nothing due: the place of the one taken last stays open.
         let at = self.next_time().filter(|at| *at <= now)?;
@@ -154,7 +160,7 @@ impl<E: Event> EventQueue<E> {
         heap[at] = moving;
     }
 
-    #[inline]
+    #[inline(always)]
     fn sift_down_from_root(&mut self, moving: u128) {
         let heap = &mut self.heap[..];
         let mut at = 0;

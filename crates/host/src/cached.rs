@@ -95,7 +95,7 @@ impl<P: Port, W: Watch> Host<P, W> {
 
     /// The next command of `token`; `None` if it has none, or it must wait (the caller has asked
     /// [`at_barrier`](Host::at_barrier)).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_command(&self, token: u32) -> Option<Next> {
         let job = &self.jobs[token];
         if self.cache.is_some() && token & INNER == 0 {
@@ -170,6 +170,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// A command is done: its pages are there, or are clean.
+    #[inline(always)]
     pub(crate) fn pages_arrived(&mut self, command: &Command, at: Time, by: u16) {
         let Some(cache) = &mut self.cache else { return };
         let waiting = cache.arrived(command.op, command.page, command.pages);

@@ -383,7 +383,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// The next thing that happens up to `limit`; false if there is none.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, limit: Time) -> bool {
         let device = self.device_next();
         let own = self.queue.next_time().unwrap_or(Time::MAX);
@@ -428,6 +428,7 @@ impl<P: Port, W: Watch> Host<P, W> {
         .map(|at| at.max(self.now))
     }
 
+    #[inline(always)]
     fn advance_device(&mut self, until: Time) {
         self.touched = true;
         self.now = self.port.advance(until, &mut self.vectors).max(self.now);

@@ -13,6 +13,7 @@ use crate::watch::Watch;
 
 impl<P: Port, W: Watch> Host<P, W> {
     /// The message of `vector` has arrived.
+    #[inline(always)]
     pub(crate) fn message(&mut self, at: Time, vector: u16) {
         self.account.messages += 1;
         if self.plan.waiting != Waiting::Interrupt {
@@ -37,6 +38,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// Interrupt entry on `core`; gives when its handler begins.
+    #[inline(always)]
     fn interrupt(&mut self, core: u16, at: Time) -> Time {
         let length = self.charge(core, Cause::Interrupt, self.costs.interrupt);
         let place = &self.cores[core as usize];
@@ -61,6 +63,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// The handler: completed commands, one after another.
+    #[inline(always)]
     pub(crate) fn handler(&mut self, at: Time, core: u16) {
         let Some(vector) = self.cores[core as usize].raised.pop_front() else { return };
         self.pending[vector as usize] = false;
@@ -106,6 +109,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// One command is done, known to the kernel from `at` on; `by` wakes who waits for it.
+    #[inline(always)]
     fn arrived(&mut self, completion: &Completion, at: Time, by: u16) {
         let slot = completion.token.0;
         let command = *self.commands.get(slot);
@@ -143,6 +147,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// Wakes `thread` if what has arrived is what it waits for.
+    #[inline(always)]
     pub(crate) fn tell(&mut self, thread: u32, at: Time, by: u16) {
         let waits_for_all = self.plan.mode == ThreadMode::Batch;
         let passes = self.passes_barrier(thread);
@@ -185,6 +190,7 @@ impl<P: Port, W: Watch> Host<P, W> {
 
     /// There is room where `thread` had a command: one of those who wait may have it (S1-59: by
     /// chance).
+    #[inline(always)]
     fn room(&mut self, thread: u32, at: Time, by: u16) {
         let group = self.group(thread);
         let waiting = &self.no_room[group];

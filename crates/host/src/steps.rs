@@ -110,6 +110,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// Begins to copy what has arrived.
+    #[inline(always)]
     fn go_back(&mut self, core: u16, thread: u32, at: Time, before: Time) {
         let entry = &mut self.threads[thread as usize];
         entry.copying = entry.inbox.len();
@@ -133,6 +134,7 @@ impl<P: Port, W: Watch> Host<P, W> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn step_end(&mut self, at: Time, core: u16) {
         let place = &mut self.cores[core as usize];
         place.event = false;
@@ -275,6 +277,7 @@ impl<P: Port, W: Watch> Host<P, W> {
 
     /// Hands the next command of `thread` to the driver; gives when the core is free again, or
     /// `None` if there was no room and the thread has left the core.
+    #[inline(always)]
     fn issue(&mut self, core: u16, thread: u32, at: Time, queue: u16) -> Option<Time> {
         let group = self.group(thread);
         let entry = &mut self.threads[thread as usize];
@@ -332,6 +335,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// The driver has taken a command of `token`.
+    #[inline(always)]
     fn issued(&mut self, thread: u32, token: u32, next: &Next, at: Time) {
         self.account.commands += 1;
         let entry = &mut self.threads[thread as usize];
@@ -442,6 +446,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// The thread takes back what has arrived; whole requests are reported.
+    #[inline(always)]
     fn take_back(&mut self, core: u16, thread: u32, at: Time) {
         let mut inbox = std::mem::take(&mut self.threads[thread as usize].inbox);
         let copied = self.threads[thread as usize].copying;
@@ -492,6 +497,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// One awaited command of a request is done.
+    #[inline(always)]
     pub(crate) fn part_done(&mut self, command: &Command) {
         let job = &mut self.jobs[command.token];
         job.open -= 1;

@@ -251,7 +251,7 @@ impl Recorder {
     }
 
     /// Records a request that has completed.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, request: &Request, intended: Time, completion: &Completion) {
         let completed = completion.completed;
         if completed >= self.restart_at {

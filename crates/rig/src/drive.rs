@@ -252,6 +252,7 @@ impl State {
     }
 
     /// False if nothing more can be issued now.
+    #[inline(always)]
     fn submit(&mut self, drive: &mut Drive<'_>, sent: Sent) -> bool {
         let Sent { request, intended, stream } = sent;
         let token = self.free.pop().unwrap_or(self.in_flight.len() as u32);

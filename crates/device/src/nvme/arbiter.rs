@@ -133,7 +133,7 @@ impl Arbiter {
     }
 
     /// `queue` has entries.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pend(&mut self, queue: u16) {
         let ring = &mut self.classes[self.class_of[usize::from(queue)] as usize];
         let new = u32::from(!ring.has(queue));
@@ -157,7 +157,7 @@ impl Arbiter {
 
     /// The queue to take from next. Where `admin` or `io` is false there is no room for commands of
     /// that kind of queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn grant(&mut self, admin: bool, io: bool) -> Option<Grant> {
         if !self.weighted {
             return self.grant_in(Class::High, admin, io);
@@ -183,7 +183,7 @@ impl Arbiter {
         Some(grant)
     }
 
-    #[inline]
+    #[inline(always)]
     fn grant_in(&mut self, class: Class, admin: bool, io: bool) -> Option<Grant> {
         let ring = &self.classes[class as usize];
         if ring.count == 0 {

@@ -17,6 +17,13 @@ use crate::Device;
 const SHUTDOWN_TOKENS: u32 = 1 << 31;
 
 impl<D: Device> NvmeController<D> {
+    /// A register that is no doorbell is written.
+    #[cold]
+    pub(super) fn write_register(&mut self, now: Time, offset: u32, value: u32) {
+        let change = self.registers.write(offset, value);
+        self.changed(now, change);
+    }
+
     /// Does what a write of a register asks for.
     pub(super) fn changed(&mut self, now: Time, change: Change) {
         match change {
@@ -123,6 +130,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// A doorbell is written (base 2.0c, clauses 3.1.4.1 and 3.1.4.2).
+    #[inline(always)]
     pub(super) fn doorbell(&mut self, now: Time, at: u32, value: u32) {
         if !self.registers.is_ready() || self.faults.stuck.is_some() {
             return;
@@ -138,7 +146,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ring(&mut self, at: u32, value: u32) -> Result<(), BadDoorbell> {
         let stride_shift = self.config.doorbell_stride.0.trailing_zeros();
         let number = at >> stride_shift;
@@ -168,7 +176,7 @@ impl<D: Device> NvmeController<D> {
 
     /// True if this doorbell tells, rightly, that entries were taken from an I/O completion queue
     /// which has room for all commands that are known, even without it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn makes_needless_room(&self, at: u32, value: u32) -> bool {
         let number = at >> self.config.doorbell_stride.0.trailing_zeros();
         let aligned = number << self.config.doorbell_stride.0.trailing_zeros() == at;
@@ -186,7 +194,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// What register writes have left to do now that there is a bus.
-    #[inline]
+    #[inline(always)]
     pub(super) fn after_writes(&mut self, now: Time, bus: &mut dyn BusMaster) {
         while let Some(queue) = self.interrupts.has_room.pop() {
             self.post_held(now, queue, bus);

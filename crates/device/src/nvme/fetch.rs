@@ -29,6 +29,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
+    #[inline(always)]
     fn fetch(&mut self, at: Time) {
         if self.registers.is_shutting_down() {
             return;

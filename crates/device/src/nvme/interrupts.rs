@@ -133,7 +133,7 @@ impl Interrupts {
         self.due.is_empty() && mask == self.mask && !(self.asserted && self.unread == 0)
     }
     /// INTMS as it is now: messages that a mask held back become due when it goes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_mask(&mut self, mask: u32) {
         if mask == self.mask {
             return;

@@ -147,7 +147,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn prepare_transfer(
         &mut self,
         slot: u32,
@@ -260,7 +260,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Everything about the command is known; perhaps a fault hits it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
         if self.faults.is_empty() {
             return self.begin_on_device(at, slot, bus);
@@ -282,6 +282,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn begin_on_device(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
         let command = *self.commands.get(slot);
         if command.force == Force::Before {
@@ -316,7 +317,7 @@ impl<D: Device> NvmeController<D> {
         self.submit(at, slot, request);
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, at: Time, slot: u32, request: Request) {
         self.commands.get_mut(slot).state = State::Device;
         if self.device.submit(at, request, Token(slot)).is_err() {
@@ -360,7 +361,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// The device has done what it was asked for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn device_done(
         &mut self,
         at: Time,
@@ -413,7 +414,7 @@ impl<D: Device> NvmeController<D> {
 
     /// Moves the data of a command, or checks that it could be moved where no contents are kept;
     /// false if a comparison failed.
-    #[inline]
+    #[inline(always)]
     fn move_data(
         &mut self,
         slot: u32,
@@ -455,6 +456,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// The command ends without an answer.
+    #[inline(always)]
     pub(super) fn drop_command(&mut self, slot: u32) {
         let command = self.commands.get(slot);
         if command.kind == Kind::Deallocate {

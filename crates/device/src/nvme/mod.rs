@@ -308,6 +308,7 @@ impl<D: Device> NvmeController<D> {
 
     /// The device alone, until `until` or until it answers; gives the time reached, and whether it
     /// has answered.
+    #[inline(always)]
     fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
         let at = self.device.towards_answer(Some(until), &mut self.done).unwrap_or(until);
         let answered = !self.done.is_empty();
@@ -320,7 +321,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// What the device has answered goes on its way to the host.
-    #[inline]
+    #[inline(always)]
     fn take_answers(&mut self, at: Time, bus: &mut dyn BusMaster) {
         for place in 0..self.done.len() {
             self.device_done(at, self.done[place], bus);
@@ -366,6 +367,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
         if bar == 0 { self.registers.read(offset) } else { 0 }
     }
 
+    #[inline(always)]
     fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32) {
         if bar != 0 {
             return;
@@ -373,17 +375,17 @@ impl<D: Device> PciDevice for NvmeController<D> {
         if offset >= DOORBELLS {
             return self.doorbell(now, offset, value);
         }
-        let change = self.registers.write(offset, value);
-        self.changed(now, change);
+        self.write_register(now, offset, value);
     }
 
-    #[inline]
+    #[inline(always)]
     fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
         bar == 0
             && offset >= DOORBELLS
             && self.makes_needless_room(offset - DOORBELLS, value & 0xffff)
     }
 
+    #[inline(always)]
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         if self.is_halted() {
             return;
@@ -400,6 +402,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
         (due < Time::MAX).then_some(due)
     }
 
+    #[inline(always)]
     fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> (Time, Time) {
         let mut at = from;
         loop {

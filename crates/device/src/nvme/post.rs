@@ -13,7 +13,7 @@ use crate::Device;
 
 impl<D: Device> NvmeController<D> {
     /// The command has ended at `at`; its completion sets out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish(&mut self, at: Time, slot: u32, status: Status) {
         let command = self.commands.get_mut(slot);
         command.status = status;
@@ -51,6 +51,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
+    #[inline(always)]
     fn write_entry(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
         let command = *self.commands.get(slot);
         let Some(submission) = self.queues.submission(command.queue) else { return };
@@ -107,6 +108,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
+    #[inline(always)]
     fn send_interrupts(&mut self, at: Time, bus: &mut dyn BusMaster) {
         self.interrupts.set_mask(self.registers.mask);
         if self.interrupts.must_release() {

@@ -34,6 +34,7 @@ impl Ssd {
 
     /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
     /// reads before it get a task of their own.
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
         self.contents.at(page);
         if let Owner::Task(task) = owner {
@@ -88,6 +89,7 @@ impl Ssd {
         self.flash.enqueue(op, owner, &mut port);
     }
 
+    #[inline(always)]
     pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
         let mut port =
             Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
@@ -122,6 +124,7 @@ impl Ssd {
         }
     }
 
+    #[inline(always)]
     fn reach(&mut self, now: Time, goal: Goal) {
         match goal {
             Goal::Modify { slot, page } => {

@@ -283,6 +283,7 @@ impl Ssd {
         self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
     }
 
+    #[inline(always)]
     fn dispatch(&mut self, now: Time, slot: u32) {
         let Request { op, offset_bytes, length_bytes } = self.requests.get(slot).request;
         // Held until all pages are queued: an operation may complete at once.
@@ -305,6 +306,7 @@ impl Ssd {
         self.request_part_done(now, slot);
     }
 
+    #[inline(always)]
     fn read_page(&mut self, now: Time, slot: u32, page: u32) {
         if self.buffer.as_mut().is_some_and(|buffer| buffer.read(page)) {
             return self.page_arrived(now, slot);
@@ -324,6 +326,7 @@ impl Ssd {
     }
 
     /// A page of a read is in the controller: on to the host.
+    #[inline(always)]
     fn page_arrived(&mut self, now: Time, slot: u32) {
         let whole = u64::from(self.requests.get(slot).request.length_bytes);
         if self.sector_bus.is_some() {
@@ -370,7 +373,7 @@ impl Ssd {
         self.enqueue_for_request(now, slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn operation_done(&mut self, now: Time, slot: u32) {
         if self.requests.get(slot).request.op == Op::Read {
             self.page_arrived(now, slot);
@@ -379,6 +382,7 @@ impl Ssd {
     }
 
     /// One part of a request is done; with the last, its answer goes to the host.
+    #[inline(always)]
     fn request_part_done(&mut self, now: Time, slot: u32) {
         if !self.requests.release(slot) {
             return;
@@ -413,7 +417,7 @@ impl Ssd {
     }
 
     /// The next event up to `limit`, and its time.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, limit: Time) -> Option<Time> {
         let (at, event) = self.queue.pop_due(limit)?;
         self.last_activity = at;
@@ -426,6 +430,7 @@ impl Ssd {
         Some(at)
     }
 
+    #[inline(always)]
     fn complete(&mut self, now: Time, slot: u32) {
         let Slot { token, accepted, status, .. } = self.requests.remove(slot);
         self.completions.push(Completion { token, status, accepted, completed: now });
@@ -522,7 +527,10 @@ impl Device for Ssd {
                 // All that happens at this time belongs together.
                 let at = self.completions.first().map(|completion| completion.completed)?;
                 let at = reached.unwrap_or(at).max(at);
-                self.reap(at, out);
+                if self.queue.next_time().is_some_and(|next| next <= at) {
+                    self.reap(at, out);
+                }
+                out.append(&mut self.completions);
                 return Some(at);
             }
             match self.step(limit_or_end) {

@@ -246,6 +246,7 @@ impl FlashArray {
         group
     }
 
+    #[inline(always)]
     pub(super) fn take_head(&mut self, die: u16, plane: usize, group: &mut Group) {
         let taken = self.slab.take_after(&mut self.planes[plane], NIL);
         self.dies[die as usize].waiting -= 1;

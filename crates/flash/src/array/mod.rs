@@ -207,7 +207,7 @@ impl FlashArray {
     }
 
     /// Queues `op`; `owner` appears in [`Port::done`] when it completes, unless [`NO_OWNER`].
-    #[inline]
+    #[inline(always)]
     pub fn enqueue<E: From<FlashEvent> + Event>(
         &mut self,
         op: FlashOp,
@@ -259,7 +259,7 @@ impl FlashArray {
     }
 
     /// Handles one event; returns the die it concerned.
-    #[inline]
+    #[inline(always)]
     pub fn handle<E: From<FlashEvent> + Event>(
         &mut self,
         event: FlashEvent,
@@ -282,6 +282,7 @@ impl FlashArray {
     }
 
     /// The next page of a read is at the controller; with the last the die is free.
+    #[inline(always)]
     pub(super) fn page_out<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,

@@ -54,6 +54,7 @@ impl FlashArray {
     }
 
     /// Reserves die `die`'s channel from now on; `operations` counts pages, 0 = commands only.
+    #[inline(always)]
     pub(super) fn transfer<E>(
         &mut self,
         die: u16,
@@ -78,6 +79,7 @@ impl FlashArray {
     }
 
     /// Command cycles on the bus; the array starts when they end.
+    #[inline(always)]
     pub(super) fn command<E>(&mut self, die: u16, port: &mut Port<'_, E>) -> Time {
         let commands = self.timing.command * u64::from(self.dies[die as usize].group.len);
         if commands == Time::ZERO { port.now } else { self.transfer(die, commands, 0, port).1 }
@@ -94,6 +96,7 @@ impl FlashArray {
         port.queue.schedule(at, self.event(Kind::ArrayDone, die).into());
     }
 
+    #[inline(always)]
     pub(super) fn begin_read<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
@@ -183,6 +186,7 @@ impl FlashArray {
         self.schedule_array_done(die, port);
     }
 
+    #[inline(always)]
     pub(super) fn array_done<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,

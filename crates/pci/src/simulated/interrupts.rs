@@ -115,7 +115,7 @@ impl Interrupts {
         self.pin_asserted = false;
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, at: Time, vector: u16) {
         let number = self.sent;
         self.sent += 1;

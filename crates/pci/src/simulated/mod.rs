@@ -97,6 +97,8 @@ pub struct SimulatedPci<D> {
     mmio_reads: u64,
     mmio_writes: u64,
     gone: bool,
+    /// A removal or a standstill was asked for: without, nobody looks whether it is time for one.
+    faulty: bool,
     removal: Time,
     stuck: (Time, Time),
     /// How far the runner came while the device stood still, which `device_now` does not tell.
@@ -155,6 +157,7 @@ impl<D: PciDevice> SimulatedPci<D> {
             mmio_reads: 0,
             mmio_writes: 0,
             gone: false,
+            faulty: false,
             removal: Time::MAX,
             stuck: (Time::MAX, Time::MAX),
             stood: Time::ZERO,
@@ -188,8 +191,12 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// off happens now.
     pub fn inject(&mut self, fault: PciFault) {
         match fault {
-            PciFault::Removal(at) => self.removal = at,
+            PciFault::Removal(at) => {
+                self.faulty = true;
+                self.removal = at;
+            }
             PciFault::Stuck(from, until) => {
+                self.faulty = true;
                 let now = self.now.max(self.stood);
                 if now >= self.stuck.0 && now < self.stuck.1 {
                     self.device_now = self.device_now.max(now);
@@ -340,7 +347,7 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn bar_write32(&mut self, bar: u8, offset: u32, value: u32) {
         self.accesses += 1;
         if self.gone {

@@ -27,8 +27,19 @@ impl<D: PciDevice> SimulatedPci<D> {
     #[inline]
     fn next_of_device(&self, due: Time) -> Time {
         let next = due.min(self.writes.due()).max(self.device_now);
+        if self.faulty { self.put_off(next) } else { next }
+    }
+
+    #[cold]
+    fn put_off(&self, next: Time) -> Time {
         let (from, until) = self.stuck;
         if next >= from && next < until { until } else { next }
+    }
+
+    /// The first time after `at` at which a fault changes what the device may do.
+    #[cold]
+    fn next_fault(&self, at: Time) -> Time {
+        if at < self.stuck.0 { self.stuck.0.min(self.removal) } else { self.removal }
     }
 
     /// When an interrupt reaches the host, or the device is pulled.
@@ -85,25 +96,39 @@ impl<D: PciDevice> SimulatedPci<D> {
             return true;
         }
         // Up to the next thing that comes from without.
-        let fault = if at < self.stuck.0 { self.stuck.0.min(self.removal) } else { self.removal };
+        let fault = if self.faulty { self.next_fault(at) } else { Time::MAX };
         let until = until.min(arrival).min(fault.saturating_sub(Time::from_ps(1))).max(at);
         (self.device_now, self.device_due) = self.device.run(at, until, &mut self.bus);
         true
     }
 
     /// A register write arrives.
+    #[inline(always)]
     fn deliver(&mut self, at: Time, write: Write) {
         if self.msix.is_some_and(|m| m.bar == write.bar) {
-            self.bus.interrupts.table_write(at, write.offset, write.value);
-            self.bus.shown = true;
+            self.deliver_to_table(at, write);
         } else {
             self.device.bar_write(at, write.bar, write.offset, write.value);
             self.device.advance(at, &mut self.bus);
         }
     }
 
+    #[cold]
+    fn deliver_to_table(&mut self, at: Time, write: Write) {
+        self.bus.interrupts.table_write(at, write.offset, write.value);
+        self.bus.shown = true;
+    }
+
     #[inline]
     fn remove_at(&mut self, now: Time) {
+        if self.faulty {
+            self.fault_at(now);
+        }
+    }
+
+    /// What faults do up to `now`.
+    #[cold]
+    fn fault_at(&mut self, now: Time) {
         if now >= self.stuck.0 {
             self.stood = self.stood.max(now);
         }

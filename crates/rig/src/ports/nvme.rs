@@ -188,6 +188,7 @@ impl Port for NvmePort {
         self.cores.get(usize::from(vector)).copied().unwrap_or(0)
     }
 
+    #[inline(always)]
     fn submit(
         &mut self,
         now: Time,
@@ -266,6 +267,7 @@ impl Port for NvmePort {
         now.saturating_sub(self.epoch)
     }
 
+    #[inline(always)]
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
         let at = now + self.epoch;
         self.pci.set_now(at);
