@@ -2,7 +2,7 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
+use ssdyno_ftl::{Health, PrepareError};
 
 /// Numbers about a device for reports.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,6 +39,17 @@ pub trait Device: BlockTarget {
     fn facts(&self) -> DeviceFacts;
     /// How worn the flash is.
     fn health(&self) -> Health;
+    /// Puts the device, fresh as it was built, into the used state that its file asks for: once,
+    /// before the first request. Large devices take seconds: `watcher` hears every few milliseconds
+    /// which share is done, 0 to 1, and may end it with false; an interrupted device can only be
+    /// thrown away. The device does not depend on being watched.
+    ///
+    /// # Errors
+    /// The device file asks for a state that cannot be; [`PrepareError::Interrupted`].
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        let _ = watcher;
+        Ok(())
+    }
     /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
     /// each with the idleness after which it is entered, in rising order. Devices that never sleep
     /// ignore it.

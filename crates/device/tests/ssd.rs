@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
-use ssdyno_device::{Config, PrepareError, Ssd, presets};
+use ssdyno_device::{Config, Device, PrepareError, Ssd, presets};
 
 /// Configuration A with some keys replaced and a few blocks only.
 fn small(changes: &[(&str, &str)]) -> Config {
@@ -69,22 +69,24 @@ fn preparation_is_watched_and_interrupted_and_no_different_for_it() {
             ("blocks_per_plane = 24", "blocks_per_plane = 1000"),
         ]);
         let mut shares = Vec::new();
-        let watched = Ssd::prepare(&config, 7, &mut |share| {
+        let mut watched = Ssd::fresh(&config, 7).unwrap();
+        let prepared = watched.precondition(&mut |share| {
             shares.push(share);
             true
         });
+        assert_eq!(prepared, Ok(()), "{ftl}");
         assert!(shares.len() > 1 && shares.is_sorted(), "{ftl}: {shares:?}");
         let (first, last) = (shares[0], shares[shares.len() - 1]);
         assert!(first > 0.0 && first < last && last > 0.6 && last <= 1.0, "{ftl}: {shares:?}");
         let requests: Vec<_> = (0..50).map(|i| Request::write(i * 28672, 4096)).collect();
-        let times = complete(&mut watched.unwrap(), &requests);
+        let times = complete(&mut watched, &requests);
         assert_eq!(times, complete(&mut build(&config), &requests), "{ftl}");
         let mut calls = 0;
-        let interrupted = Ssd::prepare(&config, 7, &mut |_| {
+        let interrupted = Ssd::fresh(&config, 7).unwrap().precondition(&mut |_| {
             calls += 1;
             false
         });
-        assert!(matches!(interrupted, Err(PrepareError::Interrupted)), "{ftl}");
+        assert_eq!(interrupted, Err(PrepareError::Interrupted), "{ftl}");
         assert_eq!(calls, 1, "{ftl}");
     }
 }

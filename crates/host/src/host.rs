@@ -251,6 +251,11 @@ impl<P: Port, W: Watch> Host<P, W> {
         &self.port
     }
 
+    /// The same, for what is done to the device before the first request.
+    pub fn port_mut(&mut self) -> &mut P {
+        &mut self.port
+    }
+
     /// The log of the device, which `events` finds behind the driver, once what was heard of the cores has
     /// been handed to it.
     pub fn log(&mut self, events: impl FnOnce(&mut P) -> &mut EventLog) -> &mut EventLog {

@@ -47,6 +47,13 @@ pub struct Progress {
     pub glance: Option<Box<Glance>>,
 }
 
+impl Progress {
+    /// Before the load begins: `share` of the device's preparation is done.
+    pub(crate) fn preparing(share: f64) -> Progress {
+        Progress { preparing: Some(share), ..Progress::default() }
+    }
+}
+
 /// Whether to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flow {

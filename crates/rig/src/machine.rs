@@ -2,7 +2,7 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::delay::DelayDevice;
-use ssdyno_device::{Device, DeviceFacts, Ssd};
+use ssdyno_device::{Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, Host, Unwatched, Watch, Watched};
@@ -53,30 +53,26 @@ struct Machine<P, W> {
     host: Host<P, W>,
 }
 
-/// Builds what `attach` says; `watcher` as in [`Ssd::prepare`]. Where `told`, the log of events also
-/// has what each core of the host did.
-pub(crate) fn build(
-    attach: &Attach,
-    seed: u64,
-    told: bool,
-    watcher: &mut dyn FnMut(f64) -> bool,
-) -> Result<Box<dyn Rigged>, RunError> {
+/// Builds what `attach` says, with a driver that is ready and a device that is still to be
+/// preconditioned ([`Device::precondition`]): whatever cannot be built shows before that has taken
+/// its time. Where `told`, the log of events also has what each core of the host did.
+pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Rigged>, RunError> {
     match attach {
         Attach::Direct(device) => Ok(match &**device {
-            BlockDevice::Ssd(config) => Box::new(Ssd::prepare(config, seed, watcher)?),
+            BlockDevice::Ssd(config) => Box::new(Ssd::fresh(config, seed)?),
             BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
         }),
-        Attach::Adapter { device, host } => queued(device, None, host, (seed, told, watcher)),
+        Attach::Adapter { device, host } => queued(device, None, host, seed, told),
         Attach::Network { device, network, host } => {
             network.check()?;
-            queued(device, Some(network), host, (seed, told, watcher))
+            queued(device, Some(network), host, seed, told)
         }
         Attach::Nvme { device, driver, host } => {
-            let ssd = Ssd::prepare(device, seed, watcher)?;
-            machine(host, NvmePort::start(device, driver, host, ssd)?, (seed, told))
+            let ssd = Ssd::fresh(device, seed)?;
+            machine(host, NvmePort::start(device, driver, host, ssd)?, seed, told)
         }
         Attach::Ring { card, driver, host } => {
-            machine(host, RingPort::start(card, driver, host, (seed, watcher))?, (seed, told))
+            machine(host, RingPort::start(card, driver, host, seed)?, seed, told)
         }
     }
 }
@@ -86,16 +82,17 @@ fn queued(
     device: &BlockDevice,
     network: Option<&NetworkConfig>,
     host: &HostPlan,
-    (seed, told, watcher): (u64, bool, &mut dyn FnMut(f64) -> bool),
+    seed: u64,
+    told: bool,
 ) -> Result<Box<dyn Rigged>, RunError> {
     match device {
         BlockDevice::Ssd(config) => {
-            let ssd = Ssd::prepare(config, seed, watcher)?;
-            machine(host, QueuedPort::new(host, network, ssd), (seed, told))
+            let ssd = Ssd::fresh(config, seed)?;
+            machine(host, QueuedPort::new(host, network, ssd), seed, told)
         }
         BlockDevice::Delay(config) => {
             let port = QueuedPort::new(host, network, DelayDevice::new(config, seed)?);
-            machine(host, port, (seed, told))
+            machine(host, port, seed, told)
         }
     }
 }
@@ -103,7 +100,8 @@ fn queued(
 fn machine<P: Behind + 'static>(
     plan: &HostPlan,
     port: P,
-    (seed, told): (u64, bool),
+    seed: u64,
+    told: bool,
 ) -> Result<Box<dyn Rigged>, RunError> {
     fn made<P: Behind + 'static, W: Watch + 'static>(
         plan: &HostPlan,
@@ -150,6 +148,10 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
 
     fn health(&self) -> Health {
         self.host.port().health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.host.port_mut().precondition(watcher)
     }
 
     fn expect(&self, upcoming: &[Request]) {

@@ -197,8 +197,9 @@ impl From<PrepareError> for RunError {
 }
 
 impl Run {
-    /// Builds the device, drives it to the end and works out the figures. An error before the first
-    /// request is returned; a later one is in [`Measured::failure`], with what was measured.
+    /// Builds the device and the workload, preconditions the device, drives it to the end and works
+    /// out the figures. An error before the first request is returned; a later one is in
+    /// [`Measured::failure`], with what was measured.
     ///
     /// `progress` is called every few milliseconds, while the device is prepared and while it is
     /// loaded, and may stop the run.
@@ -224,14 +225,12 @@ impl Run {
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, RunError> {
         let told = reader.is_some();
-        let mut device = machine::build(&self.device, self.seed, told, &mut |share| {
-            let preparing = Progress { preparing: Some(share), ..Progress::default() };
-            progress(&preparing) != Flow::Stop
-        })?;
-        let facts = device.facts();
-        let mut meter =
-            Meter::new(self.device.energy(), &report::energy_facts(&self.device, &facts))?;
+        let mut device = machine::build(&self.device, self.seed, told)?;
+        let energy = report::energy_facts(&self.device, &device.facts());
+        let mut meter = Meter::new(self.device.energy(), &energy)?;
         let load = self.load(device.as_device())?;
+        device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
+        let facts = device.facts();
         let (mut workload, mut streams) = (load.workload, load.streams);
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
         if load.ramp > Time::ZERO {

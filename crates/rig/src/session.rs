@@ -17,6 +17,8 @@ pub struct Session {
     target: Box<dyn Rigged>,
     meter: Meter,
     now: Time,
+    /// The device is in the state that its file says.
+    preconditioned: bool,
 }
 
 /// What one load of a [`Session`] gave.
@@ -31,14 +33,14 @@ pub struct Loaded {
 }
 
 impl Session {
-    /// Builds the device.
+    /// Builds the device; the first [`load`](Session::load) preconditions it.
     ///
     /// # Errors
     /// It is impossible.
     pub fn new(attach: &Attach, seed: u64) -> Result<Session, RunError> {
-        let target = machine::build(attach, seed, false, &mut |_| true)?;
+        let target = machine::build(attach, seed, false)?;
         let meter = Meter::new(attach.energy(), &report::energy_facts(attach, &target.facts()))?;
-        Ok(Session { target, meter, now: Time::ZERO })
+        Ok(Session { target, meter, now: Time::ZERO, preconditioned: false })
     }
 
     /// Size and sector of the device.
@@ -54,7 +56,8 @@ impl Session {
     /// should be a closed loop.
     ///
     /// # Errors
-    /// The workload is impossible, or the device refused a request.
+    /// The workload is impossible, or the device refused a request; [`RunError::Unprepared`] where
+    /// `progress` ended the preparation, after which the session can only be thrown away.
     pub fn load(
         &mut self,
         workload: &WorkloadConfig,
@@ -63,6 +66,11 @@ impl Session {
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Loaded, RunError> {
         let mut generator = workload.build(&self.facts(), seed)?;
+        if !self.preconditioned {
+            let watcher = &mut |share| progress(&Progress::preparing(share)) != Flow::Stop;
+            self.target.precondition(watcher)?;
+            self.preconditioned = true;
+        }
         let mut recorder = Recorder::new(Keep::Summary, None).start_recording_at(self.now);
         self.meter.reset(self.now);
         let ended = drive(

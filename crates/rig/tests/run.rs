@@ -5,7 +5,10 @@
 use ssdyno_block::Time;
 use ssdyno_device::{Config, presets};
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Flow, Limits, Measured, Run, RunError, Source};
+use ssdyno_rig::{
+    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Measured, Progress, Run, RunError,
+    Session, Source,
+};
 
 /// Configuration A with fewer blocks and some lines replaced.
 fn config(changes: &[(&str, &str)]) -> Config {
@@ -269,6 +272,51 @@ fn preparation_is_told_of_and_can_be_ended() {
     assert_eq!(calls, 3, "the first word was heard");
     let again = run.execute(&mut |_| Flow::Continue).unwrap().result;
     assert_eq!(watched.unwrap().result.latency_ns, again.latency_ns);
+}
+
+/// What is wrong with a workload or a host is told before the seconds that a drive of 1 TiB takes to
+/// be preconditioned, however it is attached.
+#[test]
+fn mistakes_are_told_before_the_device_is_prepared() {
+    // Pages of 64 KiB keep the tables small; there are 16 million all the same.
+    let large = || {
+        config(&[
+            ("page_size = \"4KiB\"", "page_size = \"64KiB\""),
+            ("blocks_per_plane = 512", "blocks_per_plane = 2048"),
+        ])
+    };
+    let mut nvme = large();
+    nvme.nvme.get_or_insert_with(Default::default);
+    let host = |cores| {
+        let config = ssdyno_host::Config::parse(ssdyno_host::presets::ALL[0].text).unwrap();
+        let options = HostOptions { cores: Some(cores), ..HostOptions::default() };
+        Box::new(HostPlan::new("server", config, &options, None))
+    };
+    let nvme = |cores| Attach::Nvme {
+        device: Box::new(nvme.clone()),
+        driver: Box::default(),
+        host: host(cores),
+    };
+    let adapter =
+        |cores| Attach::Adapter { device: Box::new(BlockDevice::Ssd(large())), host: host(cores) };
+    let run = |device: Attach, workload| Run { device, ..run(config(&[]), workload, 1) };
+    // Sectors are the unit of every target, and a host has no 60000 cores.
+    let (odd, good) = ("block_size = \"4097B\"", "block_size = \"4KiB\"");
+    let mut unwatched = |_: &Progress| -> Flow { panic!("the device is being prepared") };
+    for device in [large().into(), nvme(2), adapter(2)] {
+        match run(device, odd).execute(&mut unwatched) {
+            Err(RunError::Workload(error)) => assert_eq!(error.key.unwrap(), "block_size"),
+            other => panic!("{other:?}"),
+        }
+    }
+    for device in [nvme(60_000), adapter(60_000)] {
+        let ended = run(device, good).execute(&mut unwatched);
+        assert!(matches!(ended, Err(RunError::Host(_))), "{ended:?}");
+    }
+    let odd = ssdyno_workload::Config::from_toml(odd).unwrap();
+    let mut session = Session::new(&large().into(), 1).unwrap();
+    let ended = session.load(&odd, 1, Limits::default(), &mut unwatched);
+    assert!(matches!(ended, Err(RunError::Workload(_))), "{ended:?}");
 }
 
 /// Writes into an empty buffer are all alike: their narrow interval says nothing of those that

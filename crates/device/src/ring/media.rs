@@ -85,11 +85,8 @@ fn fastest(times: &PerLevel) -> Time {
 }
 
 impl Media {
-    pub(super) fn new(
-        config: &RingConfig,
-        seed: u64,
-        watcher: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<Media, PrepareError> {
+    /// As it leaves the factory; `seed` decides about everything random in its flash.
+    pub(super) fn fresh(config: &RingConfig, seed: u64) -> Result<Media, ConfigError> {
         let page = u64::from(PAGE_BYTES);
         match &config.media {
             MediaConfig::Dram { capacity, bandwidth } => {
@@ -120,7 +117,7 @@ impl Media {
                 let missing =
                     || ConfigError::new("flash", "missing", "give the tables [flash] and [ftl]");
                 let inner = inner(config).ok_or_else(missing)?;
-                let ssd = Ssd::prepare(&inner, seed, watcher)?;
+                let ssd = Ssd::fresh(&inner, seed)?;
                 Ok(Media {
                     pages: ssd.capacity_bytes() / page,
                     technology: Technology::Flash,
@@ -130,6 +127,17 @@ impl Media {
                     kind: Kind::Flash(Box::new(ssd)),
                 })
             }
+        }
+    }
+
+    /// See [`Device::precondition`].
+    pub(super) fn precondition(
+        &mut self,
+        watcher: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<(), PrepareError> {
+        match &mut self.kind {
+            Kind::Flash(ssd) => ssd.precondition(watcher),
+            Kind::Dram { .. } | Kind::Pcm(_) => Ok(()),
         }
     }
 

@@ -218,27 +218,36 @@ pub struct RingCard {
 }
 
 impl RingCard {
-    /// Builds the card; `seed` decides about everything random in its flash.
+    /// Builds the card and preconditions its flash, if it has any; `seed` decides about everything
+    /// random in that.
     ///
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn new(config: &RingConfig, seed: u64) -> Result<RingCard, ConfigError> {
-        RingCard::prepare(config, seed, &mut |_| true).map_err(|error| match error {
+        let mut card = RingCard::fresh(config, seed)?;
+        card.precondition(&mut |_| true).map_err(|error| match error {
             PrepareError::Config(error) => error,
             PrepareError::Interrupted => unreachable!("nobody interrupts"),
-        })
+        })?;
+        Ok(card)
     }
 
-    /// As [`new`](RingCard::new), watched as [`Ssd::prepare`](crate::Ssd::prepare) is: flash media
-    /// are preconditioned.
+    /// See [`Device::precondition`](crate::Device::precondition).
     ///
     /// # Errors
-    /// [`ConfigError`] names the key that is wrong; [`PrepareError::Interrupted`].
-    pub fn prepare(
-        config: &RingConfig,
-        seed: u64,
+    /// The device file asks for a state that cannot be; [`PrepareError::Interrupted`].
+    pub fn precondition(
+        &mut self,
         watcher: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<RingCard, PrepareError> {
+    ) -> Result<(), PrepareError> {
+        self.media.precondition(watcher)
+    }
+
+    /// As [`new`](RingCard::new), but as it leaves the factory.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn fresh(config: &RingConfig, seed: u64) -> Result<RingCard, ConfigError> {
         config.check()?;
         let local = (config.card.max_block * 2 + config.card.prefetch).next_power_of_two();
         debug_assert!(local < 1 << SLOT_BITS);
@@ -251,7 +260,7 @@ impl RingCard {
         let engine_count = engines.len();
         engines.iter_mut().take(config.dma.engines as usize).for_each(|e| e.moves_data = true);
         Ok(RingCard {
-            media: Media::new(config, seed, watcher)?,
+            media: Media::fresh(config, seed)?,
             link: TlpLink::new(&config.link)?,
             queue: EventQueue::new(),
             log: EventLog::default(),

@@ -122,6 +122,8 @@ pub struct Ssd {
     background: bool,
     /// A write was refused: the flash is worn out.
     read_only: bool,
+    /// Of preconditioning.
+    seed: u64,
     /// Only in tests.
     contents: Contents,
 }
@@ -132,34 +134,29 @@ impl Ssd {
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn new(config: &Config, seed: u64) -> Result<Ssd, ConfigError> {
-        Ssd::prepare(config, seed, &mut |_| true).map_err(|error| match error {
+        let mut ssd = Ssd::fresh(config, seed)?;
+        ssd.precondition(&mut |_| true).map_err(|error| match error {
             PrepareError::Config(error) => error,
             PrepareError::Interrupted => unreachable!("nobody interrupts"),
-        })
+        })?;
+        Ok(ssd)
     }
 
-    /// As [`new`](Ssd::new), for large devices, whose preconditioning takes seconds: `watcher`
-    /// hears every few milliseconds which share of it is done, 0 to 1, and may end it with false.
-    /// The device does not depend on being watched.
+    /// As [`new`](Ssd::new), but as it leaves the factory: [`Device::precondition`], which takes
+    /// seconds where the device is large, makes a used one of it.
     ///
     /// # Errors
-    /// [`ConfigError`] names the key that is wrong; [`PrepareError::Interrupted`].
-    pub fn prepare(
-        config: &Config,
-        seed: u64,
-        watcher: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<Ssd, PrepareError> {
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn fresh(config: &Config, seed: u64) -> Result<Ssd, ConfigError> {
         config.check()?;
-        let mut flash = FlashArray::new(&config.flash)?;
+        let flash = FlashArray::new(&config.flash)?;
         let geometry = *flash.geometry();
         let facts =
             ssdyno_ftl::FtlFacts { geometry, flash: &config.flash, config: &config.ftl, seed };
-        let mut ftl = ssdyno_ftl::build(&facts)?;
-        ftl.precondition(&config.precondition, seed, &mut Watch::new(watcher))?;
-        for block in 0..geometry.blocks() {
-            flash.set_written(block, ftl.pages_written(block));
-        }
+        let ftl = ssdyno_ftl::build(&facts)?;
         let pages = ftl.logical_pages();
+        // It is used later, and is to be refused now.
+        config.precondition.pages(pages)?;
         let pages_per_block = geometry.pages_per_block.get();
         let buffer = Buffer::new(&config.buffer, geometry.page_bytes, pages_per_block, pages)?;
         Ok(Ssd {
@@ -194,6 +191,7 @@ impl Ssd {
             read_only: false,
             contents: Contents::default(),
             background: config.ftl.free_blocks_background > 0.0,
+            seed,
             config: config.clone(),
         })
     }
@@ -508,6 +506,14 @@ impl Device for Ssd {
 
     fn health(&self) -> Health {
         self.ftl.health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.ftl.precondition(&self.config.precondition, self.seed, &mut Watch::new(watcher))?;
+        for block in 0..self.flash.geometry().blocks() {
+            self.flash.set_written(block, self.ftl.pages_written(block));
+        }
+        Ok(())
     }
 
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {

@@ -10,7 +10,7 @@ pub(crate) use queued::QueuedPort;
 pub(crate) use ring::RingPort;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_device::DeviceFacts;
+use ssdyno_device::{DeviceFacts, PrepareError};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
@@ -25,6 +25,9 @@ pub(crate) trait Behind: Port {
     fn facts(&self) -> DeviceFacts;
     /// How worn its flash is.
     fn health(&self) -> Health;
+    /// Makes a used device of a fresh one, see
+    /// [`Device::precondition`](ssdyno_device::Device::precondition).
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError>;
     /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
     fn expect(&self, _upcoming: &[Request]) {}
     /// The network that lies between, if one does; `end` is when everything was over.

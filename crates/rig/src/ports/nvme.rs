@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceFacts, Ssd};
+use ssdyno_device::{Config, Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
     DataBuffer, DriverState, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult,
     Namespace, NvmeConfig, NvmeDriver, NvmeError, PriorityClass, QueuePolicy,
@@ -45,7 +45,7 @@ pub(crate) struct NvmePort {
 }
 
 impl NvmePort {
-    /// Builds and preconditions the device, and lets the driver start it.
+    /// Puts `ssd` behind the controller of its file, and lets the driver start that.
     pub(crate) fn start(
         device: &Config,
         driver: &NvmeConfig,
@@ -349,6 +349,10 @@ impl Behind for NvmePort {
 
     fn health(&self) -> Health {
         self.pci.device().device().health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.pci.device_mut().device_mut().precondition(watcher)
     }
 
     fn laws(&self, laws: &mut Vec<Invariant>) {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceFacts};
+use ssdyno_device::{Device, DeviceFacts, PrepareError};
 use ssdyno_engine::events::EventLog;
 use ssdyno_engine::{EventQueue, Server};
 use ssdyno_ftl::Health;
@@ -346,6 +346,10 @@ impl<D: Device + std::fmt::Debug> Behind for QueuedPort<D> {
 
     fn health(&self) -> Health {
         self.device.health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.device.precondition(watcher)
     }
 
     fn expect(&self, upcoming: &[Request]) {

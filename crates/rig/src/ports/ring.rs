@@ -1,8 +1,8 @@
 //! The ring driver over a simulated function with the ring card behind it.
 
 use ssdyno_block::{Completion, Request, SECTOR_BYTES, SubmitError, Time, Token};
-use ssdyno_device::DeviceFacts;
 use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_device::{DeviceFacts, PrepareError};
 use ssdyno_driver_ring::{Options, RingDriver, Submission};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
@@ -32,15 +32,14 @@ pub(crate) struct RingPort {
 }
 
 impl RingPort {
-    /// Builds the card with a seed, watched as [`RingCard::prepare`] is, and lets the driver start
-    /// it.
+    /// Builds the card as it leaves the factory, and lets the driver start it.
     pub(crate) fn start(
         card: &RingConfig,
         driver: &Options,
         host: &HostPlan,
-        (seed, watcher): (u64, &mut dyn FnMut(f64) -> bool),
+        seed: u64,
     ) -> Result<RingPort, RunError> {
-        let card = RingCard::prepare(card, seed, watcher)?;
+        let card = RingCard::fresh(card, seed)?;
         let pci = SimulatedPci::new(card, timing(&host.config));
         let mut driver = RingDriver::new(pci, *driver)?;
         // The start waited for register reads.
@@ -169,6 +168,10 @@ impl Behind for RingPort {
 
     fn health(&self) -> Health {
         self.pci().device().health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.driver.function_mut().device_mut().precondition(watcher)
     }
 
     fn laws(&self, laws: &mut Vec<Invariant>) {

@@ -113,7 +113,7 @@ fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_block::Confi
         DeviceFile::Card(config) => {
             let link =
                 Link { generation: config.link.generation as u8, lanes: config.link.lanes as u8 };
-            Ok((RingCard::new(config, 0)?.identity(), link))
+            Ok((RingCard::fresh(config, 0)?.identity(), link))
         }
         DeviceFile::Ssd(config) => {
             // A device without a table [nvme] has the usual controller.
