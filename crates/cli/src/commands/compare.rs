@@ -2,8 +2,8 @@
 
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
@@ -13,6 +13,7 @@ use serde::Serialize;
 use ssdyno_result::{
     Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
 };
+use ssdyno_rig::Flow;
 
 use crate::args::{CompareArgs, LoadArgs};
 use crate::commands::run::{judge, judge_result};
@@ -47,7 +48,7 @@ enum Side {
 }
 
 /// A side with its result, and what was wrong with its run.
-type Outcome = Result<(RunResult, Option<Failure>), Failure>;
+type Outcome = (RunResult, Option<Failure>);
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let load = args.load.clone().for_all(args.sides.iter().filter(|side| !is_stored(side)));
@@ -58,10 +59,9 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let directory = directory(args)?;
     let mut results = Vec::new();
     let mut failure: Option<Failure> = None;
-    for outcome in run_all(sides) {
-        // Where nothing is compared nothing is left behind.
-        let (result, wrong) =
-            outcome.inspect_err(|_| directory.iter().for_each(Directory::remove))?;
+    // Where nothing is compared nothing is left behind.
+    let outcomes = run_all(&sides).inspect_err(|_| directory.iter().for_each(Directory::remove))?;
+    for (result, wrong) in outcomes {
         results.push(result);
         failure = failure.or(wrong);
     }
@@ -146,48 +146,59 @@ fn stored(file: &str) -> Result<Side, Failure> {
 }
 
 /// Runs simulations side by side, on all cores, then real targets one after the other on a quiet
-/// machine; outcomes in the order of the sides.
-fn run_all(sides: Vec<Side>) -> Vec<Outcome> {
+/// machine; outcomes in the order of the sides. Once a side could not start the others are given up:
+/// with what is missing nothing can be compared.
+fn run_all(sides: &[Side]) -> Result<Vec<Outcome>, Failure> {
     let board = Board::new();
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(sides.len());
     let outcomes: Vec<Mutex<Option<Outcome>>> = sides.iter().map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
+    let (next, given_up, first) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+    let settled = |place: &Mutex<Option<Outcome>>, outcome| match outcome {
+        Ok(outcome) => *unpoisoned(place) = Some(outcome),
+        Err(failure) => {
+            // Those that are given up fail, too, and are not why.
+            unpoisoned(&first).get_or_insert(failure);
+            given_up.store(true, Ordering::Relaxed);
+        }
+    };
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
                     && let (Some(side), Some(place)) = (sides.get(at), outcomes.get(at))
+                    && !given_up.load(Ordering::Relaxed)
                 {
-                    let outcome = settle(side, &board);
-                    if let (Ok(mut place), Some(outcome)) = (place.lock(), outcome) {
-                        *place = Some(outcome);
-                    }
+                    let outcome = match side {
+                        Side::Stored(result) => Ok(((**result).clone(), None)),
+                        Side::ToRun(plan) => {
+                            execute(plan, board.meter(&plan.run.target, plan.goal()), &given_up)
+                        }
+                        Side::ToMeasure(_) => continue,
+                    };
+                    settled(place, outcome);
                 }
             });
         }
     });
     for (side, place) in sides.iter().zip(&outcomes) {
-        if let (Side::ToMeasure(plan), Ok(mut place)) = (side, place.lock()) {
-            *place = Some(measure(plan, board.meter(&plan.run.target, goal(&plan.run.source))));
+        if let (Side::ToMeasure(plan), false) = (side, given_up.load(Ordering::Relaxed)) {
+            let meter = board.meter(&plan.run.target, goal(&plan.run.source));
+            settled(place, measure(plan, meter));
         }
     }
-    let lost = || Err(Failure::new(Exit::Failed, "a run ended without a result"));
-    outcomes
-        .into_iter()
-        .map(|place| place.into_inner().ok().flatten().unwrap_or_else(lost))
-        .collect()
-}
-
-/// `None` for a real target, which waits for the others.
-fn settle(side: &Side, board: &Board) -> Option<Outcome> {
-    match side {
-        Side::Stored(result) => Some(Ok(((**result).clone(), None))),
-        Side::ToRun(plan) => Some(execute(plan, board.meter(&plan.run.target, plan.goal()))),
-        Side::ToMeasure(_) => None,
+    if let Some(failure) = unpoisoned(&first).take() {
+        return Err(failure);
     }
+    let lost = || Failure::new(Exit::Failed, "a run ended without a result");
+    outcomes.iter().map(|place| unpoisoned(place).take().ok_or_else(lost)).collect()
 }
 
-fn measure(plan: &RealPlan, mut meter: Meter) -> Outcome {
+/// A panic of a run is not of what it holds here, which is whole.
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn measure(plan: &RealPlan, mut meter: Meter) -> Result<Outcome, Failure> {
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     let measured = measured.map_err(|error| plan.explain(&error, Exit::Usage))?;
@@ -196,8 +207,11 @@ fn measure(plan: &RealPlan, mut meter: Meter) -> Outcome {
     Ok((measured.result, failure))
 }
 
-fn execute(plan: &Plan, mut meter: Meter) -> Outcome {
-    let measured = plan.run.execute(&mut |progress| meter.update(progress));
+fn execute(plan: &Plan, mut meter: Meter, given_up: &AtomicBool) -> Result<Outcome, Failure> {
+    let measured = plan.run.execute(&mut |progress| match given_up.load(Ordering::Relaxed) {
+        true => Flow::Stop,
+        false => meter.update(progress),
+    });
     meter.finish();
     let measured = measured.map_err(|error| plan.explain(&error, Exit::Usage))?;
     let failure = judge(plan, &measured.result, measured.failure.as_ref());

@@ -248,3 +248,27 @@ fn an_interrupt_keeps_what_was_measured() {
         assert!(stored["requests"].as_u64().unwrap() > 0);
     }
 }
+
+/// With a side that cannot start there is nothing to compare: the other, which would take an hour, is
+/// given up.
+#[test]
+fn a_side_that_cannot_start_ends_the_comparison() {
+    let place = Place::new();
+    let bad = changed(&device(&place), "over_provisioning =", "over_provisioning = 0.0001");
+    place.write("bad.toml", bad);
+    let args = ["compare", "sim:config-a", "bad.toml", "--requests", "1G"];
+    let mut child = place.command(&args).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    for _ in 0..1200 {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    // Without effect on one that has ended.
+    child.kill().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("bad.toml") && errors.contains("ftl.over_provisioning"), "{errors}");
+    assert!(!place.path().join("results").exists(), "nothing is left behind");
+}
