@@ -1,23 +1,29 @@
-//! The command line: one definition for parsing, help, manual and completion.
+//! The command line: one definition for parsing, help, manual and completion. What only one verb
+//! takes stands beside that verb, in `commands`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
-#[cfg(target_os = "linux")]
-use ssdyno_block::units::Bytes;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Keep, Until};
+use ssdyno_result::Until;
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 
+use crate::commands::compare::CompareArgs;
+use crate::commands::completion::CompletionArgs;
+use crate::commands::list::ListArgs;
+use crate::commands::man::ManArgs;
+use crate::commands::papers::PapersArgs;
 use crate::commands::pci::PciArgs;
-use crate::commands::pts::PtsArgs;
 #[cfg(target_os = "linux")]
-use crate::consent::WriteArgs;
+use crate::commands::probe::ProbeArgs;
+use crate::commands::pts::PtsArgs;
+use crate::commands::run::RunArgs;
+use crate::commands::schema::SchemaArgs;
+use crate::commands::show::ShowArgs;
+#[cfg(target_os = "linux")]
+use crate::commands::verify::VerifyArgs;
 use crate::host::HostArgs;
-use crate::real::{self, RealArgs};
-use crate::results::{self, ResultsArgs, keep};
-use crate::timeline::TimelineArgs;
+use crate::real;
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -94,49 +100,6 @@ pub(crate) enum Verb {
     Completion(CompletionArgs),
     /// Print the manual page, or write all pages into a directory.
     Man(ManArgs),
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct RunArgs {
-    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
-    /// block device such as /dev/nvme0n1, a file, or null: (the floor of the tool), read-only
-    /// unless --write says otherwise.
-    /// [default: the file that a job file names, or sim:nvme-tlc].
-    pub(crate) target: Option<String>,
-    #[command(flatten)]
-    pub(crate) load: LoadArgs,
-    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
-    /// with TERM=dumb or with NO_COLOR.
-    #[arg(long, help_heading = None::<&str>)]
-    pub(crate) no_live: bool,
-    #[command(flatten)]
-    pub(crate) real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
-    /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows: memory stays flat,
-    /// percentiles within 0.4 %), or
-    /// none (no files).
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
-          value_parser = keep(["all", "summary", "none"]))]
-    pub(crate) keep: Keep,
-    #[command(flatten)]
-    pub(crate) results: ResultsArgs,
-    /// Length of the points of the series, such as 10ms [default: by the length of the run].
-    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = results::HEADING)]
-    pub(crate) interval: Option<Span>,
-    #[command(flatten)]
-    pub(crate) timeline: TimelineArgs,
-}
-
-/// The first of the presets.
-const DEFAULT_TARGET: &str = "sim:nvme-tlc";
-
-impl RunArgs {
-    /// What to load, once it is decided.
-    pub(crate) fn target(&self) -> &str {
-        self.target.as_deref().unwrap_or(DEFAULT_TARGET)
-    }
 }
 
 /// What is asked of a target.
@@ -268,172 +231,6 @@ impl From<BeyondEndArg> for BeyondEnd {
     }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
-    /// by side, real ones one after the other, read-only unless --write says otherwise. The first is
-    /// what the others are compared with.
-    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
-    pub(crate) sides: Vec<String>,
-    #[command(flatten)]
-    pub(crate) load: LoadArgs,
-    #[command(flatten)]
-    pub(crate) real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
-    /// What to keep: all (result.json and report.html of the comparison) or none.
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
-          value_parser = keep(["all", "none"]))]
-    pub(crate) keep: Keep,
-    #[command(flatten)]
-    pub(crate) results: ResultsArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PapersArgs {
-    /// A paper or a part of it: S3, S3/table5, S3/figure3, S3/claims (see `ssdyno list papers`).
-    #[arg(default_value = "S3")]
-    pub(crate) selector: String,
-    /// A trace that the paper used, such as iozone=FILE or postmark=FILE. May be repeated.
-    #[arg(long, value_name = "NAME=FILE")]
-    pub(crate) trace: Vec<String>,
-    /// Where NAME.trace, perhaps compressed, is looked for.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) trace_dir: Option<PathBuf>,
-    /// Run at most so many requests each: a glance, whose cells are not expected to match.
-    #[arg(long, value_name = "N", value_parser = requests)]
-    pub(crate) requests: Option<u64>,
-    /// What to keep: all (report.json and the figures) or none.
-    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
-          value_parser = keep(["all", "none"]))]
-    pub(crate) keep: Keep,
-    #[command(flatten)]
-    pub(crate) results: ResultsArgs,
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArgs {
-    /// A block device or a file.
-    pub(crate) target: String,
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
-    /// Decides about everything random.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Bytes of a write [default: 4KiB, or the target's sector if that is larger].
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) block_size: Option<Bytes>,
-    /// Verify this much from the start [default: all].
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) range: Option<Bytes>,
-    /// Writes under way together.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: u32,
-    /// Blocks to write [default: as many as the range holds].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) writes: Option<u64>,
-    /// Reads among the requests, in percent.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(0..=99))]
-    pub(crate) read_percent: u8,
-    /// Writes of a thread between two flushes of the target.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) flush_every: u64,
-    /// Keep a journal in this new file, on another device than the target, for --resume.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) journal: Option<PathBuf>,
-    /// After a crash: check the target against this journal; nothing is written.
-    #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "journal", "write", "seed", "block_size", "range", "writes", "read_percent", "flush_every",
-    ])]
-    pub(crate) resume: Option<PathBuf>,
-    /// Without an answer for so long the target is taken to hang.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
-    pub(crate) timeout: Span,
-}
-
-#[cfg(target_os = "linux")]
-#[derive(Debug, Args)]
-pub(crate) struct ProbeArgs {
-    /// A block device whose own counters are shown, such as /dev/nvme0n1.
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) device: Option<String>,
-    /// Length of a sample.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
-    pub(crate) interval: Span,
-    /// How many samples.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) samples: u32,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListArgs {
-    /// What to list [default: everything].
-    pub(crate) what: Option<ListWhat>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum ListWhat {
-    Devices,
-    Hosts,
-    Networks,
-    Workloads,
-    Ftls,
-    Papers,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
-    /// sim:NAME, a host, a network, a workload, or FILE.toml with one of them.
-    pub(crate) what: String,
-    /// Give the simulated controller the identity of a real one: what `nvme id-ctrl` saved, as text,
-    /// with -o json or with -b. Save what is shown as FILE.toml and run it as sim:FILE.toml.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) id_ctrl: Option<std::path::PathBuf>,
-    /// Set a key of the device or the workload; see below. May be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SchemaArgs {
-    /// Which schema [default: their names, one a line].
-    pub(crate) name: Option<SchemaName>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum SchemaName {
-    Run,
-    Device,
-    RingCard,
-    Delay,
-    Network,
-    Host,
-    Workload,
-    Compare,
-    Papers,
-    Pci,
-    Pts,
-    #[cfg(target_os = "linux")]
-    Verify,
-    #[cfg(target_os = "linux")]
-    Probe,
-    Error,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompletionArgs {
-    /// The shell.
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// Where to write a page for the program and one for each verb.
-    pub(crate) directory: Option<PathBuf>,
-}
-
 /// A time above zero.
 pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span =
@@ -445,7 +242,7 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
 }
 
 /// A number of requests above zero: a whole one, in thousands (k), millions (M) or milliards (G).
-fn requests(text: &str) -> Result<u64, String> {
+pub(crate) fn requests(text: &str) -> Result<u64, String> {
     let help = || "it must be a whole number above zero, such as 5000, 40k or 1.5M".to_owned();
     let (number, factor) = match text.chars().last() {
         Some('k' | 'K') => (&text[..text.len() - 1], 1e3),
@@ -505,11 +302,6 @@ mod tests {
         {
             assert!(requests(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn the_default_target_is_the_first_preset() {
-        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_device::presets::ALL[0].name));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use ssdyno_bench::NULL;
 use ssdyno_rig::Source;
 use ssdyno_workload::{FioEngine, FioJob, WorkloadError, read_fio_jobs};
 
-use crate::args::RunArgs;
+use crate::commands::run::RunArgs;
 use crate::diagnose::{Exit, Failure};
 use crate::load;
 use crate::real::is_real;

@@ -10,7 +10,9 @@ use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
 
-use crate::args::{CompareArgs, LoadArgs, RunArgs, positive_span};
+use crate::args::{LoadArgs, positive_span};
+use crate::commands::compare::CompareArgs;
+use crate::commands::run::RunArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::diagnose::{Exit, Failure};

@@ -3,7 +3,8 @@
 use ssdyno_result::Keep;
 use ssdyno_workload::Timing;
 
-use crate::args::{LoadArgs, RunArgs, TraceArgs};
+use crate::args::{LoadArgs, TraceArgs};
+use crate::commands::run::RunArgs;
 use crate::results;
 
 /// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and

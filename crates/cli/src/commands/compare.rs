@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
+use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,15 +16,39 @@ use ssdyno_result::{
 };
 use ssdyno_rig::Flow;
 
-use crate::args::{CompareArgs, LoadArgs};
+use crate::args::LoadArgs;
 use crate::commands::run::{judge, judge_result};
+#[cfg(target_os = "linux")]
+use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
 use crate::output::{Output, end};
 use crate::plan::{Plan, goal};
 use crate::progress::{Board, Meter};
-use crate::real::{self, RealPlan};
-use crate::results::{Directory, unwritable};
+use crate::real::{self, RealArgs, RealPlan};
+use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
+    /// by side, real ones one after the other, read-only unless --write says otherwise. The first is
+    /// what the others are compared with.
+    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
+    pub(crate) sides: Vec<String>,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    /// What to keep: all (result.json and report.html of the comparison) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
+}
 
 /// What `compare --json` prints.
 #[derive(Serialize, JsonSchema)]

@@ -1,11 +1,18 @@
 //! `ssdyno completion`.
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
 use serde_json::json;
 
-use crate::args::{Cli, CompletionArgs};
+use crate::args::Cli;
 use crate::diagnose::Failure;
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell.
+    pub(crate) shell: Shell,
+}
 
 pub(crate) fn run(args: &CompletionArgs, output: Output) -> Result<(), Failure> {
     let mut script = Vec::new();

@@ -1,11 +1,27 @@
 //! `ssdyno list`.
 
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use ssdyno_block::Preset;
 
-use crate::args::{ListArgs, ListWhat};
 use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list [default: everything].
+    pub(crate) what: Option<ListWhat>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ListWhat {
+    Devices,
+    Hosts,
+    Networks,
+    Workloads,
+    Ftls,
+    Papers,
+}
 
 /// One thing that can be named.
 #[derive(Serialize)]

@@ -2,15 +2,21 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 use serde_json::json;
 
-use crate::args::{Cli, ManArgs};
+use crate::args::Cli;
 use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Where to write a page for the program and one for each verb.
+    pub(crate) directory: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
     let mut program = Cli::command();

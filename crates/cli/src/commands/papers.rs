@@ -1,17 +1,41 @@
 //! `ssdyno papers`.
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
+use clap::Args;
 use serde::Serialize;
 use ssdyno_papers::{Options, PaperError, Report};
-use ssdyno_result::{ResultError, RunDirectory, to_json};
+use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
 
-use crate::args::PapersArgs;
+use crate::args::requests;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::load;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
-use crate::results::{Directory, unwritable};
+use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+
+#[derive(Debug, Args)]
+pub(crate) struct PapersArgs {
+    /// A paper or a part of it: S3, S3/table5, S3/figure3, S3/claims (see `ssdyno list papers`).
+    #[arg(default_value = "S3")]
+    pub(crate) selector: String,
+    /// A trace that the paper used, such as iozone=FILE or postmark=FILE. May be repeated.
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) trace: Vec<String>,
+    /// Where NAME.trace, perhaps compressed, is looked for.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace_dir: Option<PathBuf>,
+    /// Run at most so many requests each: a glance, whose cells are not expected to match.
+    #[arg(long, value_name = "N", value_parser = requests)]
+    pub(crate) requests: Option<u64>,
+    /// What to keep: all (report.json and the figures) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
+}
 
 /// What `papers --json` prints.
 #[derive(Serialize, schemars::JsonSchema)]

@@ -3,15 +3,30 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_bench::probe::{self, Probe, Sample};
+use ssdyno_block::units::Span;
 use ssdyno_result::{bytes_per_second, rate};
 
-use crate::args::ProbeArgs;
+use crate::args::positive_span;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::{Output, end};
 use crate::progress::interrupted;
+
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArgs {
+    /// A block device whose own counters are shown, such as /dev/nvme0n1.
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Length of a sample.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
+    pub(crate) interval: Span,
+    /// How many samples.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) samples: u32,
+}
 
 /// What `probe --json` prints.
 #[derive(Serialize, JsonSchema)]

@@ -2,22 +2,69 @@
 
 use std::time::SystemTime;
 
+use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_block::units::Span;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Recording, RunDirectory, RunResult, summary_text};
+use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
-use crate::args::RunArgs;
+use crate::args::{LoadArgs, positive_span};
+#[cfg(target_os = "linux")]
+use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::fio;
 use crate::output::{Output, end};
 use crate::plan::{self, Plan};
 use crate::progress::{Goal, Watch};
-use crate::real::{self, RealPlan};
+use crate::real::{self, RealArgs, RealPlan};
 use crate::replay;
-use crate::results::{Directory, unwritable};
-use crate::timeline::TimelineFile;
+use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::timeline::{TimelineArgs, TimelineFile};
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
+    /// block device such as /dev/nvme0n1, a file, or null: (the floor of the tool), read-only
+    /// unless --write says otherwise.
+    /// [default: the file that a job file names, or sim:nvme-tlc].
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
+    /// with TERM=dumb or with NO_COLOR.
+    #[arg(long, help_heading = None::<&str>)]
+    pub(crate) no_live: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows: memory stays flat,
+    /// percentiles within 0.4 %), or
+    /// none (no files).
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "summary", "none"]))]
+    pub(crate) keep: Keep,
+    #[command(flatten)]
+    pub(crate) results: ResultsArgs,
+    /// Length of the points of the series, such as 10ms [default: by the length of the run].
+    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = HEADING)]
+    pub(crate) interval: Option<Span>,
+    #[command(flatten)]
+    pub(crate) timeline: TimelineArgs,
+}
+
+/// The first of the presets.
+const DEFAULT_TARGET: &str = "sim:nvme-tlc";
+
+impl RunArgs {
+    /// What to load, once it is decided.
+    pub(crate) fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or(DEFAULT_TARGET)
+    }
+}
 
 /// What `run --json` prints: the result, and what became of it. `result.json` has the result
 /// alone.
@@ -213,4 +260,14 @@ pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
 struct Files {
     directory: Option<Directory>,
     timeline: Option<TimelineFile>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_target_is_the_first_preset() {
+        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_device::presets::ALL[0].name));
+    }
 }

@@ -1,10 +1,9 @@
 //! `ssdyno schema`.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
 
-use crate::args::{SchemaArgs, SchemaName};
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
@@ -12,6 +11,32 @@ use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
 use crate::diagnose::{ErrorObject, Failure};
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Which schema [default: their names, one a line].
+    pub(crate) name: Option<SchemaName>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SchemaName {
+    Run,
+    Device,
+    RingCard,
+    Delay,
+    Network,
+    Host,
+    Workload,
+    Compare,
+    Papers,
+    Pci,
+    Pts,
+    #[cfg(target_os = "linux")]
+    Verify,
+    #[cfg(target_os = "linux")]
+    Probe,
+    Error,
+}
 
 pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<(), Failure> {
     if let Some(name) = args.name {

@@ -1,19 +1,32 @@
 //! `ssdyno show`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
 use ssdyno_device::nvme::IdCtrl;
 use ssdyno_rig::NETWORKS;
 
-use crate::args::ShowArgs;
 use crate::diagnose::{Failure, nearest};
 use crate::host::DeviceFile;
 use crate::load::{self, is_toml};
 use crate::output::Output;
 use crate::overlay::Setting;
 use crate::plan::settings;
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// sim:NAME, a host, a network, a workload, or FILE.toml with one of them.
+    pub(crate) what: String,
+    /// Give the simulated controller the identity of a real one: what `nvme id-ctrl` saved, as text,
+    /// with -o json or with -b. Save what is shown as FILE.toml and run it as sim:FILE.toml.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) id_ctrl: Option<PathBuf>,
+    /// Set a key of the device or the workload; see below. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
 
 #[derive(Serialize)]
 struct Shown {

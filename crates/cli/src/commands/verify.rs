@@ -1,18 +1,62 @@
 //! `ssdyno verify`.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_bench::safety;
 use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, VerifyError};
 use ssdyno_bench::{Access, Target};
+use ssdyno_block::units::{Bytes, Span};
 
-use crate::args::VerifyArgs;
+use crate::args::positive_span;
+use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::{Output, end};
 use crate::progress::{CountMeter, interrupted};
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// A block device or a file.
+    pub(crate) target: String,
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+    /// Decides about everything random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Bytes of a write [default: 4KiB, or the target's sector if that is larger].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) block_size: Option<Bytes>,
+    /// Verify this much from the start [default: all].
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) range: Option<Bytes>,
+    /// Writes under way together.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: u32,
+    /// Blocks to write [default: as many as the range holds].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) writes: Option<u64>,
+    /// Reads among the requests, in percent.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub(crate) read_percent: u8,
+    /// Writes of a thread between two flushes of the target.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) flush_every: u64,
+    /// Keep a journal in this new file, on another device than the target, for --resume.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+    /// After a crash: check the target against this journal; nothing is written.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "journal", "write", "seed", "block_size", "range", "writes", "read_percent", "flush_every",
+    ])]
+    pub(crate) resume: Option<PathBuf>,
+    /// Without an answer for so long the target is taken to hang.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
+    pub(crate) timeout: Span,
+}
 
 /// What `verify --json` prints.
 #[derive(Serialize, JsonSchema)]
