@@ -3,12 +3,8 @@
 //! `"25us"`, `"4KiB"`, `"3.3V"`, `"15mA"`, `"333MB/s"`. A bare number is refused, because nobody
 //! can tell what it means. Binary prefixes (KiB) are powers of 1024, decimal ones (KB) of 1000.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Time;
 
@@ -72,17 +68,27 @@ macro_rules! quantity {
     };
 }
 
+/// A type with [`FromStr`] and [`Display`](fmt::Display) is written in files as its text: what
+/// deserialises, serialises and describes it, with what was `$expected` for messages and a regular
+/// expression for the schema. For units of other crates, too, which then depend on `serde` and
+/// `schemars`.
+#[macro_export]
 macro_rules! text_form {
-    ($name:ident, $expected:literal, $pattern:literal) => {
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    ($name:ident, $expected:expr, $pattern:literal) => {
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
                 struct Text;
-                impl serde::de::Visitor<'_> for Text {
+                impl ::serde::de::Visitor<'_> for Text {
                     type Value = $name;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    fn expecting(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                         f.write_str($expected)
                     }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                    fn visit_str<E: ::serde::de::Error>(
+                        self,
+                        text: &str,
+                    ) -> ::core::result::Result<$name, E> {
                         text.parse().map_err(E::custom)
                     }
                 }
@@ -90,20 +96,23 @@ macro_rules! text_form {
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl ::schemars::JsonSchema for $name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                ::schemars::json_schema!({
                     "type": "string",
-                    "description": concat!("must be ", $expected),
+                    "description": format!("must be {}", $expected),
                     "pattern": $pattern,
                 })
             }

@@ -1,14 +1,10 @@
 //! Costs of configuration files: a time, or cycles of the core's clock.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use ssdyno_block::Time;
 use ssdyno_block::units::{Span, UnitError};
+use ssdyno_block::{Time, text_form};
 
 /// The clock of a core, in hertz.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
@@ -88,45 +84,6 @@ impl fmt::Display for Cost {
             Cost::Cycles(cycles) => write!(f, "{cycles}cycles"),
         }
     }
-}
-
-macro_rules! text_form {
-    ($name:ident, $expected:expr, $pattern:literal) => {
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
-                    type Value = $name;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expected)
-                    }
-                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_str(Text)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "type": "string",
-                    "description": format!("must be {}", $expected),
-                    "pattern": $pattern,
-                })
-            }
-        }
-    };
 }
 
 text_form!(Frequency, FREQUENCY, "^[0-9.]+ *(MHz|GHz)$");
