@@ -17,7 +17,8 @@ const MOST_OF_ONE_NAME: u32 = 10_000;
 /// A fresh directory for one run.
 ///
 /// Files are written beside their place and renamed when they are whole, so a reader never sees
-/// half a file. Write `result.json` last: a directory that has it will get nothing more.
+/// half a file. `result.json` comes last: a directory that has it will get nothing more, and what is
+/// missing there was not wanted or could not be written.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -83,35 +84,27 @@ impl RunDirectory {
         })
     }
 
-    /// Writes `report.html`.
-    ///
-    /// # Errors
-    /// [`ResultError::Write`]; nothing is left of the file then.
-    pub fn write_report(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
+    fn write_report(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
         self.write_text("report.html", &report_html(result))
     }
 
-    /// Writes `result.json`.
-    ///
-    /// # Errors
-    /// [`ResultError::NotFinite`] for a figure that JSON cannot hold, [`ResultError::Write`];
-    /// nothing is left of the file then.
-    pub fn write_json(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
+    fn write_json(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
         self.write_text("result.json", &to_json(result)?)
     }
 
-    /// Writes everything there is, pictures last; what cannot be written does not keep the rest
-    /// from being written.
+    /// Writes everything there is: the rows, `report.html` and, last, `result.json`. What cannot be
+    /// written does not keep the rest from being written.
     ///
     /// # Errors
-    /// The first of the above.
+    /// The first of: [`ResultError::NotFinite`] for a figure that JSON cannot hold, before anything is
+    /// written; [`ResultError::Write`] for a file of which nothing is left.
     pub fn write_all(&self, result: &RunResult, rows: Option<&Rows>) -> Result<(), ResultError> {
         crate::finite::check_finite(result)?;
         // Rows are large, figures are small: where the disk is full these may still fit.
         let rows = rows.map_or(Ok(()), |rows| self.write_parquet(rows).map(drop));
-        let json = self.write_json(result).map(drop);
         let report = self.write_report(result).map(drop);
-        rows.and(json).and(report)
+        let json = self.write_json(result).map(drop);
+        rows.and(report).and(json)
     }
 
     /// Writes a text of another kind of run, such as its page, whole or not at all; what was there
@@ -211,6 +204,22 @@ mod tests {
         let run = RunDirectory::create(base.path(), "b").unwrap();
         assert!(run.write_all(&bad, None).is_err());
         assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
+    }
+
+    /// Who waits for `result.json` finds the rest: whatever else there is was written before it.
+    #[test]
+    fn the_result_comes_last_and_whatever_happens_to_the_rest() {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(base.path(), "a").unwrap();
+        run.write_all(&RunResult::default(), Some(&Rows::default())).unwrap();
+        let written = |name| fs::metadata(run.path().join(name)).unwrap().modified().unwrap();
+        let (report, rows) = (written("report.html"), written("requests.parquet"));
+        assert!(written("result.json") >= report.max(rows), "files are synchronised in between");
+        let run = RunDirectory::create(base.path(), "b").unwrap();
+        fs::create_dir(run.path().join("report.html.tmp")).unwrap();
+        let error = run.write_all(&RunResult::default(), None).unwrap_err().to_string();
+        assert!(error.contains("report.html"), "{error}");
+        assert!(run.path().join("result.json").exists());
     }
 
     #[test]
