@@ -82,7 +82,8 @@ pub struct RunResult {
     pub write_amplification: Option<f64>,
     /// Operations of the flash array; `null` for a device that is not known to be flash.
     pub flash_operations: Option<FlashOperations>,
-    /// Share of the recorded window each part was busy, 0 to 1; `null` for a real device.
+    /// Share of `energy_seconds` each part was busy, 0 to 1: what the device still did after the last
+    /// answer is in it. `null` for a real device.
     pub busy_share: Option<BusyShare>,
     /// Length of the recorded window on the clock of the device: virtual for a simulated target,
     /// the wall's for a real one.
