@@ -7,11 +7,15 @@
 //! `cargo bench -p ssdyno-rig --bench host [-- [--runs N] [--requests N] [TEXT]]`: the rows that contain
 //! TEXT.
 
+mod common;
+
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::Waiting;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, Limits, Run, Source};
+
+use common::{speed, spread, workload};
 
 /// One row: the device, and the host before it.
 struct Case {
@@ -75,11 +79,7 @@ fn device(name: &str) -> Config {
 }
 
 fn run(case: &Case, requests: u64, seed: u64) -> Run {
-    let text = ssdyno_workload::presets::text(case.workload).unwrap_or("");
-    let mut load = match ssdyno_workload::Config::from_toml(text) {
-        Ok(load) => load,
-        Err(error) => panic!("{}: {error}", case.workload),
-    };
+    let mut load = workload(case.workload);
     load.requests = Some(requests);
     let attach = match case.host {
         None => device(case.device).into(),
@@ -109,12 +109,6 @@ fn run(case: &Case, requests: u64, seed: u64) -> Run {
     }
 }
 
-fn spread(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let median = values[values.len() / 2];
-    format!("{median:7.3} ({:.3} to {:.3})", values[0], values[values.len() - 1])
-}
-
 fn main() {
     let (mut runs, mut requests, mut text) = (5u64, 1_000_000u64, String::new());
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
@@ -128,15 +122,8 @@ fn main() {
     }
     println!("million requests per CPU-second, median (lowest to highest) of {runs} runs");
     for case in cases().iter().filter(|case| case.name().contains(&text)) {
-        let speeds = (0..runs).map(|seed| {
-            match run(case, requests, seed).execute(&mut |_| Flow::Continue) {
-                Ok(measured) => {
-                    let cost = measured.result.own_cost.map_or(f64::NAN, |c| c.cpu_ns_per_request);
-                    1e3 / cost
-                }
-                Err(error) => panic!("{}: {error}", case.name()),
-            }
-        });
-        println!("{:52} {}", case.name(), spread(speeds.collect()));
+        let name = case.name();
+        let speeds = (0..runs).map(|seed| speed(&name, &run(case, requests, seed)));
+        println!("{name:52} {}", spread(speeds.collect()));
     }
 }

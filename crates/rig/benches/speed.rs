@@ -7,9 +7,13 @@
 //!
 //! `cargo bench -p ssdyno-rig --bench speed [-- --runs N]`
 
+mod common;
+
 use ssdyno_device::{Config, Ssd, presets};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Flow, Limits, Run, Source};
+use ssdyno_rig::{Limits, Run, Source};
+
+use common::{speed, spread, workload};
 
 struct Case {
     name: &'static str,
@@ -67,11 +71,7 @@ fn device(changes: &[(&str, &str, &str)]) -> Config {
 }
 
 fn run(case: &Case, seed: u64) -> Run {
-    let text = ssdyno_workload::presets::text(case.workload).unwrap_or("");
-    let mut workload = match ssdyno_workload::Config::from_toml(text) {
-        Ok(workload) => workload,
-        Err(error) => panic!("{}: {error}", case.workload),
-    };
+    let mut workload = workload(case.workload);
     workload.depth = Some(case.depth);
     workload.requests = Some(case.requests);
     Run {
@@ -84,13 +84,6 @@ fn run(case: &Case, seed: u64) -> Run {
         keep: Keep::None,
         interval: None,
     }
-}
-
-fn spread(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let median = values[values.len() / 2];
-    let (low, high) = (values[0], values[values.len() - 1]);
-    format!("{median:7.3} ({low:.3} to {high:.3})")
 }
 
 fn main() {
@@ -112,15 +105,8 @@ fn main() {
             continue;
         }
         let large = case.changes == LARGE;
-        let speeds = (0..if large { 1 } else { runs }).map(|seed| {
-            match run(&case, seed).execute(&mut |_| Flow::Continue) {
-                Ok(measured) => {
-                    let cost = measured.result.own_cost.map_or(f64::NAN, |c| c.cpu_ns_per_request);
-                    1e3 / cost
-                }
-                Err(error) => panic!("{}: {error}", case.name),
-            }
-        });
+        let runs = if large { 1 } else { runs };
+        let speeds = (0..runs).map(|seed| speed(case.name, &run(&case, seed)));
         println!("{:30} {}", case.name, spread(speeds.collect()));
     }
 }
