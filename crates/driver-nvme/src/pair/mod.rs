@@ -1,19 +1,18 @@
-//! An I/O queue pair that can be handed out to a core.
+//! An I/O queue pair that can be handed out to a core: what its owner calls.
+
+mod check;
+mod orders;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ssdyno_block::{Time, Token};
 use ssdyno_pci::{FunctionError, PciFunction};
-use ssdyno_spec::nvme::oncs;
 
-use crate::board::{Board, Order, Reader};
+use crate::board::{Board, Reader};
 use crate::desk::Desk;
 use crate::queue::{IoQueue, Overdue};
-use crate::{
-    HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, Namespace, NvmeConfig,
-    NvmeCounters,
-};
+use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters};
 
 /// What a pair may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -363,124 +362,11 @@ impl QueuePair {
         self.wished = self.desk.has_wishes();
     }
 
-    /// Obeys what was ordered, and takes completions where that is allowed; gives how many.
-    #[cold]
-    pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
-        let mut found = 0;
-        while self.mode != Mode::Ended
-            && let Some(order) = self.orders.advance()
-        {
-            match order {
-                Order::Run => self.open(),
-                Order::Drain => self.mode = Mode::Draining,
-                Order::Hold => {
-                    // An older order may have been overtaken by its time limit.
-                    if !self.orders.has_news() && self.mode != Mode::Held {
-                        found += self.take(f, out);
-                    }
-                    self.mode = Mode::Held;
-                    // What is still outstanding will be given up: no time limit counts any more.
-                    self.set_watch_at(Time::MAX);
-                }
-                Order::Collect => {
-                    self.give_up(out);
-                    self.queue.clear(f);
-                    self.mode = Mode::Held;
-                }
-                Order::End => {
-                    self.give_up(out);
-                    self.queue.release(f);
-                    self.mode = Mode::Ended;
-                }
-            }
-        }
-        if self.mode == Mode::Draining {
-            self.queue.ring(f, &mut self.counters);
-        }
-        if matches!(self.mode, Mode::Open | Mode::Draining) {
-            found += self.take(f, out);
-        }
-        if self.mode == Mode::Draining {
-            if self.queue.outstanding() > 0 {
-                return found;
-            }
-            // The queue is to be deleted.
-            self.mode = Mode::Held;
-        }
-        self.desk.obey(self.orders.number(), self.counters.completions);
-        found
-    }
-
-    /// [`Order::Run`] was read.
-    fn open(&mut self) {
-        let (namespaces, nvm_commands) = self.orders.namespaces();
-        (self.namespaces, self.nvm_commands) = (Arc::clone(namespaces), nvm_commands);
-        self.mode = Mode::Open;
-    }
-
-    /// Answers everything with *abandoned*.
-    fn give_up(&mut self, out: &mut Vec<IoCompletion>) {
-        self.queue.abandon(out);
-        self.desk.withdraw_aborts(|_| true);
-        self.desk.wish_reset(false);
-        self.wished = false;
-        self.set_watch_at(Time::MAX);
-    }
-
-    /// Reads orders that need no more than being read.
-    #[cold]
-    fn reopen(&mut self) -> Result<(), IoError> {
-        while self.mode != Mode::Ended && self.orders.coming() == Some(Order::Run) {
-            self.orders.advance();
-            self.open();
-            self.desk.obey(self.orders.number(), self.counters.completions);
-        }
-        let over = self.mode == Mode::Ended || self.orders.coming() == Some(Order::End);
-        match self.mode {
-            Mode::Open if self.orders.coming().is_none() => Ok(()),
-            _ if over => Err(IoError::Gone),
-            _ => Err(IoError::NotReady),
-        }
-    }
-
-    /// Doorbells may be written although something is unusual.
-    #[cold]
-    fn may_ring(&self) -> bool {
-        let coming = matches!(self.orders.coming(), None | Some(Order::Run | Order::Drain));
-        coming && matches!(self.mode, Mode::Open | Mode::Draining)
-    }
-
     /// The namespace with identifier `id`. Identifiers are mostly 1, 2, 3 …
     #[inline]
     fn namespace(&self, id: u32) -> Option<&Namespace> {
         let guess = self.namespaces.get((id as usize).wrapping_sub(1));
         guess.filter(|n| n.id == id).or_else(|| self.namespaces.iter().find(|n| n.id == id))
-    }
-
-    #[inline]
-    fn check(&self, command: &IoCommand<'_>, namespace: &Namespace) -> Result<(), IoError> {
-        if let Some(reason) = namespace.unusable {
-            return Err(reason.into());
-        }
-        let needed = match command.operation {
-            IoOperation::Read | IoOperation::Write => 0,
-            IoOperation::Flush => return Ok(()),
-            IoOperation::Dataset { .. } => oncs::DATASET_MANAGEMENT,
-            IoOperation::Compare => oncs::COMPARE,
-            IoOperation::WriteZeroes => oncs::WRITE_ZEROES,
-            IoOperation::Verify => oncs::VERIFY,
-        };
-        if needed & !self.nvm_commands != 0 {
-            return Err(IoError::Unsupported { opcode: command.operation.opcode() });
-        }
-        let fits = match command.operation {
-            IoOperation::Dataset { ranges, .. } => {
-                let inside = |first: u64, n: u32| within(first, n, namespace.blocks);
-                !ranges.is_empty() && ranges.iter().all(|r| inside(r.first.get(), r.blocks.get()))
-            }
-            _ => command.blocks > 0 && within(command.block, command.blocks, namespace.blocks),
-        };
-        if fits { Ok(()) } else { Err(IoError::OutOfRange { blocks: namespace.blocks }) }
     }
 }
 
@@ -488,9 +374,4 @@ impl Drop for QueuePair {
     fn drop(&mut self) {
         self.desk.set_dropped();
     }
-}
-
-#[inline]
-fn within(first: u64, blocks: u32, size: u64) -> bool {
-    first.checked_add(u64::from(blocks)).is_some_and(|end| end <= size)
 }
