@@ -15,6 +15,8 @@ use crate::{
 
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
 /// obey at once, and looks after their time limits. See the crate's documentation for how it is used.
+///
+/// Where a call is that of a part, the part's documentation says what it does; queues are numbered from 1.
 #[derive(Debug)]
 pub struct NvmeDriver {
     pub(crate) controller: Controller,
@@ -43,27 +45,27 @@ impl NvmeDriver {
         (self.controller, self.pairs)
     }
 
-    /// What the driver is doing.
+    /// See [`Controller::state`].
     pub fn state(&self) -> DriverState {
         self.controller.state()
     }
 
-    /// The configuration.
+    /// See [`Controller::config`].
     pub fn config(&self) -> &NvmeConfig {
         self.controller.config()
     }
 
-    /// What the controller says of itself; `None` before it was asked.
+    /// See [`Controller::identity`].
     pub fn controller(&self) -> Option<&IdentifyController> {
         self.controller.identity()
     }
 
-    /// Whether the controller has an optional command: a bit of [`oncs`](ssdyno_spec::nvme::oncs).
+    /// See [`Controller::has`].
     pub fn has(&self, command: u16) -> bool {
         self.controller.has(command)
     }
 
-    /// The namespaces, by identifier.
+    /// See [`Controller::namespaces`].
     pub fn namespaces(&self) -> &[Namespace] {
         self.controller.namespaces()
     }
@@ -88,12 +90,12 @@ impl NvmeDriver {
         self.pair(queue).and_then(QueuePair::vector)
     }
 
-    /// Which interrupts are in use; `None`: it is polled.
+    /// See [`Controller::interrupt_mode`].
     pub fn interrupt_mode(&self) -> Option<InterruptMode> {
         self.controller.interrupt_mode()
     }
 
-    /// Most data of one command of the controller, in bytes; more is split.
+    /// See [`Controller::transfer_bytes_max`].
     pub fn transfer_bytes_max(&self) -> u32 {
         self.controller.transfer_bytes_max()
     }
@@ -113,11 +115,10 @@ impl NvmeDriver {
         self.controller.selector.choose(core, class)
     }
 
-    /// Puts `command` into `queue` and tells the controller. `token` comes back once, with the
-    /// completion; it should be unique among the outstanding ones.
+    /// See [`QueuePair::submit`], here to `queue`.
     ///
     /// # Errors
-    /// The command was not taken.
+    /// The same; [`IoError::NoSuchQueue`].
     #[inline]
     pub fn submit<F: PciFunction>(
         &mut self,
@@ -130,11 +131,10 @@ impl NvmeDriver {
         self.with_pair(queue, |pair| pair.submit(function, now, command, token))
     }
 
-    /// Puts `command` into `queue`; the controller sees it with the next
-    /// [`ring_doorbell`](NvmeDriver::ring_doorbell) of the queue.
+    /// See [`QueuePair::stage`], here to `queue`.
     ///
     /// # Errors
-    /// The command was not taken.
+    /// The same; [`IoError::NoSuchQueue`].
     #[inline]
     pub fn stage<F: PciFunction>(
         &mut self,
@@ -147,7 +147,7 @@ impl NvmeDriver {
         self.with_pair(queue, |pair| pair.stage(function, now, command, token))
     }
 
-    /// Tells the controller what was staged in `queue`, with one register write.
+    /// See [`QueuePair::ring_doorbell`], here of `queue`.
     #[inline]
     pub fn ring_doorbell<F: PciFunction>(&mut self, function: &mut F, queue: u16) {
         if let Some(pair) = self.pairs.get_mut(usize::from(queue).wrapping_sub(1)) {
@@ -155,11 +155,10 @@ impl NvmeDriver {
         }
     }
 
-    /// Puts `commands` into `queue` with one register write, and gives how many were taken: all, or
-    /// those before the first that was not.
+    /// See [`QueuePair::submit_many`], here to `queue`.
     ///
     /// # Errors
-    /// Why the first command of all was not taken.
+    /// The same; [`IoError::NoSuchQueue`].
     pub fn submit_many<F: PciFunction>(
         &mut self,
         function: &mut F,
@@ -170,8 +169,7 @@ impl NvmeDriver {
         self.with_pair(queue, |pair| pair.submit_many(function, now, commands))
     }
 
-    /// Takes the completions of `queue` and appends them to `out`; gives how many commands they
-    /// were.
+    /// See [`QueuePair::poll`], here of `queue`.
     #[inline]
     pub fn poll_queue<F: PciFunction>(
         &mut self,
@@ -216,10 +214,10 @@ impl NvmeDriver {
         self.pairs.iter_mut().map(|pair| pair.on_interrupt(f, vector, out)).sum()
     }
 
-    /// Sends an admin command; its end comes with [`take_admin`](NvmeDriver::take_admin).
+    /// See [`Controller::submit_admin`].
     ///
     /// # Errors
-    /// The command was not taken.
+    /// The same.
     pub fn submit_admin<F: PciFunction>(
         &mut self,
         function: &mut F,
@@ -230,30 +228,28 @@ impl NvmeDriver {
         self.controller.submit_admin(function, now, command, token)
     }
 
-    /// Appends the admin commands that have ended.
+    /// See [`Controller::take_admin`].
     pub fn take_admin(&mut self, out: &mut Vec<AdminCompletion>) {
         self.controller.take_admin(out);
     }
 
-    /// Appends what happened.
+    /// See [`Controller::take_events`].
     pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
         self.controller.take_events(out);
     }
 
-    /// Looks again which namespaces there are; [`namespaces`](NvmeDriver::namespaces) changes when
-    /// all were asked.
+    /// See [`Controller::rescan`].
     ///
     /// # Errors
-    /// The driver is not ready, or scans already.
+    /// The same.
     pub fn rescan<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
         self.controller.rescan(function, now)
     }
 
-    /// Begins to bring the controller up; [`poll`](NvmeDriver::poll) goes on until the state is
-    /// [`Ready`](DriverState::Ready).
+    /// See [`Controller::start`]; here [`poll`](NvmeDriver::poll) goes on.
     ///
     /// # Errors
-    /// The function is no controller that this driver can use, or the driver is in use already.
+    /// The same.
     pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
         self.controller.start(function, now)
     }
@@ -285,11 +281,11 @@ impl NvmeDriver {
         self.controller.deadline_with(self.watch_at)
     }
 
-    /// Resets the controller and brings it up again. What is outstanding is given up once the
-    /// controller is idle.
+    /// See [`Controller::reset`]. What is given up is appended to `out`, now or by a later
+    /// [`poll`](NvmeDriver::poll).
     ///
     /// # Errors
-    /// The driver is not ready.
+    /// The same.
     pub fn reset<F: PciFunction>(
         &mut self,
         function: &mut F,
@@ -301,12 +297,10 @@ impl NvmeDriver {
         Ok(())
     }
 
-    /// Begins to stop: no command is taken any more, the outstanding ones are waited for, queues are
-    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back.
-    /// [`poll`](NvmeDriver::poll) goes on until the state is [`Stopped`](DriverState::Stopped).
+    /// See [`Controller::shutdown`]; here [`poll`](NvmeDriver::poll) goes on.
     ///
     /// # Errors
-    /// The driver is not ready.
+    /// The same.
     pub fn shutdown<F: PciFunction>(
         &mut self,
         function: &mut F,
@@ -315,7 +309,7 @@ impl NvmeDriver {
         self.controller.shutdown(function, now)
     }
 
-    /// The device was pulled, as the slot says: everything is answered at once.
+    /// See [`Controller::removed`]; here everything is answered at once.
     pub fn removed<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) {
         self.controller.removed(function);
         self.obey(function, out);
