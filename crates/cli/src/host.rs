@@ -2,14 +2,13 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_rig::{Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source};
 use ssdyno_workload::Config as WorkloadConfig;
 
+use crate::device_file::DeviceFile;
 use crate::diagnose::Failure;
 use crate::load;
 use crate::ring::RingArg;
@@ -148,46 +147,6 @@ impl QueuesArg {
                 QueuePolicy::Weighted { queues: [2; 4], weights }
             }
             QueuesArg::MoreQueues => QueuePolicy::MoreQueues { queues: [8, 4, 2, 1] },
-        }
-    }
-}
-
-/// What a target file describes.
-#[derive(Clone, Debug)]
-pub(crate) enum DeviceFile {
-    /// An SSD.
-    Ssd(Config),
-    /// A ring card.
-    Card(RingConfig),
-    /// A device with a given delay.
-    Delay(DelayConfig),
-}
-
-impl DeviceFile {
-    /// The full resolved form.
-    pub(crate) fn to_toml(&self) -> String {
-        match self {
-            DeviceFile::Ssd(config) => config.to_toml(),
-            DeviceFile::Card(card) => card.to_toml(),
-            DeviceFile::Delay(delay) => delay.to_toml(),
-        }
-    }
-
-    /// Its kind, in words.
-    pub(crate) fn what(&self) -> &'static str {
-        match self {
-            DeviceFile::Ssd(_) => "an SSD",
-            DeviceFile::Card(_) => "a ring card",
-            DeviceFile::Delay(_) => "a delay",
-        }
-    }
-
-    /// The device, where it needs no driver of its own.
-    fn block(self) -> Option<BlockDevice> {
-        match self {
-            DeviceFile::Ssd(config) => Some(BlockDevice::Ssd(config)),
-            DeviceFile::Delay(delay) => Some(BlockDevice::Delay(delay)),
-            DeviceFile::Card(_) => None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The command line of SSDyno: arguments, overlays, progress and printing around the libraries.
 //!
-//! Key parts: `args` (the one definition of all verbs), `load` and `overlay` (files, presets and
-//! `--set` to configurations), `plan` (a run that can start), `commands` (a file for each verb),
+//! Key parts: `args` (all verbs, and what several take), `load`, `document` and `overlay` (files,
+//! presets and `--set` to configurations), `plan` (a run that can start), `commands` (a file for each verb,
+//! with its arguments),
 //! `diagnose` (errors with their place and the exit codes).
 //!
 //! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with
@@ -13,7 +14,10 @@ mod args;
 mod commands;
 #[cfg(target_os = "linux")]
 mod consent;
+mod device_file;
 mod diagnose;
+mod document;
+mod files;
 mod fio;
 mod host;
 mod load;

@@ -11,8 +11,9 @@ use ssdyno_workload::{Timing, TraceOptions};
 
 use crate::args::{FAST_DEPTH, LoadArgs, TraceArgs};
 use crate::diagnose::{Exit, Failure};
+use crate::document::Document;
 use crate::fio;
-use crate::load::{self, Document};
+use crate::load;
 use crate::overlay::{self, Setting};
 use crate::progress::Goal;
 

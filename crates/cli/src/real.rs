@@ -16,7 +16,8 @@ use crate::commands::run::RunArgs;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::diagnose::{Exit, Failure};
-use crate::load::{self, Document};
+use crate::document::Document;
+use crate::load;
 use crate::overlay;
 use crate::plan::{self, settings};
 

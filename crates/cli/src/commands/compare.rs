@@ -21,7 +21,7 @@ use crate::commands::run::{judge, judge_result};
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::load;
+use crate::files;
 use crate::output::{Output, end};
 use crate::plan::{Plan, goal};
 use crate::progress::{Board, Meter};
@@ -162,7 +162,7 @@ fn read(side: &str, args: &CompareArgs, load: &LoadArgs) -> Result<Side, Failure
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
-    let text = load::read_text(file)?;
+    let text = files::read_text(file)?;
     let result = serde_json::from_str(&text).map_err(|error| {
         let message = format!("{file}:{}:{}: not a result: {error}", error.line(), error.column());
         Failure::usage(message).with_help("name a result.json that `ssdyno run` wrote")

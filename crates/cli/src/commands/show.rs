@@ -8,8 +8,9 @@ use ssdyno_block::Preset;
 use ssdyno_device::nvme::IdCtrl;
 use ssdyno_rig::NETWORKS;
 
+use crate::device_file::DeviceFile;
 use crate::diagnose::{Failure, nearest};
-use crate::host::DeviceFile;
+use crate::files;
 use crate::load::{self, is_toml};
 use crate::output::Output;
 use crate::overlay::Setting;
@@ -41,31 +42,37 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     if let Some(path) = &args.id_ctrl {
         return identified(args, &path.display().to_string(), settings, output);
     }
-    let shown = if is_workload(&args.what)? {
-        let known = is_toml(&args.what)
-            || ssdyno_workload::presets::text(&args.what).is_some()
-            || Path::new(&args.what).exists();
-        if !known {
-            return Err(nothing(&args.what));
+    let shown = match kind(&args.what)? {
+        Kind::Workload => shown_workload(&args.what, &settings)?,
+        Kind::Host => {
+            let host = load::host(&args.what)?;
+            Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
         }
-        let Some(workload) = load::workload(&args.what, &settings)? else {
-            return Err(Failure::usage(format!("{} is a trace", args.what))
-                .with_help("`show` prints devices and workloads that are written in TOML"));
-        };
-        // A structure of tables and plain values always has a TOML form.
-        let toml = toml::to_string_pretty(&workload.config.resolved()).unwrap_or_default();
-        Shown { kind: "workload", name: workload.name, toml }
-    } else if is_host(&args.what)? {
-        let host = load::host(&args.what)?;
-        Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
-    } else if is_network(&args.what)? {
-        let network = load::network(&args.what)?;
-        Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
-    } else {
-        let device = load::device(&args.what, &settings)?;
-        Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
+        Kind::Network => {
+            let network = load::network(&args.what)?;
+            Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
+        }
+        Kind::Device => {
+            let device = load::device(&args.what, &settings)?;
+            Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
+        }
     };
     output.either(|| shown.toml.clone(), || &shown)
+}
+
+fn shown_workload(what: &str, settings: &[Setting]) -> Result<Shown, Failure> {
+    let known =
+        is_toml(what) || ssdyno_workload::presets::text(what).is_some() || Path::new(what).exists();
+    if !known {
+        return Err(nothing(what));
+    }
+    let Some(workload) = load::workload(what, settings)? else {
+        return Err(Failure::usage(format!("{what} is a trace"))
+            .with_help("`show` prints devices and workloads that are written in TOML"));
+    };
+    // A structure of tables and plain values always has a TOML form.
+    let toml = toml::to_string_pretty(&workload.config.resolved()).unwrap_or_default();
+    Ok(Shown { kind: "workload", name: workload.name, toml })
 }
 
 /// Neither a file nor the name of anything.
@@ -97,7 +104,7 @@ fn identified(
         return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
             .with_help("name an SSD, such as sim:gen4-consumer"));
     }
-    let dump = load::read_bytes(path)?;
+    let dump = files::read_bytes(path)?;
     let id = IdCtrl::parse(&dump).map_err(|error| {
         Failure::usage(format!("cannot use {path}: {error}")).with_help(
             "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`",
@@ -116,52 +123,45 @@ fn identified(
     output.either(|| shown.toml.clone(), || &shown)
 }
 
-/// Host presets, and files with costs of one.
-fn is_host(what: &str) -> Result<bool, Failure> {
-    if what.starts_with("sim:") {
-        return Ok(false);
-    }
-    if !is_toml(what) {
-        return Ok(ssdyno_host::presets::find(what).is_some());
-    }
-    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    Ok(table.is_some_and(|table| table.contains_key("costs")))
+/// What can be shown.
+enum Kind {
+    Device,
+    Host,
+    Network,
+    Workload,
 }
 
-/// Network presets, and files with a link and a target.
-fn is_network(what: &str) -> Result<bool, Failure> {
-    if what.starts_with("sim:") {
-        return Ok(false);
-    }
-    if !is_toml(what) {
-        return Ok(Preset::find(NETWORKS, what).is_some());
-    }
-    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    Ok(table.is_some_and(|table| table.contains_key("target")))
-}
+/// Tables of which a device file has one at least.
+const DEVICE_TABLES: [&str; 8] =
+    ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "delay"];
 
-/// Names without `sim:` are workloads if there is one; files are devices if they have flash.
-fn is_workload(what: &str) -> Result<bool, Failure> {
+/// What `what` is: by its prefix, by the presets of that name, or by the tables of the file.
+fn kind(what: &str) -> Result<Kind, Failure> {
     if what.starts_with("sim:") {
-        return Ok(false);
+        return Ok(Kind::Device);
     }
     if !is_toml(what) {
-        return Ok(ssdyno_device::presets::find(what).is_none()
-            && ssdyno_host::presets::find(what).is_none()
-            && !is_network(what)?);
+        return Ok(if ssdyno_host::presets::find(what).is_some() {
+            Kind::Host
+        } else if Preset::find(NETWORKS, what).is_some() {
+            Kind::Network
+        } else if ssdyno_device::presets::find(what).is_some() {
+            Kind::Device
+        } else {
+            Kind::Workload
+        });
     }
-    let table: Option<toml::Table> = toml::from_str(&load::read_text(what)?).ok();
-    let device = [
-        "flash",
-        "ftl",
-        "host_link",
-        "energy",
-        "controller",
-        "card",
-        "cpu",
-        "costs",
-        "delay",
-        "target",
-    ];
-    Ok(table.is_some_and(|table| !device.iter().any(|key| table.contains_key(*key))))
+    // What is no TOML is told as that of a device.
+    let Ok(table) = toml::from_str::<toml::Table>(&files::read_text(what)?) else {
+        return Ok(Kind::Device);
+    };
+    Ok(if table.contains_key("costs") {
+        Kind::Host
+    } else if table.contains_key("target") {
+        Kind::Network
+    } else if DEVICE_TABLES.iter().any(|key| table.contains_key(*key)) {
+        Kind::Device
+    } else {
+        Kind::Workload
+    })
 }

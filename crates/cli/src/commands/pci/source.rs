@@ -13,8 +13,9 @@ use ssdyno_pci::{
     Address, Identity, MpError, MpTable, PciDevice, RootBus, Tree, assign, dump, scan,
 };
 
+use crate::device_file::DeviceFile;
 use crate::diagnose::{Failure, Place};
-use crate::host::DeviceFile;
+use crate::files;
 use crate::load;
 
 use super::{FirmwareArg, MachineArg, PciArgs};
@@ -179,7 +180,7 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
             "write sys, sim:NAME (see `ssdyno list devices`), or a file saved by lspci -xxxx";
         return Err(Failure::usage(format!("there is no target `{path}`")).with_help(help));
     }
-    let text = load::read_text(path)?;
+    let text = files::read_text(path)?;
     let mut dump = dump::parse(&text).map_err(|error| garbled(path, &text, error))?;
     let tree = scan(&mut dump.snapshot, &[]);
     // Where messages are in use the number is that of a message.
