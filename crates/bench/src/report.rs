@@ -7,7 +7,7 @@ use procfs::CurrentSI as _;
 use ssdyno_block::Time;
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, IssueDelay, JobResult, Keep, OwnCost, Precision, Recording, RunResult,
+    Configuration, Ending, IssueDelay, JobResult, Keep, OwnCost, Precision, Recording, RunResult,
     StopReason, Tape, nanoseconds,
 };
 use ssdyno_rig::Source;
@@ -113,20 +113,18 @@ impl Parts<'_> {
     }
 
     fn stop_reason(&self) -> StopReason {
-        if self.failure.is_some() && !self.interrupted {
-            return StopReason::Error;
-        }
-        let (requests, duration) = self.run.source.bounds();
-        let limits = &self.run.limits;
-        let end = self.reports.iter().map(|report| report.ended.end_ns).max().unwrap_or(0);
-        StopReason::of_limits(
-            self.interrupted,
-            self.precision.is_some_and(|precision| precision.reached),
-            requests.into_iter().chain(limits.requests).min(),
-            self.reports.iter().map(|report| report.ended.issued).sum(),
-            duration.into_iter().chain(limits.duration).min(),
-            Time::from_ns(end),
-        )
+        let (issued_max, end_max) = self.run.source.bounds(&self.run.limits);
+        let ends = self.reports.iter().map(|report| report.ended.end_ns);
+        let ending = Ending {
+            interrupted: self.interrupted,
+            failed: self.failure.is_some(),
+            precise: self.precision.is_some_and(|precision| precision.reached),
+            issued: self.reports.iter().map(|report| report.ended.issued).sum(),
+            issued_max,
+            end: Time::from_ns(ends.max().unwrap_or(0)),
+            end_max,
+        };
+        ending.reason()
     }
 
     fn configuration(&self) -> Configuration {

@@ -43,6 +43,7 @@ mod series;
 mod slices;
 mod statistics;
 mod steady;
+mod stop;
 mod tape;
 mod text;
 mod until;
@@ -64,13 +65,13 @@ pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
-    LatencyIntervalsByOp, OwnCost, Power, RunResult, SCHEMA_VERSION, SeriesPoint, StopReason,
-    schema,
+    LatencyIntervalsByOp, OwnCost, Power, RunResult, SCHEMA_VERSION, SeriesPoint, schema,
 };
 pub use rows::{Row, Rows};
 pub use series::Series;
 pub use statistics::{Interval, LEVEL};
 pub use steady::{SteadyPeriod, SteadyState, slope};
+pub use stop::{Ending, StopReason};
 pub use tape::{Reaped, Tape};
 pub use text::summary_text;
 pub use until::{Evidence, Metric, Precise, Precision, Until};

@@ -10,6 +10,7 @@ use crate::jobs::JobResult;
 use crate::probe::Machine;
 use crate::statistics::Interval;
 use crate::steady::SteadyState;
+use crate::stop::StopReason;
 use crate::until::Precision;
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
@@ -121,44 +122,6 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// What repeats the run.
     pub configuration: Option<Configuration>,
-}
-
-/// Why a run stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// The workload had nothing more to ask.
-    Done,
-    /// The number of requests was reached.
-    Requests,
-    /// The time was over.
-    Duration,
-    /// The interval was as narrow as asked.
-    Precision,
-    /// The user said so.
-    Interrupted,
-    /// The target failed, or the load could not go on.
-    Error,
-}
-
-impl StopReason {
-    /// Why a run ended that met no error: told to stop, precise enough, or at one of its limits.
-    pub fn of_limits(
-        interrupted: bool,
-        precise: bool,
-        requests: Option<u64>,
-        issued: u64,
-        duration: Option<ssdyno_block::Time>,
-        end: ssdyno_block::Time,
-    ) -> StopReason {
-        match () {
-            () if interrupted => StopReason::Interrupted,
-            () if precise => StopReason::Precision,
-            () if requests.is_some_and(|most| issued >= most) => StopReason::Requests,
-            () if duration.is_some_and(|most| end >= most) => StopReason::Duration,
-            () => StopReason::Done,
-        }
-    }
 }
 
 /// A value for each operation.

@@ -9,8 +9,9 @@ use crate::format::{
     significant, watts,
 };
 use crate::jobs::HEADER;
-use crate::result::{Energy, Latency, LatencyIntervals, RunResult, StopReason};
+use crate::result::{Energy, Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
+use crate::stop::StopReason;
 
 /// The first screen: rates, latencies by operation, write amplification, energy, expected beside
 /// measured, notes, and the laws that did not hold. No colours, so it can be piped and compared.

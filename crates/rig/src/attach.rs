@@ -194,7 +194,7 @@ impl Attach {
     }
 
     /// The driver's name, `direct` without one.
-    pub fn driver_name(&self) -> &'static str {
+    pub(crate) fn driver_name(&self) -> &'static str {
         match self {
             Attach::Direct(_) => "direct",
             Attach::Adapter { .. } => "adapter",

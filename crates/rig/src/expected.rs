@@ -8,7 +8,8 @@ use ssdyno_ftl::{Cleaning, CleaningPace, Fill, Health, HotCold, Placement, WearL
 use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern};
 
-use crate::run::{Run, Source};
+use crate::run::Run;
+use crate::source::Source;
 
 /// Appends the write amplification of random single-page writes where that is what was run: page
 /// mapping without hot/cold separation, in steady state. Uniform writes are in it from the start,

@@ -25,13 +25,15 @@ mod ports;
 mod report;
 mod run;
 mod session;
+mod source;
 mod streams;
 mod timeline;
 
 pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
-pub use run::{Measured, Run, RunError, Source, first_recorded};
+pub use run::{Measured, Run, RunError};
 pub use session::{Loaded, Session};
+pub use source::{Source, first_recorded};
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -47,6 +47,14 @@ impl Rigged for DelayDevice {
     fn laws(&self, _: &mut Vec<Invariant>) {}
 }
 
+/// What a workload must know of `target`.
+pub(crate) fn facts(target: &dyn Rigged) -> ssdyno_workload::DeviceFacts {
+    ssdyno_workload::DeviceFacts {
+        capacity_bytes: target.capacity_bytes(),
+        sector_bytes: target.sector_bytes(),
+    }
+}
+
 /// A host over a port. Requests are submitted by its threads, and complete when a thread knows.
 #[derive(Debug)]
 struct Machine<P, W> {

@@ -8,8 +8,8 @@ use ssdyno_energy::{Breakdown, Facts};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
-    BusyShare, Configuration, Energy, EnergyRow, FlashOperations, Invariant, JobResult, OwnCost,
-    Power, Recording, RunResult, StopReason,
+    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, Invariant, JobResult,
+    OwnCost, Power, Recording, RunResult, StopReason,
 };
 
 use crate::attach::Attach;
@@ -84,18 +84,17 @@ impl Parts<'_> {
     }
 
     fn stop_reason(&self) -> StopReason {
-        if self.failure.is_some() && !self.ended.stopped {
-            return StopReason::Error;
-        }
-        let (requests, duration) = self.run.bounds();
-        StopReason::of_limits(
-            self.ended.stopped,
-            self.ended.precision.is_some_and(|precision| precision.reached),
-            requests,
-            self.ended.issued,
-            duration,
-            self.ended.last_completion,
-        )
+        let (issued_max, end_max) = self.run.source.bounds(&self.run.limits);
+        let ending = Ending {
+            interrupted: self.ended.stopped,
+            failed: self.failure.is_some(),
+            precise: self.ended.precision.is_some_and(|precision| precision.reached),
+            issued: self.ended.issued,
+            issued_max,
+            end: self.ended.last_completion,
+            end_max,
+        };
+        ending.reason()
     }
 
     fn configuration(&self) -> Configuration {

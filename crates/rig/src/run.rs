@@ -1,120 +1,18 @@
 //! One run, from files to figures.
 
-use std::path::PathBuf;
-
 use ssdyno_block::{ConfigError, Request, SubmitError, Time};
-use ssdyno_device::Device;
 use ssdyno_device::PrepareError;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
-use ssdyno_workload::{
-    Config as WorkloadConfig, DeviceFacts, FioJob, FioStream, TraceOptions, Workload,
-    WorkloadError, fio_entries, fio_streams, open_trace, run_together,
-};
+use ssdyno_workload::{Workload, WorkloadError};
 
 use crate::attach::Attach;
 use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
-use crate::streams::Streams;
+use crate::source::Source;
 use crate::{machine, report};
-
-/// What is asked of the device.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one a run")]
-pub enum Source {
-    /// A generator.
-    Generator(WorkloadConfig),
-    /// A recorded load.
-    Trace {
-        /// The file.
-        path: PathBuf,
-        /// How it is read and played.
-        options: TraceOptions,
-    },
-    /// The jobs of a fio job file.
-    Jobs {
-        /// The file.
-        path: PathBuf,
-        /// Its sections.
-        jobs: Vec<FioJob>,
-    },
-}
-
-impl Source {
-    /// What repeats the workload, as TOML: of a target of `capacity_bytes`.
-    pub fn to_toml(&self, capacity_bytes: u64, seed: u64) -> String {
-        match self {
-            Source::Generator(config) => {
-                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
-            }
-            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
-            Source::Jobs { path, jobs } => {
-                let mut text = format!("# fio job file {}\n", path.display());
-                for stream in fio_streams(jobs, capacity_bytes, seed) {
-                    let job = &jobs[stream.job];
-                    let (copy, group, seed) = (stream.copy, stream.group, stream.seed);
-                    let (start, length) = (stream.start_bytes, stream.length_bytes);
-                    text.push_str(&format!(
-                        "\n# [{}], copy {copy}, group {group}, seed {seed}, bytes {start} to {}\n",
-                        job.name,
-                        start.saturating_add(length),
-                    ));
-                    for (key, value) in &job.options {
-                        let value = value.as_ref().map_or(String::new(), |v| format!("={v}"));
-                        text.push_str(&format!("# {key}{value}\n"));
-                    }
-                }
-                text
-            }
-        }
-    }
-}
-
-impl Source {
-    /// What a reader of the figures must know of the workload.
-    pub fn notes(&self) -> Vec<String> {
-        let Source::Jobs { jobs, .. } = self else { return Vec::new() };
-        let mut notes: Vec<String> = Vec::new();
-        for job in jobs {
-            for note in job.notes.iter().map(|note| format!("job file: {note}")) {
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
-        }
-        if jobs.iter().any(|job| job.group > 0) {
-            notes.push(
-                "job file: groups ran one after the other; the figures of all together are over \
-                 all of the time, those of each job over its own"
-                    .to_owned(),
-            );
-        }
-        notes
-    }
-}
-
-/// When the first of `streams` is recorded, from the start of the run.
-pub fn first_recorded(streams: &[FioStream]) -> Time {
-    let first = streams.iter().map(|stream| stream.group).min();
-    let first = streams.iter().filter(|stream| Some(stream.group) == first);
-    first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min().unwrap_or(Time::ZERO)
-}
-
-impl Source {
-    /// Requests (with ramp-up) and time after which it is done, as far as it says.
-    pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
-        match self {
-            Source::Generator(config) => {
-                (config.total_requests(), config.duration.map(|span| span.0))
-            }
-            Source::Trace { options, .. } => (options.requests, options.duration),
-            // Each job has its own.
-            Source::Jobs { .. } => (None, None),
-        }
-    }
-}
 
 /// A run in virtual time.
 #[derive(Clone, Debug)]
@@ -228,7 +126,7 @@ impl Run {
         let mut device = machine::build(&self.device, self.seed, told)?;
         let energy = report::energy_facts(&self.device, &device.facts());
         let mut meter = Meter::new(self.device.energy(), &energy)?;
-        let load = self.load(device.as_device())?;
+        let load = self.source.load(&machine::facts(device.as_ref()), self.seed)?;
         device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
         let facts = device.facts();
         let (mut workload, mut streams) = (load.workload, load.streams);
@@ -271,49 +169,6 @@ impl Run {
         .result(&mut recording);
         Ok(Measured { result, recording, energy, failure })
     }
-
-    /// Requests to issue (with ramp-up) and time at most, whether the workload says so or the run.
-    pub(crate) fn bounds(&self) -> (Option<u64>, Option<Time>) {
-        let (requests, duration) = self.source.bounds();
-        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        let shortest = duration.into_iter().chain(self.limits.duration).min();
-        (least(requests, self.limits.requests), shortest)
-    }
-
-    fn load(&self, device: &dyn Device) -> Result<Load, WorkloadError> {
-        let facts = DeviceFacts {
-            capacity_bytes: device.capacity_bytes(),
-            sector_bytes: device.sector_bytes(),
-        };
-        let plain = |workload, ramp_up| Load { workload, ramp_up, ramp: Time::ZERO, streams: None };
-        match &self.source {
-            Source::Generator(config) => {
-                Ok(plain(config.build(&facts, self.seed)?, config.ramp_up))
-            }
-            Source::Trace { path, options } => Ok(plain(open_trace(path, options, &facts)?, 0)),
-            Source::Jobs { jobs, .. } => {
-                let streams = fio_streams(jobs, facts.capacity_bytes, self.seed);
-                let entry_of = streams.iter().map(|stream| stream.entry).collect();
-                Ok(Load {
-                    ramp_up: 0,
-                    ramp: first_recorded(&streams),
-                    workload: run_together(streams, &facts)?,
-                    streams: Some(Streams::new(fio_entries(jobs), entry_of)),
-                })
-            }
-        }
-    }
-}
-
-/// A workload that is ready to run.
-struct Load {
-    workload: Box<dyn Workload + Send>,
-    /// Completions before recording starts.
-    ramp_up: u64,
-    /// Time before recording starts.
-    ramp: Time,
-    /// Where the workload has several.
-    streams: Option<Streams>,
 }
 
 fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {

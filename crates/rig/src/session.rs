@@ -45,10 +45,7 @@ impl Session {
 
     /// Size and sector of the device.
     pub fn facts(&self) -> DeviceFacts {
-        DeviceFacts {
-            capacity_bytes: self.target.capacity_bytes(),
-            sector_bytes: self.target.sector_bytes(),
-        }
+        machine::facts(self.target.as_ref())
     }
 
     /// Loads the device until the workload is done or a limit, counted from here, is reached.
