@@ -25,7 +25,7 @@ macro_rules! modes {
 
 /// ONFI timing modes on a bus of eight bits. SDR: the longer of tRC and tWC (ONFI 4.2, table 4-5);
 /// NV-DDR: two bytes a clock tCK; NV-DDR2/3: by their data rate (ONFI 4.2, clause 4.3).
-pub const ONFI_MODES: [OnfiMode; 24] = modes![
+const ONFI_MODES: [OnfiMode; 24] = modes![
     "onfi-sdr-0" 100_000, "onfi-sdr-1" 50_000, "onfi-sdr-2" 35_000,
     "onfi-sdr-3" 30_000, "onfi-sdr-4" 25_000, "onfi-sdr-5" 20_000,
     "onfi-nv-ddr-0" 25_000, "onfi-nv-ddr-1" 15_000, "onfi-nv-ddr-2" 10_000,

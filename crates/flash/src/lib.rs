@@ -20,7 +20,7 @@ mod op;
 mod timing;
 
 pub use array::{FlashArray, FlashEvent, Port};
-pub use bus::{Bus, ONFI_MODES, OnfiMode};
+pub use bus::{Bus, OnfiMode};
 pub use config::{CellType, Config, CopyMode, MultiPlane, PerLevel};
 pub use geometry::{Divisor, Geometry};
 pub use op::{FlashOp, NO_OWNER, OpKind};

@@ -9,7 +9,7 @@
 //! Arguments outside a form's range give `None`, never a wrong number.
 
 /// The principal branch of Lambert's W: the w >= -1 with w exp(w) = x, for x >= -1/e.
-pub fn lambert_w0(x: f64) -> Option<f64> {
+fn lambert_w0(x: f64) -> Option<f64> {
     let least = -(-1.0f64).exp();
     if !x.is_finite() || x < least - 1e-15 {
         return None;

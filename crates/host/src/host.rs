@@ -270,7 +270,8 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// What the page cache holds: pages, and those of them that are dirty or being written.
-    pub fn cached_pages(&self) -> Option<(usize, usize)> {
+    #[cfg(test)]
+    pub(crate) fn cached_pages(&self) -> Option<(usize, usize)> {
         self.cache.as_ref().map(|cache| (cache.pages.len(), cache.pages.unwritten()))
     }
 

@@ -29,7 +29,7 @@ impl fmt::Display for Selector {
 
 impl Selector {
     /// True if the selector names the paper `id` or a part of it.
-    pub fn is_about(&self, id: &str) -> bool {
+    pub(crate) fn is_about(&self, id: &str) -> bool {
         self.parts.first().is_some_and(|part| part.eq_ignore_ascii_case(id))
     }
 

@@ -50,11 +50,6 @@ impl Address {
     pub const fn with_function(self, function: u8) -> Address {
         Address::new(self.segment, self.bus, self.device, function)
     }
-
-    /// Bus, device and function in 16 bits, as requester identifiers have them (PCIe clause 2.2.6.2).
-    pub const fn routing_id(self) -> u16 {
-        (self.bus as u16) << 8 | (self.device as u16) << 3 | self.function as u16
-    }
 }
 
 impl fmt::Display for Address {
@@ -105,7 +100,6 @@ mod tests {
         assert_eq!("0001:ff:1f.7".parse(), Ok(Address::new(1, 255, 31, 7)));
         // Domains behind Intel's volume management device start at 0x10000.
         assert_eq!("10000:e0:06.0".parse(), Ok(Address::new(0x10000, 0xe0, 6, 0)));
-        assert_eq!(Address::new(0, 1, 3, 2).routing_id(), 0x011a);
     }
 
     #[test]

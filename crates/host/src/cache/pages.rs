@@ -69,6 +69,7 @@ impl Pages {
     }
 
     /// Pages held.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }

@@ -21,14 +21,6 @@ pub enum Machine {
     Switch,
 }
 
-/// All machines, by name; the first is the usual one.
-pub const MACHINES: [(&str, Machine); 4] = [
-    ("root-port", Machine::RootPort),
-    ("bridge", Machine::Bridge),
-    ("two-bridges", Machine::TwoBridges),
-    ("switch", Machine::Switch),
-];
-
 impl Machine {
     /// The machine with a device in it, as after power-on; `link` is that of the device, and of the
     /// ports on the way to it.

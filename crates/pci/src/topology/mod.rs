@@ -21,7 +21,7 @@ use crate::{Address, bars};
 pub use decode::{DecodeFault, Decoded};
 pub use firmware::{APERTURES, Firmware, IRQS, boot};
 pub use image::{BarSpec, BridgeSpec, CapabilitySpec, FunctionSpec};
-pub use machines::{MACHINES, Machine};
+pub use machines::Machine;
 
 use image::Image;
 
