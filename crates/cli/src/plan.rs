@@ -122,15 +122,8 @@ pub(crate) fn source(
 
 /// What a run of `source` works towards.
 pub(crate) fn goal(source: &Source) -> Goal {
-    match source {
-        Source::Generator(config) => {
-            Goal { requests: config.total_requests(), duration: config.duration.map(|span| span.0) }
-        }
-        Source::Trace { options, .. } => {
-            Goal { requests: options.requests, duration: options.duration }
-        }
-        Source::Jobs { .. } => Goal::default(),
-    }
+    let (requests, duration) = source.bounds(&Limits::default());
+    Goal { requests, duration }
 }
 
 /// Where `--until` gives up if nothing else is said: long enough for what can be known at all,

@@ -174,7 +174,7 @@ pub(crate) enum Watch {
 
 impl Watch {
     /// The live view where the terminal and `live` allow it. `real`: the clock is the wall's.
-    pub(crate) fn new(name: &str, workload: &str, goal: Goal, (live, real): (bool, bool)) -> Watch {
+    pub(crate) fn new(name: &str, workload: &str, goal: Goal, live: bool, real: bool) -> Watch {
         let plain = || std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
         let screen = live.then(|| Screen::open(name, workload, goal, real)).flatten();
         match screen {

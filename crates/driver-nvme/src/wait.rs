@@ -50,11 +50,10 @@ impl Controller {
 }
 
 impl NvmeDriver {
-    /// Starts, and polls until the driver is ready. `clock` says what time it is, and may idle for a
-    /// moment before it does.
+    /// See [`Controller::start_and_wait`].
     ///
     /// # Errors
-    /// Why the driver could not start.
+    /// The same.
     pub fn start_and_wait<F: PciFunction>(
         &mut self,
         function: &mut F,

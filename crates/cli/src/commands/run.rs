@@ -151,7 +151,7 @@ fn directory(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure>
 }
 
 fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
-    Watch::new(target, args.load.workload(target), goal, (!args.no_live, real))
+    Watch::new(target, args.load.workload(target), goal, !args.no_live, real)
 }
 
 /// Writes and tells what was measured.
