@@ -21,6 +21,24 @@ pub(crate) fn started(place: &Place, args: &[&str], name: &str) -> Child {
     child
 }
 
+/// Waits until the program has worked for half a second on a target that answers at once. Starting and
+/// the trial of batches take less, so its load has begun, however busy the machine is.
+pub(crate) fn at_work(child: &Child) {
+    let began = Instant::now();
+    let stat = format!("/proc/{}/stat", child.id());
+    let ticks = || {
+        let text = std::fs::read_to_string(&stat).unwrap();
+        // Behind the name, which may have spaces, user and system time are the 12th and 13th.
+        let behind = text.rsplit(')').next().unwrap().split_whitespace();
+        behind.skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>()
+    };
+    // A hundred of them are a second on every Linux.
+    while ticks() < 50 {
+        assert!(began.elapsed() < Duration::from_secs(30), "it does not work");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 pub(crate) fn ended(child: Child, code: i32) -> Value {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -61,6 +79,7 @@ fn signals_stop_a_run_and_keep_its_result() {
         let place = Place::new();
         let run = ["run", "null:", "--workload", "randread", "--for", "60s", "--keep", "summary"];
         let run = started(&place, &run, name);
+        at_work(&run);
         kill_process(Pid::from_child(&run), signal).unwrap();
         let object = ended(run, 130);
         assert_eq!(object["partial"], true, "{name}");
@@ -86,6 +105,7 @@ fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
     let place = Place::new();
     place.write("file", vec![7u8; 4 << 20]);
     let run = started(&place, &[&READ[..], &["--for", "60s", "--keep", "summary"]].concat(), "a");
+    at_work(&run);
     std::fs::File::options()
         .write(true)
         .open(place.path().join("file"))
