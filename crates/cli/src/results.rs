@@ -68,15 +68,13 @@ impl Directory {
         Ok(self.place())
     }
 
-    /// `report.html` and `result.json`, in this order: a directory that has the latter is complete.
-    /// Gives the place.
+    /// `report.html` and `result.json`; gives the place.
     pub(crate) fn write_page(
         &self,
         page: &str,
         result: &impl Serialize,
     ) -> Result<String, ResultError> {
-        self.run.write_text("report.html", page)?;
-        self.run.write_text("result.json", &to_json(result)?)?;
+        self.run.write_figures(&to_json(result)?, page)?;
         Ok(self.place())
     }
 

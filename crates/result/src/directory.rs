@@ -84,14 +84,6 @@ impl RunDirectory {
         })
     }
 
-    fn write_report(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
-        self.write_text("report.html", &report_html(result))
-    }
-
-    fn write_json(&self, result: &RunResult) -> Result<PathBuf, ResultError> {
-        self.write_text("result.json", &to_json(result)?)
-    }
-
     /// Writes everything there is: the rows, `report.html` and, last, `result.json`. What cannot be
     /// written does not keep the rest from being written.
     ///
@@ -99,12 +91,24 @@ impl RunDirectory {
     /// The first of: [`ResultError::NotFinite`] for a figure that JSON cannot hold, before anything is
     /// written; [`ResultError::Write`] for a file of which nothing is left.
     pub fn write_all(&self, result: &RunResult, rows: Option<&Rows>) -> Result<(), ResultError> {
-        crate::finite::check_finite(result)?;
+        let json = to_json(result)?;
         // Rows are large, figures are small: where the disk is full these may still fit.
         let rows = rows.map_or(Ok(()), |rows| self.write_parquet(rows).map(drop));
-        let report = self.write_report(result).map(drop);
-        let json = self.write_json(result).map(drop);
-        rows.and(report).and(json)
+        let figures = self.write_figures(&json, &report_html(result));
+        rows.and(figures)
+    }
+
+    /// Writes the figures of a run of any kind: `report.html` with `page` and, last, `result.json` with
+    /// `json`. Either is written whether or not the other can be.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`] for the first of which nothing is left.
+    pub fn write_figures(&self, json: &str, page: &str) -> Result<(), ResultError> {
+        // Figures are worth more: they take their room before the page does, and appear after it.
+        let figures = self.prepare_text("result.json", json);
+        let page = self.write_text("report.html", page);
+        let figures = figures.and_then(Prepared::appear);
+        page.and(figures).map(drop)
     }
 
     /// Writes a text of another kind of run, such as its page, whole or not at all; what was there
@@ -113,7 +117,11 @@ impl RunDirectory {
     /// # Errors
     /// [`ResultError::Write`]; what was there is kept then.
     pub fn write_text(&self, name: &str, text: &str) -> Result<PathBuf, ResultError> {
-        self.write_file(name, |mut file| {
+        self.prepare_text(name, text)?.appear()
+    }
+
+    fn prepare_text(&self, name: &str, text: &str) -> Result<Prepared, ResultError> {
+        self.prepare(name, |mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         })
@@ -124,17 +132,43 @@ impl RunDirectory {
         name: &str,
         fill: impl FnOnce(File) -> io::Result<()>,
     ) -> Result<PathBuf, ResultError> {
-        let (path, unfinished) = (self.path.join(name), self.path.join(format!("{name}.tmp")));
-        let written =
-            File::create(&unfinished).and_then(fill).and_then(|()| fs::rename(&unfinished, &path));
-        match written {
-            Ok(()) => Ok(path),
-            Err(error) => {
-                // It may not even exist; the error that matters is the first one.
-                let _ = fs::remove_file(&unfinished);
-                Err(ResultError::write(&path, error))
-            }
+        self.prepare(name, fill)?.appear()
+    }
+
+    /// A whole file beside its place.
+    fn prepare(
+        &self,
+        name: &str,
+        fill: impl FnOnce(File) -> io::Result<()>,
+    ) -> Result<Prepared, ResultError> {
+        let path = self.path.join(name);
+        let prepared = Prepared { unfinished: self.path.join(format!("{name}.tmp")), path };
+        match File::create(&prepared.unfinished).and_then(fill) {
+            Ok(()) => Ok(prepared),
+            Err(error) => Err(prepared.give_up(error)),
         }
+    }
+}
+
+/// A file that is whole, but not in its place.
+struct Prepared {
+    path: PathBuf,
+    unfinished: PathBuf,
+}
+
+impl Prepared {
+    /// Puts it there.
+    fn appear(self) -> Result<PathBuf, ResultError> {
+        match fs::rename(&self.unfinished, &self.path) {
+            Ok(()) => Ok(self.path),
+            Err(error) => Err(self.give_up(error)),
+        }
+    }
+
+    fn give_up(&self, error: io::Error) -> ResultError {
+        // It may not even exist; the error that matters is the first one.
+        let _ = fs::remove_file(&self.unfinished);
+        ResultError::write(&self.path, error)
     }
 }
 
@@ -206,15 +240,22 @@ mod tests {
         assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
     }
 
-    /// Who waits for `result.json` finds the rest: whatever else there is was written before it.
+    /// Who waits for `result.json` finds the rest: whatever else there is got its name before it.
+    #[cfg(unix)]
     #[test]
     fn the_result_comes_last_and_whatever_happens_to_the_rest() {
+        use std::os::unix::fs::MetadataExt as _;
+
         let base = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(base.path(), "a").unwrap();
         run.write_all(&RunResult::default(), Some(&Rows::default())).unwrap();
-        let written = |name| fs::metadata(run.path().join(name)).unwrap().modified().unwrap();
-        let (report, rows) = (written("report.html"), written("requests.parquet"));
-        assert!(written("result.json") >= report.max(rows), "files are synchronised in between");
+        // A new name is a change of the file.
+        let named = |name| {
+            let data = fs::metadata(run.path().join(name)).unwrap();
+            (data.ctime(), data.ctime_nsec())
+        };
+        let (report, rows) = (named("report.html"), named("requests.parquet"));
+        assert!(named("result.json") >= report.max(rows));
         let run = RunDirectory::create(base.path(), "b").unwrap();
         fs::create_dir(run.path().join("report.html.tmp")).unwrap();
         let error = run.write_all(&RunResult::default(), None).unwrap_err().to_string();

@@ -20,7 +20,7 @@ pub fn to_json<T: Serialize>(value: &T) -> Result<String, ResultError> {
 
 /// Looks for a figure that is not finite. Goes by way of CBOR values, which (unlike JSON's) can
 /// hold one.
-pub(crate) fn check_finite<T: Serialize>(value: &T) -> Result<(), ResultError> {
+fn check_finite<T: Serialize>(value: &T) -> Result<(), ResultError> {
     let tree = Value::serialized(value).map_err(|e| ResultError::Json(e.to_string()))?;
     visit(&tree, &mut String::new())
 }
