@@ -1,5 +1,6 @@
 //! Whole runs on targets that every Linux machine has, and on a loop device where root may.
 
+mod several;
 mod stalled;
 
 use std::fs::File;
@@ -23,6 +24,7 @@ fn run(target: &str, workload: &str) -> Run {
     Run {
         target: target.to_owned(),
         access: Access::ReadOnly,
+        more: Vec::new(),
         workload: "test".to_owned(),
         source: Source::Generator(Config::from_toml(workload).unwrap()),
         seed: 1,

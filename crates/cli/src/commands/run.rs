@@ -41,9 +41,9 @@ pub(crate) struct RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
-    let args = &fio::with_target(args)?;
+    let (args, more) = &fio::with_target(args)?;
     if real::is_real(args.target()) {
-        return run_real(args, output);
+        return run_real(args, more, output);
     }
     if let Some((option, _)) = args.real.given().first() {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         Ok(Measured { result, recording, failure, .. }) => {
             let failure = judge(&plan, &result, failure.as_ref());
             let files = Files { directory, timeline };
-            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
+            conclude(args, output, Some(&plan.run.target), &files, (&result, &recording), failure)
         }
         Err(error) => {
             timeline.iter().for_each(TimelineFile::discard);
@@ -72,14 +72,15 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
+fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failure> {
     if args.timeline.timeline.is_some() {
         return Err(Failure::usage("`--timeline` is for simulated targets")
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
     }
-    let plan = RealPlan::new(args)?;
-    let directory = directory(args, &plan.run.target)?;
-    let mut meter = watch(args, &plan.run.target, plan::goal(&plan.run.source), true);
+    let plan = RealPlan::new(args, more)?;
+    let name = plan.run.name();
+    let directory = directory(args, &name)?;
+    let mut meter = watch(args, &name, plan::goal(&plan.run.source), true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     match measured {
@@ -87,7 +88,9 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
             let failure = failure.map(|error| plan.explain(&error, Exit::Failed));
             let failure = failure.or_else(|| judge_result(&result));
             let files = Files { directory, timeline: None };
-            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
+            // Several are named by the job file alone.
+            let target = more.is_empty().then_some(plan.run.target.as_str());
+            conclude(args, output, target, &files, (&result, &recording), failure)
         }
         Err(error) => {
             directory.inspect(Directory::remove);
@@ -111,7 +114,7 @@ fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
 fn conclude(
     args: &RunArgs,
     output: Output,
-    target: &str,
+    target: Option<&str>,
     files: &Files,
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,
