@@ -135,7 +135,8 @@ fn size_of_file(load: &Load, index: u64, count: u64) -> Option<u64> {
 
 fn range(load: &Load, copy: u32, (start, end): (u64, u64), size: Option<u64>) -> FioRange {
     let file_bytes = load.file_bytes.unwrap_or(end - start);
-    let step = load.block_max();
+    // What is left is cut to the shortest block, as fio cuts shares of a file.
+    let step = load.block_min();
     let offset = load.start_bytes(file_bytes, copy);
     let rest = file_bytes.saturating_sub(offset) / step * step;
     let length_bytes = match (load.length, size) {

@@ -94,6 +94,18 @@ fn files_that_do_not_fit_are_refused() {
     assert_eq!(of("nrfiles=4\nsize=50%\noffset=50%\n"), None);
 }
 
+/// With sizes that differ the rest of a file is gone through by those that fit.
+#[test]
+fn the_rest_of_a_file_is_for_short_blocks() {
+    let moved = |text: &str| issued(text).into_iter().map(|(_, length)| length).sum::<u64>();
+    // 33 % of 1 GiB is 346030 KiB and a rest; fio cuts it to 4 KiB.
+    let sizes = "rw=read\nbssplit=4k/50:64k/50\nsize=33%\n";
+    assert_eq!(moved(sizes), 346_028);
+    assert_eq!(moved("rw=read\nbs=64k\nsize=33%\n"), 345_984);
+    let end = "rw=read\nbssplit=4k/50:64k/50\noffset=1048508k\n";
+    assert_eq!(moved(end), (1 << 20) - 1_048_508);
+}
+
 /// How many requests each of three jobs issues.
 fn counts(text: &str) -> [usize; 3] {
     let all = play(text, Time::from_us(10));
