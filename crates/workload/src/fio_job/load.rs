@@ -4,6 +4,7 @@ use ssdyno_block::Time;
 
 use super::FioEngine;
 use super::distribution::{self, Distribution};
+use super::flow::Share;
 use super::job::{Answer, Reader};
 use super::places::Strides;
 use super::requests::Service;
@@ -29,6 +30,8 @@ pub(super) struct Load {
     pub(super) mapped: bool,
     pub(super) modifier: Modifier,
     pub(super) strides: Option<Strides>,
+    /// Its share of the requests of several jobs.
+    pub(super) share: Option<Share>,
     /// How its files are served.
     pub(super) service: Service,
     pub(super) start: Option<Size>,
@@ -179,6 +182,7 @@ impl Reader<'_> {
             mapped: false,
             modifier,
             strides: self.strides()?,
+            share: self.share()?,
             service: self.service()?,
             start: self.value(&["offset", "fileoffset"], "a size such as 1g or 50%", size)?,
             increment: self.value(&["offset_increment"], "a size such as 1g or 5%", size)?,

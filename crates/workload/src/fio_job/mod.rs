@@ -10,6 +10,7 @@ mod delayed;
 mod distribution;
 mod exit;
 mod files;
+mod flow;
 mod ini;
 mod job;
 mod load;

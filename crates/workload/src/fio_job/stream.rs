@@ -1,10 +1,14 @@
 //! What the copies of jobs ask of a target.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
 use super::distribution::{Distribution, Picker};
 use super::files::{FioFiles, FioRange};
+use super::flow::{Flow, flowing};
 use super::load::Load;
 use super::map::Map;
 use super::places::{Places, Way};
@@ -22,7 +26,7 @@ use crate::generator::{Generator, Limits};
 use crate::{Arrivals, DeviceFacts, Workload, WorkloadError};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct FioStream {
     /// Which section of the file it comes from, counted from 0.
     pub job: usize,
@@ -58,6 +62,8 @@ pub struct FioStream {
     pub ranges: Vec<FioRange>,
     /// Addresses at which its files are flushed, if the target is made of several.
     flushes: Vec<u64>,
+    /// Those that it keeps in proportion with.
+    flow: Option<Arc<Flow>>,
     load: Load,
     at: TraceLine,
 }
@@ -87,6 +93,7 @@ pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
 /// without one.
 pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStream> {
     let mut streams: Vec<FioStream> = Vec::new();
+    let mut flows: BTreeMap<u64, Arc<Flow>> = BTreeMap::new();
     let mut entry = 0;
     for (index, job) in jobs.iter().enumerate() {
         for copy in 0..job.copies {
@@ -98,6 +105,7 @@ pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStrea
             streams.push(FioStream {
                 job: index,
                 entry,
+                flow: job.load.share.map(|share| Arc::clone(flows.entry(share.id).or_default())),
                 seed: base.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
                 ..job.stream(copy, files)
             });
@@ -135,7 +143,11 @@ impl FioStream {
             requests: self.requests_in_all().unwrap_or(u64::MAX),
         };
         let inner = Box::new(Generator::new(limits, pacing, requests, self.seed));
-        Ok(shaped(inner, self.load.shape, shape_limits, &self.flushes))
+        let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
+        Ok(match (&self.flow, self.load.share) {
+            (Some(flow), Some(share)) => flowing(workload, flow, share),
+            _ => workload,
+        })
     }
 
     /// As [`build`](FioStream::build), in `parts` parts for threads that carry one request at a time.
@@ -347,6 +359,7 @@ impl FioJob {
             bytes: (!load.time_based).then(|| load.bytes_in_all(moved, once)),
             ranges,
             flushes,
+            flow: None,
             load: load.clone(),
             at: self.line(),
         }

@@ -73,7 +73,10 @@ impl Together {
         *told = true;
         let exit = stream.exit;
         for part in &mut self.parts {
-            part.done |= exit.ends(part.stream.exit, part.stream.group <= group);
+            if !part.done && exit.ends(part.stream.exit, part.stream.group <= group) {
+                // Nobody keeps in proportion with it any more.
+                (part.done, part.workload) = (true, None);
+            }
         }
     }
 

@@ -106,6 +106,22 @@ fn the_rest_of_a_file_is_for_short_blocks() {
     assert_eq!(moved(end), (1 << 20) - 1_048_508);
 }
 
+#[test]
+fn flows_keep_jobs_in_proportion() {
+    let text = "[global]\nrw=randread\nnorandommap\nioengine=libaio\niodepth=4\nruntime=20ms\n\
+                time_based\n[a]\nflow=8\n[b]\nflow=2\n[c]\nflow=1\n";
+    let [a, b, c] = counts(text).map(|count| count as f64);
+    assert!(c > 100.0 && (a / c - 8.0).abs() < 0.5 && (b / c - 2.0).abs() < 0.2, "{a} {b} {c}");
+    // Who has ended is not waited for, however it ended; other flows have nothing to do with it.
+    let ends = "[global]\nrw=read\n[a]\nflow=1\nnumber_ios=10\n[b]\nflow=1\nsize=1m\n[c]\nflow=5\n\
+                flow_id=7\nsize=1m\n";
+    assert_eq!(counts(ends), [10, 256, 256]);
+    let ended = "[global]\nrw=read\nexitall\n[a]\nnumber_ios=10\n[b]\nflow=1\nsize=1m\n\
+                 [c]\nnew_group\nflow=5\nsize=1m\n";
+    let [a, b, c] = counts(ended);
+    assert!(a == 10 && b <= 12 && c == 256, "{a} {b} {c}");
+}
+
 /// How many requests each of three jobs issues.
 fn counts(text: &str) -> [usize; 3] {
     let all = play(text, Time::from_us(10));
