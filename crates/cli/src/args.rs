@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 #[cfg(target_os = "linux")]
-use ssdyno_block::units::Bytes;
-use ssdyno_block::units::Span;
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bytes, Span};
 use ssdyno_result::{Keep, Until};
 use ssdyno_workload::{BeyondEnd, Format, Timing};
 
@@ -122,8 +122,9 @@ pub(crate) struct RunArgs {
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
-    /// Length of the points of the series, such as 10ms [default: by the length of the run].
-    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = results::HEADING)]
+    /// Length of the points of the series, such as 10ms; 0 for a single one, at the end [default: by
+    /// the length of the run].
+    #[arg(long, value_name = "TIME", value_parser = span_or_zero, help_heading = results::HEADING)]
     pub(crate) interval: Option<Span>,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
@@ -133,6 +134,13 @@ pub(crate) struct RunArgs {
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";
 
 impl RunArgs {
+    /// Length of the points of the series: at nothing one that no run fills (S4-15).
+    pub(crate) fn series_interval(&self) -> Option<Time> {
+        const WHOLE_RUN: Time = Time::from_s(10_000_000);
+        let interval = self.interval?.0;
+        Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
+    }
+
     /// What to load, once it is decided.
     pub(crate) fn target(&self) -> &str {
         self.target.as_deref().unwrap_or(DEFAULT_TARGET)
@@ -434,11 +442,19 @@ pub(crate) struct ManArgs {
     pub(crate) directory: Option<PathBuf>,
 }
 
+/// A time; nothing needs no unit.
+fn span_or_zero(text: &str) -> Result<Span, String> {
+    if text.trim() == "0" {
+        return Ok(Span(Time::ZERO));
+    }
+    text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())
+}
+
 /// A time above zero.
 pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
-    if span.0 == ssdyno_block::Time::ZERO {
+    if span.0 == Time::ZERO {
         return Err("it must be more than nothing".to_owned());
     }
     Ok(span)
@@ -520,5 +536,6 @@ mod tests {
             assert!(timing(wrong).is_err(), "{wrong}");
         }
         assert!(positive_span("0s").is_err() && positive_span("10").is_err());
+        assert!(span_or_zero("0").is_ok() && span_or_zero("10").is_err());
     }
 }

@@ -128,7 +128,7 @@ impl RealPlan {
     /// The plan of `ssdyno run`, on a target that is followed by the files `more`.
     pub(crate) fn new(args: &RunArgs, more: &[String]) -> Result<RealPlan, Failure> {
         let mut plan = RealPlan::reading(args.target(), more, &args.load, args.keep)?;
-        plan.run.interval = args.interval.map(|interval| interval.0);
+        plan.run.interval = args.series_interval();
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]
         plan.permit(&args.write)?;

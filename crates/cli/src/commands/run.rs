@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device, a file or null:"));
     }
-    let plan = Plan::new(args.target(), &args.load, args.keep, args.interval.map(|i| i.0))?;
+    let plan = Plan::new(args.target(), &args.load, args.keep, args.series_interval())?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;
     let directory = directory(args, &plan.run.target)
