@@ -89,7 +89,10 @@ fn named(jobs: &[FioJob]) -> Vec<String> {
 /// Whether the files that `job` names are those that are loaded: then they are called as those are. A
 /// made-up one, or one that stands for a device that is not there, gets a note.
 fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result<(), Failure> {
-    let Some(first) = job.files.first().cloned() else { return Ok(()) };
+    let Some(first) = job.files.first().cloned() else {
+        job.notes.extend(lined_up(job));
+        return Ok(());
+    };
     let loaded = |name: &String| {
         let all = std::iter::once(target).chain(more.iter().map(String::as_str));
         all.into_iter().find(|loaded| same(loaded, name)).map(str::to_owned)
@@ -110,13 +113,15 @@ fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result
             .with_help("leave the target out, or remove `filename` from the job"));
     }
     job.notes.push(format!("the target takes the place of the jobs' own files (`{first}` …)"));
-    if job.file_count > 1 {
-        job.notes.push(format!(
-            "[{}]: its {} files lie one behind the other on the target",
-            job.name, job.file_count
-        ));
-    }
+    job.notes.extend(lined_up(job));
     Ok(())
+}
+
+/// Where the files of `job` lie that are parts of the target, if there are several.
+fn lined_up(job: &FioJob) -> Option<String> {
+    let (name, count) = (&job.name, job.file_count);
+    (count > 1)
+        .then(|| format!("[{name}]: its {count} files lie one behind the other on the target"))
 }
 
 fn same(file: &str, target: &str) -> bool {

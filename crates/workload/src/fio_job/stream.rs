@@ -142,7 +142,7 @@ impl FioStream {
             end: limits.end,
             requests: self.requests_in_all().unwrap_or(u64::MAX),
         };
-        let inner = Box::new(Generator::new(limits, pacing, requests, self.seed));
+        let inner = Box::new(Generator::new(limits, pacing, requests, self.seed).at_once());
         let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
         Ok(match (&self.flow, self.load.share) {
             (Some(flow), Some(share)) => flowing(workload, flow, share),

@@ -122,6 +122,22 @@ fn flows_keep_jobs_in_proportion() {
     assert!(a == 10 && b <= 12 && c == 256, "{a} {b} {c}");
 }
 
+/// Requests of a rate begin at once: in 2 s at 10 a second there are 20, of each direction its own number.
+#[test]
+fn a_rate_begins_with_its_first_request() {
+    let timed = "bs=4k\nruntime=2\ntime_based\nnorandommap\n";
+    for (text, count) in [
+        ("rw=read\nrate_iops=10\n", 20),
+        ("rw=read\nrate=40k\n", 20),
+        ("rw=randrw\nrate_iops=50,20\n", 140),
+    ] {
+        let all = play(&format!("[a]\n{text}{timed}"), Time::from_us(10));
+        assert_eq!((all.len(), all[0].0), (count, Time::ZERO), "{text}");
+    }
+    let poisson = format!("[a]\nrw=read\nrate_iops=10\nrate_process=poisson\n{timed}");
+    assert_eq!(play(&poisson, Time::from_us(10))[0].0, Time::ZERO);
+}
+
 /// How many requests each of three jobs issues.
 fn counts(text: &str) -> [usize; 3] {
     let all = play(text, Time::from_us(10));
