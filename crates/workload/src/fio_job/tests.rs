@@ -429,7 +429,7 @@ proptest! {
             prop_oneof![
                 "\\PC{0,20}",
                 "\\[[a-z]{1,5}\\]?",
-                ("(rw|bs|size|iodepth|numjobs|bssplit|bsrange|rate|offset|runtime|ba|random_distribution|zonesize)", "[0-9a-z%:/.,-]{0,8}")
+                ("(rw|bs|size|iodepth|numjobs|bssplit|bsrange|rate|offset|runtime|ba|random_distribution|zonesize|nrfiles|filename|file_service_type|openfiles|exit_what|flow)", "[0-9a-z%:/.,-]{0,8}")
                     .prop_map(|(key, value)| format!("{key}={value}")),
             ],
             0..12,

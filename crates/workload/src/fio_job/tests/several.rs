@@ -166,3 +166,50 @@ fn the_end_of_a_job_ends_others() {
     let late = "[long]\nrw=read\nsize=1m\n[short]\nrw=read\nsize=64k\nexitall\n";
     assert!(counts(late)[0] <= 18);
 }
+
+proptest! {
+    /// Any jobs on any files: every request lies within one file of its job, the end is reached, and the
+    /// same comes out again.
+    #[test]
+    fn requests_stay_within_files(
+        parts in prop::collection::vec(
+            (
+                (1u64..6, 0usize..4, 0usize..5, 1u64..9, 0usize..4),
+                (0u64..40, 0u64..3, 1u64..3, prop::option::of(1u64..9), any::<bool>()),
+            ),
+            1..4,
+        ),
+        exits in any::<bool>(),
+    ) {
+        let mut text = String::from("[global]\nioengine=libaio\n");
+        text.push_str(if exits { "exitall\n" } else { "" });
+        for (number, part) in parts.iter().enumerate() {
+            let ((files, rw, service, depth, size), (more, offset, loops, flow, wall)) = part;
+            let rw = ["read", "randwrite", "randrw", "write:12k"][*rw];
+            let service = ["roundrobin", "random", "sequential", "roundrobin:3", "random:2"][*service];
+            let size = match size {
+                0 => String::from("filesize=100k"),
+                1 => String::from("size=200k\nio_size=300k"),
+                2 => format!("size={}", 131_072 + 512 * more),
+                _ => format!("size={}k\nbssplit=4k/50:12k/50", 128 + more),
+            };
+            text.push_str(&format!(
+                "[j{number}]\nrw={rw}\nnrfiles={files}\nfile_service_type={service}\niodepth={depth}\n\
+                 {size}\noffset={}k\nloops={loops}\nstonewall={}\n",
+                4 * offset, u8::from(*wall)
+            ));
+            flow.iter().for_each(|weight| text.push_str(&format!("flow={weight}\n")));
+        }
+        let streams = fio_streams(&jobs(&text).unwrap(), &FioFiles::one(CAPACITY), 1);
+        let all = play(&text, Time::from_us(20));
+        for (_, request, stream) in &all {
+            let end = request.offset_bytes + u64::from(request.length_bytes);
+            let inside = |range: &FioRange| {
+                range.start_bytes <= request.offset_bytes && end <= range.file_end_bytes
+            };
+            prop_assert!(streams[*stream as usize].ranges.iter().any(inside), "{text}{request:?}");
+        }
+        prop_assert!(!all.is_empty());
+        prop_assert_eq!(&all, &play(&text, Time::from_us(20)));
+    }
+}
