@@ -277,11 +277,13 @@ mod pair;
 mod policy;
 mod prp;
 mod queue;
+mod requests;
 mod ring;
 mod start;
 mod state;
 mod steps;
 mod target;
+mod unit;
 mod wait;
 mod watch;
 
@@ -295,3 +297,4 @@ pub use pair::QueuePair;
 pub use policy::{MFI_COMMANDS, PriorityClass, QueueChoice, QueuePolicy, QueueSelector, Weights};
 pub use state::{DriverEvent, DriverState, NvmeCounters, ResetCause};
 pub use target::NvmeTarget;
+pub use unit::NvmeType;

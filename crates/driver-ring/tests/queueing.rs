@@ -178,6 +178,30 @@ fn large_requests_go_in_pieces() {
     assert!(whole < first);
 }
 
+/// S0-2, S0-6: the card may end its commands in any order and return each at once; requests are sent and
+/// answered in the order in which they came.
+#[test]
+fn answers_come_in_the_order_of_the_requests() {
+    let slow_writes =
+        "kind = \"pcm\"\nchannels = 4\nbanks_per_channel = 2\nread_time = \"1us\"\nwrite_time = \"200us\"";
+    let config = card(&[("kind = \"dram\"", slow_writes), ("bandwidth = \"6.4GB/s\"", "")]);
+    let completion = CompletionPolicy::PerReturn;
+    let options = Options { response: ResponseMode::Each, completion, ..fixed(12) };
+    let mut target = RingTarget::new(driver(&config, options));
+    target.drains = false;
+    let mut done = Vec::new();
+    for token in 0..12 {
+        let op = if token % 4 == 2 { Request::write } else { Request::read };
+        target.submit(Time::ZERO, op(u64::from(token) * 4096, 4096), Token(token)).unwrap();
+    }
+    target.reap(Time::from_us(150), &mut done);
+    let answered = done.len();
+    assert_eq!(answered, 2, "what is behind the first write waits for it");
+    assert_eq!(target.card().traffic().commands, 12 - 3, "though the card is done with it");
+    target.reap(Time::from_ms(1), &mut done);
+    assert!(done.iter().map(|completion| completion.token.0).eq(0..12), "{done:?}");
+}
+
 /// What the host is asked to do by each completion policy, for the same load.
 #[test]
 fn completion_policies_trade_interrupts_for_polls_and_latency() {
