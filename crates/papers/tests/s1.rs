@@ -29,8 +29,6 @@ fn parts_can_be_selected() {
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
     assert_claims(&report);
     assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 26);
-    // S1-4: the driver reads no register for a command, as NVMe is meant.
-    assert_claims(&rerun("S1/claims/nvme_reads_no_registers", &options));
     assert!(run("S1/figure6_1", &options, &mut |_| Flow::Continue).is_err());
 }
 
