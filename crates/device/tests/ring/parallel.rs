@@ -33,3 +33,22 @@ fn processors_and_engines_work_side_by_side() {
         assert!(error.abs() < 0.06, "{command_time} {processors} {engines}: {ours} {expected}");
     }
 }
+
+/// S0-44: the memory controller is the only limit of the medium, and one where it is slower than the link.
+#[test]
+fn the_memory_controller_is_the_limit_of_the_medium() {
+    let mut config = preset();
+    config.card.command_time = "1us".parse().unwrap();
+    let setup = config.dma.setup_time.0.as_ns_f64();
+    for (kind, bandwidth, page) in [
+        (Kind::Read, "1GB/s", 4_096.0),
+        (Kind::Write, "1GB/s", 4_096.0 + 812.0),
+        (Kind::Read, "100GB/s", 4_864.0 / 2.0),
+    ] {
+        let MediaConfig::Dram { bandwidth: of, .. } = &mut config.media else { unreachable!() };
+        *of = bandwidth.parse().unwrap();
+        // Before a write's first byte: its request of 24 bytes, and the way there and back.
+        let ours = inter_command(&config, kind, ResponseMode::Block).as_ns_f64();
+        assert!((ours / (setup + page) - 1.0).abs() < 0.01, "{kind:?} {bandwidth}: {ours}");
+    }
+}
