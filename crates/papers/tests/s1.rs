@@ -37,7 +37,7 @@ fn parts_can_be_selected() {
 fn full_runs_give_the_same_answers() {
     let report = rerun("S1", &Options::default());
     println!("{}", report.text());
-    assert_eq!((report.tables.len(), report.figures.len()), (7, 7));
+    assert_eq!((report.tables.len(), report.figures.len()), (8, 8));
     assert_claims(&report);
     for table in &report.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);

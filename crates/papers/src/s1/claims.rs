@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::data::{Case, Plan};
+use super::data::{Case, DIRECT, LARGE_BUFFERS, Plan};
 use super::simulate::Measured;
 use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
@@ -144,6 +144,29 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         },
     },
     ClaimCheck {
+        name: "larger_buffers_save_commands",
+        text: "Request buffers of 128 KiB, as large as the drive takes, in place of 32 KiB: a quarter of the commands, and less CPU for the same data (S1-52).",
+        about: &["stack"],
+        check: |m| {
+            let of = |policy| Some((commands(m, policy)?, cpu_us(m, policy)?));
+            let ((small, dear), (large, cheap)) = (of("per-core")?, of(LARGE_BUFFERS)?);
+            let ratio = small / large;
+            let evidence = format!("{small:.0} and {large:.0} commands a request of 4 MiB, {dear:.0} and {cheap:.0} us of CPU");
+            Some(((ratio - 4.0).abs() < 0.04 && cheap < dear, evidence))
+        },
+    },
+    ClaimCheck {
+        name: "direct_resource_saves_cpu",
+        text: "6.2: a direct NVMe resource saves the indirection through SCSI (S1-51): less CPU a command.",
+        about: &["stack"],
+        check: |m| {
+            let each = |policy| Some(cpu_us(m, policy)? / commands(m, policy)?);
+            let (scsi, direct) = (each("per-core")?, each(DIRECT)?);
+            let evidence = format!("{scsi:.2} us a command with SCSI, {direct:.2} us without");
+            Some((direct < scsi, evidence))
+        },
+    },
+    ClaimCheck {
         name: "batches_follow_little",
         text: "Figure 5.7: the latency of a batch is 8000 over the IOPS (S1-65), within 2 %.",
         about: &["figure5_7"],
@@ -179,6 +202,20 @@ fn reason(holds: bool, why: &str) -> &str {
 
 fn text(mean: Mean) -> String {
     mean.text(1)
+}
+
+/// Commands of the driver for a read of the stack's figure.
+fn commands(m: &Measured, policy: &str) -> Option<f64> {
+    Some(m.host(&stack(policy), |host| host.commands_per_request)?.mean)
+}
+
+/// CPU time of such a read, in us.
+fn cpu_us(m: &Measured, policy: &str) -> Option<f64> {
+    Some(m.host(&stack(policy), |host| host.cpu_ns_per_request / 1e3)?.mean)
+}
+
+fn stack(policy: &str) -> Case {
+    Case::new("throughput", policy, 1, false)
 }
 
 fn reads_no_registers(m: &Measured) -> Verdict {
