@@ -231,8 +231,7 @@ fn a_short_request_is_a_whole_page_on_the_link() {
 /// answered in the order in which they came.
 #[test]
 fn answers_come_in_the_order_of_the_requests() {
-    let slow_writes =
-        "kind = \"pcm\"\nchannels = 4\nbanks_per_channel = 2\nread_time = \"1us\"\nwrite_time = \"200us\"";
+    let slow_writes = "kind = \"pcm\"\nchannels = 4\nbanks_per_channel = 2\nread_time = \"1us\"\nwrite_time = \"200us\"";
     let config = card(&[("kind = \"dram\"", slow_writes), ("bandwidth = \"6.4GB/s\"", "")]);
     let completion = CompletionPolicy::PerReturn;
     let options = Options { response: ResponseMode::Each, completion, ..fixed(12) };

@@ -16,7 +16,7 @@ use ssdyno_pci::{
 };
 use ssdyno_spec::pci::{BAR0, COMMAND, COMMAND_MEMORY};
 
-use crate::double::{Double, Mishap, Nature, namespace};
+use crate::double::{Double, Nature, namespace};
 use crate::rig::{config, double};
 
 /// A function whose configuration space is that of the machine, and whose registers those of a device
@@ -228,7 +228,9 @@ fn units_that_cannot_be_used_say_so() {
     let driver = NvmeType::new(NvmeConfig { policy, ..config() }, 4096);
     let mut system = System::new(plain, driver);
     let refused = system.registry.storage.start(system.unit, Time::ZERO);
-    assert!(matches!(refused, Err(DriverError::Unfit { reason, .. }) if reason.contains("CAP.AMS")));
+    assert!(
+        matches!(refused, Err(DriverError::Unfit { reason, .. }) if reason.contains("CAP.AMS"))
+    );
     // Its only namespace has blocks that nobody can use.
     let namespaces = vec![namespace(100, 0)];
     let odd = double(Nature { namespaces, ..Nature::default() });
@@ -236,10 +238,9 @@ fn units_that_cannot_be_used_say_so() {
     system.registry.storage.start(system.unit, Time::ZERO).unwrap();
     while system.now.get() < Time::from_ms(50) && system.step() {}
     assert!(!system.is_operational());
-    // A controller that dies answers what it had.
+    // A controller that is pulled answers what it had.
     let mut system = System::new(double(Nature::default()), NvmeType::new(config(), 4096));
     system.start();
-    (0..100).for_each(|n| _ = system.pci.borrow_mut().device_mut().mishaps.insert(n, Mishap::LostForGood));
     system.submit(Request::read(0, 512), 1).unwrap();
     system.pci.borrow_mut().inject(ssdyno_pci::PciFault::Removal(system.now.get()));
     while system.done.is_empty() {

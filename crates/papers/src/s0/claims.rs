@@ -174,9 +174,7 @@ pub(super) fn check(selector: &Selector, plan: &Plan, measured: &Measured) -> Ve
         true => "needs a hard disk, which waits for the disk model",
         false => "not run",
     };
-    claims
-        .map(|check| CLAIMS.report(check, (check.check)(&evidence), unknown(check)))
-        .collect()
+    claims.map(|check| CLAIMS.report(check, (check.check)(&evidence), unknown(check))).collect()
 }
 
 /// `Some(true)` if `test` holds for all; `None` if it cannot be said for one.

@@ -151,7 +151,9 @@ const CHECKS: &[ClaimCheck<Check>] = &[
             let of = |policy| Some((commands(m, policy)?, cpu_us(m, policy)?));
             let ((small, dear), (large, cheap)) = (of("per-core")?, of(LARGE_BUFFERS)?);
             let ratio = small / large;
-            let evidence = format!("{small:.0} and {large:.0} commands a request of 4 MiB, {dear:.0} and {cheap:.0} us of CPU");
+            let evidence = format!(
+                "{small:.0} and {large:.0} commands a request of 4 MiB, {dear:.0} and {cheap:.0} us of CPU"
+            );
             Some(((ratio - 4.0).abs() < 0.04 && cheap < dear, evidence))
         },
     },

@@ -293,6 +293,10 @@ fn a_drive_that_firmware_did_not_recognise_is_usable() {
     let index = tree.find(address).expect("it is found all the same");
     assert_eq!(tree.functions[index].firmware_knew_it(), Some(false));
     assert_eq!(tree.functions[index].header.command & 7, 0);
+    // One that answers was set up, even at address 0.
+    let mut answering = tree.functions[index].clone();
+    answering.header.command |= 1;
+    assert_eq!(answering.firmware_knew_it(), Some(true));
     let done = assign(&mut topology, &mut tree, 0, &APERTURES);
     assert_eq!((done.failures.len(), topology.decode_faults().len()), (0, 0));
     assert_eq!(topology.faults, []);
