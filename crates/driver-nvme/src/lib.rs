@@ -4,7 +4,8 @@
 //! [`NvmeConfig`]; its parts [`Controller`] and [`QueuePair`], for a system with many cores;
 //! [`IoCommand`] and [`IoCompletion`]; [`AdminCommand`] and [`Feature`]; [`QueuePolicy`] and
 //! [`QueueSelector`] (which queue a core uses); [`NvmeTarget`] (a driver and a simulated device as a
-//! block target).
+//! block target); [`NvmeType`] (the driver for a system that binds drivers to functions at run time, with
+//! the dynamic dispatch of that).
 //!
 //! Whoever uses it says what time it is with each call, brings interrupts, and calls
 //! [`NvmeDriver::poll`] at [`NvmeDriver::next_deadline`]. The function is lent to each call, so the
