@@ -17,6 +17,7 @@ fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> Measur
     let run = Run {
         target: target.to_owned(),
         access: Access::ReadOnly,
+        more: Vec::new(),
         workload: "randread".to_owned(),
         source: Source::Generator(config),
         seed,

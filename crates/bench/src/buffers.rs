@@ -1,6 +1,6 @@
 //! Memory that requests read into and write from.
 
-use ssdyno_block::Request;
+use ssdyno_block::{Op, Request};
 
 /// What O_DIRECT needs at most.
 const ALIGNMENT: usize = 4096;
@@ -11,23 +11,29 @@ const MOST_BYTES: usize = 1 << 30;
 /// A place for the data of each slot.
 ///
 /// Data is not looked at, so a request that is longer than its slot's place uses one that all
-/// such requests share. What is written is incompressible.
+/// such requests share. What is written is incompressible, whatever was read before: a slot has one
+/// place to read into and another one to write from.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     area: Aligned,
     stride: usize,
-    shared: Vec<Aligned>,
-    writable: bool,
+    /// Where in the area the places to write from begin: behind those to read into.
+    written_from: usize,
+    /// Places for reads and for writes.
+    shared: [Vec<Aligned>; 2],
 }
 
 impl Buffers {
     /// For `slots` requests of up to `length_bytes`; filled where something is to be written.
     pub(crate) fn new(slots: u32, length_bytes: u32, writable: bool) -> Buffers {
         let slots = slots.max(1) as usize;
-        let most = (MOST_BYTES / slots).max(ALIGNMENT);
+        let places = if writable { 2 * slots } else { slots };
+        let most = (MOST_BYTES / places).max(ALIGNMENT);
         let stride = (length_bytes as usize).next_multiple_of(ALIGNMENT).min(most);
-        let area = Aligned::new(stride * slots, writable);
-        Buffers { area, stride, shared: Vec::new(), writable }
+        let mut area = Aligned::new(stride * places);
+        let written_from = stride * (places - slots);
+        fill(&mut area.bytes()[stride * slots..]);
+        Buffers { area, stride, written_from, shared: [Vec::new(), Vec::new()] }
     }
 
     /// The memory that nearly all requests use: what an engine may register.
@@ -42,23 +48,29 @@ impl Buffers {
     pub(crate) fn place(&mut self, slot: u32, request: &Request) -> (&mut [u8], bool) {
         let length = request.length_bytes as usize;
         if length <= self.stride {
-            let first = slot as usize * self.stride;
+            let half = if request.op == Op::Write { self.written_from } else { 0 };
+            let first = half + slot as usize * self.stride;
             (&mut self.area.bytes()[first..first + length], true)
         } else {
-            (self.shared_place(length), false)
+            (self.shared_place(length, request.op == Op::Write), false)
         }
     }
 
     /// Smaller shared places are kept: requests may still be using them.
     #[cold]
-    fn shared_place(&mut self, length: usize) -> &mut [u8] {
-        let fits = self.shared.iter().position(|place| place.length >= length);
+    fn shared_place(&mut self, length: usize, written: bool) -> &mut [u8] {
+        let shared = &mut self.shared[usize::from(written)];
+        let fits = shared.iter().position(|place| place.length >= length);
         let index = fits.unwrap_or_else(|| {
-            let most = self.shared.iter().map(|place| place.length).max().unwrap_or(0);
-            self.shared.push(Aligned::new(length.max(2 * most), self.writable));
-            self.shared.len() - 1
+            let most = shared.iter().map(|place| place.length).max().unwrap_or(0);
+            let mut place = Aligned::new(length.max(2 * most));
+            if written {
+                fill(place.bytes());
+            }
+            shared.push(place);
+            shared.len() - 1
         });
-        &mut self.shared[index].bytes()[..length]
+        &mut shared[index].bytes()[..length]
     }
 }
 
@@ -71,12 +83,9 @@ struct Aligned {
 }
 
 impl Aligned {
-    fn new(length: usize, filled: bool) -> Aligned {
-        let mut bytes = vec![0u8; length + ALIGNMENT];
+    fn new(length: usize) -> Aligned {
+        let bytes = vec![0u8; length + ALIGNMENT];
         let first = bytes.as_ptr().align_offset(ALIGNMENT);
-        if filled {
-            fill(&mut bytes);
-        }
         Aligned { bytes, first, length }
     }
 
@@ -104,15 +113,32 @@ mod tests {
     #[test]
     fn places_are_aligned_and_apart() {
         let mut buffers = Buffers::new(3, 1000, true);
-        let request = Request::read(0, 1024);
         let mut ends = Vec::new();
-        for slot in 0..3 {
-            let (place, own) = buffers.place(slot, &request);
-            assert!(own && place.len() == 1024 && place.iter().any(|b| *b != 0));
-            assert_eq!(place.as_ptr().align_offset(ALIGNMENT), 0);
-            ends.push(place.as_ptr_range());
+        for request in [Request::read(0, 1024), Request::write(0, 1024)] {
+            for slot in 0..3 {
+                let (place, own) = buffers.place(slot, &request);
+                assert!(own && place.len() == 1024);
+                assert_eq!(place.as_ptr().align_offset(ALIGNMENT), 0);
+                ends.push(place.as_ptr_range());
+            }
         }
         assert!(ends.windows(2).all(|two| two[0].end <= two[1].start));
+        assert!(buffers.registrable().1 >= 6 * ALIGNMENT);
+    }
+
+    /// A trial before the run reads, and so does a mix: a device without data would then be written with
+    /// zeros.
+    #[test]
+    fn what_was_read_is_not_written() {
+        for length in [4096, 1 << 20] {
+            let mut buffers = Buffers::new(4, 4096, true);
+            for slot in 0..4 {
+                buffers.place(slot, &Request::read(0, length)).0.fill(0);
+                let (place, _) = buffers.place(slot, &Request::write(0, length));
+                let sectors = place.chunks(512).map(|sector| sector.iter().any(|byte| *byte != 0));
+                assert!(sectors.into_iter().all(|filled| filled), "{slot} {length}");
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_result::{Evidence, Glance, JobResult, Precise, Precision, Recording, Tape};
 use ssdyno_rig::{Flow, Progress};
-use ssdyno_workload::FioEntry;
+use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
@@ -35,7 +35,10 @@ pub(crate) fn execute(
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, BenchError> {
     let sync_writes = Plan::sync_writes(run)?;
-    let target = Arc::new(Target::open_for(&run.target, &run.access, sync_writes)?);
+    let target = Target::open_for(&run.target, &run.access, sync_writes)?;
+    let more = run.more.iter();
+    let more = more.map(|(name, access)| Target::open_for(name, access, sync_writes));
+    let target = Arc::new(target.followed_by(more.collect::<Result<_, _>>()?));
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
     let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
@@ -51,7 +54,7 @@ pub(crate) fn execute(
     let wall = Duration::from_nanos(clock.now_ns());
     let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
-    let failure = crew.failure(&run.target, run.options.timeout);
+    let failure = crew.failure(run, &target);
     let precision = crew.precision();
     let interrupted = crew.stopped;
     let hung = crew.hung;
@@ -68,7 +71,7 @@ pub(crate) fn execute(
         means,
         closed,
         notes,
-        capacity_bytes: target.facts().capacity_bytes,
+        files: target.files(),
         jobs,
         reports: &reports,
         usage,
@@ -98,6 +101,8 @@ struct Member {
     group: u32,
     /// See [`JobPlan::entry`](crate::plan::JobPlan::entry).
     entry: usize,
+    /// See [`JobPlan::exit`](crate::plan::JobPlan::exit).
+    exit: FioExit,
     report: Option<JobReport>,
     /// When it last got on, and how far it was.
     moved: Instant,
@@ -110,6 +115,10 @@ impl Member {
         let pulse = &self.shared.pulse;
         let completed = pulse.completed.load(Ordering::Relaxed);
         pulse.issued.load(Ordering::Relaxed).saturating_sub(completed)
+    }
+
+    fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
     }
 
     /// Since when nothing has been answered, though something is outstanding.
@@ -146,7 +155,7 @@ fn wait_ready(
                     return Err(BenchError::Unprepared);
                 }
                 if began.elapsed() >= run.options.timeout {
-                    let (target, waited) = (run.target.clone(), run.options.timeout);
+                    let (target, waited) = (run.name(), run.options.timeout);
                     return Err(BenchError::Silent { target, waited });
                 }
             }
@@ -162,8 +171,10 @@ struct Crew {
     /// The group at work.
     group: u32,
     messages: Receiver<Message>,
-    stop: Arc<AtomicBool>,
     ramp: Arc<Ramp>,
+    /// All jobs were told to stop.
+    stopping: bool,
+    /// Somebody outside told the run to stop.
     stopped: bool,
     /// The next report of progress is to have a glance.
     look: bool,
@@ -181,7 +192,6 @@ impl Crew {
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Crew, BenchError> {
         let (tell, messages) = mpsc::channel();
-        let stop = Arc::new(AtomicBool::new(false));
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
         let alone = plan.jobs.len() == 1;
         let mut members = Vec::with_capacity(plan.jobs.len());
@@ -189,7 +199,7 @@ impl Crew {
             let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
             let tape = Tape::new(run.keep, run.interval, ramps_up);
             let shared = Shared {
-                stop: Arc::clone(&stop),
+                stop: Arc::new(AtomicBool::new(false)),
                 ramp: Arc::clone(&ramp),
                 pulse: Arc::new(Pulse::default()),
                 tape: Arc::new(Mutex::new(Some(tape))),
@@ -206,7 +216,7 @@ impl Crew {
                 origin_ns: plan.origin_ns,
                 shared: shared.clone(),
             };
-            let (group, entry) = (worker.plan.group, worker.plan.entry);
+            let (group, entry, exit) = (worker.plan.group, worker.plan.entry, worker.plan.exit);
             let (go, gone) = mpsc::channel();
             let tell = tell.clone();
             let named = std::thread::Builder::new().name(format!("job {index}"));
@@ -214,9 +224,9 @@ impl Crew {
                 what: "starting a thread for a job",
                 source,
             })?;
-            let (moved, at) = (Instant::now(), (0, 0));
+            let (report, moved, at) = (None, Instant::now(), (0, 0));
             let abandoned = false;
-            members.push(Member { shared, go, group, entry, report: None, moved, at, abandoned });
+            members.push(Member { shared, go, group, entry, exit, report, moved, at, abandoned });
         }
         wait_ready(&messages, members.len(), run, progress)?;
         let group = members.iter().map(|member| member.group).min().unwrap_or(0);
@@ -225,8 +235,8 @@ impl Crew {
             members,
             group,
             messages,
-            stop,
             ramp,
+            stopping: false,
             stopped: false,
             precise,
             look: false,
@@ -276,9 +286,10 @@ impl Crew {
                 Ok(Message::Ended(index, report)) => {
                     // What ended early ends the run.
                     if report.ended.failure.is_some() || report.trace_error.is_some() {
-                        self.stop.store(true, Ordering::Relaxed);
+                        self.stop_all();
                     }
                     self.members[index].report = Some(*report);
+                    self.end_with(self.members[index].exit);
                     self.go_on(clock);
                 }
                 Ok(Message::Ready(_)) => {}
@@ -301,6 +312,18 @@ impl Crew {
         }
     }
 
+    /// Nothing more is issued.
+    fn stop_all(&mut self) {
+        self.stopping = true;
+        self.members.iter().for_each(Member::stop);
+    }
+
+    /// Ends those that the end of a job ends; who has not begun ends when it does.
+    fn end_with(&self, exit: FioExit) {
+        let ended = |m: &&Member| exit.ends(m.exit, m.group <= self.group);
+        self.members.iter().filter(ended).for_each(Member::stop);
+    }
+
     fn obey(&mut self, flow: Flow) {
         self.look = flow == Flow::Glance;
         if self.look {
@@ -308,7 +331,7 @@ impl Crew {
         }
         if flow == Flow::Stop {
             self.stopped = true;
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop_all();
         }
     }
 
@@ -317,14 +340,14 @@ impl Crew {
         let Some(precise) = &self.precise else { return };
         let completed = |m: &Member| m.shared.pulse.completed.load(Ordering::Relaxed);
         let completed = self.members.iter().map(completed).sum();
-        if self.stop.load(Ordering::Relaxed) || !precise.due(completed) {
+        if self.stopping || !precise.due(completed) {
             return;
         }
         if self
             .evidence()
             .is_some_and(|e| self.precise.as_mut().is_some_and(|p| p.look(completed, &e)))
         {
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop_all();
         }
     }
 
@@ -360,8 +383,11 @@ impl Crew {
             if member.stuck_for(now) >= timeout {
                 member.abandoned = true;
                 self.hung += member.outstanding();
-                self.stop.store(true, Ordering::Relaxed);
+                self.stopping = true;
             }
+        }
+        if self.stopping {
+            self.stop_all();
         }
     }
 
@@ -381,18 +407,18 @@ impl Crew {
     }
 
     /// Why the run ended early, the weightiest reason first.
-    fn failure(&mut self, target: &str, timeout: Duration) -> Option<BenchError> {
-        let target = || target.to_owned();
+    fn failure(&mut self, run: &Run, target: &Target) -> Option<BenchError> {
         for report in self.members.iter_mut().filter_map(|m| m.report.as_mut()) {
             if let Some(error) = report.trace_error.take() {
                 return Some(BenchError::Workload(error));
             }
             match report.ended.failure.take() {
                 Some(JobFailure::Gone { request, count, source }) => {
-                    return Some(BenchError::Gone { target: target(), count, request, source });
+                    let target = target.name_at(request.offset_bytes).to_owned();
+                    return Some(BenchError::Gone { target, count, request, source });
                 }
                 Some(JobFailure::ReadOnly(op)) => {
-                    return Some(BenchError::ReadOnly { target: target(), op });
+                    return Some(BenchError::ReadOnly { target: run.name(), op });
                 }
                 Some(JobFailure::Engine(source)) => {
                     return Some(BenchError::Engine { what: "submitting requests", source });
@@ -406,8 +432,8 @@ impl Crew {
         if self.stopped {
             return Some(BenchError::Interrupted);
         }
-        let hung = BenchError::Hang { target: target(), outstanding: self.hung, waited: timeout };
-        (self.hung > 0).then_some(hung)
+        let (outstanding, waited) = (self.hung, run.options.timeout);
+        (outstanding > 0).then(|| BenchError::Hang { target: run.name(), outstanding, waited })
     }
 
     /// What all jobs recorded, what those of `entries` did, and the jobs' reports.
@@ -472,6 +498,7 @@ mod tests {
         let run = Run {
             target: "/dev/hung".to_owned(),
             access: Access::ReadOnly,
+            more: Vec::new(),
             workload: "test".to_owned(),
             source: ssdyno_rig::Source::Generator(ssdyno_workload::Config::default()),
             seed: 1,

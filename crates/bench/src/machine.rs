@@ -43,7 +43,8 @@ pub(crate) fn result(
         };
         reports?.iter().for_each(|report| run.merge(&report.ended.unrecorded));
         let whole = matches!(target.kind, Kind::Device(_));
-        Some(DeviceCheck::new(device.as_ref()?, (whole, target.direct), run, probed.moved?))
+        let (kind, failed) = ((whole, target.direct), recording.errors());
+        Some(DeviceCheck::new(device.as_ref()?, kind, failed, run, probed.moved?))
     };
     let device_check = check();
     Machine { device, samples, device_check }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ssdyno_block::Op;
 use ssdyno_rig::Source;
 use ssdyno_workload::{
-    Config, DeviceFacts, FioEntry, FioJob, Timing, TraceOptions, Workload, WorkloadError,
+    Config, DeviceFacts, FioEntry, FioExit, FioJob, Timing, TraceOptions, Workload, WorkloadError,
     open_trace,
 };
 
@@ -51,6 +51,8 @@ pub(crate) struct JobPlan {
     pub(crate) entry: usize,
     /// Groups run one after the other.
     pub(crate) group: u32,
+    /// Whom its end ends too.
+    pub(crate) exit: FioExit,
     /// Time from the start of the group to that of the job.
     pub(crate) delay_ns: u64,
     /// Time from the start of the job to that of its recording; `None` where the ramp-up of the
@@ -107,11 +109,12 @@ impl Plan {
                 Ok(trace(run, options, workload, means, notes))
             }
             Source::Jobs { jobs, .. } => {
-                if let Some(job) = jobs.iter().find(|job| job.changes_data() && !target.writable) {
-                    return Err(refuse_job(job, target));
+                let refused = |job: &&FioJob| job.changes_data() && !target.may_write(&job.files);
+                if let Some(job) = jobs.iter().find(refused) {
+                    return Err(refuse_job(job, run));
                 }
                 notes.extend(run.source.notes());
-                jobs::plan(run, jobs, &facts, means, notes)
+                jobs::plan(run, jobs, target, means, notes)
             }
         }
     }
@@ -184,8 +187,8 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
     }
 }
 
-fn refuse_job(job: &FioJob, target: &Target) -> BenchError {
-    BenchError::ReadOnlyJob { target: target.name.clone(), job: job.name.clone() }
+fn refuse_job(job: &FioJob, run: &Run) -> BenchError {
+    BenchError::ReadOnlyJob { target: run.name(), job: job.name.clone() }
 }
 
 fn refuse_changes(config: &Config, target: &Target) -> Result<(), BenchError> {
@@ -236,6 +239,7 @@ fn generator(
             closed,
             entry: 0,
             group: 0,
+            exit: FioExit::default(),
             delay_ns: 0,
             ramp_ns: None,
         });
@@ -296,6 +300,7 @@ fn trace(
         closed,
         entry: 0,
         group: 0,
+        exit: FioExit::default(),
         delay_ns: 0,
         ramp_ns: None,
     };

@@ -11,7 +11,7 @@ use ssdyno_result::{
     StopReason, Tape, nanoseconds,
 };
 use ssdyno_rig::Source;
-use ssdyno_workload::{Config, DeviceFacts};
+use ssdyno_workload::{Config, DeviceFacts, FioFiles};
 
 use crate::batching::Choice;
 use crate::cost::{Usage, thread_cpu_ns};
@@ -65,7 +65,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) means: Means,
     pub(crate) closed: bool,
     pub(crate) notes: Vec<String>,
-    pub(crate) capacity_bytes: u64,
+    /// What makes up the target.
+    pub(crate) files: FioFiles,
     /// What is reported apart.
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) reports: &'a [JobReport],
@@ -88,7 +89,7 @@ impl Parts<'_> {
     /// All figures.
     pub(crate) fn result(self, recording: &mut Recording) -> RunResult {
         let mut result = RunResult {
-            target: self.run.target.clone(),
+            target: self.run.name(),
             workload: self.run.workload.clone(),
             seed: (!matches!(self.run.source, Source::Trace { .. })).then_some(self.run.seed),
             partial: self.failure.is_some(),
@@ -128,7 +129,7 @@ impl Parts<'_> {
     }
 
     fn configuration(&self) -> Configuration {
-        let workload_toml = self.run.source.to_toml(self.capacity_bytes, self.run.seed);
+        let workload_toml = self.run.source.to_toml(&self.files, self.run.seed);
         Configuration { workload_toml, ..Configuration::default() }
     }
 

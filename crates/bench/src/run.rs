@@ -15,6 +15,8 @@ pub struct Run {
     pub target: String,
     /// Whether it may be written to.
     pub access: Access,
+    /// Further files or devices that a job file names: their addresses follow those of the target.
+    pub more: Vec<(String, Access)>,
     /// Name of the workload in results.
     pub workload: String,
     /// The workload.
@@ -43,6 +45,12 @@ pub struct Measured {
 }
 
 impl Run {
+    /// What is loaded, in one line.
+    pub fn name(&self) -> String {
+        let more = self.more.iter().map(|(name, _)| name.as_str());
+        std::iter::once(self.target.as_str()).chain(more).collect::<Vec<_>>().join(" + ")
+    }
+
     /// Opens the target, loads it and works out the figures. An error before the first request is
     /// returned; a later one is in [`Measured::failure`], with what was measured.
     ///
@@ -59,7 +67,7 @@ impl Run {
         #[cfg(not(target_os = "linux"))]
         {
             let _ = progress;
-            Err(BenchError::System { target: self.target.clone() })
+            Err(BenchError::System { target: self.name() })
         }
     }
 }

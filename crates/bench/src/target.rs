@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use ssdyno_block::SECTOR_BYTES;
-use ssdyno_workload::DeviceFacts;
+use ssdyno_workload::{DeviceFacts, FioFile, FioFiles};
 
 use crate::error::BenchError;
 use crate::lock::lock;
@@ -49,12 +49,29 @@ pub struct Target {
     pub(crate) direct: bool,
     /// In a file system that keeps files in memory.
     pub(crate) in_memory: bool,
-    /// Whether it may be written to.
+    /// Whether it may be written to; of several files, any.
     pub(crate) writable: bool,
+    /// The first file may be written to.
+    head_is_writable: bool,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
+    /// Further files or devices, whose addresses follow.
+    more: Vec<Part>,
     /// Keep other runs away that come by another node.
-    _locks: Vec<OwnedFd>,
+    locks: Vec<OwnedFd>,
+}
+
+/// A further file or device of a target.
+#[derive(Debug)]
+struct Part {
+    name: String,
+    file: OwnedFd,
+    start_bytes: u64,
+    /// Of requests to it.
+    length_bytes: u64,
+    writable: bool,
+    /// See [`Target::disk_name`].
+    disk: Option<String>,
 }
 
 impl Target {
@@ -100,8 +117,10 @@ impl Target {
             direct,
             in_memory: false,
             writable: matches!(access, Access::Write(_)),
+            head_is_writable: matches!(access, Access::Write(_)),
             notes: Vec::new(),
-            _locks: locks,
+            more: Vec::new(),
+            locks,
         };
         if is_device {
             // Where a device ends is where seeking to its end leads.
@@ -132,6 +151,96 @@ impl Target {
         Ok(target)
     }
 
+    /// Puts `others` behind this one: their addresses follow, each from a whole sector on. What all of
+    /// them are is said of the whole: it has the largest sector, and is direct if all are.
+    pub(crate) fn followed_by(mut self, others: Vec<Target>) -> Target {
+        self.sector_bytes =
+            others.iter().fold(self.sector_bytes, |most, other| most.max(other.sector_bytes));
+        self.capacity_bytes = self.facts().capacity_bytes;
+        for mut other in others {
+            other.sector_bytes = self.sector_bytes;
+            let (length_bytes, disk) = (other.facts().capacity_bytes, other.disk_name());
+            self.direct &= other.direct;
+            self.in_memory |= other.in_memory;
+            self.writable |= other.writable;
+            for note in std::mem::take(&mut other.notes) {
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+            }
+            self.locks.append(&mut other.locks);
+            if let Kind::Device(file) | Kind::File(file) =
+                std::mem::replace(&mut other.kind, Kind::Null)
+            {
+                let (name, start_bytes) = (std::mem::take(&mut other.name), self.capacity_bytes);
+                let writable = other.writable;
+                self.more.push(Part { name, file, start_bytes, length_bytes, writable, disk });
+                self.capacity_bytes += length_bytes;
+            }
+        }
+        self
+    }
+
+    /// Its files, in the order of their addresses; of `null:` one without end.
+    pub(crate) fn files(&self) -> FioFiles {
+        let Some(first) = self.more.first() else {
+            return FioFiles::one(self.facts().capacity_bytes);
+        };
+        let head =
+            FioFile { name: self.name.clone(), start_bytes: 0, length_bytes: first.start_bytes };
+        let rest = self.more.iter().map(|part| FioFile {
+            name: part.name.clone(),
+            start_bytes: part.start_bytes,
+            length_bytes: part.length_bytes,
+        });
+        FioFiles::several(std::iter::once(head).chain(rest).collect())
+    }
+
+    /// Whether those of its files that `names` has may be written to; where it is one file, that one.
+    pub(crate) fn may_write(&self, names: &[String]) -> bool {
+        let may = |name: &String| match self.more.iter().find(|part| part.name == *name) {
+            Some(part) => part.writable,
+            None => self.head_is_writable,
+        };
+        if self.more.is_empty() { self.writable } else { names.iter().all(may) }
+    }
+
+    /// The name of the file that `offset_bytes` lies in.
+    pub(crate) fn name_at(&self, offset_bytes: u64) -> &str {
+        let (index, _) = self.locate(offset_bytes);
+        index.checked_sub(1).map_or(&self.name, |part| &self.more[part].name)
+    }
+
+    /// What a trial before the run may ask for: of several files, the first.
+    pub(crate) fn trial_facts(&self) -> DeviceFacts {
+        let capacity_bytes = self.more.first().map_or(self.capacity_bytes, |part| part.start_bytes);
+        DeviceFacts { capacity_bytes, ..self.facts() }
+    }
+
+    /// The open files, in the order of their addresses; none for `null:`.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        self.file().into_iter().chain(self.more.iter().map(|part| part.file.as_fd())).collect()
+    }
+
+    /// The open file number `index` in that order.
+    pub(crate) fn descriptor(&self, index: usize) -> Option<BorrowedFd<'_>> {
+        match index.checked_sub(1) {
+            None => self.file(),
+            Some(part) => self.more.get(part).map(|part| part.file.as_fd()),
+        }
+    }
+
+    /// Which of the files `offset_bytes` lies in, and where in it.
+    #[inline]
+    pub(crate) fn locate(&self, offset_bytes: u64) -> (usize, u64) {
+        if self.more.is_empty() {
+            return (0, offset_bytes);
+        }
+        let index = self.more.partition_point(|part| part.start_bytes <= offset_bytes);
+        let start = index.checked_sub(1).map_or(0, |part| self.more[part].start_bytes);
+        (index, offset_bytes - start)
+    }
+
     fn null() -> Target {
         Target {
             name: NULL.to_owned(),
@@ -141,12 +250,14 @@ impl Target {
             direct: true,
             in_memory: true,
             writable: true,
+            head_is_writable: true,
             notes: vec![
                 "null: completes every request at once; these figures are the floor of the tool \
                  itself"
                     .to_owned(),
             ],
-            _locks: Vec::new(),
+            more: Vec::new(),
+            locks: Vec::new(),
         }
     }
 
@@ -183,10 +294,12 @@ impl Target {
         Ok(file.map(std::fs::File::from))
     }
 
-    /// The device whose counters tell of this target, as the kernel names it.
+    /// The device whose counters tell of this target, as the kernel names it; of several files the one
+    /// that all lie on.
     pub(crate) fn disk_name(&self) -> Option<String> {
         let status = rustix::fs::fstat(self.file()?).ok()?;
-        crate::probe::disk_of(&status)
+        let disk = crate::probe::disk_of(&status);
+        disk.filter(|disk| self.more.iter().all(|part| part.disk.as_ref() == Some(disk)))
     }
 
     /// The open file; `None` for `null:`.
@@ -201,7 +314,7 @@ impl Target {
 impl Drop for Target {
     /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
     fn drop(&mut self) {
-        if let Some(file) = self.file() {
+        for file in self.descriptors() {
             // It goes with the file in any case.
             let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
         }
@@ -215,7 +328,7 @@ pub(crate) struct Unlock(pub(crate) Arc<Target>);
 
 impl Drop for Unlock {
     fn drop(&mut self) {
-        if let Some(file) = self.0.file() {
+        for file in self.0.descriptors() {
             // Without it the lock goes a little later.
             let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
         }

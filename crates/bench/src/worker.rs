@@ -120,7 +120,7 @@ impl Worker {
     /// The load of trials.
     fn trial(&self) -> Trial {
         Trial {
-            facts: self.target.facts(),
+            facts: self.target.trial_facts(),
             depth: self.plan.slots,
             block_bytes: self.block_bytes,
             // Not the blocks that the run begins with: they would be cached.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Until;
 use ssdyno_workload::{BeyondEnd, Format, Timing};
@@ -231,11 +232,19 @@ impl From<BeyondEndArg> for BeyondEnd {
     }
 }
 
+/// A time; nothing needs no unit.
+pub(crate) fn span_or_zero(text: &str) -> Result<Span, String> {
+    if text.trim() == "0" {
+        return Ok(Span(Time::ZERO));
+    }
+    text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())
+}
+
 /// A time above zero.
 pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
-    if span.0 == ssdyno_block::Time::ZERO {
+    if span.0 == Time::ZERO {
         return Err("it must be more than nothing".to_owned());
     }
     Ok(span)
@@ -312,5 +321,6 @@ mod tests {
             assert!(timing(wrong).is_err(), "{wrong}");
         }
         assert!(positive_span("0s").is_err() && positive_span("10").is_err());
+        assert!(span_or_zero("0").is_ok() && span_or_zero("10").is_err());
     }
 }

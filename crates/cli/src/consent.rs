@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use ssdyno_bench::Access;
 use ssdyno_bench::safety::{self, Consent, SafetyError};
+use ssdyno_block::SECTOR_BYTES;
 use ssdyno_block::units::Bytes;
 
 use crate::diagnose::Failure;
@@ -52,6 +53,10 @@ impl WriteArgs {
                 return Err(Failure::usage(format!("there is no device or file `{target}`"))
                     .with_help("check the path, or make a file with --size 1GiB"));
             };
+            if size.0 < u64::from(SECTOR_BYTES) {
+                return Err(Failure::usage(format!("--size {size} is less than one block"))
+                    .with_help("make the file larger, such as --size 1GiB"));
+            }
             tell(&format!("making {target}, {size}\n"));
             let permit = safety::create(target, size.0).map_err(|error| explain(&error))?;
             return Ok(if self.write { Access::Write(permit) } else { Access::ReadOnly });

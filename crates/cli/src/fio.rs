@@ -11,24 +11,31 @@ use crate::diagnose::{Exit, Failure};
 use crate::load;
 use crate::real::is_real;
 
-/// `args` with a target: where none was given, the one file that all jobs name.
-pub(crate) fn with_target(args: &RunArgs) -> Result<RunArgs, Failure> {
+/// `args` with a target, and the files behind it: where none was given, those that jobs name.
+pub(crate) fn with_target(args: &RunArgs) -> Result<(RunArgs, Vec<String>), Failure> {
     let mut args = args.clone();
-    let Some(path) = &args.load.fio else { return Ok(args) };
+    let Some(path) = &args.load.fio else { return Ok((args, Vec::new())) };
     let jobs = read(path)?;
+    let mut more = Vec::new();
     if args.target.is_none() {
-        args.target = named_by_all(path, &jobs)?;
+        let mut names = named(&jobs).into_iter();
+        args.target = names.next();
+        more.extend(names);
     }
     #[cfg(target_os = "linux")]
-    if let Some(target) = &args.target
-        && is_path(target)
-        && !Path::new(target).exists()
-        && args.write.size.is_none()
-    {
-        return Err(Failure::usage(format!("there is no device or file `{target}`"))
-            .with_help(make_help(&jobs)));
+    for target in args.target.iter().chain(&more) {
+        if is_path(target) && !Path::new(target).exists() && args.write.size.is_none() {
+            return Err(Failure::usage(format!("there is no device or file `{target}`"))
+                .with_help(make_help(&jobs)));
+        }
     }
-    Ok(args)
+    Ok((args, more))
+}
+
+/// Whether any of `jobs` writes to the file `name`, or trims it.
+#[cfg(target_os = "linux")]
+pub(crate) fn changes(jobs: &[FioJob], name: &String) -> bool {
+    jobs.iter().any(|job| job.changes_data() && job.files.contains(name))
 }
 
 /// How to make the file that the jobs want.
@@ -38,11 +45,11 @@ fn make_help(jobs: &[FioJob]) -> String {
     format!("check the path, or make a file as large as the jobs ask for with --size {size}B")
 }
 
-/// The jobs of the file at `path` as a load for `target`.
-pub(crate) fn source(path: &Path, target: &str) -> Result<Source, Failure> {
+/// The jobs of the file at `path` as a load for `target` with the files `more` behind it.
+pub(crate) fn source(path: &Path, target: &str, more: &[String]) -> Result<Source, Failure> {
     let mut jobs = read(path)?;
     for job in &mut jobs {
-        agree(path, job, target)?;
+        agree(path, job, target, more)?;
         if !is_real(target) {
             job.flush_instead_of_sync();
         }
@@ -62,45 +69,59 @@ fn is_path(target: &str) -> bool {
     target != NULL && !simulated
 }
 
-/// The file that all jobs name; `null:` where fio would do nothing; `None` where nothing is named.
-fn named_by_all(path: &Path, jobs: &[FioJob]) -> Result<Option<String>, Failure> {
+/// The files that jobs name, each once; `null:` where fio would do nothing; none where nothing is
+/// named.
+fn named(jobs: &[FioJob]) -> Vec<String> {
     if jobs.iter().all(|job| job.engine == FioEngine::Null) {
-        return Ok(Some(NULL.to_owned()));
+        return vec![NULL.to_owned()];
     }
-    let mut names: Vec<&str> = jobs.iter().filter_map(|job| job.file.as_deref()).collect();
-    names.dedup();
-    match names.as_slice() {
-        [] => Ok(None),
+    let mut names: Vec<String> = Vec::new();
+    for name in jobs.iter().flat_map(|job| &job.files) {
         // A word alone is a file here, not the name of a simulated device.
-        [name] if !name.contains('/') => Ok(Some(format!("./{name}"))),
-        [name] => Ok(Some((*name).to_owned())),
-        [first, second, ..] => {
-            let what = format!("{}: jobs are for `{first}` and `{second}`", path.display());
-            Err(Failure::usage(what).with_help(
-                "name the one target that all are to load: ssdyno run TARGET --fio FILE",
-            ))
+        let name = if name.contains('/') { name.clone() } else { format!("./{name}") };
+        if !names.iter().any(|other| same(other, &name)) {
+            names.push(name);
         }
     }
+    names
 }
 
-/// Whether the file that `job` names is `target`; a made-up one, or one that stands for a device
-/// that is not there, gets a note.
-fn agree(path: &Path, job: &mut FioJob, target: &str) -> Result<(), Failure> {
-    let Some(file) = &job.file else { return Ok(()) };
-    if same(file, target) {
+/// Whether the files that `job` names are those that are loaded: then they are called as those are. A
+/// made-up one, or one that stands for a device that is not there, gets a note.
+fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result<(), Failure> {
+    let Some(first) = job.files.first().cloned() else {
+        job.notes.extend(lined_up(job));
+        return Ok(());
+    };
+    let loaded = |name: &String| {
+        let all = std::iter::once(target).chain(more.iter().map(String::as_str));
+        all.into_iter().find(|loaded| same(loaded, name)).map(str::to_owned)
+    };
+    let all: Option<Vec<String>> = job.files.iter().map(loaded).collect();
+    if let Some(all) = all {
+        job.files = all;
         return Ok(());
     }
-    if job.file_is_named && is_real(target) && target != NULL {
+    if job.files_are_named && is_real(target) && target != NULL {
+        let other = job.files.iter().find(|name| loaded(name).is_none()).unwrap_or(&first);
         let what = format!(
-            "{}: the job [{}] is for `{file}`, not for `{target}`",
+            "{}: the job [{}] is for `{other}`, not for `{target}`",
             path.display(),
             job.name
         );
         return Err(Failure::usage(what)
             .with_help("leave the target out, or remove `filename` from the job"));
     }
-    job.notes.push(format!("the target takes the place of the jobs' own files (`{file}` …)"));
+    job.notes.push(format!("the target takes the place of the jobs' own files (`{first}` …)"));
+    job.notes.extend(lined_up(job));
     Ok(())
+}
+
+/// Where the files of `job` lie that are parts of the target, if there are several.
+fn lined_up(job: &FioJob) -> Option<String> {
+    let (name, count) = (&job.name, job.file_count);
+    (count > 1)
+        .then(|| format!("[{name}]: its {count} files lie one behind the other on the target"))
 }
 
 fn same(file: &str, target: &str) -> bool {
@@ -112,36 +133,34 @@ fn same(file: &str, target: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn named(text: &str) -> Result<Option<String>, Failure> {
+    fn jobs(text: &str) -> Vec<FioJob> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let jobs = read(file.path()).unwrap_or_else(|failure| panic!("{}", failure.render()));
-        named_by_all(file.path(), &jobs)
+        read(file.path()).unwrap_or_else(|failure| panic!("{}", failure.render()))
     }
 
     #[test]
-    fn the_one_file_of_all_jobs_is_the_target() {
-        let name = |text: &str| named(text).ok().flatten();
-        assert_eq!(name("[a]\nfilename=/dev/x\n[b]\nfilename=/dev/x\n").as_deref(), Some("/dev/x"));
-        assert_eq!(name("[a]\nfilename=image\n").as_deref(), Some("./image"));
-        assert_eq!(name("[a]\nioengine=null\n").as_deref(), Some(NULL));
-        assert_eq!(name("[a]\nrw=read\n"), None);
-        assert!(named("[a]\nfilename=/dev/x\n[b]\nfilename=/dev/y\n").is_err());
-        assert!(named("[global]\ndirectory=/mnt\n[a]\n[b]\n").is_err());
+    fn the_files_of_all_jobs_are_the_target() {
+        let names = |text: &str| named(&jobs(text));
+        assert_eq!(names("[a]\nfilename=/dev/x\n[b]\nfilename=/dev/x\n"), ["/dev/x"]);
+        assert_eq!(names("[a]\nfilename=image\n"), ["./image"]);
+        assert_eq!(names("[a]\nioengine=null\n"), [NULL]);
+        assert_eq!(names("[a]\nrw=read\n"), [""; 0]);
+        let two = "[a]\nfilename=/dev/x\n[b]\nfilename=/dev/y:/dev/x:./z\\:1\n";
+        assert_eq!(names(two), ["/dev/x", "/dev/y", "./z:1"]);
+        // However it is written.
+        assert_eq!(names("[a]\nfilename=/etc\n[b]\nfilename=/etc/../etc\n"), ["/etc"]);
+        let made = "[global]\ndirectory=/mnt\n[a]\nnrfiles=2\n[b]\n";
+        assert_eq!(names(made), ["/mnt/a.0.0", "/mnt/a.0.1", "/mnt/b.0.0"]);
     }
 
     #[test]
     fn a_named_file_must_be_the_target_if_that_is_real() {
-        let job = |text: &str| {
-            let file = tempfile::NamedTempFile::new().unwrap();
-            std::fs::write(file.path(), text).unwrap();
-            read(file.path()).unwrap_or_else(|failure| panic!("{}", failure.render())).remove(0)
-        };
         let agrees = |text: &str, target: &str| {
-            let mut job = job(text);
-            agree(Path::new("x.fio"), &mut job, target).map(|()| job.notes.len()).ok()
+            let mut job = jobs(text).remove(0);
+            agree(Path::new("x.fio"), &mut job, target, &[]).map(|()| job.notes.len()).ok()
         };
-        let usual = job("[a]\ndirect=1\nrw=read\n").notes.len();
+        let usual = jobs("[a]\ndirect=1\nrw=read\n").remove(0).notes.len();
         let named = "[a]\ndirect=1\nrw=read\nfilename=/dev/x\n";
         assert_eq!(agrees(named, "/dev/x"), Some(usual));
         assert_eq!(agrees(named, "/dev/y"), None);
@@ -149,5 +168,14 @@ mod tests {
         assert_eq!(agrees(named, NULL), Some(usual + 1));
         let made = "[a]\ndirect=1\nrw=read\ndirectory=/mnt\n";
         assert_eq!(agrees(made, "/dev/y"), Some(usual + 1));
+        // Both of two, under the names that they are opened by.
+        let both = "[a]\ndirect=1\nrw=read\nfilename=/etc:/dev/y\n";
+        assert_eq!(agrees(both, "/etc"), None);
+        assert_eq!(agrees(both, "sim:nvme-tlc"), Some(usual + 2));
+        let mut job = jobs(both).remove(0);
+        let more = ["/etc/../etc".to_owned()];
+        assert!(agree(Path::new("x.fio"), &mut job, "/dev/y", &more).is_ok());
+        assert_eq!(job.files, ["/etc/../etc", "/dev/y"]);
+        assert_eq!(job.notes.len(), usual);
     }
 }

@@ -21,6 +21,7 @@ mod files;
 mod fio;
 mod host;
 mod load;
+mod memory;
 mod output;
 mod overlay;
 mod plan;
@@ -41,12 +42,16 @@ use args::{Cli, Verb};
 use diagnose::{ErrorObject, Exit, Failure};
 use output::Output;
 
+#[global_allocator]
+static MEMORY: memory::OrEnd = memory::OrEnd;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
     let output = Output { json: cli.json };
+    memory::tell_as_json(cli.json);
     progress::watch_interrupts();
     #[cfg(target_os = "linux")]
     ssdyno_bench::outlive_file_size_limit();

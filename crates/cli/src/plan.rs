@@ -45,7 +45,7 @@ impl Plan {
     ) -> Result<Plan, Failure> {
         let settings = settings(&load.set)?;
         let device = load::device(target, &settings)?;
-        let (workload, source) = source(load, target, &settings)?;
+        let (workload, source) = source(load, target, &[], &settings)?;
         let attach = load.host.attach(device.config, &source)?;
         let run = Run {
             target: device.name,
@@ -98,15 +98,17 @@ impl Plan {
     }
 }
 
-/// The workload that the arguments name for `target`, and its file if it is no trace.
+/// The workload that the arguments name for `target`, which may be followed by the files `more`, and its
+/// own file if it is no trace.
 pub(crate) fn source(
     load: &LoadArgs,
     target: &str,
+    more: &[String],
     settings: &[Setting],
 ) -> Result<(Option<Document>, Source), Failure> {
     if let Some(path) = &load.fio {
         refuse_workload_keys(settings, "a job file", "change the options in the file")?;
-        return Ok((None, fio::source(path, target)?));
+        return Ok((None, fio::source(path, target, more)?));
     }
     let name = load.workload(target);
     if let Some(mut generator) = load::workload(name, settings)? {

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use ssdyno_bench::{Access, BenchError, NULL, Options, Probing, Run};
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
-use ssdyno_rig::Limits;
+use ssdyno_rig::{Limits, Source};
 
 use crate::args::{LoadArgs, positive_span};
 use crate::commands::compare::CompareArgs;
@@ -17,6 +17,7 @@ use crate::commands::run::RunArgs;
 use crate::consent::WriteArgs;
 use crate::diagnose::{Exit, Failure};
 use crate::document::Document;
+use crate::fio;
 use crate::load;
 use crate::overlay;
 use crate::plan::{self, settings};
@@ -113,6 +114,12 @@ pub(crate) fn is_real(target: &str) -> bool {
     target == NULL || (is_path && !target.starts_with("sim:") && !load::is_toml(target))
 }
 
+/// Name and access of a further file.
+#[cfg(target_os = "linux")]
+fn pair((name, access): &mut (String, Access)) -> (&String, &mut Access) {
+    (name, access)
+}
+
 /// A run on a real target, and where its workload comes from.
 pub(crate) struct RealPlan {
     /// The run.
@@ -121,10 +128,10 @@ pub(crate) struct RealPlan {
 }
 
 impl RealPlan {
-    /// The plan of `ssdyno run`.
-    pub(crate) fn new(args: &RunArgs) -> Result<RealPlan, Failure> {
-        let mut plan = RealPlan::reading(args.target(), &args.load, args.keep)?;
-        plan.run.interval = args.interval.map(|interval| interval.0);
+    /// The plan of `ssdyno run`, on a target that is followed by the files `more`.
+    pub(crate) fn new(args: &RunArgs, more: &[String]) -> Result<RealPlan, Failure> {
+        let mut plan = RealPlan::reading(args.target(), more, &args.load, args.keep)?;
+        plan.run.interval = args.series_interval();
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]
         plan.permit(&args.write)?;
@@ -137,7 +144,7 @@ impl RealPlan {
         args: &CompareArgs,
         load: &LoadArgs,
     ) -> Result<RealPlan, Failure> {
-        let mut plan = RealPlan::reading(target, load, Keep::None)?;
+        let mut plan = RealPlan::reading(target, &[], load, Keep::None)?;
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]
         plan.permit(&args.write)?;
@@ -147,12 +154,27 @@ impl RealPlan {
     /// Opens the target as it was consented to. To be called when everything else was found sound.
     #[cfg(target_os = "linux")]
     fn permit(&mut self, write: &WriteArgs) -> Result<(), Failure> {
-        self.run.access = write.access(&self.run.target)?;
+        let Run { target, access, more, source, .. } = &mut self.run;
+        // Of several files only those that a job changes are opened for it.
+        let read_only = WriteArgs { write: false, ..write.clone() };
+        let several = !more.is_empty();
+        let changed = |name: &String| match &*source {
+            Source::Jobs { jobs, .. } if several => fio::changes(jobs, name),
+            _ => true,
+        };
+        for (name, access) in std::iter::once((&*target, access)).chain(more.iter_mut().map(pair)) {
+            *access = if changed(name) { write } else { &read_only }.access(name)?;
+        }
         Ok(())
     }
 
     /// A run that may only read, with what is usual for the rest.
-    fn reading(target: &str, load: &LoadArgs, keep: Keep) -> Result<RealPlan, Failure> {
+    fn reading(
+        target: &str,
+        more: &[String],
+        load: &LoadArgs,
+        keep: Keep,
+    ) -> Result<RealPlan, Failure> {
         if let Some((option, _)) = load.host.given().first() {
             return Err(Failure::usage(format!("`{option}` is for simulated targets"))
                 .with_help("leave it out: here this machine is the host"));
@@ -164,10 +186,11 @@ impl RealPlan {
                 .with_key(&setting.key)
                 .at(Some(setting.place(true, "no effect on a real target"))));
         }
-        let (workload, source) = plan::source(load, target, &settings)?;
+        let (workload, source) = plan::source(load, target, more, &settings)?;
         let run = Run {
             target: target.to_owned(),
             access: Access::ReadOnly,
+            more: more.iter().map(|name| (name.clone(), Access::ReadOnly)).collect(),
             workload: load.workload(target).to_owned(),
             source,
             seed: load.seed,

@@ -10,11 +10,15 @@ use crate::results;
 /// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
 /// where. Not the name of the directory, which a second run cannot have again, nor how progress and
 /// result are shown. A serial number that was typed when the tool asked for it is asked for again.
-pub(crate) fn command(args: &RunArgs, target: &str) -> String {
+/// No `target` where the job file names them.
+pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
     // A file whose name looks like an option.
-    let target = if target.starts_with('-') { format!("./{target}") } else { target.to_owned() };
-    let mut words = vec!["ssdyno".to_owned(), "run".to_owned(), target.clone()];
-    load(&args.load, &target, &mut words);
+    let named =
+        |name: &str| if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
+    let target = target.map(named);
+    let mut words = vec!["ssdyno".to_owned(), "run".to_owned()];
+    words.extend(target.clone());
+    load(&args.load, target.as_deref().unwrap_or_default(), &mut words);
     given(&mut words, args.real.given());
     #[cfg(target_os = "linux")]
     given(&mut words, args.write.given());
@@ -181,7 +185,7 @@ mod tests {
     /// `line` and what is printed for it ask for the same.
     fn repeats(line: &[String]) {
         let mut asked = parsed(line);
-        let printed = command(&asked, asked.target());
+        let printed = command(&asked, Some(asked.target()));
         let again = parsed(&words(&printed));
         // Defaults are written out.
         asked.target = Some(asked.target().to_owned());
@@ -230,7 +234,7 @@ mod tests {
     #[test]
     fn a_file_that_looks_like_an_option_stays_a_file() {
         let args = parsed(&["ssdyno", "run", "--", "-x"].map(str::to_owned));
-        assert_eq!(words(&command(&args, args.target()))[2], "./-x");
+        assert_eq!(words(&command(&args, Some(args.target())))[2], "./-x");
     }
 
     proptest! {

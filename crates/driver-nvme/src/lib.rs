@@ -4,7 +4,8 @@
 //! [`NvmeConfig`]; its parts [`Controller`] and [`QueuePair`], for a system with many cores;
 //! [`IoCommand`] and [`IoCompletion`]; [`AdminCommand`] and [`Feature`]; [`QueuePolicy`] and
 //! [`QueueSelector`] (which queue a core uses); [`NvmeTarget`] (a driver and a simulated device as a
-//! block target).
+//! block target); [`NvmeType`] (the driver for a system that binds drivers to functions at run time, with
+//! the dynamic dispatch of that).
 //!
 //! Whoever uses it says what time it is with each call, brings interrupts, and calls
 //! [`NvmeDriver::poll`] at [`NvmeDriver::next_deadline`]. The function is lent to each call, so the
@@ -277,11 +278,13 @@ mod pair;
 mod policy;
 mod prp;
 mod queue;
+mod requests;
 mod ring;
 mod start;
 mod state;
 mod steps;
 mod target;
+mod unit;
 mod wait;
 mod watch;
 
@@ -295,3 +298,4 @@ pub use pair::QueuePair;
 pub use policy::{MFI_COMMANDS, PriorityClass, QueueChoice, QueuePolicy, QueueSelector, Weights};
 pub use state::{DriverEvent, DriverState, NvmeCounters, ResetCause};
 pub use target::NvmeTarget;
+pub use unit::NvmeType;

@@ -1,17 +1,12 @@
 //! A driver and a simulated device as one block target: the driver's path without a host model.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, SimulatedPci};
-use ssdyno_spec::nvme::{self, DatasetRange, oncs};
-use zerocopy::little_endian::{U32, U64};
+use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_pci::{PciDevice, SimulatedPci};
 
-use crate::{
-    DataBuffer, DriverState, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,
-    NvmeDriver, NvmeError, PriorityClass,
-};
+use crate::requests::Requests;
+use crate::{DriverState, IoCompletion, NvmeConfig, NvmeDriver, NvmeError};
 
 /// One namespace behind an [`NvmeDriver`] over a [`SimulatedPci`], on one virtual clock.
 ///
@@ -23,30 +18,12 @@ use crate::{
 pub struct NvmeTarget<D> {
     pci: SimulatedPci<D>,
     driver: NvmeDriver,
-    namespace: Namespace,
-    buffer: DmaRegion,
-    /// What one piece of a request moves at most: the buffer, or what a queue's commands move.
-    piece_bytes_max: u32,
+    requests: Requests,
     /// The device's time when the target's began, and now.
     epoch: Time,
     at: Time,
-    requests: Vec<Option<Pending>>,
-    free: Vec<u32>,
-    /// Requests whose next piece the driver has not taken yet.
-    waiting: VecDeque<u32>,
-    done: Vec<Completion>,
     vectors: Vec<u16>,
     answers: Vec<IoCompletion>,
-    core: u16,
-}
-
-/// A request between submission and completion.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    token: Token,
-    /// What is left to give to the driver.
-    rest: Request,
-    accepted: Option<Time>,
 }
 
 impl<D: PciDevice> NvmeTarget<D> {
@@ -62,7 +39,6 @@ impl<D: PciDevice> NvmeTarget<D> {
         buffer_bytes: u32,
     ) -> Result<NvmeTarget<D>, NvmeError> {
         let mut driver = NvmeDriver::new(config);
-        let buffer = pci.dma_allocate(buffer_bytes.max(nvme::PAGE_BYTES))?;
         let mut at = Time::ZERO;
         pci.set_now(at);
         driver.start(&mut pci, at)?;
@@ -78,26 +54,8 @@ impl<D: PciDevice> NvmeTarget<D> {
         }
         let found = driver.namespaces().iter().find(|n| n.id == namespace && n.unusable.is_none());
         let namespace = *found.ok_or(NvmeError::NoUsableNamespace { namespace })?;
-        let places = driver.outstanding_limit().min(1 << 20) as u32;
-        let commands = driver.outstanding_limit() / u64::from(driver.queues());
-        let queue_bytes = commands * u64::from(driver.transfer_bytes_max());
-        let piece_bytes_max = queue_bytes.min(u64::from(buffer.bytes)) as u32;
-        Ok(NvmeTarget {
-            pci,
-            driver,
-            namespace,
-            buffer,
-            piece_bytes_max: piece_bytes_max / namespace.block_bytes * namespace.block_bytes,
-            epoch: at,
-            at,
-            requests: alloc::vec![None; places as usize],
-            free: (0..places).rev().collect(),
-            waiting: VecDeque::with_capacity(places as usize),
-            done: Vec::with_capacity(256),
-            vectors,
-            answers,
-            core: 0,
-        })
+        let requests = Requests::new(&driver, &mut pci, namespace, buffer_bytes)?;
+        Ok(NvmeTarget { pci, driver, requests, epoch: at, at, vectors, answers })
     }
 
     /// The driver.
@@ -118,92 +76,10 @@ impl<D: PciDevice> NvmeTarget<D> {
     /// Brings everything to the device's time `at`.
     fn run_to(&mut self, at: Time) {
         self.at = self.at.max(at);
-        let at = self.at;
-        bring(&mut self.pci, &mut self.driver, at, &mut self.vectors, &mut self.answers);
-        let mut answers = core::mem::take(&mut self.answers);
-        for answer in answers.drain(..) {
-            self.answered(answer);
-        }
-        self.answers = answers;
-        self.issue();
-    }
-
-    fn answered(&mut self, answer: IoCompletion) {
-        let id = answer.token.0;
-        let status = match answer.result {
-            IoResult::Abandoned => Status::Abandoned,
-            IoResult::Answered(status) if status.is_success() => Status::Ok,
-            IoResult::Answered(status) => match status.kind() {
-                nvme::Status::WRITE_PROTECTED | nvme::Status::READ_ONLY_RANGE => Status::ReadOnly,
-                _ => Status::Error,
-            },
-        };
-        let more = |p: &Pending| p.rest.length_bytes > 0 && status == Status::Ok;
-        match &self.requests[id as usize] {
-            Some(pending) if more(pending) => self.waiting.push_back(id),
-            _ => self.finish(id, status),
-        }
-    }
-
-    fn finish(&mut self, id: u32, status: Status) {
-        if let Some(Pending { token, accepted, .. }) = self.requests[id as usize].take() {
-            let completed = self.at - self.epoch;
-            let accepted = accepted.unwrap_or(completed);
-            self.done.push(Completion { token, status, accepted, completed });
-            self.free.push(id);
-        }
-    }
-
-    /// Gives to the driver what waits, as long as it takes it.
-    fn issue(&mut self) {
-        while let Some(&id) = self.waiting.front() {
-            match self.give(id) {
-                Ok(()) => {}
-                Err(IoError::Full | IoError::NotReady) => break,
-                Err(_) => self.finish(id, Status::Error),
-            }
-            self.waiting.pop_front();
-        }
-    }
-
-    /// Gives the next piece of request `id` to the driver.
-    fn give(&mut self, id: u32) -> Result<(), IoError> {
-        let Some(pending) = self.requests[id as usize] else { return Ok(()) };
-        let rest = pending.rest;
-        let block_bytes = self.namespace.block_bytes;
-        let block = rest.offset_bytes / u64::from(block_bytes);
-        let piece_bytes = match rest.op {
-            Op::Read | Op::Write => rest.length_bytes.min(self.piece_bytes_max),
-            Op::Trim | Op::Flush => rest.length_bytes,
-        };
-        let blocks = piece_bytes / block_bytes;
-        let (namespace, data) = (self.namespace.id, DataBuffer::Contiguous(self.buffer.address));
-        let range = [DatasetRange {
-            attributes: U32::ZERO,
-            blocks: U32::new(blocks),
-            first: U64::new(block),
-        }];
-        let command = match rest.op {
-            Op::Read => IoCommand::read(namespace, block, blocks, data),
-            Op::Write => IoCommand::write(namespace, block, blocks, data),
-            Op::Flush => IoCommand::flush(namespace),
-            Op::Trim if self.driver.has(oncs::DATASET_MANAGEMENT) => {
-                IoCommand::deallocate(namespace, &range)
-            }
-            // A controller that cannot deallocate keeps the data: that is allowed.
-            Op::Trim => IoCommand::flush(namespace),
-        };
-        let queue = self.driver.choose(self.core, PriorityClass::default()).queue;
+        bring(&mut self.pci, &mut self.driver, self.at, &mut self.vectors, &mut self.answers);
+        self.requests.answered(self.at, &mut self.answers);
         self.pci.set_now(self.at);
-        self.driver.submit(&mut self.pci, self.at, queue, &command, Token(id))?;
-        self.core = (self.core + 1) % self.driver.config().cores.max(1);
-        let accepted = self.at - self.epoch;
-        if let Some(pending) = &mut self.requests[id as usize] {
-            pending.rest.offset_bytes += u64::from(piece_bytes);
-            pending.rest.length_bytes -= piece_bytes;
-            pending.accepted = pending.accepted.or(Some(accepted));
-        }
-        Ok(())
+        self.requests.issue(&mut self.driver, &mut self.pci, self.at);
     }
 }
 
@@ -243,21 +119,18 @@ fn bring<D: PciDevice>(
 
 impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
     fn capacity_bytes(&self) -> u64 {
-        self.namespace.capacity_bytes()
+        self.requests.namespace().capacity_bytes()
     }
 
     fn sector_bytes(&self) -> u32 {
-        self.namespace.block_bytes
+        self.requests.namespace().block_bytes
     }
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
         self.at = self.at.max(now + self.epoch);
-        let Some(id) = self.free.pop() else { return Err(SubmitError::Full) };
-        self.requests[id as usize] = Some(Pending { token, rest: request, accepted: None });
-        self.waiting.push_back(id);
-        self.issue();
-        Ok(())
+        self.pci.set_now(self.at);
+        self.requests.submit(&mut self.driver, &mut self.pci, self.at, request, token)
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
@@ -266,11 +139,16 @@ impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
             self.run_to(at);
         }
         self.at = self.at.max(until);
-        out.append(&mut self.done);
+        let first = out.len();
+        self.requests.append_done(out);
+        for completion in &mut out[first..] {
+            completion.accepted -= self.epoch;
+            completion.completed -= self.epoch;
+        }
     }
 
     fn next_event(&self) -> Option<Time> {
-        if !self.done.is_empty() {
+        if self.requests.has_done() {
             return Some(self.at - self.epoch);
         }
         next(&self.pci, &self.driver).map(|at| at.saturating_sub(self.epoch))

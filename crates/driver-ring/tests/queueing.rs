@@ -4,7 +4,9 @@ mod common;
 
 use common::{Loop, RingTarget, card, closed_loop, driver};
 use ssdyno_block::{BlockTarget, Request, Time, Token};
-use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, IdleDispatch, Options, ResponseMode};
+use ssdyno_driver_ring::{
+    BlockPolicy, CompletionPolicy, IdleDispatch, Options, Parameters, ResponseMode, Technology,
+};
 
 fn run(options: Options, threads: u32, write: bool) -> Loop {
     let config = card(&[]);
@@ -176,6 +178,76 @@ fn large_requests_go_in_pieces() {
     let (whole, one) = time(IdleDispatch::WholeRequest);
     assert_eq!((blocks, one), (2, 1));
     assert!(whole < first);
+}
+
+/// S0-10: every parameter as the card's registers say it, each another number.
+#[test]
+fn the_card_says_what_it_is() {
+    let pcm = "kind = \"pcm\"\nchannels = 3\nbanks_per_channel = 2\nread_time = \"7us\"\nwrite_time = \"81us\"";
+    let config = card(&[
+        ("kind = \"dram\"", pcm),
+        ("bandwidth = \"6.4GB/s\"", ""),
+        ("capacity = \"1GiB\"", "capacity = \"24TiB\""),
+        ("max_block = 32", "max_block = 40"),
+    ]);
+    let driver = driver(&config, Options::default());
+    let expected = Parameters {
+        capacity_pages: 24 << 28,
+        technology: Technology::Pcm,
+        channels: 3,
+        read_time_ns: 7_000,
+        write_time_ns: 81_000,
+        max_block: 40,
+        prefetch_most: 8,
+    };
+    assert_eq!(*driver.parameters(), expected);
+    // S0-9: four blocks of 40, for writes take more than ten times as long; a power of two.
+    assert_eq!(driver.ring_size(), 256);
+}
+
+/// S0-3: whatever is less than a page crosses the link as a page, and takes as long.
+#[test]
+fn a_short_request_is_a_whole_page_on_the_link() {
+    let config = card(&[]);
+    for op in [Request::read, Request::write] {
+        let outcome = |request: Request| {
+            let mut target = RingTarget::new(driver(&config, Options::default()));
+            target.submit(Time::ZERO, request, Token(0)).unwrap();
+            let mut done = Vec::new();
+            target.reap(Time::from_ms(1), &mut done);
+            let traffic = *target.card().traffic();
+            (done[0].completed, traffic.data_to_host, traffic.data_from_host, traffic.commands)
+        };
+        let page = outcome(op(8192, 4096));
+        for (offset, bytes) in [(8192, 512), (8192 + 3584, 512), (8192 + 1024, 2048)] {
+            assert_eq!(outcome(op(offset, bytes)), page, "{bytes} bytes at {offset}");
+        }
+        // Over the border of two pages it is two of them.
+        assert_eq!(outcome(op(8192 + 3584, 1024)).3, 2);
+    }
+}
+
+/// S0-2, S0-6: the card may end its commands in any order and return each at once; requests are sent and
+/// answered in the order in which they came.
+#[test]
+fn answers_come_in_the_order_of_the_requests() {
+    let slow_writes = "kind = \"pcm\"\nchannels = 4\nbanks_per_channel = 2\nread_time = \"1us\"\nwrite_time = \"200us\"";
+    let config = card(&[("kind = \"dram\"", slow_writes), ("bandwidth = \"6.4GB/s\"", "")]);
+    let completion = CompletionPolicy::PerReturn;
+    let options = Options { response: ResponseMode::Each, completion, ..fixed(12) };
+    let mut target = RingTarget::new(driver(&config, options));
+    target.drains = false;
+    let mut done = Vec::new();
+    for token in 0..12 {
+        let op = if token % 4 == 2 { Request::write } else { Request::read };
+        target.submit(Time::ZERO, op(u64::from(token) * 4096, 4096), Token(token)).unwrap();
+    }
+    target.reap(Time::from_us(150), &mut done);
+    let answered = done.len();
+    assert_eq!(answered, 2, "what is behind the first write waits for it");
+    assert_eq!(target.card().traffic().commands, 12 - 3, "though the card is done with it");
+    target.reap(Time::from_ms(1), &mut done);
+    assert!(done.iter().map(|completion| completion.token.0).eq(0..12), "{done:?}");
 }
 
 /// What the host is asked to do by each completion policy, for the same load.

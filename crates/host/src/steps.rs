@@ -248,7 +248,9 @@ impl<P: Port, W: Watch> Host<P, W> {
         };
         let spun = self.end_spin(winner.core, Cause::Lock, at);
         self.account.lock_wait += spun;
-        let from = at + self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
+        // A core inside an interrupt takes it when it is back.
+        let back = self.cores[winner.core as usize].begin(at);
+        let from = back + self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
         self.watch.placed(winner.core, from);
         self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, from);
     }

@@ -1,5 +1,7 @@
 //! The host over a device with fixed service times, against closed forms.
 
+mod costs;
+
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
@@ -24,6 +26,8 @@ pub(crate) struct FixedPort {
     running: Vec<(Time, u16, Completion)>,
     next: u16,
     unrung: Vec<bool>,
+    /// Registers that a submission reads, as with AHCI (S1-4).
+    reads: u32,
 }
 
 impl FixedPort {
@@ -47,6 +51,7 @@ impl FixedPort {
             running: Vec::new(),
             next: 0,
             unrung: vec![false; queues.into()],
+            reads: 0,
         }
     }
 }
@@ -102,7 +107,7 @@ impl Port for FixedPort {
         let told = end + Time::from_ns(300);
         let at = self.running.partition_point(|(other, ..)| *other <= told);
         self.running.insert(at, (told, queue, done));
-        Ok(Registers { writes: u32::from(!more), reads: 0 })
+        Ok(Registers { writes: u32::from(!more), reads: self.reads })
     }
     fn ring(&mut self, _: Time, queue: u16) -> Registers {
         assert!(std::mem::take(&mut self.unrung[usize::from(queue)]), "rung for nothing");

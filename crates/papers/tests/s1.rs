@@ -28,7 +28,7 @@ fn parts_can_be_selected() {
     let report = rerun("S1/claims/writes_look_faster", &options);
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
     assert_claims(&report);
-    assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 25);
+    assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 29);
     assert!(run("S1/figure6_1", &options, &mut |_| Flow::Continue).is_err());
 }
 
@@ -37,7 +37,7 @@ fn parts_can_be_selected() {
 fn full_runs_give_the_same_answers() {
     let report = rerun("S1", &Options::default());
     println!("{}", report.text());
-    assert_eq!((report.tables.len(), report.figures.len()), (7, 7));
+    assert_eq!((report.tables.len(), report.figures.len()), (8, 8));
     assert_claims(&report);
     for table in &report.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);

@@ -1,5 +1,7 @@
 //! What a driver sees of one PCI function.
 
+use alloc::boxed::Box;
+
 /// Memory that host and device share.
 ///
 /// `address` is what the device is told; the driver reads and writes through
@@ -106,4 +108,52 @@ pub trait PciFunction {
         mode: InterruptMode,
         vectors: u16,
     ) -> Result<u16, FunctionError>;
+}
+
+/// A function of whatever implementation: what a driver holds that was bound at run time
+/// ([`DriverType::bind`](crate::driver::DriverType::bind)).
+impl<F: PciFunction + ?Sized> PciFunction for Box<F> {
+    fn config_read(&mut self, offset: u16) -> u32 {
+        (**self).config_read(offset)
+    }
+    fn config_write(&mut self, offset: u16, value: u32) {
+        (**self).config_write(offset, value);
+    }
+    fn bar_bytes(&self, bar: u8) -> u64 {
+        (**self).bar_bytes(bar)
+    }
+    fn bar_read32(&mut self, bar: u8, offset: u32) -> u32 {
+        (**self).bar_read32(bar, offset)
+    }
+    fn bar_write32(&mut self, bar: u8, offset: u32, value: u32) {
+        (**self).bar_write32(bar, offset, value);
+    }
+    fn bar_read64(&mut self, bar: u8, offset: u32) -> u64 {
+        (**self).bar_read64(bar, offset)
+    }
+    fn bar_write64(&mut self, bar: u8, offset: u32, value: u64) {
+        (**self).bar_write64(bar, offset, value);
+    }
+    fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {
+        (**self).dma_allocate(bytes)
+    }
+    fn dma_free(&mut self, region: DmaRegion) {
+        (**self).dma_free(region);
+    }
+    fn dma_read(&mut self, region: &DmaRegion, offset: u32, out: &mut [u8]) {
+        (**self).dma_read(region, offset, out);
+    }
+    fn dma_write(&mut self, region: &DmaRegion, offset: u32, bytes: &[u8]) {
+        (**self).dma_write(region, offset, bytes);
+    }
+    fn dma_load32(&mut self, region: &DmaRegion, offset: u32) -> u32 {
+        (**self).dma_load32(region, offset)
+    }
+    fn enable_interrupts(
+        &mut self,
+        mode: InterruptMode,
+        vectors: u16,
+    ) -> Result<u16, FunctionError> {
+        (**self).enable_interrupts(mode, vectors)
+    }
 }

@@ -193,6 +193,7 @@ fn a_file() {
     let run = Run {
         target: path,
         access,
+        more: Vec::new(),
         workload: "pts".into(),
         source: Source::Generator(ssdyno_workload::Config::default()),
         seed: 1,

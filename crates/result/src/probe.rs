@@ -192,11 +192,13 @@ impl Moved {
 }
 
 impl DeviceCheck {
-    /// Compares what `name` counted with what the run asked for. `whole`: the target is that very
-    /// device, and not a file on it; `direct`: nothing is cached on the way.
+    /// Compares what `name` counted with what the run asked for, of which `failed` requests more ended in
+    /// an error. `whole`: the target is that very device, and not a file on it; `direct`: nothing is
+    /// cached on the way.
     pub fn new(
         name: &str,
         (whole, direct): (bool, bool),
+        failed: u64,
         run: Moved,
         device: Moved,
     ) -> DeviceCheck {
@@ -215,6 +217,7 @@ impl DeviceCheck {
                 }
                 true if !direct => ": the page cache answered for it",
                 true => ": something before it answered, such as a cache",
+                false if failed > 0 => ": it counts requests that failed as well",
                 false => ": somebody else uses it, or requests were read ahead",
             });
         } else if !near_requests(run, device) {
@@ -293,7 +296,7 @@ mod tests {
 
     #[test]
     fn two_accounts_of_the_same_requests_agree_and_others_do_not() {
-        let check = |run, device| DeviceCheck::new("sda", (true, true), run, device);
+        let check = |run, device| DeviceCheck::new("sda", (true, true), 0, run, device);
         let same = check(read(1000, 4_096_000), read(1000, 4_096_000));
         assert!(
             same.agrees && same.detail.ends_with(" B") && same.detail.starts_with("sda counted 1"),
@@ -309,9 +312,15 @@ mod tests {
             let check = check(run, device);
             assert!(!check.agrees && check.detail.contains(why), "{check:?}");
         }
-        let file = DeviceCheck::new("sda", (false, false), read(9, 1 << 20), read(1, 4096));
+        let failing = DeviceCheck::new("sda", (true, true), 9, read(9, 1 << 20), read(18, 2 << 20));
+        assert!(
+            !failing.agrees && failing.detail.ends_with("failed as well"),
+            "{}",
+            failing.detail
+        );
+        let file = DeviceCheck::new("sda", (false, false), 0, read(9, 1 << 20), read(1, 4096));
         assert!(!file.agrees && file.detail.contains("page cache"), "{file:?}");
-        let file = DeviceCheck::new("sda", (false, true), read(9, 4 << 20), read(99, 9 << 20));
+        let file = DeviceCheck::new("sda", (false, true), 0, read(9, 4 << 20), read(99, 9 << 20));
         assert!(file.agrees && file.detail.contains("of others"), "{file:?}");
     }
 

@@ -110,7 +110,7 @@ impl Recording {
     }
 
     /// Requests that ended in an error inside the window.
-    pub(crate) fn errors(&self) -> u64 {
+    pub fn errors(&self) -> u64 {
         self.ops.iter().map(|t| t.errors).sum()
     }
 

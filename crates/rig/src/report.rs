@@ -11,6 +11,7 @@ use ssdyno_result::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, Invariant, JobResult,
     OwnCost, Power, Recording, RunResult, StopReason,
 };
+use ssdyno_workload::FioFiles;
 
 use crate::attach::Attach;
 use crate::drive::Ended;
@@ -98,7 +99,8 @@ impl Parts<'_> {
     }
 
     fn configuration(&self) -> Configuration {
-        let workload_toml = self.run.source.to_toml(self.target.capacity_bytes(), self.run.seed);
+        let files = FioFiles::one(self.target.capacity_bytes());
+        let workload_toml = self.run.source.to_toml(&files, self.run.seed);
         Configuration { device_toml: self.run.device.to_toml(), workload_toml }
     }
 

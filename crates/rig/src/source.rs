@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ssdyno_block::Time;
 use ssdyno_workload::{
-    Config as WorkloadConfig, DeviceFacts, FioJob, FioStream, TraceOptions, Workload,
+    Config as WorkloadConfig, DeviceFacts, FioFiles, FioJob, FioStream, TraceOptions, Workload,
     WorkloadError, fio_entries, fio_streams, open_trace, run_together,
 };
 
@@ -34,8 +34,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// What repeats the workload, as TOML: of a target of `capacity_bytes`.
-    pub fn to_toml(&self, capacity_bytes: u64, seed: u64) -> String {
+    /// What repeats the workload, as TOML: of a target that is `files`.
+    pub fn to_toml(&self, files: &FioFiles, seed: u64) -> String {
         match self {
             Source::Generator(config) => {
                 toml::to_string_pretty(&config.resolved()).unwrap_or_default()
@@ -43,14 +43,17 @@ impl Source {
             Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
             Source::Jobs { path, jobs } => {
                 let mut text = format!("# fio job file {}\n", path.display());
-                for stream in fio_streams(jobs, capacity_bytes, seed) {
+                for stream in fio_streams(jobs, files, seed) {
                     let job = &jobs[stream.job];
                     let (copy, group, seed) = (stream.copy, stream.group, stream.seed);
-                    let (start, length) = (stream.start_bytes, stream.length_bytes);
+                    let parts = stream.ranges.iter().map(|range| {
+                        let start = range.start_bytes;
+                        format!("{start} to {}", start.saturating_add(range.length_bytes))
+                    });
+                    let parts = parts.collect::<Vec<_>>().join(", ");
                     text.push_str(&format!(
-                        "\n# [{}], copy {copy}, group {group}, seed {seed}, bytes {start} to {}\n",
+                        "\n# [{}], copy {copy}, group {group}, seed {seed}, bytes {parts}\n",
                         job.name,
-                        start.saturating_add(length),
                     ));
                     for (key, value) in &job.options {
                         let value = value.as_ref().map_or(String::new(), |v| format!("={v}"));
@@ -109,7 +112,7 @@ impl Source {
             Source::Generator(config) => Ok(plain(config.build(facts, seed)?, config.ramp_up)),
             Source::Trace { path, options } => Ok(plain(open_trace(path, options, facts)?, 0)),
             Source::Jobs { jobs, .. } => {
-                let streams = fio_streams(jobs, facts.capacity_bytes, seed);
+                let streams = fio_streams(jobs, &FioFiles::one(facts.capacity_bytes), seed);
                 let entry_of = streams.iter().map(|stream| stream.entry).collect();
                 Ok(Load {
                     ramp_up: 0,

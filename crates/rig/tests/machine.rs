@@ -5,7 +5,7 @@
 use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, LinkConfig, presets};
-use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
+use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
@@ -129,6 +129,8 @@ fn the_host_adds_its_costs_to_one_read() {
     assert!((sum / host.cpu_ns_per_request - 1.0).abs() < 1e-9);
     assert!((host.interrupts_per_request - 1.0).abs() < 1e-3);
     assert!((host.register_writes_per_request - 2.0).abs() < 1e-3);
+    // S1-4, S1-25: none, neither for a command nor for its completion; the driver keeps what it once read.
+    assert!(host.register_reads_per_request < f64::EPSILON, "{}", host.register_reads_per_request);
     assert!(host.energy.above_idle_joules > 0.0);
 }
 
@@ -168,6 +170,39 @@ fn head_doorbells_are_counted() {
     let writes = |result: &RunResult| host(result).register_writes_per_request;
     assert!(writes(&batch) < 1.0, "{}", writes(&batch));
     assert!(writes(&each) > 1.0 && writes(&each) < 1.1, "{}", writes(&each));
+}
+
+/// S1-41, S1-42, the thesis' figure 6.1: with weights of the controller, or with more queues where it
+/// weighs none, threads of the better class get more; without either all get the same.
+#[test]
+fn classes_of_threads_share_the_device_as_told() {
+    let weights = Weights { burst_shift: 0, high: 16, medium: 8, low: 4 };
+    let share = |policy, classes: &[u8]| {
+        let options = HostOptions {
+            cores: Some(4),
+            mode: Some(ThreadMode::Async),
+            classes: classes.to_vec(),
+            ..HostOptions::default()
+        };
+        let busy = load(4, 128, "4KiB", 0, 30_000);
+        let mut run = run(policy, &options, "server", &busy, 1);
+        // The controller decides where commands wait for it in their queues.
+        if let Attach::Nvme { device, .. } = &mut run.device {
+            device.queue.depth = 128;
+        }
+        let result = measure(&run);
+        let cores = &host(&result).cores;
+        let of = |first| cores.iter().skip(first).step_by(2).map(|core| core.iops).sum::<f64>();
+        of(0) / of(1)
+    };
+    // Threads 0 and 2 are of the high class, 1 and 3 of the low one: 16 to 4, 4 queues to 1.
+    let classes = [1, 3];
+    let weighted = share(QueuePolicy::Weighted { queues: [1, 1, 1, 1], weights }, &classes);
+    let more = share(QueuePolicy::MoreQueues { queues: [0, 4, 0, 1] }, &classes);
+    let alike = share(QueuePolicy::MoreQueues { queues: [0, 4, 0, 1] }, &[1, 1]);
+    assert!((0.98..1.02).contains(&alike), "{alike}");
+    assert!((3.6..4.4).contains(&weighted), "{weighted}");
+    assert!((3.6..4.4).contains(&more), "{more}");
 }
 
 /// S1-56: writes are reported faster than the device does them.

@@ -29,8 +29,8 @@ pub use config::{
 };
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{
-    FioEngine, FioEntry, FioJob, FioStream, FioSync, delayed, fio_entries, fio_streams,
-    is_fio_job_file, read_fio_jobs, run_together,
+    FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioStream, FioSync,
+    delayed, fio_entries, fio_streams, is_fio_job_file, read_fio_jobs, run_together,
 };
 pub use trace::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions, open_trace, read_trace};
 

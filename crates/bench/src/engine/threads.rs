@@ -46,8 +46,9 @@ impl Threads {
         self.system_calls += 1;
         // One request at a time: all use the first place.
         let (place, _) = self.buffers.place(0, request);
-        let Some(file) = self.target.file() else { return 0 };
-        let (offset, length) = (request.offset_bytes, u64::from(request.length_bytes));
+        let (file, offset) = self.target.locate(request.offset_bytes);
+        let Some(file) = self.target.descriptor(file) else { return 0 };
+        let length = u64::from(request.length_bytes);
         let moved = match request.op {
             Op::Read => rustix::io::pread(file, place, offset),
             Op::Write => rustix::io::pwrite(file, place, offset),

@@ -16,8 +16,8 @@ use crate::target::Target;
 /// Most slots of a ring: what the kernel takes (IORING_MAX_ENTRIES).
 pub(crate) const SLOTS_MAX: u32 = 32_768;
 
-/// The target is the first and only registered file; its buffers are one registered buffer.
-const FILE: types::Fixed = types::Fixed(0);
+/// The files of the target are registered in the order of their addresses; its buffers are one
+/// registered buffer.
 const BUFFER: u16 = 0;
 
 /// Milliseconds after which the kernel's polling thread goes to sleep.
@@ -39,7 +39,7 @@ pub(crate) struct Uring {
     buffers: Buffers,
     registered: bool,
     system_calls: u64,
-    _target: Arc<Target>,
+    target: Arc<Target>,
 }
 
 impl Uring {
@@ -51,16 +51,17 @@ impl Uring {
         length_bytes: u32,
         setup: Setup,
     ) -> io::Result<Uring> {
-        let Some(file) = target.file().map(|file| file.as_raw_fd()) else {
+        let files: Vec<_> = target.descriptors().iter().map(AsRawFd::as_raw_fd).collect();
+        if files.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
-        };
+        }
         let mut ring = build(slots.next_power_of_two(), setup)?;
-        ring.submitter().register_files(&[file])?;
+        ring.submitter().register_files(&files)?;
         // Saves a look-up in every call; older kernels do not know it.
         let _ = ring.submitter().register_ring_fd();
         let mut buffers = Buffers::new(slots, length_bytes, target.writable);
         let registered = register(&mut ring, &mut buffers);
-        Ok(Uring { ring, buffers, registered, system_calls: 0, _target: target })
+        Ok(Uring { ring, buffers, registered, system_calls: 0, target })
     }
 
     /// Whether io_uring can be used at all, found out with a ring of one.
@@ -75,23 +76,24 @@ impl Uring {
 
     fn entry(&mut self, request: &Request, slot: u32) -> Entry {
         let (place, own) = self.buffers.place(slot, request);
-        let (memory, length, offset) =
-            (place.as_mut_ptr(), request.length_bytes, request.offset_bytes);
+        let (memory, length) = (place.as_mut_ptr(), request.length_bytes);
+        let (file, offset) = self.target.locate(request.offset_bytes);
+        let file = types::Fixed(file as u32);
         let fixed = own && self.registered;
         match request.op {
             Op::Read if fixed => {
-                opcode::ReadFixed::new(FILE, memory, length, BUFFER).offset(offset).build()
+                opcode::ReadFixed::new(file, memory, length, BUFFER).offset(offset).build()
             }
-            Op::Read => opcode::Read::new(FILE, memory, length).offset(offset).build(),
+            Op::Read => opcode::Read::new(file, memory, length).offset(offset).build(),
             Op::Write if fixed => {
-                opcode::WriteFixed::new(FILE, memory, length, BUFFER).offset(offset).build()
+                opcode::WriteFixed::new(file, memory, length, BUFFER).offset(offset).build()
             }
-            Op::Write => opcode::Write::new(FILE, memory, length).offset(offset).build(),
-            Op::Trim => opcode::Fallocate::new(FILE, u64::from(length))
+            Op::Write => opcode::Write::new(file, memory, length).offset(offset).build(),
+            Op::Trim => opcode::Fallocate::new(file, u64::from(length))
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
-            Op::Flush => opcode::Fsync::new(FILE).flags(types::FsyncFlags::DATASYNC).build(),
+            Op::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
         }
     }
 
@@ -160,7 +162,7 @@ impl Engine for Uring {
     #[expect(unsafe_code, reason = "the kernel is told the address of memory")]
     fn push(&mut self, slot: u32, request: &Request) {
         let entry = self.entry(request, slot).user_data(u64::from(slot));
-        // SAFETY: the entry names the registered file, which stays open until the ring is
+        // SAFETY: the entry names a registered file, which stays open until the ring is
         // dropped, and memory of `buffers`, which is neither moved nor given back before that
         // and is long enough for the request. Nobody reads or writes it before the completion:
         // a slot is not used again until then, and shared places are never looked at.

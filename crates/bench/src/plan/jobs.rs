@@ -10,6 +10,7 @@ use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
 use crate::options::{Options, SyncWrites};
 use crate::run::Run;
+use crate::target::Target;
 
 /// Most threads of a run.
 const JOBS_MAX: usize = 1_024;
@@ -57,11 +58,13 @@ pub(super) fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
 pub(super) fn plan(
     run: &Run,
     jobs: &[FioJob],
-    facts: &DeviceFacts,
+    target: &Target,
     means: Means,
     mut notes: Vec<String>,
 ) -> Result<Plan, BenchError> {
-    let streams = fio_streams(jobs, facts.capacity_bytes, run.seed);
+    let (facts, files) = (&target.facts(), target.files());
+    notes.extend(files.note());
+    let streams = fio_streams(jobs, &files, run.seed);
     let mut plans = Vec::new();
     for stream in &streams {
         let closed = stream.arrivals.is_none();
@@ -95,6 +98,7 @@ pub(super) fn plan(
                 closed,
                 entry: stream.entry,
                 group: stream.group,
+                exit: stream.exit,
                 delay_ns: stream.start_delay.as_ns(),
                 ramp_ns: Some(stream.ramp.as_ns()),
             });

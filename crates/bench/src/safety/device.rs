@@ -30,7 +30,19 @@ pub(super) struct Part {
     /// Name in the kernel: `nvme0n1p2`.
     pub(super) name: String,
     pub(super) number: Number,
+    /// Where it begins on its disk; 0 for a disk.
+    pub(super) start_bytes: u64,
     pub(super) size_bytes: u64,
+}
+
+impl Part {
+    /// Whether the open `file` is this very device.
+    pub(super) fn is(&self, file: &fs::File) -> bool {
+        file.metadata().is_ok_and(|status| {
+            let number = (rustix::fs::major(status.rdev()), rustix::fs::minor(status.rdev()));
+            status.file_type().is_block_device() && number == self.number
+        })
+    }
 }
 
 /// A block device as the kernel describes it.
@@ -247,7 +259,9 @@ fn part(path: &Path) -> Option<Part> {
     // Always in units of 512 bytes, whatever the device's sector (Documentation/block/stat.rst).
     let sectors: u64 = value(path.join("size"))?.parse().ok()?;
     let number = number(&value(path.join("dev"))?)?;
-    Some(Part { name: name_of(&path), number, size_bytes: sectors.saturating_mul(512) })
+    let start: u64 = value(path.join("start")).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let (start_bytes, size_bytes) = (start.saturating_mul(512), sectors.saturating_mul(512));
+    Some(Part { name: name_of(&path), number, start_bytes, size_bytes })
 }
 
 fn model(disk: &Path) -> Option<String> {
@@ -337,6 +351,7 @@ mod tests {
         }
         put(&format!("{disk}/nvme0n1p1/partition"), "1");
         put(&format!("{disk}/nvme0n1p2/partition"), "2");
+        put(&format!("{disk}/nvme0n1p2/start"), "128");
         put(&format!("{disk}/nvme0n1p2/holders/dm-0"), "");
         put(&format!("{disk}/device/model"), "Fast Disk      \n");
         put(&format!("{disk}/device/serial"), "S123 \n");
@@ -355,6 +370,7 @@ mod tests {
         assert_eq!(disk.itself.size_bytes, 512_000);
         let names: Vec<&str> = disk.partitions.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(names, ["nvme0n1p1", "nvme0n1p2"]);
+        assert_eq!((disk.itself.start_bytes, disk.partitions[1].start_bytes), (0, 65_536));
         assert_eq!(disk.holders.iter().collect::<Vec<_>>(), ["dm-0"]);
         assert_eq!(system.users(&disk), Vec::<String>::new());
         let first = system.device((259, 1)).unwrap();

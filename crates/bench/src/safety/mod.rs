@@ -181,8 +181,15 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     let mut signatures = signatures(&file, size_bytes)?;
     // A member of an array may be a partition of the disk that is to be written.
     for part in &device.partitions {
-        let Ok(file) = File::open(Path::new("/dev").join(&part.name)) else { continue };
-        signatures.extend(signature::signatures(&file, part.size_bytes)?);
+        let node = File::open(Path::new("/dev").join(&part.name)).ok();
+        signatures.extend(match node.filter(|node| part.is(node)) {
+            Some(node) => signature::signatures(&node, part.size_bytes)?,
+            // Without a node of its own it is still there.
+            None => {
+                let window = signature::Window { device: &file, start_bytes: part.start_bytes };
+                signature::signatures(&window, part.size_bytes)?
+            }
+        });
     }
     let what = What::Device { device, raw_number };
     Ok(Inspection { target: target.to_owned(), size_bytes, what, signatures, users })

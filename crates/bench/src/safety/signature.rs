@@ -84,6 +84,26 @@ const BCACHE_DEVICE: &[u8] = &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca];
 const ZFS_RINGS: [u64; 2] = [128 << 10, (256 + 128) << 10];
 const ZFS_SLOTS: u64 = 128;
 
+/// A part of a device, as if it were one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window<'a, D> {
+    pub(super) device: &'a D,
+    /// Where it begins.
+    pub(super) start_bytes: u64,
+}
+
+impl<D: FileExt> FileExt for Window<'_, D> {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let at = self.start_bytes.checked_add(offset).ok_or(io::ErrorKind::InvalidInput)?;
+        self.device.read_at(bytes, at)
+    }
+
+    /// Nothing is written: this only looks.
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
 /// Everything that is known on a device of `size_bytes`, each name once, in the order of the table.
 ///
 /// # Errors
@@ -176,6 +196,20 @@ mod tests {
         let mut image = vec![0; SIZE];
         image[(128 + 77) << 10..][..8].copy_from_slice(ZFS);
         assert_eq!(named(&image), ["ZFS pool member"]);
+    }
+
+    #[test]
+    fn what_a_part_holds_is_found_through_the_whole() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(3 * SIZE as u64).unwrap();
+        file.write_all_at(b"LABELONE", SIZE as u64 + 512).unwrap();
+        let found = |start_bytes: u64| {
+            signatures(&Window { device: &file, start_bytes }, SIZE as u64).unwrap()
+        };
+        assert_eq!(found(0), []);
+        let volume = Signature { name: "LVM physical volume", member: true };
+        assert_eq!(found(SIZE as u64), [volume]);
+        assert!(Window { device: &file, start_bytes: 0 }.write_at(b"x", 0).is_err());
     }
 
     #[test]

@@ -213,6 +213,7 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
     let run = Run {
         target: args.target.clone(),
         access,
+        more: Vec::new(),
         workload: "pts".to_owned(),
         source: Source::Generator(ssdyno_workload::Config::default()),
         seed: args.seed,

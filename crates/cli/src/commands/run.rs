@@ -5,12 +5,13 @@ use std::time::SystemTime;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
-use crate::args::{LoadArgs, positive_span};
+use crate::args::{LoadArgs, span_or_zero};
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
@@ -49,8 +50,9 @@ pub(crate) struct RunArgs {
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
-    /// Length of the points of the series, such as 10ms [default: by the length of the run].
-    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = HEADING)]
+    /// Length of the points of the series, such as 10ms; 0 for a single one, at the end [default: by
+    /// the length of the run].
+    #[arg(long, value_name = "TIME", value_parser = span_or_zero, help_heading = HEADING)]
     pub(crate) interval: Option<Span>,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
@@ -60,6 +62,13 @@ pub(crate) struct RunArgs {
 const DEFAULT_TARGET: &str = "sim:nvme-tlc";
 
 impl RunArgs {
+    /// Length of the points of the series: at nothing one that no run fills (S4-15).
+    pub(crate) fn series_interval(&self) -> Option<Time> {
+        const WHOLE_RUN: Time = Time::from_s(10_000_000);
+        let interval = self.interval?.0;
+        Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
+    }
+
     /// What to load, once it is decided.
     pub(crate) fn target(&self) -> &str {
         self.target.as_deref().unwrap_or(DEFAULT_TARGET)
@@ -88,15 +97,15 @@ pub(crate) struct RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
-    let args = &fio::with_target(args)?;
+    let (args, more) = &fio::with_target(args)?;
     if real::is_real(args.target()) {
-        return run_real(args, output);
+        return run_real(args, more, output);
     }
     if let Some((option, _)) = args.real.given().first() {
         return Err(Failure::usage(format!("`{option}` is for real targets"))
             .with_help("leave it out, or name a device, a file or null:"));
     }
-    let plan = Plan::new(args.target(), &args.load, args.keep, args.interval.map(|i| i.0))?;
+    let plan = Plan::new(args.target(), &args.load, args.keep, args.series_interval())?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;
     let directory = directory(args, &plan.run.target)
@@ -109,7 +118,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         Ok(Measured { result, recording, failure, .. }) => {
             let failure = judge(&plan, &result, failure.as_ref());
             let files = Files { directory, timeline };
-            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
+            conclude(args, output, Some(&plan.run.target), &files, (&result, &recording), failure)
         }
         Err(error) => {
             timeline.iter().for_each(TimelineFile::discard);
@@ -119,14 +128,15 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
+fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failure> {
     if args.timeline.timeline.is_some() {
         return Err(Failure::usage("`--timeline` is for simulated targets")
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
     }
-    let plan = RealPlan::new(args)?;
-    let directory = directory(args, &plan.run.target)?;
-    let mut meter = watch(args, &plan.run.target, plan::goal(&plan.run.source), true);
+    let plan = RealPlan::new(args, more)?;
+    let name = plan.run.name();
+    let directory = directory(args, &name)?;
+    let mut meter = watch(args, &name, plan::goal(&plan.run.source), true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     match measured {
@@ -134,7 +144,9 @@ fn run_real(args: &RunArgs, output: Output) -> Result<(), Failure> {
             let failure = failure.map(|error| plan.explain(&error, Exit::Failed));
             let failure = failure.or_else(|| judge_result(&result));
             let files = Files { directory, timeline: None };
-            conclude(args, output, &plan.run.target, &files, (&result, &recording), failure)
+            // Several are named by the job file alone.
+            let target = more.is_empty().then_some(plan.run.target.as_str());
+            conclude(args, output, target, &files, (&result, &recording), failure)
         }
         Err(error) => {
             directory.inspect(Directory::remove);
@@ -158,7 +170,7 @@ fn watch(args: &RunArgs, target: &str, goal: Goal, real: bool) -> Watch {
 fn conclude(
     args: &RunArgs,
     output: Output,
-    target: &str,
+    target: Option<&str>,
     files: &Files,
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,

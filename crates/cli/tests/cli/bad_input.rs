@@ -146,7 +146,9 @@ fn names_and_files() {
         (vec!["run", "--requests", "0"], "--requests"),
         (vec!["run", "--requests", "many"], "--requests"),
         (vec!["run", "--for", "10"], "--for"),
-        (vec!["run", "--interval", "0ms"], "--interval"),
+        (vec!["run", "--interval", "10"], "--interval"),
+        #[cfg(target_os = "linux")]
+        (vec!["run", "./small", "--size", "100B"], "less than one block"),
         (vec!["run", "--for", "1s", "--requests", "1"], "cannot be used with"),
         (vec!["run", "--timing", "fast"], "needs a trace"),
         (vec!["run", "--seed", "-1"], "--seed"),

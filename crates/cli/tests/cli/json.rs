@@ -87,4 +87,11 @@ fn what_real_verbs_print_is_what_their_schemas_say() {
     assert!(samples[0]["start_seconds"].as_f64().unwrap().abs() < 0.01);
     let quiet = place.json(&[&run[..], &["--no-probes"]].concat());
     assert_eq!(quiet["machine"], Value::Null);
+    // Reported at the end alone (S4-15).
+    for target in ["./t", "sim:nvme-tlc"] {
+        let load = ["--workload", "randread", "--requests", "500", "--keep", "none"];
+        let once = place.json(&[&["run", target, "--interval", "0"], &load[..]].concat());
+        let series = once["series"].as_array().unwrap();
+        assert_eq!((series.len(), &series[0]["reads"]), (1, &500.into()), "{target}");
+    }
 }

@@ -134,6 +134,23 @@ fn a_limit_of_file_sizes_keeps_the_figures() {
     assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
 }
 
+/// 640 MB of rows in 400 MB of address space: told as every other error, and not by an abort.
+#[test]
+fn a_limit_of_memory_ends_with_a_message() {
+    let place = Place::new();
+    let run =
+        "ulimit -v 400000; exec ssdyno run null: --requests 40M --workload randread --keep none";
+    let Some(output) = shell(&place, &[], run) else { return };
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("out of memory") && text.contains("ulimit -v"), "{text}");
+    let Some(output) = shell(&place, &[], &format!("{run} --json")) else { return };
+    assert_eq!(output.status.code(), Some(1));
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert!(message(&object).contains("out of memory"), "{}", message(&object));
+    assert_eq!(object["error"].as_object().unwrap().len(), 6);
+}
+
 /// A file system of 300 KiB, in a name space of its own: no root needed where those are allowed.
 #[test]
 fn a_full_disk_for_results_keeps_the_figures_that_fit() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
+mod parallel;
 mod properties;
 
 use ssdyno_block::Time;

@@ -28,6 +28,8 @@ pub(crate) struct Nature {
     /// What else Identify Controller says: the fields above are put over it.
     pub(crate) identity: Box<IdentifyController>,
     pub(crate) seed: u64,
+    /// CAP.TO.
+    pub(crate) timeout_500ms: u8,
 }
 
 pub(crate) fn namespace(blocks: u64, data_shift: u8) -> IdentifyNamespace {
@@ -52,6 +54,7 @@ impl Default for Nature {
             nvm_commands: oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::COMPARE,
             identity: Box::new(IdentifyController::new_zeroed()),
             seed: 1,
+            timeout_500ms: 2,
         }
     }
 }
@@ -457,7 +460,10 @@ impl PciDevice for Double {
         match offset {
             registers::CAP => {
                 let weighted = u32::from(self.nature.weighted) << 17;
-                (self.nature.entries_max - 1) | 1 << 16 | weighted | 2 << 24
+                (self.nature.entries_max - 1)
+                    | 1 << 16
+                    | weighted
+                    | u32::from(self.nature.timeout_500ms) << 24
             }
             0x04 => u32::from(self.nature.stride) | 1 << 5,
             registers::VS => self.nature.version,

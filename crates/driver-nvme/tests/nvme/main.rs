@@ -13,3 +13,4 @@ mod split;
 mod start;
 mod threads;
 mod turns;
+mod units;

@@ -65,6 +65,42 @@ fn target_takes_requests_of_any_length() {
     assert_eq!(target.driver().counters().commands, 40 + 1, "MDTS is 256 KiB at most here");
 }
 
+/// S1-22: interrupts are configured before the start, and ignored until it is over: it takes as long
+/// whether or not they come, and those that can be masked do not come.
+#[test]
+fn interrupts_are_ignored_while_the_start_polls() {
+    for (mode, maskable) in
+        [(InterruptMode::Pin, true), (InterruptMode::Msi, true), (InterruptMode::MsiX, false)]
+    {
+        let start = |delivered: bool| {
+            let interrupts = InterruptChoice::Only(mode);
+            let wanted = NvmeConfig { interrupts, start_poll: Some(Time::from_us(70)), ..config() };
+            let mut rig = Rig::new(real("msi_vectors = 8"), wanted);
+            rig.driver.start(&mut rig.pci, rig.now).unwrap();
+            let (mut vectors, mut came, mut out) = (Vec::new(), 0, Vec::new());
+            while rig.driver.state() == DriverState::Starting {
+                let next = rig.pci.next_event().into_iter().chain(rig.driver.next_deadline());
+                rig.now = rig.now.max(next.min().unwrap());
+                rig.pci.advance(rig.now);
+                rig.pci.set_now(rig.now);
+                rig.pci.take_interrupts(rig.now, &mut vectors);
+                came += vectors.len();
+                for vector in vectors.drain(..).filter(|_| delivered) {
+                    rig.driver.on_interrupt(&mut rig.pci, rig.now, vector, &mut out);
+                }
+                if rig.driver.next_deadline().is_some_and(|at| at <= rig.now) {
+                    rig.driver.poll(&mut rig.pci, rig.now, &mut out);
+                }
+            }
+            assert_eq!(rig.driver.interrupt_mode(), Some(mode));
+            (rig.now, came)
+        };
+        let ((with, came), (without, _)) = (start(true), start(false));
+        assert_eq!(with, without, "{mode:?}");
+        assert_eq!(came == 0, maskable, "{mode:?}: {came} interrupts");
+    }
+}
+
 /// S1-26, S1-41: the P3600's queues, weighted, in every kind of interrupt.
 #[test]
 fn comes_up_on_the_real_controller() {

@@ -31,6 +31,7 @@ fn value(name: &str) -> Option<f64> {
         "sata_600_megabytes_per_second" => 6e9 * 0.8 / 8.0 / 1e6,
         "sas_1200_megabytes_per_second" => 12e9 * 0.8 / 8.0 / 1e6,
         "ahci_cycles_per_command" => return ahci_cycles(),
+        "ahci_microseconds_per_command" => return ahci_us(),
         "nvme_queues_over_ahci_entries" => 65_536.0 / 32.0,
         "nvme_io_queues" => 65_535.0,
         "ssd_speed_up" => 3e-3 / 20e-6,
@@ -40,21 +41,34 @@ fn value(name: &str) -> Option<f64> {
         "outstanding_pool_of_a_core" => of_core(QueuePolicy::PerCorePool),
         "outstanding_pool" => limit(QueuePolicy::PerCorePool),
         "vortex_megabytes_per_second" => 720.0 / 1.11,
+        "disk_pair_megabytes_per_second" => 720.0 / 1.11 / 5.0,
         "ubuntu_drop_percent" => 100.0 * (1.0 - 560.0 / 720.0),
         "iops_as_megabytes_per_second" => 50_000.0 * 4096.0 / 1e6,
         "batch_latency_milliseconds" => f64::from(CORES) * 1000.0 / 50_000.0 * 1e3,
+        "read_iops_of_maximum_percent" => 100.0 * 50_000.0 / 70_000.0,
+        "write_iops_theoretical_maximum" => 56_000.0,
         "read_iops_theoretical_maximum" => 450_000.0,
         "sequential_commands_per_second" => 649e6 / 32_768.0,
         _ => return None,
     })
 }
 
-/// Four register reads on the preset of the paper's machine.
-fn ahci_cycles() -> Option<f64> {
+/// Four register reads on the preset of the paper's machine: seconds, and the clock.
+fn ahci_reads() -> Option<(f64, f64)> {
     let preset = ssdyno_host::presets::find("e5430")?;
     let host = ssdyno_host::Config::parse(preset.text).ok()?;
     let read = host.costs.register_read.at(host.cpu.clock);
-    Some(4.0 * read.as_s_f64() * host.cpu.clock.0)
+    Some((4.0 * read.as_s_f64(), host.cpu.clock.0))
+}
+
+/// What they take of CPU cycles.
+fn ahci_cycles() -> Option<f64> {
+    ahci_reads().map(|(seconds, clock)| seconds * clock)
+}
+
+/// What they take of CPU time, in us (S1-4).
+pub(super) fn ahci_us() -> Option<f64> {
+    ahci_reads().map(|(seconds, _)| seconds * 1e6)
 }
 
 /// The selected cells.

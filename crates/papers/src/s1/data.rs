@@ -9,6 +9,11 @@ use crate::error::parse;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
 
+/// A queue for each core, with request buffers of 128 KiB in place of 32 KiB (S1-52).
+pub(super) const LARGE_BUFFERS: &str = "per-core, 128 KiB";
+/// A queue for each core, without the SCSI resource: the direct NVMe resource (S1-51).
+pub(super) const DIRECT: &str = "per-core, no SCSI";
+
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Figures 5.1 to 5.7: plots and tables.
+//! Figures 5.1 to 5.7 and what is beyond them: plots and tables.
 
 use super::data::{Case, FigurePlan};
 use super::simulate::Measured;
@@ -48,7 +48,11 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
         let [value, half] = shown(mean, 1);
         let done = measured.device_throughput(&case);
         let [by_device, _] = shown(done, 1);
-        rows.push(vec![case.policy.clone(), way(case.writes).to_owned(), value, half, by_device]);
+        let commands = measured.host(&case, |host| host.commands_per_request);
+        let cpu = measured.host(&case, |host| host.cpu_ns_per_request / 1e6);
+        let [[commands, _], [cpu, _]] = [shown(commands, 0), shown(cpu, 3)];
+        let direction = way(case.writes).to_owned();
+        rows.push(vec![case.policy.clone(), direction, value, half, by_device, commands, cpu]);
         let mut bar = |label, mean: Option<Mean>| {
             let parts = mean.map(|mean| vec![mean.mean]);
             bars.push(Bar { group: case.policy.clone(), label, parts });
@@ -60,7 +64,16 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
     }
     let parts = ["SSD, reported to the process; writes also as done by the device"];
     let svg = Bars { title: &plan.title, unit: "throughput (MB/s)", parts: &parts, bars }.draw();
-    (svg, heads(&["queues", "", "reported, MB/s", "± 95 %", "done by the device, MB/s"]), rows)
+    let columns = [
+        "queues",
+        "",
+        "reported, MB/s",
+        "± 95 %",
+        "done by the device, MB/s",
+        "commands a request",
+        "CPU a request, ms",
+    ];
+    (svg, heads(&columns), rows)
 }
 
 fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use ssdyno_block::units::Bytes;
 use ssdyno_device::Config;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
-use super::data::{Case, Plan};
+use super::data::{Case, DIRECT, LARGE_BUFFERS, Plan};
 use crate::error::defect;
 use crate::mean::Mean;
 use crate::{Options, PaperError, Progress, presets};
@@ -56,11 +57,16 @@ fn host(case: &Case, load: &ssdyno_workload::Config, mode: &str) -> Result<HostP
         // The same machine with direct I/O: no copies, commands as large as the device takes.
         config.stack = ssdyno_host::StackConfig::default();
     }
+    if case.policy == LARGE_BUFFERS {
+        // As large as the drive takes, in the same memory.
+        config.stack.buffer = Some(Bytes(128 << 10));
+        config.stack.buffers = config.stack.buffers.map(|n| n / 4);
+    }
     let options = HostOptions {
         cores: Some(case.cores),
         mode: Some(if mode == "batch" { ThreadMode::Batch } else { ThreadMode::Sync }),
         // Everything in the thesis goes through the SCSI resource (S1-47), and in Linux 3.13 not.
-        scsi: !linux,
+        scsi: !linux && case.policy != DIRECT,
         ..HostOptions::default()
     };
     Ok(HostPlan::new("e5430", config, &options, Some(load)))

@@ -109,6 +109,7 @@ mod linux {
         let run = Run {
             target: target.display().to_string(),
             access: Access::ReadOnly,
+            more: Vec::new(),
             workload: "random read".to_owned(),
             source: Source::Generator(load),
             seed: 1,

@@ -32,7 +32,8 @@ impl DriverFlags {
     pub const BUS_MASTER: DriverFlags = DriverFlags(1 << 1);
     /// It starts with the pin and asks for more when it is ready (`INTPIN_INIT`, S1-21).
     pub const PIN_AT_START: DriverFlags = DriverFlags(1 << 2);
-    /// It takes SCSI commands (S1-47).
+    /// What is asked of it comes through the SCSI resource, as with the thesis' drivers of MFI and NVMe
+    /// (S1-47); without the flag it comes straight from the storage resource (S1-51).
     pub const SCSI: DriverFlags = DriverFlags(1 << 3);
 
     /// True if all flags of `other` are set.
@@ -92,7 +93,9 @@ pub trait Driver {
     fn start(&mut self, now: Time) -> Result<(), DriverError>;
     /// True once it takes requests.
     fn is_ready(&self) -> bool;
-    /// Stops the controller; requests that are outstanding are abandoned (`ddm_stop`).
+    /// Begins to stop the controller (`ddm_stop`): it takes no request any more, and those that are
+    /// outstanding end, answered or abandoned. [`watchdog`](Driver::watchdog) goes on until it names
+    /// no time.
     fn stop(&mut self, now: Time);
     /// Interrupt `vector` came (`ddm_interrupt`).
     fn interrupt(&mut self, now: Time, vector: u16);
@@ -152,7 +155,8 @@ pub trait ClassDriver {
         token: Token,
     ) -> Result<(), DriverError>;
     /// Tells of completed requests (`dcl_write_done`), and switches a device whose controller has
-    /// become ready to its best kind of interrupts (S1-21).
+    /// become ready to its best kind of interrupts (S1-21). What was on its way by the old kind may be
+    /// lost, so its driver is told of every vector once.
     ///
     /// # Errors
     /// There is no such device, or it refuses the interrupts.

@@ -142,6 +142,9 @@ impl ClassDriver for Units {
         if state.starting && driver.is_ready() && !flags.contains(DriverFlags::PIN_AT_START) {
             state.interrupts = set_interrupts(driver.function(), flags)?;
             state.starting = false;
+            let vectors = state.interrupts.map_or(0, |(_, vectors)| vectors);
+            (0..vectors).for_each(|vector| driver.interrupt(now, vector));
+            driver.reap(now, out);
         }
         Ok(())
     }

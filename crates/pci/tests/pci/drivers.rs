@@ -42,7 +42,9 @@ impl PciFunction for OnTopology {
     fn bar_read32(&mut self, _bar: u8, _offset: u32) -> u32 {
         0
     }
-    fn bar_write32(&mut self, _bar: u8, _offset: u32, _value: u32) {}
+    fn bar_write32(&mut self, _bar: u8, _offset: u32, value: u32) {
+        self.log.borrow_mut().push(format!("heard {value}"));
+    }
     fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {
         match bytes {
             0..=4096 => Ok(DmaRegion { address: 0x1000, bytes, handle: 1 }),
@@ -100,7 +102,8 @@ impl Driver for Disk {
         self.ready = false;
         self.ready_at = None;
     }
-    fn interrupt(&mut self, now: Time, _vector: u16) {
+    fn interrupt(&mut self, now: Time, vector: u16) {
+        self.function.bar_write32(0, 0, vector.into());
         self.watchdog(now);
     }
     fn read_write(
@@ -253,7 +256,8 @@ fn the_pin_first_then_msix() {
     disks.interrupt(unit, Time::from_us(5), 0).unwrap();
     disks.done(unit, Time::from_us(5), &mut out).unwrap();
     disks.done(unit, Time::from_us(6), &mut out).unwrap();
-    assert_eq!(*log.borrow(), ["Pin 1", "MsiX 32"], "once");
+    assert_eq!(log.borrow()[..4], ["Pin 1", "heard 0", "MsiX 32", "heard 0"]);
+    assert_eq!(log.borrow().len(), 3 + 32, "once; of each new vector, for the old ones are lost");
     assert_eq!(disks.interrupts(unit), Ok(Some((InterruptMode::MsiX, 32))));
     disks.read_write(unit, Time::from_us(7), Request::flush(), Token(1)).unwrap();
     let full = disks.read_write(unit, Time::from_us(7), Request::flush(), Token(2));
@@ -289,6 +293,10 @@ fn a_drive_that_firmware_did_not_recognise_is_usable() {
     let index = tree.find(address).expect("it is found all the same");
     assert_eq!(tree.functions[index].firmware_knew_it(), Some(false));
     assert_eq!(tree.functions[index].header.command & 7, 0);
+    // One that answers was set up, even at address 0.
+    let mut answering = tree.functions[index].clone();
+    answering.header.command |= 1;
+    assert_eq!(answering.firmware_knew_it(), Some(true));
     let done = assign(&mut topology, &mut tree, 0, &APERTURES);
     assert_eq!((done.failures.len(), topology.decode_faults().len()), (0, 0));
     assert_eq!(topology.faults, []);

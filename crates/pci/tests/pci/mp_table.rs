@@ -75,6 +75,24 @@ fn names_of_buses_end_where_they_end() {
     }
 }
 
+/// MP clause 4.3.4: entries of NMI, SMI and the PIC are no interrupts of a pin, wherever they stand.
+#[test]
+fn only_vectored_entries_route_pins() {
+    let entry = |kind, input| IoInterrupt {
+        kind,
+        flags: 0,
+        source_bus: 0,
+        source_irq: 3 << 2,
+        io_apic: 2,
+        input,
+    };
+    let mut table =
+        MpTable { io_interrupts: (1..=3).map(|k| entry(k, k)).collect(), ..MpTable::default() };
+    assert_eq!((table.lookup(0, 3, Pin::A), table.of_device(0, 3).count()), (None, 0));
+    table.io_interrupts.push(entry(0, 16));
+    assert_eq!(table.lookup(0, 3, Pin::A).map(|entry| entry.input), Some(16));
+}
+
 #[test]
 fn the_extended_table_is_skipped() {
     let mut memory = by_hand();

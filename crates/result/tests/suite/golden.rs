@@ -162,7 +162,7 @@ fn probed() -> RunResult {
     result.machine = Some(Machine {
         device: Some("loop<0>".into()),
         samples: vec![sample(-end / 4.0, end / 2.0), sample(end / 2.0, end)],
-        device_check: Some(DeviceCheck::new("loop<0>", (true, true), moved, Moved::default())),
+        device_check: Some(DeviceCheck::new("loop<0>", (true, true), 0, moved, Moved::default())),
     });
     result
 }

@@ -4,10 +4,14 @@ use std::path::Path;
 
 use ssdyno_block::Time;
 
+use super::distribution::Distribution;
 use super::ini::{self, Entry, Section};
+use super::load::Load;
 use super::options::{REFUSED, USED, WITHOUT_EFFECT};
+use super::requests::{Order, Service};
+use super::shape::Shape;
 use super::values::{self, Size};
-use super::{FioEngine, FioJob, FioSync};
+use super::{FioEnd, FioEngine, FioExit, FioJob, FioSync};
 use crate::WorkloadError;
 
 /// Reads the job file at `path`.
@@ -16,7 +20,7 @@ use crate::WorkloadError;
 /// What is broken, unknown, refused or contradictory first, with its line.
 pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     let sections = ini::read(path)?;
-    let mut group = 0;
+    let (mut group, mut set, mut exits) = (0, 0, false);
     let mut jobs: Vec<FioJob> = Vec::with_capacity(sections.len());
     for section in &sections {
         let mut reader = Reader { path, section, line: section.line, si_prefixes: false };
@@ -25,7 +29,14 @@ pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
         if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
             group += 1;
         }
-        jobs.push(reader.job(group)?);
+        exits |= reader.exits()?;
+        if (walled || reader.switch("new_group")?) && !jobs.is_empty() {
+            set += 1;
+        }
+        jobs.push(FioJob { exit: FioExit { end: reader.exit_what()?, set }, ..reader.job(group)? });
+    }
+    if !exits {
+        jobs.iter_mut().for_each(|job| job.exit.end = FioEnd::Itself);
     }
     Ok(jobs)
 }
@@ -39,6 +50,9 @@ pub(super) struct Reader<'a> {
     /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
     si_prefixes: bool,
 }
+
+/// Most files of a job.
+const FILES_MAX: usize = 1_024;
 
 /// Options whose values are times or names: `m` is a minute, and `4k` part of a name.
 const NOT_SIZES: &[&str] = &[
@@ -154,17 +168,21 @@ impl Reader<'_> {
             Some(Size::Bytes(bytes)) => bytes,
             _ => 0,
         };
+        let (files, files_are_named, file_count) = self.files()?;
         let file_size_bytes = match (load.file_bytes, load.length) {
             (Some(bytes), _) => Some(bytes),
-            (None, Some(Size::Bytes(bytes))) => Some(bytes.saturating_add(start)),
+            (None, Some(Size::Bytes(bytes))) => {
+                Some(bytes.div_ceil(u64::from(file_count)).saturating_add(start))
+            }
             _ => None,
         };
+        self.check_files(file_count, &load, &mut notes)?;
         let time = |text: &str| values::seconds(text);
-        let (file, file_is_named) = self.file()?;
         Ok(FioJob {
             name: self.section.name.clone(),
-            file,
-            file_is_named,
+            files,
+            files_are_named,
+            file_count,
             file_size_bytes,
             engine,
             iopoll: self.switch("hipri")?,
@@ -177,6 +195,7 @@ impl Reader<'_> {
             split_cores: self.splits_cores()?,
             copies_as_one: self.switch("group_reporting")?,
             group,
+            exit: FioExit::default(),
             start_delay: self
                 .value(&["startdelay", "start_delay"], "a time such as 5s", time)?
                 .unwrap_or(Time::ZERO),
@@ -230,9 +249,7 @@ impl Reader<'_> {
             // Switched off is as good as not written.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
             if let Some((_, help)) = REFUSED.iter().find(|(name, _)| *name == key) {
-                let one =
-                    matches!(key, "nrfiles" | "nr_files") && entry.value.as_deref() == Some("1");
-                if !off && !one {
+                if !off {
                     return self.wrong(format!("fio's option `{key}` is not offered"), *help);
                 }
             } else if WITHOUT_EFFECT.contains(&key) {
@@ -263,24 +280,101 @@ impl Reader<'_> {
         }
     }
 
-    /// The file, and whether it was named itself.
-    fn file(&mut self) -> Answer<(Option<String>, bool)> {
+    /// The files, whether they were named themselves, and how many there are.
+    fn files(&mut self) -> Answer<(Vec<String>, bool, u32)> {
         let directory = self.find(&["directory"]).and_then(|entry| entry.value);
-        let name = self.find(&["filename"]).and_then(|entry| entry.value);
-        let Some(name) = name else {
-            // fio makes a file named by the job there.
-            let made = directory.map(|directory| format!("{directory}/{}.0.0", self.section.name));
-            return Ok((made, false));
-        };
-        let plain = name.replace("\\:", "\u{0}");
-        if plain.contains(':') {
-            return self.wrong("several files in one job are not offered", "write a job for each");
+        if directory.as_ref().is_some_and(|directory| directory.contains(':')) {
+            return self.wrong("several directories are not offered", "write a job for each");
         }
-        let name = plain.replace('\u{0}', ":");
-        let name = match directory {
-            Some(directory) if !name.starts_with('/') => format!("{directory}/{name}"),
+        let directory = directory.map(|directory| format!("{directory}/"));
+        let Some(names) = self.find(&["filename"]).and_then(|entry| entry.value) else {
+            let count = self.value(&["nrfiles", "nr_files"], "1 to 1024 files", |text| {
+                values::whole(text).filter(|files| (1..=FILES_MAX as u64).contains(files))
+            })?;
+            let count = count.unwrap_or(1) as u32;
+            // fio makes files named by the job there.
+            let made = |directory: String| {
+                let name = |file| format!("{directory}{}.0.{file}", self.section.name);
+                (0..count).map(name).collect()
+            };
+            return Ok((directory.map(made).unwrap_or_default(), false, count));
+        };
+        let placed = |name: String| match &directory {
+            Some(directory) if !name.starts_with('/') => format!("{directory}{name}"),
             _ => name,
         };
-        Ok((Some(name), true))
+        let mut files: Vec<String> = Vec::new();
+        for name in split_names(&names).into_iter().map(placed) {
+            if !files.contains(&name) {
+                files.push(name);
+            }
+        }
+        if files.is_empty() || files.len() > FILES_MAX {
+            let what = format!("{} files", files.len());
+            return self.wrong(what, format!("name 1 to {FILES_MAX}, with a colon between two"));
+        }
+        let count = files.len() as u32;
+        Ok((files, true, count))
     }
+
+    /// What several files exclude.
+    fn check_files(&mut self, count: u32, load: &Load, notes: &mut Vec<String>) -> Answer<()> {
+        if count == 1 {
+            return Ok(());
+        }
+        if let Some(open) = self.value(&["openfiles"], "a number", values::whole)?
+            && (1..u64::from(count)).contains(&open)
+        {
+            let help = "leave it out: all of its files are open";
+            return self
+                .wrong(format!("{open} of {count} files open at a time are not offered"), help);
+        }
+        if load.strides.is_some() {
+            let _ = self.find(&["zonemode"]);
+            return self.wrong("parts of several files are not offered", "name one file");
+        }
+        if load.distributions.iter().any(|one| matches!(one, Distribution::Sequence(..))) {
+            let _ = self.find(&["random_distribution"]);
+            return self.wrong("a sequence over several files is not offered", "name one file");
+        }
+        if load.shape != Shape::default() && load.shape.flush_every.is_some() {
+            notes.push("a flush is for the file that was written last (fio: the next one)".into());
+        }
+        Ok(())
+    }
+
+    /// How files are served.
+    pub(super) fn service(&mut self) -> Answer<Service> {
+        // With one file there is nothing to choose.
+        let several = self.files()?.2 > 1;
+        let entry = self.find(&["file_service_type"]).filter(|_| several);
+        let Some(entry) = entry else { return Ok(Service::default()) };
+        let text = entry.value.unwrap_or_default();
+        let (order, each) = text.split_once(':').unwrap_or((&text, "1"));
+        let order = match order {
+            "roundrobin" => Order::InTurn,
+            "random" => Order::Random,
+            "sequential" => Order::OneByOne,
+            other => {
+                return self.wrong(
+                    format!("serving files by `{other}` is not offered"),
+                    "write roundrobin, random or sequential",
+                );
+            }
+        };
+        match values::whole(each).filter(|each| *each >= 1) {
+            Some(each) => Ok(Service { order, each }),
+            None => self.wrong(
+                format!("`{each}` is not a number of requests"),
+                "write roundrobin:8 for eight requests to a file before the next",
+            ),
+        }
+    }
+}
+
+/// Names with colons between them; a colon of a name has a backslash before it.
+fn split_names(text: &str) -> Vec<String> {
+    let plain = text.replace("\\:", "\u{0}");
+    let names = plain.split(':').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| name.replace('\u{0}', ":")).collect()
 }

@@ -4,8 +4,10 @@ use ssdyno_block::Time;
 
 use super::FioEngine;
 use super::distribution::{self, Distribution};
+use super::flow::Share;
 use super::job::{Answer, Reader};
 use super::places::Strides;
+use super::requests::Service;
 use super::shape::{Shape, Think};
 use super::sizes::Sizes;
 use super::values::{self, Size};
@@ -28,6 +30,10 @@ pub(super) struct Load {
     pub(super) mapped: bool,
     pub(super) modifier: Modifier,
     pub(super) strides: Option<Strides>,
+    /// Its share of the requests of several jobs.
+    pub(super) share: Option<Share>,
+    /// How its files are served.
+    pub(super) service: Service,
     pub(super) start: Option<Size>,
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
@@ -176,6 +182,8 @@ impl Reader<'_> {
             mapped: false,
             modifier,
             strides: self.strides()?,
+            share: self.share()?,
+            service: self.service()?,
             start: self.value(&["offset", "fileoffset"], "a size such as 1g or 50%", size)?,
             increment: self.value(&["offset_increment"], "a size such as 1g or 5%", size)?,
             start_align: self

@@ -8,12 +8,16 @@
 
 mod delayed;
 mod distribution;
+mod exit;
+mod files;
+mod flow;
 mod ini;
 mod job;
 mod load;
 mod map;
 mod options;
 mod places;
+mod requests;
 mod shape;
 mod shared;
 mod sizes;
@@ -29,6 +33,8 @@ use std::path::{Path, PathBuf};
 use ssdyno_block::Time;
 
 pub use delayed::delayed;
+pub use exit::{FioEnd, FioExit};
+pub use files::{FioFile, FioFiles, FioRange};
 pub use job::read_jobs as read_fio_jobs;
 pub use stream::{FioEntry, FioStream, fio_entries, fio_streams};
 pub use together::run_together;
@@ -64,10 +70,12 @@ pub enum FioSync {
 pub struct FioJob {
     /// The name in brackets.
     pub name: String,
-    /// File or device, where the job names one or a directory for it.
-    pub file: Option<String>,
-    /// Whether `file` was named itself (`filename`), and not made up in a `directory`.
-    pub file_is_named: bool,
+    /// Files or devices, where the job names any, or a directory for them.
+    pub files: Vec<String>,
+    /// Whether `files` were named themselves (`filename`), and not made up in a `directory`.
+    pub files_are_named: bool,
+    /// How many files the job has (`nrfiles`, or those that are named); 1 or more.
+    pub file_count: u32,
     /// How large a file that is not there should be.
     pub file_size_bytes: Option<u64>,
     /// How requests are issued.
@@ -88,6 +96,8 @@ pub struct FioJob {
     pub copies_as_one: bool,
     /// Jobs of one group run together, groups one after the other (`stonewall`).
     pub group: u32,
+    /// Whom the end of the job ends too (`exitall`).
+    pub exit: FioExit,
     /// Wait before the job begins.
     pub start_delay: Time,
     /// What is done in this time is not recorded.

@@ -1,13 +1,11 @@
-//! Which requests a job makes, as fio decides it (`get_next_block`, `get_next_buflen` and
+//! Where in a file a job's requests go, as fio decides it (`get_next_block`, `get_next_buflen` and
 //! `setup_strided_zone_mode` in its `io_u.c`, read for what they do; the code is ours).
 
-use ssdyno_block::{Op, Request};
 use ssdyno_engine::Rng;
 
 use super::distribution::Picker;
 use super::map::Map;
 use super::sizes::Sizes;
-use crate::generator::Draw;
 use crate::generator::place::happens;
 
 /// One direction: reads, writes or trims. Each has a place of its own.
@@ -36,25 +34,21 @@ pub(super) struct Strides {
     pub(super) skip: u64,
 }
 
-/// Makes the requests of a job.
+/// Places in one file of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// Probability of a read, and of a write where it is not one.
-    pub(super) read: u64,
-    pub(super) write: u64,
     pub(super) ways: [Way; 3],
-    /// First byte of the range, its length, and the end of the target.
+    /// First byte of the range, its length, and the end of the file, all in bytes of the target.
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) capacity: u64,
+    /// First byte of the file.
+    pub(super) file_start: u64,
     /// Where offsets count from: the start, or that of the present stride.
     pub(super) base: u64,
     pub(super) random: bool,
     /// Added to the place of each sequential request but the first (`rw=read:4k`).
     pub(super) gap: i64,
-    /// Requests from one random place to the next (`rw=randread:8`), and how many are left.
-    pub(super) run: u64,
-    pub(super) run_left: u64,
     /// Within a run the place stays the same (`rw_sequencer=identical`).
     pub(super) identical: bool,
     /// Blocks that were asked for: one map for all directions. A block is as long as the shortest request
@@ -64,47 +58,20 @@ pub(super) struct Places {
     pub(super) strides: Option<Strides>,
     /// Moved in the present stride.
     pub(super) strode: u64,
-    /// Bytes that are still to be moved; `u64::MAX` where time decides.
-    pub(super) left: u64,
-    /// A range that has been gone through is begun again.
-    pub(super) again: bool,
-}
-
-impl Draw for Places {
-    fn draw(&mut self, rng: &mut Rng) -> Option<Request> {
-        if self.left == 0 {
-            return None;
-        }
-        let way = self.direction(rng);
-        self.enter_stride();
-        let (offset, length) = self.find(way, rng).or_else(|| {
-            let longest = self.ways.iter().map(|way| way.sizes.max()).max().unwrap_or(0);
-            if !self.again || self.left < longest {
-                return None;
-            }
-            self.restart(way);
-            self.find(way, rng)
-        })?;
-        self.ways[way].start = offset;
-        self.ways[way].end = offset + length;
-        self.strode += length;
-        if self.left != u64::MAX {
-            self.left = self.left.saturating_sub(length);
-        }
-        let op = [Op::Read, Op::Write, Op::Trim][way];
-        Some(Request { op, offset_bytes: self.base + offset, length_bytes: length as u32 })
-    }
+    /// Holes are passed over again and again: the range is all of the file.
+    pub(super) wraps: bool,
 }
 
 impl Places {
-    fn direction(&self, rng: &mut Rng) -> usize {
-        if happens(self.read, rng) {
-            0
-        } else if happens(self.write, rng) {
-            1
-        } else {
-            2
-        }
+    /// The next place and length for `way`, in bytes of the target; at a place of its own (`fresh`) or in
+    /// the run of the last one. `None` where the range has been gone through.
+    pub(super) fn take(&mut self, way: usize, fresh: bool, rng: &mut Rng) -> Option<(u64, u64)> {
+        self.enter_stride();
+        let (offset, length) = self.find(way, fresh, rng)?;
+        self.ways[way].start = offset;
+        self.ways[way].end = offset + length;
+        self.strode += length;
+        Some((self.base + offset, length))
     }
 
     /// Length of what is gone through from the base on.
@@ -133,33 +100,24 @@ impl Places {
         }
     }
 
-    /// Begins the range again, for `way` alone where time decides.
-    fn restart(&mut self, way: usize) {
+    /// Begins the range again, for `way` alone if there is one.
+    pub(super) fn restart(&mut self, way: Option<usize>) {
         if self.strides.is_some() {
             (self.base, self.strode) = (self.start, 0);
         }
         if let Some(map) = &mut self.map {
             map.clear();
         }
-        let all = self.left != u64::MAX;
         for (index, other) in self.ways.iter_mut().enumerate() {
-            if all || index == way {
+            if way.is_none_or(|way| way == index) {
                 other.end = 0;
                 other.picker.restart();
             }
         }
     }
 
-    /// The next place and length; `None` where the range has been gone through.
-    fn find(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
-        let mut fresh = true;
-        if self.run > 1 {
-            self.run_left -= 1;
-            fresh = self.run_left == 0;
-            if fresh {
-                self.run_left = self.run;
-            }
-        }
+    /// The next place from the base, and length; `None` where the range has been gone through.
+    fn find(&mut self, way: usize, fresh: bool, rng: &mut Rng) -> Option<(u64, u64)> {
         if self.random && fresh && happens(self.ways[way].random, rng) {
             return self.random_place(way, rng);
         }
@@ -194,8 +152,8 @@ impl Places {
     fn sequential_place(&mut self, way: usize, rng: &mut Rng) -> Option<(u64, u64)> {
         let (end, range) = (self.ways[way].end, self.range());
         let mut offset = end;
-        if end == 0 && self.gap < 0 && self.start > 0 {
-            // Backwards from an offset of its own begins at the end, from that of the target at its start.
+        if end == 0 && self.gap < 0 && self.start > self.file_start {
+            // Backwards from an offset of its own begins at the end, from that of the file at its start.
             offset = range.checked_add_signed(self.gap)?;
         } else if end > 0 && self.gap != 0 {
             offset = match end.checked_add_signed(self.gap) {

@@ -24,6 +24,17 @@ pub(super) struct Shape {
     pub(super) flush_at_end: bool,
 }
 
+/// What bounds a job, whatever its shape.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Most outstanding, flushes among them.
+    pub(super) depth: u64,
+    /// Nothing is issued at this time or later; a pause ends then as well.
+    pub(super) end: Time,
+    /// Requests that the generator issues; `u64::MAX` where nobody knows.
+    pub(super) requests: u64,
+}
+
 /// Where a job is between two pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pause {
@@ -39,26 +50,26 @@ enum Pause {
 struct Shaped {
     inner: Box<dyn Workload + Send>,
     shape: Shape,
-    /// Most outstanding, flushes among them.
-    depth: u64,
-    /// Nothing is issued at this time or later; a pause ends then as well.
-    end: Time,
+    /// Its number of requests counts down: after the last one no flush follows.
+    limits: Limits,
+    /// Addresses of the files that are flushed at the end.
+    flushes: Vec<u64>,
+    /// Where the last write went.
+    written: u64,
     outstanding: u64,
-    /// Requests that the generator has yet to issue: after the last one no flush follows.
-    left: u64,
     since_pause: u64,
     pause: Pause,
     writes: u64,
     last_was_flush: bool,
 }
 
-/// `inner`, which issues `requests` with at most `depth` outstanding until `end`, in `shape`.
+/// `inner`, within `limits`, in `shape`. Where its target is made of several files, `flushes` has the
+/// address of each that it writes to; otherwise a flush has none.
 pub(super) fn shaped(
     inner: Box<dyn Workload + Send>,
     shape: Shape,
-    depth: Option<u32>,
-    end: Option<Time>,
-    requests: Option<u64>,
+    limits: Limits,
+    flushes: &[u64],
 ) -> Box<dyn Workload + Send> {
     if shape == Shape::default() {
         return inner;
@@ -66,10 +77,10 @@ pub(super) fn shaped(
     Box::new(Shaped {
         inner,
         shape,
-        depth: depth.map_or(u64::MAX, u64::from),
-        end: end.unwrap_or(Time::MAX),
+        limits,
+        flushes: flushes.to_vec(),
+        written: 0,
         outstanding: 0,
-        left: requests.unwrap_or(u64::MAX),
         since_pause: 0,
         pause: Pause::None,
         writes: 0,
@@ -79,9 +90,12 @@ pub(super) fn shaped(
 
 impl Shaped {
     /// Counts a request that is about to be issued.
-    fn issued(&mut self, op: Op) {
+    fn issued(&mut self, &Request { op, offset_bytes, .. }: &Request) {
         self.outstanding += 1;
-        self.writes += u64::from(op == Op::Write);
+        if op == Op::Write {
+            self.writes += 1;
+            self.written = offset_bytes;
+        }
         self.last_was_flush = op == Op::Flush;
         if let (Some(think), true) = (self.shape.think, op != Op::Flush) {
             self.since_pause += 1;
@@ -89,6 +103,13 @@ impl Shaped {
                 (self.since_pause, self.pause) = (0, Pause::Begins);
             }
         }
+    }
+
+    /// A flush of the file at address `at`.
+    fn flush(&mut self, at: u64, now: Time) -> Step {
+        let request = Request { offset_bytes: at, ..Request::flush() };
+        self.issued(&request);
+        Step::Issue { request, intended: now }
     }
 
     /// Whether a flush comes next. As in fio the count of writes alone decides: in a mix, reads that
@@ -101,36 +122,36 @@ impl Shaped {
 
 impl Workload for Shaped {
     fn next(&mut self, now: Time) -> Step {
-        if self.flush_is_due() && now < self.end && self.left > 0 {
-            if self.outstanding >= self.depth {
+        if self.flush_is_due() && now < self.limits.end && self.limits.requests > 0 {
+            if self.outstanding >= self.limits.depth {
                 return Step::Wait;
             }
-            self.issued(Op::Flush);
-            return Step::Issue { request: Request::flush(), intended: now };
+            let at = if self.flushes.is_empty() { 0 } else { self.written };
+            return self.flush(at, now);
         }
         match self.pause {
             Pause::Begins if self.outstanding > 0 => return Step::Wait,
-            Pause::Until(at) if now < at.min(self.end) => {
-                return Step::NotBefore(at.min(self.end));
+            Pause::Until(at) if now < at.min(self.limits.end) => {
+                return Step::NotBefore(at.min(self.limits.end));
             }
             _ => self.pause = Pause::None,
         }
-        if self.outstanding >= self.depth {
+        if self.outstanding >= self.limits.depth {
             return Step::Wait;
         }
         let step = self.inner.next(now);
         match &step {
             Step::Issue { request, .. } => {
-                self.left = self.left.saturating_sub(1);
-                self.issued(request.op);
+                self.limits.requests = self.limits.requests.saturating_sub(1);
+                self.issued(request);
             }
             Step::Done if self.shape.flush_at_end && self.writes > 0 => {
                 if self.outstanding > 0 {
                     return Step::Wait;
                 }
-                self.shape.flush_at_end = false;
-                self.issued(Op::Flush);
-                return Step::Issue { request: Request::flush(), intended: now };
+                let at = self.flushes.pop().unwrap_or(0);
+                self.shape.flush_at_end = !self.flushes.is_empty();
+                return self.flush(at, now);
             }
             _ => {}
         }

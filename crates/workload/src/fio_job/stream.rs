@@ -1,17 +1,23 @@
 //! What the copies of jobs ask of a target.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
 use super::distribution::{Distribution, Picker};
+use super::files::{FioFiles, FioRange};
+use super::flow::{Flow, flowing};
 use super::load::Load;
 use super::map::Map;
 use super::places::{Places, Way};
-use super::shape::shaped;
+use super::requests::{Files, Requests};
+use super::shape::{Limits as ShapeLimits, shaped};
 use super::shared::shared;
 use super::sizes::Sizes;
 use super::values::Size;
-use super::{FioEngine, FioJob};
+use super::{FioEngine, FioExit, FioJob};
 use crate::config::{arrival_process, check_device};
 use crate::error::TraceLine;
 use crate::generator::arrivals::Pacing;
@@ -20,7 +26,7 @@ use crate::generator::{Generator, Limits};
 use crate::{Arrivals, DeviceFacts, Workload, WorkloadError};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct FioStream {
     /// Which section of the file it comes from, counted from 0.
     pub job: usize,
@@ -30,6 +36,8 @@ pub struct FioStream {
     pub entry: usize,
     /// See [`FioJob::group`].
     pub group: u32,
+    /// See [`FioJob::exit`].
+    pub exit: FioExit,
     /// See [`FioJob::start_delay`].
     pub start_delay: Time,
     /// See [`FioJob::ramp`].
@@ -50,12 +58,12 @@ pub struct FioStream {
     pub requests: Option<u64>,
     /// Bytes to move at most, but for the rest of the last request; none: until the time is over.
     pub bytes: Option<u64>,
-    /// First byte that it may ask for.
-    pub start_bytes: u64,
-    /// Length of the range from there on.
-    pub length_bytes: u64,
-    /// Holes are passed over again and again: the range is all of the file.
-    wraps: bool,
+    /// What it asks for of each of its files; one or more.
+    pub ranges: Vec<FioRange>,
+    /// Addresses at which its files are flushed, if the target is made of several.
+    flushes: Vec<u64>,
+    /// Those that it keeps in proportion with.
+    flow: Option<Arc<Flow>>,
     load: Load,
     at: TraceLine,
 }
@@ -81,10 +89,11 @@ pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
     entries.collect()
 }
 
-/// What `jobs` ask of a target of `capacity_bytes`, in the order of the file. `seed` is for jobs
+/// What `jobs` ask of a target that is `files`, in the order of the job file. `seed` is for jobs
 /// without one.
-pub fn fio_streams(jobs: &[FioJob], capacity_bytes: u64, seed: u64) -> Vec<FioStream> {
+pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStream> {
     let mut streams: Vec<FioStream> = Vec::new();
+    let mut flows: BTreeMap<u64, Arc<Flow>> = BTreeMap::new();
     let mut entry = 0;
     for (index, job) in jobs.iter().enumerate() {
         for copy in 0..job.copies {
@@ -96,8 +105,9 @@ pub fn fio_streams(jobs: &[FioJob], capacity_bytes: u64, seed: u64) -> Vec<FioSt
             streams.push(FioStream {
                 job: index,
                 entry,
+                flow: job.load.share.map(|share| Arc::clone(flows.entry(share.id).or_default())),
                 seed: base.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
-                ..job.stream(copy, capacity_bytes)
+                ..job.stream(copy, files)
             });
             entry += usize::from(!job.copies_as_one);
         }
@@ -126,10 +136,18 @@ impl FioStream {
             None => Pacing::Closed,
             Some(arrivals) => arrival_process(arrivals).map_err(|e| self.wrong("rate", e.what))?,
         };
-        let places = self.places(device)?;
-        let last = self.requests_in_all();
-        let inner = Box::new(Generator::new(limits, pacing, places, self.seed));
-        Ok(shaped(inner, self.load.shape, Some(self.depth), self.duration, last))
+        let requests = self.requests(device)?;
+        let shape_limits = ShapeLimits {
+            depth: u64::from(self.depth),
+            end: limits.end,
+            requests: self.requests_in_all().unwrap_or(u64::MAX),
+        };
+        let inner = Box::new(Generator::new(limits, pacing, requests, self.seed).at_once());
+        let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
+        Ok(match (&self.flow, self.load.share) {
+            (Some(flow), Some(share)) => flowing(workload, flow, share),
+            _ => workload,
+        })
     }
 
     /// As [`build`](FioStream::build), in `parts` parts for threads that carry one request at a time.
@@ -168,7 +186,7 @@ impl FioStream {
     /// What is checked against the target, each with the name of its option.
     fn check(&self, device: &DeviceFacts) -> Result<(), WorkloadError> {
         check_device(device)?;
-        let (load, capacity) = (&self.load, device.capacity_bytes);
+        let load = &self.load;
         let sector = u64::from(device.sector_bytes);
         let whole = |bytes: u64| bytes.is_multiple_of(sector);
         let help = format!("give a multiple of the target's sector, {sector} B");
@@ -191,36 +209,73 @@ impl FioStream {
             let option = if strides { "rw" } else { "zonesize" };
             return self.refuse(option, "not a multiple of the sector".to_owned(), help);
         }
-        if !whole(self.start_bytes) {
-            return self.refuse("offset", format!("{} B", self.start_bytes), help);
+        self.ranges.iter().try_for_each(|range| self.check_range(range, device))
+    }
+
+    fn check_range(&self, range: &FioRange, device: &DeviceFacts) -> Result<(), WorkloadError> {
+        let load = &self.load;
+        let offset = range.start_bytes - range.file_start_bytes;
+        if !range.start_bytes.is_multiple_of(u64::from(device.sector_bytes)) {
+            let help = format!("give a multiple of the target's sector, {} B", device.sector_bytes);
+            return self.refuse("offset", format!("{offset} B"), help);
         }
-        if self.start_bytes >= capacity {
+        let (count, capacity) = (self.ranges.len(), range.file_end_bytes - range.file_start_bytes);
+        if range.file_end_bytes > device.capacity_bytes {
+            let what = format!("{count} files of {capacity} B do not fit on the target");
+            let help =
+                format!("it has {} B: fewer files, or a smaller size", device.capacity_bytes);
+            return self.refuse("nrfiles", what, help);
+        }
+        if offset >= capacity {
             let what = "the range starts behind the end of the target".to_owned();
             return self.refuse("offset", what, format!("the target has {capacity} B"));
         }
-        let left = capacity - self.start_bytes;
+        let left = capacity - offset;
         let size = if load.file_bytes.is_some() { "filesize" } else { "size" };
-        if self.length_bytes > left {
-            let what = format!("{} B, which ends behind the target", self.length_bytes);
+        if range.length_bytes > left {
+            let what = format!("{} B, which ends behind the target", range.length_bytes);
             return self.refuse(size, what, format!("{left} B are left behind the offset"));
         }
-        if self.length_bytes == 0 {
+        if range.length_bytes == 0 {
             let what = "the range has no whole block".to_owned();
             return self.refuse(size, what, "make it larger, or the offset smaller".to_owned());
         }
-        let range = load.strides.map_or(self.length_bytes, |strides| strides.range.min(left));
-        if load.block_max() > range {
-            let what = format!("{} B do not fit in a range of {range} B", load.block_max());
+        let room = load.strides.map_or(range.length_bytes, |strides| strides.range.min(left));
+        if load.block_max() > room {
+            let what = format!("{} B do not fit in a range of {room} B", load.block_max());
             return self.refuse("bs", what, "make the block smaller or the size larger".to_owned());
         }
         Ok(())
     }
 
-    fn places(&self, device: &DeviceFacts) -> Result<Places, WorkloadError> {
+    fn requests(&self, device: &DeviceFacts) -> Result<Requests, WorkloadError> {
         self.check(device)?;
         let load = &self.load;
-        let range = load.strides.map_or(self.length_bytes, |strides| strides.range);
         let mut rng = Rng::new(self.seed, "workload scatter");
+        let places = self.ranges.iter().map(|range| self.places(range, device, &mut rng));
+        let files = Files::new(places.collect::<Result<_, _>>()?, load.service);
+        let [read, write, trim] = load.mix;
+        let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
+        let again = self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1;
+        Ok(Requests {
+            read: threshold(read / (read + write + trim)),
+            write: threshold(write_share),
+            files,
+            run: load.modifier.run,
+            run_left: 1,
+            left: self.bytes.unwrap_or(u64::MAX),
+            again: again || matches!(self.ranges[..], [FioRange { wraps: true, .. }]),
+        })
+    }
+
+    fn places(
+        &self,
+        part: &FioRange,
+        device: &DeviceFacts,
+        rng: &mut Rng,
+    ) -> Result<Places, WorkloadError> {
+        let load = &self.load;
+        let range = load.strides.map_or(part.length_bytes, |strides| strides.range);
         let mut way = |direction: usize| {
             let sizes = load.sizes[direction].clone();
             let align = load.alignments[direction].unwrap_or(sizes.min());
@@ -230,34 +285,27 @@ impl FioStream {
                 true => (&load.distributions[direction], (room / align).max(1)),
                 false => (&Distribution::Uniform, 1),
             };
-            let picker = Picker::new(how, blocks, align, &mut rng)
+            let picker = Picker::new(how, blocks, align, rng)
                 .map_err(|what| self.wrong("random_distribution", what))?;
             let random = threshold(load.random_percent[direction] / 100.0);
             Ok(Way { sizes, align, random, picker, end: 0, start: 0 })
         };
         let ways = [way(0)?, way(1)?, way(2)?];
-        let [read, write, trim] = load.mix;
-        let write_share = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
-        let unit = load.map_unit();
-        let map = load.mapped.then(|| Map::new((range / unit).max(1)));
+        let map = load.mapped.then(|| Map::new((range / load.map_unit()).max(1)));
         Ok(Places {
-            read: threshold(read / (read + write + trim)),
-            write: threshold(write_share),
             ways,
-            start: self.start_bytes,
-            length: self.length_bytes,
-            capacity: device.capacity_bytes,
-            base: self.start_bytes,
+            start: part.start_bytes,
+            length: part.length_bytes,
+            capacity: part.file_end_bytes.min(device.capacity_bytes),
+            file_start: part.file_start_bytes,
+            base: part.start_bytes,
             random: load.random,
             gap: load.modifier.gap,
-            run: load.modifier.run,
-            run_left: 1,
             identical: load.modifier.identical,
             map,
             strides: load.strides,
             strode: 0,
-            left: self.bytes.unwrap_or(u64::MAX),
-            again: self.bytes.is_none() || load.io_bytes.is_some() || load.loops > 1 || self.wraps,
+            wraps: part.wraps,
         })
     }
 }
@@ -275,36 +323,29 @@ impl FioJob {
         }
     }
 
-    /// What copy number `copy` asks of a target of `capacity_bytes`.
-    fn stream(&self, copy: u32, capacity_bytes: u64) -> FioStream {
+    /// What copy number `copy` asks of `files`.
+    fn stream(&self, copy: u32, files: &FioFiles) -> FioStream {
         let load = &self.load;
-        let end_bytes = load.file_bytes.unwrap_or(capacity_bytes);
-        let resolve = |size: Size| match size {
-            Size::Bytes(bytes) => bytes,
-            Size::Percent(share) => (end_bytes as f64 * share / 100.0) as u64,
-        };
-        let step = load.block_max();
-        // Shares are cut to whole blocks, as fio does.
-        let whole = |size: Size| match size {
-            Size::Bytes(bytes) => bytes,
-            Size::Percent(_) => resolve(size) / step * step,
-        };
-        let start_bytes = load.start_bytes(end_bytes, copy);
-        let rest = end_bytes.saturating_sub(start_bytes) / step * step;
-        let length_bytes = match (load.length, load.file_bytes) {
-            (None, _) | (Some(Size::Bytes(_)), Some(_)) => rest,
-            (Some(length), _) => whole(length),
-        };
+        let ranges = self.ranges(copy, files);
+        let all: u64 = ranges.iter().fold(0, |sum, range| sum.saturating_add(range.length_bytes));
         // With the size of the file told apart, `size` is how much is moved, up to the end of it.
-        let moved = load.length.map_or(length_bytes, whole).min(length_bytes);
-        // fio wraps where a hole leads behind the end of the file, and ends where it leads behind the range.
-        let wraps = load.modifier.gap > 0 && start_bytes == 0 && length_bytes == end_bytes;
-        let once = load.bytes_between_holes(length_bytes, wraps).unwrap_or(moved).min(moved);
+        let moved = match load.length {
+            Some(Size::Bytes(bytes)) => bytes.min(all),
+            _ => all,
+        };
+        let between = |range: &FioRange| match range.wraps && ranges.len() > 1 {
+            true => None,
+            false => load.bytes_between_holes(range.length_bytes, range.wraps),
+        };
+        let once = ranges.iter().map(between).sum::<Option<u64>>().unwrap_or(moved).min(moved);
+        let starts = ranges.iter().map(|range| range.file_start_bytes);
+        let flushes = if files.are_several() { starts.collect() } else { Vec::new() };
         FioStream {
             job: 0,
             copy,
             entry: 0,
             group: self.group,
+            exit: self.exit,
             start_delay: self.start_delay,
             ramp: self.ramp,
             cores: self.cores_of(copy),
@@ -316,9 +357,9 @@ impl FioJob {
             duration: load.runtime.map(|runtime| runtime.saturating_add(self.ramp)),
             requests: load.requests.map(|requests| requests.saturating_mul(load.loops)),
             bytes: (!load.time_based).then(|| load.bytes_in_all(moved, once)),
-            start_bytes,
-            length_bytes,
-            wraps,
+            ranges,
+            flushes,
+            flow: None,
             load: load.clone(),
             at: self.line(),
         }

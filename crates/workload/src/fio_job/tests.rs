@@ -9,6 +9,8 @@ use ssdyno_block::{Op, Request};
 use super::*;
 use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
 
+mod several;
+
 const CAPACITY: u64 = 1 << 30;
 const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
 
@@ -30,7 +32,7 @@ fn refused(text: &str) -> (u64, String) {
 
 /// What the first copy of a job asks.
 fn stream(text: &str) -> FioStream {
-    fio_streams(&[one(text)], CAPACITY, 1).remove(0)
+    fio_streams(&[one(text)], &FioFiles::one(CAPACITY), 1).remove(0)
 }
 
 /// What a job issues: offset and length, both in KiB.
@@ -49,7 +51,7 @@ fn offsets(text: &str) -> Vec<u64> {
 /// Everything the jobs issue on a target that answers after `service`: when, what and for which
 /// stream.
 fn play(text: &str, service: Time) -> Vec<(Time, Request, u32)> {
-    let streams = fio_streams(&jobs(text).unwrap(), CAPACITY, 1);
+    let streams = fio_streams(&jobs(text).unwrap(), &FioFiles::one(CAPACITY), 1);
     let mut workload = run_together(streams, &FACTS).unwrap();
     let (mut now, mut issued, mut under_way) = (Time::ZERO, Vec::new(), VecDeque::new());
     loop {
@@ -84,16 +86,16 @@ fn a_usual_job_is_carried_over() {
     let job =
         one("rw=randrw\nrwmixread=70\nbs=16k\niodepth=32\nioengine=io_uring\ndirect=1\nsize=50%\n\
          runtime=30\ntime_based\nnorandommap\ncpus_allowed=0-1\nfilename=/dev/x\nrandseed=9\n");
-    assert_eq!((job.file.as_deref(), job.file_is_named), (Some("/dev/x"), true));
+    assert_eq!((job.files.as_slice(), job.files_are_named), (&["/dev/x".to_owned()][..], true));
     assert_eq!(
         (job.engine, job.seed, job.cores.as_slice()),
         (FioEngine::Asynchronous, Some(9), &[0, 1][..])
     );
     assert_eq!(job.notes, Vec::<String>::new());
     assert!(job.changes_data());
-    let stream = fio_streams(&[job], CAPACITY, 1).remove(0);
+    let stream = fio_streams(&[job], &FioFiles::one(CAPACITY), 1).remove(0);
     assert_eq!((stream.depth, stream.seed, stream.block_bytes_max()), (32, 9, 16_384));
-    assert_eq!((stream.start_bytes, stream.length_bytes), (0, CAPACITY / 2));
+    assert_eq!((stream.ranges[0].start_bytes, stream.ranges[0].length_bytes), (0, CAPACITY / 2));
     assert_eq!((stream.bytes, stream.duration), (None, Some(Time::from_s(30))));
 }
 
@@ -143,7 +145,7 @@ fn how_much_is_done_follows_size_and_copies() {
 /// As logged by fio 3.33.
 #[test]
 fn shares_lead_to_the_next_block_and_backwards_begins_at_the_end() {
-    let start = |text: &str| stream(&format!("rw=read\nsize=1m\n{text}")).start_bytes;
+    let start = |text: &str| stream(&format!("rw=read\nsize=1m\n{text}")).ranges[0].start_bytes;
     // A third of 1 GiB ends within a block.
     assert_eq!(start("bs=8k\noffset=33%\n"), 43_254 * 8192);
     assert_eq!(start("bs=4k,64k\noffset=33%\n"), 86_508 * 4096);
@@ -293,10 +295,14 @@ fn every_copy_does_all_of_the_job() {
         assert_eq!(offsets, (0..10).map(|i| first + i * 4096).collect::<Vec<_>>());
     }
     // Copies draw different places.
-    let streams = fio_streams(&jobs("[a]\nrw=randread\nnumjobs=2\n[b]\n").unwrap(), CAPACITY, 1);
+    let streams = fio_streams(
+        &jobs("[a]\nrw=randread\nnumjobs=2\n[b]\n").unwrap(),
+        &FioFiles::one(CAPACITY),
+        1,
+    );
     assert!(streams[0].seed != streams[1].seed && streams[1].seed != streams[2].seed);
     let seeded = "[a]\nrandseed=5\nnumjobs=2\n[b]\nrandseed=5\n";
-    let streams = fio_streams(&jobs(seeded).unwrap(), CAPACITY, 1);
+    let streams = fio_streams(&jobs(seeded).unwrap(), &FioFiles::one(CAPACITY), 1);
     assert!(streams[0].seed == 5 && streams[2].seed == 5 && streams[1].seed != 5);
 }
 
@@ -351,7 +357,7 @@ fn walls_make_groups_and_globals_apply() {
     let all = jobs("[global]\nbs=8k\nstonewall\n[a]\n[b]\nrw=write\nstonewall=0\n[c]\n").unwrap();
     let groups: Vec<u32> = all.iter().map(|job| job.group).collect();
     assert_eq!(groups, [0, 0, 1]);
-    let streams = fio_streams(&all, CAPACITY, 1);
+    let streams = fio_streams(&all, &FioFiles::one(CAPACITY), 1);
     assert!(streams.iter().all(|stream| stream.block_bytes_max() == 8192));
     assert_eq!(all.iter().map(FioJob::changes_data).collect::<Vec<_>>(), [false, true, false]);
 }
@@ -384,7 +390,10 @@ fn what_is_not_carried_over_is_named_by_line() {
         ("bs=4k\nrw=read:x\n", "`x`"),
         ("rw=read\niodepth=0\n", "`iodepth`"),
         ("rw=read\nrandom_distribution=pareto:2\n", "pareto"),
-        ("rw=read\nfilename=/dev/a:/dev/b\n", "several files"),
+        ("nrfiles=3\nopenfiles=2\n", "2 of 3 files"),
+        ("nrfiles=2\nfile_service_type=zipf:1.2\n", "`zipf`"),
+        ("filename=a:b\nfile_service_type=random:x\n", "`x`"),
+        ("exitall\nexit_what=some\n", "exit_what"),
         ("rw=read\nbsrange=1m-512\n", "`bsrange`"),
     ] {
         let (line, message) = refused(text);
@@ -420,7 +429,7 @@ proptest! {
             prop_oneof![
                 "\\PC{0,20}",
                 "\\[[a-z]{1,5}\\]?",
-                ("(rw|bs|size|iodepth|numjobs|bssplit|bsrange|rate|offset|runtime|ba|random_distribution|zonesize)", "[0-9a-z%:/.,-]{0,8}")
+                ("(rw|bs|size|iodepth|numjobs|bssplit|bsrange|rate|offset|runtime|ba|random_distribution|zonesize|nrfiles|filename|file_service_type|openfiles|exit_what|flow)", "[0-9a-z%:/.,-]{0,8}")
                     .prop_map(|(key, value)| format!("{key}={value}")),
             ],
             0..12,
@@ -428,7 +437,7 @@ proptest! {
     ) {
         let text = format!("[a]\n{}", lines.join("\n"));
         match jobs(&text) {
-            Ok(all) => for stream in fio_streams(&all, CAPACITY, 1) {
+            Ok(all) => for stream in fio_streams(&all, &FioFiles::one(CAPACITY), 1) {
                 // It may still be impossible for this target; that has its own message.
                 if let Err(error) = stream.build(&FACTS) {
                     prop_assert!(error.at.is_some_and(|at| at.number > 0));
@@ -537,12 +546,13 @@ fn sizes_of_file_range_and_transfer_are_those_of_fio() {
     assert_eq!(made("size=1m\noffset=1m\n"), Some(2 << 20));
     // Copies start apart and end with the file.
     let jobs = jobs("[a]\nrw=read\nnumjobs=2\noffset_increment=1m\nfilesize=4m\n").unwrap();
-    let ranges = fio_streams(&jobs, CAPACITY, 1);
-    let ranges: Vec<_> = ranges.iter().map(|s| (s.start_bytes, s.length_bytes)).collect();
+    let ranges = fio_streams(&jobs, &FioFiles::one(CAPACITY), 1);
+    let ranges: Vec<_> =
+        ranges.iter().map(|s| (s.ranges[0].start_bytes, s.ranges[0].length_bytes)).collect();
     assert_eq!(ranges, [(0, 4 << 20), (1 << 20, 3 << 20)]);
     assert!(refused("filesize=1m-2m\n").1.contains("filesize"));
     for (text, why) in [("offset=4m\nfilesize=4m\n", "filesize"), ("filesize=2g\n", "filesize")] {
-        let streams = fio_streams(&[one(text)], CAPACITY, 1);
+        let streams = fio_streams(&[one(text)], &FioFiles::one(CAPACITY), 1);
         let error = run_together(streams, &FACTS).err().unwrap();
         assert!(error.to_string().contains(why), "{error}");
     }

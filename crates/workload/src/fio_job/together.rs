@@ -14,7 +14,10 @@ struct Part {
     /// When its group began.
     began: Time,
     outstanding: u64,
+    /// It issues nothing more.
     done: bool,
+    /// Its end has been told to the others.
+    told: bool,
 }
 
 /// Streams side by side, group after group (fio: `stonewall`).
@@ -40,8 +43,8 @@ pub fn run_together(
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     let part = |stream: FioStream| {
         let workload = Some(stream.build(device)?);
-        let done = false;
-        Ok(Part { stream, workload, began: Time::ZERO, outstanding: 0, done })
+        let (done, told) = (false, false);
+        Ok(Part { stream, workload, began: Time::ZERO, outstanding: 0, done, told })
     };
     let parts = streams.into_iter().map(part).collect::<Result<Vec<_>, WorkloadError>>()?;
     let group = parts.iter().map(|part| part.stream.group).min().unwrap_or(0);
@@ -57,6 +60,23 @@ impl Together {
             part.began = now;
             let start = now.saturating_add(part.stream.start_delay);
             part.workload = part.workload.take().map(|workload| delayed(workload, start));
+        }
+    }
+
+    /// Where part `at` has ended, ends those that its end ends (`exitall`).
+    fn tell_end(&mut self, at: usize) {
+        let (Part { stream, outstanding, done, told, .. }, group) =
+            (&mut self.parts[at], self.group);
+        if !*done || *told || *outstanding > 0 {
+            return;
+        }
+        *told = true;
+        let exit = stream.exit;
+        for part in &mut self.parts {
+            if !part.done && exit.ends(part.stream.exit, part.stream.group <= group) {
+                // Nobody keeps in proportion with it any more.
+                (part.done, part.workload) = (true, None);
+            }
         }
     }
 
@@ -82,7 +102,7 @@ impl Workload for Together {
     fn next(&mut self, now: Time) -> Step {
         while !self.done {
             let (mut earliest, mut outstanding) = (Time::MAX, 0);
-            let count = self.parts.len();
+            let (count, mut ended) = (self.parts.len(), false);
             for at in (0..count).map(|step| (self.turn + step) % count) {
                 let part = &mut self.parts[at];
                 if part.stream.group != self.group {
@@ -95,10 +115,16 @@ impl Workload for Together {
                             return step;
                         }
                         Step::NotBefore(at) => earliest = earliest.min(at),
-                        Step::Wait | Step::Done => {}
+                        Step::Wait => {}
+                        Step::Done => ended = true,
                     }
                 }
                 outstanding += part.outstanding;
+            }
+            if ended {
+                // Others may have ended by it.
+                (0..count).for_each(|at| self.tell_end(at));
+                continue;
             }
             if earliest < Time::MAX {
                 return Step::NotBefore(earliest);
@@ -131,6 +157,7 @@ impl Workload for Together {
         if let Some(workload) = &mut part.workload {
             workload.completed(now);
         }
+        self.tell_end(stream as usize);
     }
 
     fn recorded_from(&self, stream: u32) -> Time {

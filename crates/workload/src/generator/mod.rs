@@ -149,6 +149,11 @@ impl<D: Draw> Generator<D> {
         generator
     }
 
+    /// The same with its first arrival at time 0, as fio has it.
+    pub(crate) fn at_once(self) -> Generator<D> {
+        Generator { arrival: Time::ZERO, ..self }
+    }
+
     /// The next request.
     #[inline]
     fn request(&mut self) -> Request {

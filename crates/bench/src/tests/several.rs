@@ -1,0 +1,110 @@
+//! Jobs on several files, jobs that end others, and what is written.
+
+use super::*;
+
+/// Files of `sizes` bytes in `directory`, full of 0xA5.
+fn files(directory: &Path, sizes: &[usize]) -> Vec<String> {
+    let named = |(at, bytes): (usize, &usize)| {
+        let path = directory.join(format!("file{at}"));
+        std::fs::write(&path, vec![0xA5; *bytes]).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    sizes.iter().enumerate().map(named).collect()
+}
+
+/// A run of the job file `text` on `names`, of which those in `written` may be.
+fn on_files(text: &str, names: &[String], written: &[usize]) -> Run {
+    let access = |at: usize| match written.contains(&at) {
+        true => permit(&names[at]),
+        false => Access::ReadOnly,
+    };
+    let more = (1..names.len()).map(|at| (names[at].clone(), access(at))).collect();
+    with_jobs(Run { access: access(0), more, ..run(&names[0], "") }, text)
+}
+
+/// Blocks of 4 KiB that are not as the file was made.
+fn changed(name: &str) -> usize {
+    let content = std::fs::read(name).unwrap();
+    content.chunks(4096).filter(|block| block.iter().any(|byte| *byte != 0xA5)).count()
+}
+
+#[test]
+fn jobs_reach_the_files_that_they_name_and_no_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = files(directory.path(), &[1 << 20, 512 << 10, 256 << 10]);
+    let text = format!(
+        "[global]\nbs=4k\nioengine=libaio\niodepth=4\n\
+         [both]\nrw=randwrite\nfilename={}:{}\nfsync=32\n[r]\nrw=randread\nfilename={}\n",
+        names[1], names[2], names[0]
+    );
+    for engine in [EngineKind::Auto, EngineKind::Threads] {
+        let mut run = on_files(&text, &names, &[1, 2]);
+        run.options.engine = engine;
+        let Measured { result, recording, failure } = measure(&run);
+        assert!(failure.is_none() && result.errors == 0, "{failure:?} {:?}", result.notes);
+        assert_eq!(result.target, names.join(" + "));
+        // 128 and 64 blocks are written, 256 read; each file keeps its size.
+        assert_eq!((result.requests_by_op.write, result.requests_by_op.read), (192, 256));
+        assert_eq!([0, 1, 2].map(|at: usize| changed(&names[at])), [0, 128, 64]);
+        let rows = recording.rows().unwrap();
+        let start = |op: Op| rows.iter().filter(move |r| r.request.op == op);
+        assert!(start(Op::Write).all(|row| row.request.offset_bytes >= 1 << 20));
+        assert!(start(Op::Read).all(|row| row.request.offset_bytes < 1 << 20));
+        let sizes = names.iter().map(|name| std::fs::metadata(name).unwrap().len());
+        assert_eq!(sizes.collect::<Vec<_>>(), [1 << 20, 512 << 10, 256 << 10]);
+        assert!(result.notes.iter().any(|note| note.contains("from byte 1572864")));
+        names.iter().for_each(|name| {
+            let bytes = std::fs::metadata(name).unwrap().len() as usize;
+            std::fs::write(name, vec![0xA5; bytes]).unwrap();
+        });
+    }
+    // A permit for the one is none for the other, and one file cannot be two.
+    let refused = refusal(&on_files(&text, &names, &[0, 1]));
+    assert!(matches!(refused, BenchError::ReadOnlyJob { .. }), "{refused}");
+    let twice = [names[0].clone(), names[1].clone(), names[0].clone()];
+    assert!(matches!(refusal(&on_files(&text, &twice, &[])), BenchError::Busy { .. }));
+}
+
+#[test]
+fn the_end_of_a_job_ends_the_others() {
+    let text = |exit: &str| {
+        format!(
+            "[global]\nioengine=libaio\nnorandommap\nrw=randread\n{exit}\n\
+             [short]\nruntime=100ms\ntime_based\n[long]\nruntime=20\ntime_based\n\
+             [never]\nstonewall\nruntime=20\ntime_based\n"
+        )
+    };
+    let run = with_jobs(run("null:", ""), &text("exitall\nexit_what=all"));
+    let Measured { result, failure, .. } = measure(&Run { keep: Keep::Summary, ..run });
+    assert!(failure.is_none() && !result.partial, "{failure:?}");
+    assert!(result.wall_seconds < 5.0, "{} s", result.wall_seconds);
+    let requests: Vec<u64> = result.jobs.iter().map(|job| job.requests).collect();
+    assert!(requests[0] > 0 && requests[1] > 0 && requests[2] == 0, "{requests:?}");
+}
+
+/// A trial reads before the run: what it read must not be what the run writes.
+#[test]
+fn what_is_written_is_not_what_was_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 20);
+    std::fs::write(&name, vec![0; 1 << 20]).unwrap();
+    for engine in [EngineKind::Auto, EngineKind::Threads] {
+        for mix in ["rw=write", "rw=randrw\nio_size=4m"] {
+            let text = format!("[w]\n{mix}\nbs=4k\nioengine=libaio\niodepth=16\nnorandommap\n");
+            let mut run = on_files(&text, std::slice::from_ref(&name), &[0]);
+            run.options.engine = engine;
+            let written = measure(&run).result.requests_by_op.write;
+            let content = std::fs::read(&name).unwrap();
+            let filled = content.chunks(4096).filter(|block| block.iter().any(|byte| *byte != 0));
+            let filled = filled.count() as f64;
+            // Of 256 blocks so many are hit by writes to random places; all of them in sequence.
+            let hit = if mix == "rw=write" {
+                256.0
+            } else {
+                256.0 * (1.0 - (-(written as f64) / 256.0).exp())
+            };
+            assert!(filled >= 0.85 * hit, "{engine:?} {mix}: {filled} of {hit:.0}");
+            std::fs::write(&name, vec![0; 1 << 20]).unwrap();
+        }
+    }
+}

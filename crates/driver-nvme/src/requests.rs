@@ -1,0 +1,215 @@
+//! Block requests on one namespace: each is cut into commands of the driver, and answered once.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
+use ssdyno_spec::nvme::{self, DatasetRange, oncs};
+use zerocopy::little_endian::{U32, U64};
+
+use crate::{
+    DataBuffer, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeDriver, PriorityClass,
+};
+
+/// The requests of one namespace, from submission to completion.
+///
+/// All share one buffer, for nobody looks at their contents; a request longer than the buffer is done
+/// piece by piece. What the driver cannot take at once (full queue, reset) waits here.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    namespace: Namespace,
+    buffer: DmaRegion,
+    /// What one piece of a request moves at most: the buffer, or what a queue's commands move.
+    piece_bytes_max: u32,
+    places: Vec<Option<Pending>>,
+    free: Vec<u32>,
+    /// Requests whose next piece the driver has not taken yet.
+    waiting: VecDeque<u32>,
+    done: Vec<Completion>,
+    core: u16,
+}
+
+/// A request between submission and completion.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    token: Token,
+    /// What is left to give to the driver.
+    rest: Request,
+    accepted: Option<Time>,
+}
+
+impl Requests {
+    /// For `namespace` of a driver that is ready. `buffer_bytes` is the size of the buffer that
+    /// requests share, at least a page.
+    ///
+    /// # Errors
+    /// There is no memory for the buffer.
+    pub(crate) fn new<F: PciFunction>(
+        driver: &NvmeDriver,
+        f: &mut F,
+        namespace: Namespace,
+        buffer_bytes: u32,
+    ) -> Result<Requests, FunctionError> {
+        let buffer = f.dma_allocate(buffer_bytes.max(nvme::PAGE_BYTES))?;
+        let places = driver.outstanding_limit().min(1 << 20) as u32;
+        let commands = driver.outstanding_limit() / u64::from(driver.queues());
+        let queue_bytes = commands * u64::from(driver.transfer_bytes_max());
+        let piece_bytes_max = queue_bytes.min(u64::from(buffer.bytes)) as u32;
+        Ok(Requests {
+            piece_bytes_max: piece_bytes_max / namespace.block_bytes * namespace.block_bytes,
+            namespace,
+            buffer,
+            places: alloc::vec![None; places as usize],
+            free: (0..places).rev().collect(),
+            waiting: VecDeque::with_capacity(places as usize),
+            done: Vec::with_capacity(256),
+            core: 0,
+        })
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The buffer, for who gives it back.
+    pub(crate) fn buffer(&self) -> DmaRegion {
+        self.buffer
+    }
+
+    /// True if no request is outstanding or waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
+    /// True if something was answered and not taken.
+    pub(crate) fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Appends what was answered.
+    pub(crate) fn append_done(&mut self, out: &mut Vec<Completion>) {
+        out.append(&mut self.done);
+    }
+
+    /// Checks `request` against size and alignment.
+    pub(crate) fn check(&self, request: &Request) -> Result<(), SubmitError> {
+        let sector_bytes = self.namespace.block_bytes;
+        let aligned = request.offset_bytes.is_multiple_of(sector_bytes.into())
+            && request.length_bytes.is_multiple_of(sector_bytes)
+            && ((request.length_bytes == 0) == (request.op == Op::Flush));
+        if !aligned {
+            return Err(SubmitError::Misaligned { sector_bytes });
+        }
+        let capacity_bytes = self.namespace.capacity_bytes();
+        match request.end_bytes() {
+            Some(end) if end <= capacity_bytes => Ok(()),
+            end => {
+                Err(SubmitError::OutOfRange { end_bytes: end.unwrap_or(u64::MAX), capacity_bytes })
+            }
+        }
+    }
+
+    /// Takes a request that was checked against size and alignment.
+    ///
+    /// # Errors
+    /// [`SubmitError::Full`] where as many wait or are outstanding as the queues hold.
+    pub(crate) fn submit<F: PciFunction>(
+        &mut self,
+        driver: &mut NvmeDriver,
+        f: &mut F,
+        now: Time,
+        request: Request,
+        token: Token,
+    ) -> Result<(), SubmitError> {
+        let Some(id) = self.free.pop() else { return Err(SubmitError::Full) };
+        self.places[id as usize] = Some(Pending { token, rest: request, accepted: None });
+        self.waiting.push_back(id);
+        self.issue(driver, f, now);
+        Ok(())
+    }
+
+    /// Takes what the driver answered.
+    pub(crate) fn answered(&mut self, now: Time, answers: &mut Vec<IoCompletion>) {
+        for answer in answers.drain(..) {
+            let id = answer.token.0;
+            let status = match answer.result {
+                IoResult::Abandoned => Status::Abandoned,
+                IoResult::Answered(status) if status.is_success() => Status::Ok,
+                IoResult::Answered(status) => match status.kind() {
+                    nvme::Status::WRITE_PROTECTED | nvme::Status::READ_ONLY_RANGE => {
+                        Status::ReadOnly
+                    }
+                    _ => Status::Error,
+                },
+            };
+            let more = |p: &Pending| p.rest.length_bytes > 0 && status == Status::Ok;
+            match &self.places[id as usize] {
+                Some(pending) if more(pending) => self.waiting.push_back(id),
+                _ => self.finish(id, status, now),
+            }
+        }
+    }
+
+    fn finish(&mut self, id: u32, status: Status, now: Time) {
+        if let Some(Pending { token, accepted, .. }) = self.places[id as usize].take() {
+            let accepted = accepted.unwrap_or(now);
+            self.done.push(Completion { token, status, accepted, completed: now });
+            self.free.push(id);
+        }
+    }
+
+    /// Gives to the driver what waits, as long as it takes it.
+    pub(crate) fn issue<F: PciFunction>(&mut self, driver: &mut NvmeDriver, f: &mut F, now: Time) {
+        while let Some(&id) = self.waiting.front() {
+            match self.give(driver, f, now, id) {
+                Ok(()) => {}
+                Err(IoError::Full | IoError::NotReady) => break,
+                Err(_) => self.finish(id, Status::Error, now),
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Gives the next piece of request `id` to the driver.
+    fn give<F: PciFunction>(
+        &mut self,
+        driver: &mut NvmeDriver,
+        f: &mut F,
+        now: Time,
+        id: u32,
+    ) -> Result<(), IoError> {
+        let Some(pending) = &mut self.places[id as usize] else { return Ok(()) };
+        let rest = pending.rest;
+        let block_bytes = self.namespace.block_bytes;
+        let block = rest.offset_bytes / u64::from(block_bytes);
+        let piece_bytes = match rest.op {
+            Op::Read | Op::Write => rest.length_bytes.min(self.piece_bytes_max),
+            Op::Trim | Op::Flush => rest.length_bytes,
+        };
+        let blocks = piece_bytes / block_bytes;
+        let (namespace, data) = (self.namespace.id, DataBuffer::Contiguous(self.buffer.address));
+        let range = [DatasetRange {
+            attributes: U32::ZERO,
+            blocks: U32::new(blocks),
+            first: U64::new(block),
+        }];
+        let command = match rest.op {
+            Op::Read => IoCommand::read(namespace, block, blocks, data),
+            Op::Write => IoCommand::write(namespace, block, blocks, data),
+            Op::Flush => IoCommand::flush(namespace),
+            Op::Trim if driver.has(oncs::DATASET_MANAGEMENT) => {
+                IoCommand::deallocate(namespace, &range)
+            }
+            // A controller that cannot deallocate keeps the data: that is allowed.
+            Op::Trim => IoCommand::flush(namespace),
+        };
+        let queue = driver.choose(self.core, PriorityClass::default()).queue;
+        driver.submit(f, now, queue, &command, Token(id))?;
+        self.core = (self.core + 1) % driver.config().cores.max(1);
+        pending.rest.offset_bytes += u64::from(piece_bytes);
+        pending.rest.length_bytes -= piece_bytes;
+        pending.accepted = pending.accepted.or(Some(now));
+        Ok(())
+    }
+}

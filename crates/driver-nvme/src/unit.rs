@@ -1,0 +1,198 @@
+//! The driver as a part of a system of drivers and classes (S1-24): found by class code, bound to a
+//! function of whatever implementation, started and used through the interface that all drivers have.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_pci::driver::{Driver, DriverError, DriverFlags, DriverType, Suits};
+use ssdyno_pci::{Address, Function, PciFunction};
+
+use crate::requests::Requests;
+use crate::{DriverState, InterruptChoice, IoCompletion, NvmeConfig, NvmeDriver, NvmeError};
+
+/// Class code of an NVMe controller (base 2.0c, clause 2: I/O controllers).
+const CLASS: u32 = 0x01_0802;
+
+/// The kind of driver that drives all NVMe controllers.
+///
+/// A unit is the first namespace that can be used. As with [`NvmeTarget`](crate::NvmeTarget) all its
+/// requests share one buffer, for a [`Request`] does not say where its data is.
+#[derive(Clone, Debug)]
+pub struct NvmeType {
+    config: NvmeConfig,
+    buffer_bytes: u32,
+    scsi: bool,
+}
+
+impl NvmeType {
+    /// With this configuration for each controller, but the kind of interrupts: that is the best the
+    /// class can give. With [`NvmeConfig::pin_first`] its units say so
+    /// ([`DriverFlags::PIN_AT_START`]). `buffer_bytes` is the size of a unit's buffer.
+    pub fn new(config: NvmeConfig, buffer_bytes: u32) -> NvmeType {
+        let config = NvmeConfig { interrupts: InterruptChoice::Best, ..config };
+        NvmeType { config, buffer_bytes, scsi: false }
+    }
+
+    /// Its units say that what is asked of them comes through the SCSI resource
+    /// ([`DriverFlags::SCSI`], S1-47).
+    #[must_use]
+    pub fn behind_scsi(self) -> NvmeType {
+        NvmeType { scsi: true, ..self }
+    }
+}
+
+impl DriverType for NvmeType {
+    fn name(&self) -> &'static str {
+        "nvme"
+    }
+
+    fn suits(&self, function: &Function) -> Option<Suits> {
+        (function.header.class == CLASS).then_some(Suits::Class)
+    }
+
+    fn bind(
+        &self,
+        address: Address,
+        function: Box<dyn PciFunction>,
+    ) -> Result<Box<dyn Driver>, DriverError> {
+        Ok(Box::new(NvmeUnit {
+            address,
+            function,
+            driver: NvmeDriver::new(self.config.clone()),
+            requests: None,
+            buffer_bytes: self.buffer_bytes,
+            scsi: self.scsi,
+            opened: false,
+            answers: Vec::new(),
+        }))
+    }
+}
+
+/// One controller, driven.
+struct NvmeUnit {
+    address: Address,
+    function: Box<dyn PciFunction>,
+    driver: NvmeDriver,
+    /// Once the controller is ready and has a namespace that can be used, until it is stopped.
+    requests: Option<Requests>,
+    buffer_bytes: u32,
+    scsi: bool,
+    /// It was looked for a namespace since the start.
+    opened: bool,
+    answers: Vec<IoCompletion>,
+}
+
+impl NvmeUnit {
+    /// Hands on what the driver answered, and does what its state asks for.
+    fn go_on(&mut self, now: Time) {
+        let NvmeUnit { driver, function, requests, answers, .. } = self;
+        if let Some(requests) = requests {
+            requests.answered(now, answers);
+            requests.issue(driver, function, now);
+        }
+        match driver.state() {
+            DriverState::Ready if !self.opened => self.open(),
+            DriverState::Stopped | DriverState::Failed(_) => self.close(),
+            _ => {}
+        }
+    }
+
+    /// The controller is ready: takes the first namespace that can be used.
+    fn open(&mut self) {
+        self.opened = true;
+        let mut all = self.driver.namespaces().iter();
+        let Some(namespace) = all.find(|n| n.unusable.is_none()).copied() else { return };
+        let (driver, function) = (&self.driver, &mut self.function);
+        self.requests = Requests::new(driver, function, namespace, self.buffer_bytes).ok();
+    }
+
+    /// The controller is off, and nothing will reach the buffer any more: gives it back once the last
+    /// answer was taken.
+    fn close(&mut self) {
+        if let Some(requests) = self.requests.take_if(|r| r.is_idle() && !r.has_done()) {
+            self.function.dma_free(requests.buffer());
+        }
+    }
+
+    fn error(&self, error: NvmeError) -> DriverError {
+        let address = self.address;
+        let reason = match error {
+            NvmeError::Function(error) => return DriverError::Function(error),
+            NvmeError::ReadyTimeout { .. } => return DriverError::Timeout { address },
+            NvmeError::RegistersMissing { .. } => "BAR 0 has no room for its registers",
+            NvmeError::NoNvmCommandSet => "it has no NVM command set (CAP.CSS)",
+            NvmeError::PageSize { .. } => "its pages are larger than 4096 bytes (CAP.MPSMIN)",
+            NvmeError::NoWeightedArbitration => "it has no weighted round robin (CAP.AMS)",
+            NvmeError::WrongState { .. } => "it has not stopped yet",
+            _ => "it could not be started",
+        };
+        DriverError::Unfit { address, reason }
+    }
+}
+
+impl Driver for NvmeUnit {
+    fn id(&self) -> Address {
+        self.address
+    }
+
+    fn flags(&self) -> DriverFlags {
+        let or = |flag, is: bool| if is { flag } else { DriverFlags::NONE };
+        let starts = self.driver.config().pin_first && !self.is_ready();
+        DriverFlags::BUS_MASTER
+            | or(DriverFlags::PIN_AT_START, starts)
+            | or(DriverFlags::SCSI, self.scsi)
+    }
+
+    fn start(&mut self, now: Time) -> Result<(), DriverError> {
+        self.close();
+        let started = self.driver.start(&mut self.function, now);
+        started.map_err(|error| self.error(error))?;
+        self.opened = false;
+        Ok(())
+    }
+
+    fn is_ready(&self) -> bool {
+        self.driver.state() == DriverState::Ready && self.requests.is_some()
+    }
+
+    fn stop(&mut self, now: Time) {
+        // What is not up cannot be shut down in order: it is cut off.
+        if self.driver.shutdown(&mut self.function, now).is_err() {
+            self.driver.removed(&mut self.function, &mut self.answers);
+        }
+        self.go_on(now);
+    }
+
+    fn interrupt(&mut self, now: Time, vector: u16) {
+        self.driver.on_interrupt(&mut self.function, now, vector, &mut self.answers);
+        self.go_on(now);
+    }
+
+    fn read_write(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        let Some(requests) = &mut self.requests else { return Err(SubmitError::Full) };
+        requests.check(&request)?;
+        requests.submit(&mut self.driver, &mut self.function, now, request, token)
+    }
+
+    fn reap(&mut self, _now: Time, out: &mut Vec<Completion>) {
+        if let Some(requests) = &mut self.requests {
+            requests.append_done(out);
+        }
+        if matches!(self.driver.state(), DriverState::Stopped | DriverState::Failed(_)) {
+            self.close();
+        }
+    }
+
+    fn watchdog(&mut self, now: Time) -> Option<Time> {
+        if self.driver.next_deadline().is_some_and(|at| at <= now) {
+            self.driver.poll(&mut self.function, now, &mut self.answers);
+        }
+        self.go_on(now);
+        self.driver.next_deadline()
+    }
+
+    fn function(&mut self) -> &mut dyn PciFunction {
+        &mut *self.function
+    }
+}

@@ -1,0 +1,131 @@
+//! Jobs whose numbers of requests are kept in proportion (`flow`; fio's `flow.c`, read for what it does).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ssdyno_block::{Request, Time};
+
+use super::job::{Answer, Reader};
+use super::values;
+use crate::{Step, Workload, WorkloadError};
+
+/// Who is ahead of the others asks again after so long, or after `flow_sleep`.
+const AGAIN: Time = Time::from_us(10);
+
+/// What a job says of its share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Share {
+    /// Which jobs it is kept in proportion with (`flow_id`).
+    pub(super) id: u64,
+    /// Requests of it to those of the others (`flow`).
+    pub(super) weight: u64,
+    /// Pause where it is ahead of its share (`flow_sleep`).
+    pub(super) sleep: Time,
+}
+
+/// Those who are at work, together.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    issued: AtomicU64,
+    weights: AtomicU64,
+}
+
+/// One of them.
+struct Flowing {
+    inner: Box<dyn Workload + Send>,
+    flow: Arc<Flow>,
+    share: Share,
+    issued: u64,
+    /// It counts among those at work: from its first request to its end.
+    present: bool,
+    done: bool,
+}
+
+/// `inner` with its `share` of `flow`.
+pub(super) fn flowing(
+    inner: Box<dyn Workload + Send>,
+    flow: &Arc<Flow>,
+    share: Share,
+) -> Box<dyn Workload + Send> {
+    let flow = Arc::clone(flow);
+    Box::new(Flowing { inner, flow, share, issued: 0, present: false, done: false })
+}
+
+impl Flowing {
+    /// Whether it has issued more than its share. One of all is always at it or below. Counters that others
+    /// move meanwhile make the answer late by some requests, no more.
+    fn is_ahead(&self) -> bool {
+        let all = self.flow.issued.load(Ordering::Relaxed);
+        let weights = self.flow.weights.load(Ordering::Relaxed);
+        u128::from(self.issued) * u128::from(weights)
+            > u128::from(all) * u128::from(self.share.weight)
+    }
+
+    fn leave(&mut self) {
+        self.done = true;
+        if std::mem::take(&mut self.present) {
+            self.flow.weights.fetch_sub(self.share.weight, Ordering::Relaxed);
+            self.flow.issued.fetch_sub(self.issued, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Flowing {
+    /// Who was ended by something else must not be waited for.
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Workload for Flowing {
+    fn next(&mut self, now: Time) -> Step {
+        if !self.present && !self.done {
+            self.present = true;
+            self.flow.weights.fetch_add(self.share.weight, Ordering::Relaxed);
+        }
+        if self.present && self.is_ahead() {
+            return Step::NotBefore(now.saturating_add(self.share.sleep.max(AGAIN)));
+        }
+        let step = self.inner.next(now);
+        match step {
+            Step::Issue { .. } => {
+                self.issued += 1;
+                self.flow.issued.fetch_add(1, Ordering::Relaxed);
+            }
+            Step::Done => self.leave(),
+            _ => {}
+        }
+        step
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        self.inner.upcoming()
+    }
+
+    fn completed(&mut self, now: Time) {
+        self.inner.completed(now);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        self.inner.error()
+    }
+}
+
+impl Reader<'_> {
+    /// The share of the job, if it is kept in proportion with others.
+    pub(super) fn share(&mut self) -> Answer<Option<Share>> {
+        let weight = self.value(&["flow"], "a weight of 0 to 1000", |text| {
+            values::whole(text).filter(|weight| *weight <= 1_000)
+        })?;
+        let id = self.value(&["flow_id"], "a number", values::whole)?.unwrap_or(0);
+        let sleep = self.value(&["flow_sleep"], "a time in us, or such as 5ms", |text| {
+            values::time(text, "us")
+        })?;
+        let sleep = sleep.unwrap_or(Time::ZERO);
+        Ok(weight.filter(|weight| *weight > 0).map(|weight| Share { id, weight, sleep }))
+    }
+}

@@ -1,0 +1,191 @@
+//! Which requests a job makes: directions, and the files that they go to in turn (fio's `io_u.c`,
+//! `get_next_file` and `set_io_u_file`, read for what they do; the code is ours).
+
+use ssdyno_block::{Op, Request};
+use ssdyno_engine::Rng;
+
+use super::places::Places;
+use crate::generator::Draw;
+use crate::generator::place::happens;
+
+/// Which file of several is next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// One after the other, again and again (`roundrobin`).
+    InTurn,
+    /// Any that is not done, each as likely (`random`).
+    Random,
+    /// The next when one is done (`sequential`).
+    OneByOne,
+}
+
+/// How files are served (`file_service_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Service {
+    pub(super) order: Order,
+    /// Requests to one file before another is looked for.
+    pub(super) each: u64,
+}
+
+impl Default for Service {
+    fn default() -> Service {
+        Service { order: Order::InTurn, each: 1 }
+    }
+}
+
+/// The files of a job, and whose turn it is.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    all: Vec<Places>,
+    /// Those that have been gone through.
+    done: Vec<bool>,
+    service: Service,
+    /// The one at work, and how many more requests it has before another is looked for.
+    at: usize,
+    left: u64,
+    /// Where the search for another begins.
+    next: usize,
+}
+
+impl Files {
+    /// One or more, served by `service`.
+    pub(super) fn new(all: Vec<Places>, service: Service) -> Files {
+        let done = vec![false; all.len()];
+        Files { all, done, service, at: 0, left: 0, next: 0 }
+    }
+
+    /// The file that the next request goes to; `None` where all have been gone through.
+    fn turn(&mut self, rng: &mut Rng) -> Option<usize> {
+        if let [done] = self.done[..] {
+            return (!done).then_some(0);
+        }
+        if self.left == 0 || self.done[self.at] {
+            self.at = self.search(rng)?;
+            self.next = (self.at + 1) % self.all.len();
+            self.left = match self.service.order {
+                Order::OneByOne => u64::MAX,
+                Order::InTurn | Order::Random => self.service.each,
+            };
+        }
+        self.left -= 1;
+        Some(self.at)
+    }
+
+    fn search(&self, rng: &mut Rng) -> Option<usize> {
+        let count = self.all.len();
+        let mut open =
+            (0..count).map(|step| (self.next + step) % count).filter(|at| !self.done[*at]);
+        match self.service.order {
+            Order::Random => {
+                let choices = open.clone().count() as u64;
+                if choices == 0 { None } else { open.nth(rng.below(choices) as usize) }
+            }
+            Order::InTurn | Order::OneByOne => open.next(),
+        }
+    }
+
+    /// A place and length in file `at`; `None` where it has been gone through. One of several begins again
+    /// by itself where holes lead around its end, and where places are random and time decides
+    /// (`by_time`).
+    fn take(
+        &mut self,
+        at: usize,
+        (way, fresh): (usize, bool),
+        by_time: bool,
+        rng: &mut Rng,
+    ) -> Option<(u64, u64)> {
+        let several = self.all.len() > 1;
+        let places = &mut self.all[at];
+        let found = places.take(way, fresh, rng);
+        if found.is_some() || !several || !(places.wraps || by_time && places.random) {
+            return found;
+        }
+        places.restart(None);
+        places.take(way, fresh, rng)
+    }
+
+    /// Begins all of them again; the only one, where time decides, for `way` alone.
+    fn restart(&mut self, way: usize, by_time: bool) {
+        let way = (by_time && self.all.len() == 1).then_some(way);
+        self.done.fill(false);
+        self.all.iter_mut().for_each(|places| places.restart(way));
+    }
+
+    fn longest(&self) -> u64 {
+        let ways = self.all.iter().flat_map(|places| &places.ways);
+        ways.map(|way| way.sizes.max()).max().unwrap_or(0)
+    }
+}
+
+/// Makes the requests of a job.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    /// Probability of a read, and of a write where it is not one.
+    pub(super) read: u64,
+    pub(super) write: u64,
+    pub(super) files: Files,
+    /// Requests from one random place to the next (`rw=randread:8`), and how many are left.
+    pub(super) run: u64,
+    pub(super) run_left: u64,
+    /// Bytes that are still to be moved; `u64::MAX` where time decides.
+    pub(super) left: u64,
+    /// What has been gone through is begun again.
+    pub(super) again: bool,
+}
+
+impl Draw for Requests {
+    fn draw(&mut self, rng: &mut Rng) -> Option<Request> {
+        if self.left == 0 {
+            return None;
+        }
+        let way = self.direction(rng);
+        let by_time = self.left == u64::MAX;
+        let mut begun_again = false;
+        loop {
+            let Some(at) = self.files.turn(rng) else {
+                if begun_again || !self.again || self.left < self.files.longest() {
+                    return None;
+                }
+                begun_again = true;
+                self.files.restart(way, by_time);
+                continue;
+            };
+            let fresh = self.is_fresh();
+            let Some((offset_bytes, length)) = self.files.take(at, (way, fresh), by_time, rng)
+            else {
+                self.files.done[at] = true;
+                continue;
+            };
+            if !by_time {
+                self.left = self.left.saturating_sub(length);
+            }
+            let op = [Op::Read, Op::Write, Op::Trim][way];
+            return Some(Request { op, offset_bytes, length_bytes: length as u32 });
+        }
+    }
+}
+
+impl Requests {
+    fn direction(&self, rng: &mut Rng) -> usize {
+        if happens(self.read, rng) {
+            0
+        } else if happens(self.write, rng) {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// Whether the next request goes to a place of its own, and not on from the last one.
+    fn is_fresh(&mut self) -> bool {
+        if self.run <= 1 {
+            return true;
+        }
+        self.run_left -= 1;
+        let fresh = self.run_left == 0;
+        if fresh {
+            self.run_left = self.run;
+        }
+        fresh
+    }
+}
