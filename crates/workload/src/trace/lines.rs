@@ -70,8 +70,7 @@ fn not_text(number: u64, line: &[u8]) -> Fault {
     if number == 1 && line.starts_with(b"PAR1") {
         return Fault::new(
             "this is a Parquet file",
-            "write its rows out as CSV first: python3 -c \"import pandas; \
-             pandas.read_parquet('requests.parquet').to_csv('requests.csv', index=False)\"",
+            "record with `ssdyno run --csv`, or write the rows out as CSV in the order of issue_ns",
         );
     }
     Fault::new(
