@@ -65,6 +65,13 @@ pub(crate) struct Curves<'a> {
     pub(crate) curves: Vec<Curve>,
 }
 
+/// A line through points: place across, value upwards.
+struct Path<'a> {
+    points: Vec<(f64, f64)>,
+    colour: &'a str,
+    dashed: bool,
+}
+
 /// The document under construction, with its vertical scale.
 struct Canvas {
     svg: String,
@@ -124,17 +131,14 @@ impl Canvas {
         self.text(x + 18.0, y + 10.0, "start", label, "");
     }
 
-    /// Lines through points - place across, value upwards - with their colours; dashed ones lie over
-    /// the others, so that of two that agree both are seen.
-    fn paths(&mut self, paths: Vec<(Vec<(f64, f64)>, &str, bool)>) {
-        let (dashed, solid): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.2);
-        for (points, colour, dashed) in solid.into_iter().chain(dashed) {
-            self.path(points, colour, dashed);
-        }
+    /// Dashed ones lie over the others, so that of two that agree both are seen.
+    fn paths(&mut self, paths: Vec<Path<'_>>) {
+        let (dashed, solid): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.dashed);
+        solid.into_iter().chain(dashed).for_each(|path| self.path(path));
     }
 
     /// A line with a dot for each point; a ring where it is dashed.
-    fn path(&mut self, points: Vec<(f64, f64)>, colour: &str, dashed: bool) {
+    fn path(&mut self, Path { points, colour, dashed }: Path<'_>) {
         let path = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
         let path: Vec<String> = path.collect();
         let dashes = if dashed { r#" stroke-dasharray="6 4""# } else { "" };
@@ -244,7 +248,7 @@ impl Lines<'_> {
             let points: Vec<_> =
                 known.filter_map(|(place, value)| Some((place, (*value)?))).collect();
             let points = points.iter().map(|(place, value)| (x(*place), *value)).collect();
-            paths.push((points, colour, line.dashed));
+            paths.push(Path { points, colour, dashed: line.dashed });
         }
         canvas.paths(paths);
         canvas.finish()
@@ -274,7 +278,7 @@ impl Curves<'_> {
             let label = format!("{}{missing}", curve.label);
             canvas.legend(at, self.curves.len(), colour, &label);
             let points = curve.points.iter().map(|(across, up)| (x(*across), *up)).collect();
-            paths.push((points, colour, curve.dashed));
+            paths.push(Path { points, colour, dashed: curve.dashed });
         }
         canvas.paths(paths);
         canvas.finish()
