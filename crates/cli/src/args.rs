@@ -120,6 +120,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = results::HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Keep,
+    /// Write the rows as requests.csv, too, in the order of issue: a trace that --workload plays.
+    #[arg(long, help_heading = results::HEADING)]
+    pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
     /// Length of the points of the series, such as 10ms; 0 for a single one, at the end [default: by

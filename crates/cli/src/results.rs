@@ -58,13 +58,17 @@ impl Directory {
         Ok(Some(Directory { run, base }))
     }
 
-    /// All files of a run; gives the place.
+    /// All files of a run, with its rows as `csv`, too, where that is wanted; gives the place.
     pub(crate) fn write_run(
         &self,
         result: &RunResult,
         recording: &Recording,
+        csv: bool,
     ) -> Result<String, ResultError> {
         self.run.write_all(result, recording.rows())?;
+        if let Some(rows) = recording.rows().filter(|_| csv) {
+            self.run.write_csv(rows)?;
+        }
         Ok(self.place())
     }
 

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Recording, RunDirectory, RunResult, summary_text};
+use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::RunArgs;
@@ -100,6 +100,10 @@ fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failu
 }
 
 fn directory(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure> {
+    if args.csv && args.keep != Keep::All {
+        return Err(Failure::usage("`--csv` writes rows, and `--keep` leaves them out")
+            .with_help("leave one of the two out"));
+    }
     Directory::create(args.keep, &args.results, || {
         let (workload, seed) = (args.load.workload(target), args.load.seed);
         RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
@@ -119,7 +123,8 @@ fn conclude(
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,
 ) -> Result<(), Failure> {
-    let written = files.directory.as_ref().map(|d| d.write_run(result, recording)).transpose();
+    let write = |d: &Directory| d.write_run(result, recording, args.csv);
+    let written = files.directory.as_ref().map(write).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));
