@@ -27,6 +27,9 @@ pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
         Keep::Summary => option(&mut words, "--keep", "summary"),
         Keep::None => option(&mut words, "--keep", "none"),
     }
+    if args.csv {
+        words.push("--csv".to_owned());
+    }
     if args.results.results.as_os_str() != results::DEFAULT {
         option(&mut words, "--results", args.results.results.display());
     }
@@ -118,7 +121,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 48] = [
+    const SAMPLES: [(&str, &str); 49] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -156,6 +159,7 @@ mod tests {
         ("overwrite", ""),
         ("size", "1000000001B"),
         ("keep", "none"),
+        ("csv", ""),
         ("results", "~/my runs"),
         ("interval", "10ms"),
         ("timeline", "a/timeline.json"),

@@ -58,14 +58,17 @@ impl Directory {
         Ok(Some(Directory { run, base }))
     }
 
-    /// All files of a run; gives the place.
+    /// All files of a run, with its rows as `csv`, too, where that is wanted; gives the place.
     pub(crate) fn write_run(
         &self,
         result: &RunResult,
         recording: &Recording,
+        csv: bool,
     ) -> Result<String, ResultError> {
+        // Before the rest: `result.json` comes last.
+        let csv = recording.rows().filter(|_| csv).map(|rows| self.run.write_csv(rows)).transpose();
         self.run.write_all(result, recording.rows())?;
-        Ok(self.place())
+        csv.map(|_| self.place())
     }
 
     /// `report.html` and `result.json`; gives the place.

@@ -69,6 +69,19 @@ pub struct PackageEnergy {
     pub operations: [u64; FLASH_ACTIVITIES],
 }
 
+impl PackageEnergy {
+    /// How long the package was busy with `activity`, summed over its dies, in seconds; 0 for
+    /// activities that are not flash's.
+    pub fn seconds(&self, activity: Activity) -> f64 {
+        self.seconds.get(activity.index()).copied().unwrap_or(0.0)
+    }
+
+    /// How many operations `activity` did; 0 for activities that are not flash's.
+    pub fn operations(&self, activity: Activity) -> u64 {
+        self.operations.get(activity.index()).copied().unwrap_or(0)
+    }
+}
+
 /// Mean power over one stretch of time.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct PowerPoint {

@@ -20,14 +20,17 @@ pub(crate) struct Group {
     /// That of the oldest member.
     pub(crate) cause: Cause,
     pub(crate) len: u8,
+    /// Members have different causes.
+    pub(crate) mixed: bool,
     ops: [u32; MOST_PLANES],
 }
 
 impl Group {
     pub(crate) fn new(kind: OpKind, cause: Cause) -> Group {
-        Group { kind, cause, len: 0, ops: [NIL; MOST_PLANES] }
+        Group { kind, cause, len: 0, mixed: false, ops: [NIL; MOST_PLANES] }
     }
-    pub(crate) fn push(&mut self, op: u32) {
+    pub(crate) fn push(&mut self, op: u32, cause: Cause) {
+        self.mixed |= cause != self.cause;
         self.ops[self.len as usize] = op;
         self.len += 1;
     }

@@ -9,7 +9,7 @@ use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
 use crate::reverse::Reverse;
-use crate::{Blocks, Config, HotCold, Placement, ReadOnly, WearLevelling};
+use crate::{Blocks, Cleaning, Config, HotCold, Placement, ReadOnly, WearLevelling};
 
 /// A logical block: its plane, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -305,6 +305,9 @@ fn refuse_what_cannot_be(config: &Config) -> Result<(), ConfigError> {
         let problem = format!("`{name}` maps blocks, which leaves no choice here");
         Err(ConfigError::new(key, problem, help))
     };
+    if config.cleaning != Cleaning::Greedy {
+        return refuse("ftl.cleaning", "leave \"greedy\", or use the `page` or `dftl` FTL");
+    }
     if config.placement != Placement::Static {
         return refuse("ftl.placement", "write \"static\", or use the `page` FTL");
     }

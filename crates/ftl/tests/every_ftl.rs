@@ -32,6 +32,27 @@ fn pass_the_suite() {
     }
 }
 
+/// A setting that changes nothing would be taken for one that does.
+#[test]
+fn what_a_block_map_does_not_have_is_refused_by_key() {
+    let cases = [
+        (r#","cleaning":"fifo""#, "ftl.cleaning"),
+        (r#","cleaning":"cost-benefit""#, "ftl.cleaning"),
+        (r#","placement":"least-busy""#, "ftl.placement"),
+        (r#","hot_cold":"survivors""#, "ftl.hot_cold"),
+        (r#","cleaning_pace":"paced""#, "ftl.cleaning_pace"),
+        (r#","wear_levelling":"static""#, "ftl.wear_levelling"),
+        (r#","summary_pages":1"#, "ftl.summary_pages"),
+    ];
+    for name in ["block", "bast", "fast"] {
+        for (more, key) in cases {
+            let config = ftl_config(name, 0.6, more);
+            let error = builds(&small_flash(2, 2, 24, 8), &config, 1).unwrap_err();
+            assert_eq!(error.key, key, "{name}: {error}");
+        }
+    }
+}
+
 #[test]
 fn dftl_passes_with_every_option_of_the_page_map() {
     for policy in ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"] {

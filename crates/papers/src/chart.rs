@@ -65,6 +65,13 @@ pub(crate) struct Curves<'a> {
     pub(crate) curves: Vec<Curve>,
 }
 
+/// A line through points: place across, value upwards.
+struct Path<'a> {
+    points: Vec<(f64, f64)>,
+    colour: &'a str,
+    dashed: bool,
+}
+
 /// The document under construction, with its vertical scale.
 struct Canvas {
     svg: String,
@@ -124,8 +131,14 @@ impl Canvas {
         self.text(x + 18.0, y + 10.0, "start", label, "");
     }
 
-    /// A line through `points` - place across, value upwards - with a dot for each.
-    fn path(&mut self, points: Vec<(f64, f64)>, colour: &str, dashed: bool) {
+    /// Dashed ones lie over the others, so that of two that agree both are seen.
+    fn paths(&mut self, paths: Vec<Path<'_>>) {
+        let (dashed, solid): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.dashed);
+        solid.into_iter().chain(dashed).for_each(|path| self.path(path));
+    }
+
+    /// A line with a dot for each point; a ring where it is dashed.
+    fn path(&mut self, Path { points, colour, dashed }: Path<'_>) {
         let path = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
         let path: Vec<String> = path.collect();
         let dashes = if dashed { r#" stroke-dasharray="6 4""# } else { "" };
@@ -133,10 +146,14 @@ impl Canvas {
             r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>"#,
             path.join(" ")
         ));
+        let dot = match dashed {
+            true => format!(r#"r="7" fill="none" stroke="{colour}" stroke-width="2""#),
+            false => format!(r#"r="4" fill="{colour}""#),
+        };
         for (x, value) in points {
             let y = self.y(value);
             self.put(&format!(
-                r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}"><title>{value:.3}</title></circle>"#
+                r#"<circle cx="{x:.1}" cy="{y:.1}" {dot}><title>{value:.3}</title></circle>"#
             ));
         }
     }
@@ -221,6 +238,7 @@ impl Lines<'_> {
             canvas.text(x(place), HEIGHT - BOTTOM + 20.0, "middle", name, "");
         }
         canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        let mut paths = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let missing = line.values.iter().all(Option::is_none);
@@ -230,8 +248,9 @@ impl Lines<'_> {
             let points: Vec<_> =
                 known.filter_map(|(place, value)| Some((place, (*value)?))).collect();
             let points = points.iter().map(|(place, value)| (x(*place), *value)).collect();
-            canvas.path(points, colour, line.dashed);
+            paths.push(Path { points, colour, dashed: line.dashed });
         }
+        canvas.paths(paths);
         canvas.finish()
     }
 }
@@ -252,14 +271,16 @@ impl Curves<'_> {
             canvas.text(x(value), HEIGHT - BOTTOM + 20.0, "middle", &label, "");
         }
         canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        let mut paths = Vec::new();
         for (at, curve) in self.curves.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let missing = if curve.points.is_empty() { " (not run)" } else { "" };
             let label = format!("{}{missing}", curve.label);
             canvas.legend(at, self.curves.len(), colour, &label);
             let points = curve.points.iter().map(|(across, up)| (x(*across), *up)).collect();
-            canvas.path(points, colour, curve.dashed);
+            paths.push(Path { points, colour, dashed: curve.dashed });
         }
+        canvas.paths(paths);
         canvas.finish()
     }
 }
@@ -282,6 +303,19 @@ mod tests {
         assert!(svg.contains("b (not run)"));
         // From the corner to the right edge and the top.
         assert!(svg.contains(r#"points="80.0,360.0 940.0,70.0""#), "{svg}");
+    }
+
+    /// Two lines that agree are both seen: the dashed one lies over the other, with rings for dots.
+    #[test]
+    fn of_two_equal_lines_both_are_seen() {
+        let line =
+            |label: &str, dashed| Line { label: label.into(), values: vec![Some(1.0)], dashed };
+        let (places, lines) =
+            (vec!["1".to_owned()], vec![line("printed", true), line("ours", false)]);
+        let svg = Lines { title: "t", unit: "y", across: "", places, lines }.draw();
+        let at = |what: &str| svg.find(what).unwrap();
+        assert!(at("<polyline") < at("stroke-dasharray"), "{svg}");
+        assert!(at(r#"r="4""#) < at(r#"r="7" fill="none""#), "{svg}");
     }
 
     /// Names have room: six of them stand in two rows, three abreast.

@@ -1,4 +1,4 @@
-//! Numbers that a paper prints in its text, each worked out again by a formula of its name.
+//! Numbers that a paper prints in its text: worked out again by a formula of their name, or quoted.
 
 use serde::Deserialize;
 
@@ -20,6 +20,10 @@ pub(crate) struct PrintedNumber {
     /// False: the paper's number is a bound, or cannot be right.
     #[serde(default = "yes")]
     pub(crate) matches: bool,
+    /// True: what others are worked out from, or about somebody else's machine: nothing of ours stands
+    /// beside it.
+    #[serde(default)]
+    pub(crate) quoted: bool,
     /// What a reader must know; empty where nothing. The terminal shows what `; ` separates as notes
     /// of their own.
     #[serde(default)]
@@ -35,7 +39,7 @@ fn yes() -> bool {
 }
 
 impl PrintedNumber {
-    fn cell(&self, id: String, printed: f64, ours: f64) -> Cell {
+    fn cell(&self, id: String, printed: f64, ours: Option<f64>) -> Cell {
         let note = match self.note.is_empty() {
             true => self.requirement.clone(),
             false => format!("{}: {}", self.requirement, self.note),
@@ -45,17 +49,22 @@ impl PrintedNumber {
             printed,
             printed_text: self.printed.clone(),
             as_printed_model: None,
-            ours: Some(ours),
-            relative_error: (printed != 0.0).then(|| (ours - printed) / printed),
+            ours,
+            relative_error: ours.filter(|_| printed != 0.0).map(|ours| (ours - printed) / printed),
             tolerance: self.tolerance,
-            expected_to_match: self.matches,
+            expected_to_match: self.matches && ours.is_some(),
             note,
         }
     }
 }
 
+/// The number called `name` in `numbers`, for formulas that others are worked out from.
+pub(crate) fn quoted(numbers: &[PrintedNumber], name: &str) -> Option<f64> {
+    numbers.iter().find(|number| number.name == name)?.printed.parse().ok()
+}
+
 /// The selected numbers of `paper` as cells `<paper>/arithmetic/<name>`. `formula` gives ours by name;
-/// `None` where there is no such formula.
+/// `None` where there is no such formula. One that is quoted needs none.
 ///
 /// # Errors
 /// A row without formula, or that prints no number, names `printed.toml`; an error of a formula.
@@ -79,7 +88,12 @@ pub(crate) fn arithmetic(
         let printed = number.printed.parse();
         let printed: f64 =
             printed.map_err(|_| defect(format!("{name} prints no number: {}", number.printed)))?;
-        let ours = formula(name)?.ok_or_else(|| defect(format!("no formula {name}")))?;
+        let ours = formula(name)?;
+        if ours.is_none() != number.quoted {
+            let problem =
+                if number.quoted { "is quoted, with a formula" } else { "has no formula" };
+            return Err(defect(format!("{name} {problem}")));
+        }
         cells.push(number.cell(id, printed, ours));
     }
     Ok(cells)
@@ -91,7 +105,8 @@ pub(crate) fn arithmetic(
 pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[Cell]) {
     assert_eq!(cells.len(), numbers.len());
     for cell in cells {
-        assert!(cell.expected_to_match || cell.note.contains(": "), "no reason: {cell:?}");
+        let reason = cell.expected_to_match || cell.note.contains(": ") || cell.ours.is_none();
+        assert!(reason, "no reason: {cell:?}");
         assert!(cell.matches() || !cell.expected_to_match, "{cell:?}");
     }
 }
@@ -121,10 +136,23 @@ mod tests {
     }
 
     #[test]
+    fn a_quoted_number_stands_alone() {
+        let mut numbers = [number("a", "866")];
+        numbers[0].quoted = true;
+        let all = "S4".parse().unwrap();
+        let cells = arithmetic("S4", &numbers, &all, |_| Ok(None)).unwrap();
+        assert_eq!((cells[0].printed, cells[0].ours, cells[0].relative_error), (866.0, None, None));
+        assert!(!cells[0].expected_to_match);
+        assert_eq!((quoted(&numbers, "a"), quoted(&numbers, "b")), (Some(866.0), None));
+        let refused = arithmetic("S4", &numbers, &all, |_| Ok(Some(1.0))).unwrap_err().to_string();
+        assert!(refused.contains("a is quoted, with a formula"), "{refused}");
+    }
+
+    #[test]
     fn broken_rows_name_the_file() {
         let all = "S4".parse().unwrap();
         for (printed, formula, words) in
-            [("many", Some(1.0), "x prints no number: many"), ("1", None, "no formula x")]
+            [("many", Some(1.0), "x prints no number: many"), ("1", None, "x has no formula")]
         {
             let refused = arithmetic("S4", &[number("x", printed)], &all, |_| Ok(formula));
             let text = refused.unwrap_err().to_string();

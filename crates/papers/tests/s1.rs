@@ -28,7 +28,7 @@ fn parts_can_be_selected() {
     let report = rerun("S1/claims/writes_look_faster", &options);
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
     assert_claims(&report);
-    assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 29);
+    assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 47);
     assert!(run("S1/figure6_1", &options, &mut |_| Flow::Continue).is_err());
 }
 

@@ -50,7 +50,7 @@ fn parts_can_be_selected_and_repeat_to_the_bit() {
     assert_eq!((report.figures.len(), report.runs.len()), (1, 9 * 5));
     let again = rerun("S4/figure1", &Options { threads: Some(2), ..options.clone() });
     assert_eq!(report.tables, again.tables);
-    assert_eq!(rerun("S4/arithmetic", &options).cells.len(), 18);
+    assert_eq!(rerun("S4/arithmetic", &options).cells.len(), 55);
     assert_eq!(rerun("S4/table4/clients_2/megabytes_per_second", &options).cells.len(), 1);
     assert_eq!(rerun("S4/claims/zones", &options).claims[0].holds, None);
     assert!(run("S4/figure9", &options, &mut |_| Flow::Continue).is_err());

@@ -65,7 +65,8 @@ pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
-    LatencyIntervalsByOp, OwnCost, Power, RunResult, SCHEMA_VERSION, SeriesPoint, schema,
+    LatencyIntervalsByOp, OwnCost, PackageEnergy, Power, RunResult, SCHEMA_VERSION, SeriesPoint,
+    schema,
 };
 pub use rows::{Row, Rows};
 pub use series::Series;

@@ -35,7 +35,7 @@ const SCHEMA: &str = "message requests {
 }";
 
 /// Names of [`ssdyno_block::Status`], in the order of its discriminant.
-const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
+pub(crate) const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
 
 /// Rows of a page: what is unpacked of them stays in a core's own cache until it is encoded.
 const PAGE_ROWS: usize = 1 << 13;

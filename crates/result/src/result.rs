@@ -79,6 +79,10 @@ pub struct RunResult {
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
     #[serde(default)]
     pub energy_by_part: Vec<EnergyRow>,
+    /// Energy and work of each flash package, in order of its number (S3-6). The joules sum to
+    /// `energy_joules.flash`; reads, programs and erases to those of `flash_operations`.
+    #[serde(default)]
+    pub energy_by_package: Vec<PackageEnergy>,
     /// Pages programmed by page written by the host; `null` where nothing was written.
     pub write_amplification: Option<f64>,
     /// Operations of the flash array; `null` for a device that is not known to be flash.
@@ -287,6 +291,30 @@ pub struct EnergyRow {
     pub joules: f64,
     /// Time spent at it, summed over all parts of the kind.
     pub seconds: f64,
+}
+
+/// Energy and work of one flash package (a chip with its dies) over the time that the energy is of
+/// (S3-6).
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PackageEnergy {
+    /// Energy, idle and busy.
+    pub joules: f64,
+    /// The part of it that was drawn while idle or asleep.
+    pub idle_joules: f64,
+    /// Pages read, for the host and for cleaning.
+    pub reads: u64,
+    /// Pages programmed, for the host and for cleaning.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Time spent reading, summed over the dies of the package, as are the other times.
+    pub read_seconds: f64,
+    /// Time spent programming.
+    pub program_seconds: f64,
+    /// Time spent erasing.
+    pub erase_seconds: f64,
+    /// Time in which data crossed the channel.
+    pub transfer_seconds: f64,
 }
 
 /// Operations of the flash array over the recorded window, in pages (reads, programs,

@@ -153,7 +153,11 @@ fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
                 .sum(),
         }
     };
-    let windows: Vec<Window> = series.chunks_exact(each).map(window).collect();
+    let mut windows: Vec<Window> = series.chunks_exact(each).map(window).collect();
+    // One ends where the next begins; start and length, summed, may be beyond that by rounding.
+    for at in 1..windows.len() {
+        windows[at - 1].to_seconds = windows[at].from_seconds;
+    }
     let requests: u64 = windows.iter().map(|window| window.requests).sum();
     // A mean of a few requests is noise.
     let enough = windows.len() >= WINDOWS_LEAST && requests >= 20 * windows.len() as u64;

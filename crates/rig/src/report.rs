@@ -9,7 +9,7 @@ use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, Invariant, JobResult,
-    OwnCost, Power, Recording, RunResult, StopReason,
+    OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
 };
 use ssdyno_workload::FioFiles;
 
@@ -28,6 +28,23 @@ pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
         dies_per_package: facts.dies_per_package,
         cores: facts.cores,
         power_states: states.iter().map(|state| state.power).collect(),
+    }
+}
+
+/// The account of a package as it is reported.
+fn package(energy: &ssdyno_energy::PackageEnergy) -> PackageEnergy {
+    let operations = |activity| energy.operations(activity);
+    let seconds = |activity| energy.seconds(activity);
+    PackageEnergy {
+        joules: energy.joules,
+        idle_joules: energy.idle_joules,
+        reads: operations(Activity::Read),
+        programs: operations(Activity::Program),
+        erases: operations(Activity::Erase),
+        read_seconds: seconds(Activity::Read),
+        program_seconds: seconds(Activity::Program),
+        erase_seconds: seconds(Activity::Erase),
+        transfer_seconds: seconds(Activity::Transfer),
     }
 }
 
@@ -153,6 +170,7 @@ impl Parts<'_> {
                 seconds: row.seconds,
             })
             .collect();
+        result.energy_by_package = energy.packages.iter().map(package).collect();
         for (what, joules) in [
             ("Slowing the idle CPU", energy.slow_saved_joules),
             ("Low-power states", energy.low_power_saved_joules),

@@ -189,6 +189,11 @@ fn csv_columns_have_any_order_and_units() {
         (requests(&all), times_us(&all)),
         (vec![Request::write(0, 4096), Request::flush()], vec![0, 4])
     );
+    // As they are they are not text; what to do about it is said.
+    let parquet = b"PAR1\x15\x00\xff\xfe\n\x00PAR1".as_slice();
+    let error = refused(parquet, &TraceOptions::default());
+    assert!(error.to_string().contains("Parquet"), "{error}");
+    assert!(error.help.is_some_and(|help| help.contains("--csv")));
     let tabs = "op\toffset_bytes\tlength_bytes\nread\t0\t512\nflush\t\t\n";
     let expected = [Request::read(0, 512), Request::flush()];
     assert_eq!(requests(&good(tabs, &TraceOptions::default())), expected);

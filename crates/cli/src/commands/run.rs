@@ -48,6 +48,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Keep,
+    /// Write the rows as requests.csv, too, in the order of issue: a trace that --workload plays.
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
     /// Length of the points of the series, such as 10ms; 0 for a single one, at the end [default: by
@@ -156,6 +159,10 @@ fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failu
 }
 
 fn directory(args: &RunArgs, target: &str) -> Result<Option<Directory>, Failure> {
+    if args.csv && args.keep != Keep::All {
+        return Err(Failure::usage("`--csv` writes rows, and `--keep` leaves them out")
+            .with_help("leave one of the two out"));
+    }
     Directory::create(args.keep, &args.results, || {
         let (workload, seed) = (args.load.workload(target), args.load.seed);
         RunDirectory::default_name(target, workload, Some(seed), SystemTime::now())
@@ -175,7 +182,8 @@ fn conclude(
     (result, recording): (&RunResult, &Recording),
     mut failure: Option<Failure>,
 ) -> Result<(), Failure> {
-    let written = files.directory.as_ref().map(|d| d.write_run(result, recording)).transpose();
+    let write = |d: &Directory| d.write_run(result, recording, args.csv);
+    let written = files.directory.as_ref().map(write).transpose();
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));

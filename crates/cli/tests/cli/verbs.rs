@@ -59,6 +59,25 @@ fn keep_decides_about_files() {
     assert!(!place.path().join("results/s/requests.parquet").exists());
 }
 
+/// X-9: what was recorded is a trace, whose requests come when they came, in their order.
+#[test]
+fn a_recorded_run_can_be_played() {
+    let place = Place::new();
+    let recorded = place.json(&small(&["run", "sim:config-a", "--name", "r", "--csv"]));
+    let rows = std::fs::read_to_string(place.path().join("results/r/requests.csv")).unwrap();
+    assert_eq!(rows.lines().count() as u64, 1 + recorded["requests"].as_u64().unwrap());
+    let trace = ["--workload", "results/r/requests.csv", "--keep", "none"];
+    let played = place.json(&[&["run", "sim:config-a"], &SMALL[2..], &trace].concat());
+    assert_eq!(played["requests_by_op"], recorded["requests_by_op"]);
+    let mean = |result: &Value| result["latency_ns"]["mean"].as_f64().unwrap();
+    let ratio = mean(&played) / mean(&recorded);
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
+    // In the order of completion lines would be late.
+    assert!(!played["notes"].to_string().contains("earlier than the line"), "{}", played["notes"]);
+    let refused = small(&["run", "sim:config-a", "--keep", "summary", "--csv"]);
+    assert!(place.fails(2, &refused).contains("--csv"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_real_target_is_only_read_unless_asked_otherwise() {

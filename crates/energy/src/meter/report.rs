@@ -36,6 +36,8 @@ impl Meter {
 struct Rows {
     rows: Vec<Row>,
     joules: [f64; Component::ALL.len()],
+    /// Less than this is what rounding leaves of a difference, and no time.
+    least_seconds: f64,
 }
 
 impl Rows {
@@ -48,7 +50,7 @@ impl Rows {
         (seconds, operations): (f64, u64),
         watts: f64,
     ) {
-        if seconds == 0.0 && operations == 0 {
+        if seconds.abs() <= self.least_seconds && operations == 0 {
             return;
         }
         let joules = seconds * watts;
@@ -67,7 +69,9 @@ const LINK: (Component, PartKind) = (Component::Bus, PartKind::HostLink);
 impl Meter {
     pub(super) fn report(&self, end: Time) -> Breakdown {
         let run = end.saturating_sub(self.start).as_s_f64();
-        let mut rows = Rows::default();
+        // A few units in the last place of the longest sum.
+        let parts = self.powers.dies.max(self.powers.cpus).max(1.0);
+        let mut rows = Rows { least_seconds: 1e-14 * run * parts, ..Rows::default() };
         self.flash_rows(run, &mut rows);
         self.cpu_rows(run, &mut rows);
         self.other_rows(run, &mut rows);

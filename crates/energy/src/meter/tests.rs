@@ -189,6 +189,20 @@ fn a_run_of_no_length_costs_nothing() {
     got.check().unwrap();
 }
 
+/// What rounding leaves of a difference is no idleness.
+#[test]
+fn a_cpu_that_never_rests_has_no_idle_row() {
+    for n in 0..2_000u64 {
+        let end = Time::from_ps(31_150_150_501 + 7_919 * n);
+        let mut meter = Meter::new(&s3(), &s3_facts()).unwrap();
+        meter.read(&[event(PartKind::Controller, 0, Activity::InService, Time::ZERO, end)]);
+        let got = meter.finish(end);
+        let idle = |row: &&crate::Row| row.component == Component::Cpu && row.activity == "idle";
+        assert_eq!(got.rows.iter().find(idle), None, "{end:?}");
+        got.check().unwrap();
+    }
+}
+
 #[test]
 fn overlapping_activities_of_a_die_displace_idleness_once() {
     let mut meter = Meter::new(&s3(), &s3_facts()).unwrap();

@@ -169,7 +169,7 @@ impl FlashArray {
                 if group.len == 0 {
                     group.cause = read.cause;
                 }
-                group.push(taken);
+                group.push(taken, read.cause);
                 planes |= bit;
                 page_in_block = Some(number);
                 if self.rules.multi_plane == MultiPlane::Off
@@ -250,11 +250,12 @@ impl FlashArray {
     pub(super) fn take_head(&mut self, die: u16, plane: usize, group: &mut Group) {
         let taken = self.slab.take_after(&mut self.planes[plane], NIL);
         self.dies[die as usize].waiting -= 1;
-        if self.slab.get(taken).kind == OpKind::Copy {
+        let op = self.slab.get(taken);
+        if op.kind == OpKind::Copy {
             // What joins a copy waits for its read.
             group.kind = OpKind::Copy;
         }
-        group.push(taken);
+        group.push(taken, op.cause);
     }
 
     /// The number in its block of the page that decides about joining: where data goes to.

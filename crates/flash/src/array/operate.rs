@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::Event;
-use ssdyno_engine::events::{Activity, Busy, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
 
 use super::{FlashArray, FlashEvent, Kind, Port};
 use crate::die::{Die, Group, Phase, Queued};
@@ -51,6 +51,33 @@ impl FlashArray {
         let cause = self.dies[die as usize].group.cause;
         let part = Part { kind: PartKind::Die, index: die };
         port.log.push(Busy { part, activity, cause, operations, from, to });
+    }
+
+    /// What the array of `die` did for its current group: `operations`, of its members that are
+    /// `counted`.
+    ///
+    /// Members of different causes share the time, which is that of the oldest; each counts for
+    /// its own cause.
+    fn log_array<E>(
+        &self,
+        die: u16,
+        activity: Activity,
+        (from, to): (Time, Time),
+        (operations, counted): (u8, impl Fn(&Queued) -> bool),
+        port: &mut Port<'_, E>,
+    ) {
+        let group = &self.dies[die as usize].group;
+        if !group.mixed {
+            return self.log_die(die, activity, (from, to), operations, port);
+        }
+        let part = Part { kind: PartKind::Die, index: die };
+        for cause in [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None] {
+            let members = group.ops().iter().map(|op| self.slab.get(*op));
+            let own = members.filter(|op| op.cause == cause && counted(op)).count() as u8;
+            let to = if cause == group.cause { to } else { from };
+            // Neither time nor operations: the log leaves it out.
+            port.log.push(Busy { part, activity, cause, operations: own, from, to });
+        }
     }
 
     /// Reserves die `die`'s channel from now on; `operations` counts pages, 0 = commands only.
@@ -109,7 +136,7 @@ impl FlashArray {
         d.phase = Phase::Busy;
         let from = self.command(die, port);
         let to = from + length;
-        self.log_die(die, Activity::Read, (from, to), group.len, port);
+        self.log_array(die, Activity::Read, (from, to), (group.len, |_| true), port);
         self.dies[die as usize].array_to = to;
         self.schedule_array_done(die, port);
     }
@@ -162,7 +189,8 @@ impl FlashArray {
         self.dies[die as usize].group = group;
         let from = self.command(die, port);
         let to = from + length;
-        self.log_die(die, Activity::Read, (from, to), self.copies(&group), port);
+        let copies = (self.copies(&group), |op: &Queued| op.kind == OpKind::Copy);
+        self.log_array(die, Activity::Read, (from, to), copies, port);
         if self.rules.copy == CopyMode::CopyBack {
             return self.enter_array(die, to, self.program_time(&group), port);
         }
@@ -211,10 +239,12 @@ impl FlashArray {
                 return self.want_suspension(die, port);
             }
             OpKind::Program | OpKind::Copy => {
-                self.log_die(die, Activity::Program, (array_from, port.now), group.len, port);
+                let span = (array_from, port.now);
+                self.log_array(die, Activity::Program, span, (group.len, |_| true), port);
             }
             OpKind::Erase => {
-                self.log_die(die, Activity::Erase, (array_from, port.now), group.len, port);
+                let span = (array_from, port.now);
+                self.log_array(die, Activity::Erase, span, (group.len, |_| true), port);
             }
         }
         self.note_contents(&group);

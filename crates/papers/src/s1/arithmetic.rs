@@ -1,23 +1,25 @@
 //! Numbers of the text, worked out again.
 
+use ssdyno_device::nvme::{Burst, NvmeConfig};
 use ssdyno_driver_nvme::{QueuePolicy, QueueSelector};
 
 use super::data::Printed;
-use crate::printed::arithmetic;
+use crate::printed::{arithmetic, quoted};
 use crate::{Cell, PaperError, Selector};
 
-/// Queues and entries of the P3600 (S1-26), cores of the machine (S1-68).
-const QUEUES: u16 = 31;
-const ENTRIES: u32 = 4096;
+/// Cores of the machine (S1-68).
 const CORES: u16 = 8;
 /// Bytes a second and lane of a generation: transfers by line code.
 const GEN3_LANE: f64 = 8e9 * 128.0 / 130.0 / 8.0;
 
 /// What the formula called `name` gives.
-fn value(name: &str) -> Option<f64> {
-    let selector = |policy| QueueSelector::new(policy, CORES, QUEUES);
-    let limit = |policy| selector(policy).outstanding_limit(ENTRIES) as f64;
-    let of_core = |policy| selector(policy).outstanding_limit_per_core(ENTRIES) as f64;
+fn value(name: &str, printed: &Printed) -> Option<f64> {
+    let at = |name: &str| quoted(&printed.cells, name);
+    let controller = controller()?;
+    let (queues, entries) = (controller.io_queues, controller.queue_entries);
+    let selector = |policy| QueueSelector::new(policy, CORES, queues);
+    let limit = |policy| selector(policy).outstanding_limit(entries) as f64;
+    let of_core = |policy| selector(policy).outstanding_limit_per_core(entries) as f64;
     Some(match name {
         "gen3_x1_aggregate_gigabytes_per_second" | "sata_express_x2_gigabytes_per_second" => {
             2.0 * GEN3_LANE / 1e9
@@ -32,25 +34,49 @@ fn value(name: &str) -> Option<f64> {
         "sas_1200_megabytes_per_second" => 12e9 * 0.8 / 8.0 / 1e6,
         "ahci_cycles_per_command" => return ahci_cycles(),
         "ahci_microseconds_per_command" => return ahci_us(),
-        "nvme_queues_over_ahci_entries" => 65_536.0 / 32.0,
+        "nvme_queues_over_ahci_entries" => 65_536.0 / at("sata_queue_depth")?,
         "nvme_io_queues" => 65_535.0,
-        "ssd_speed_up" => 3e-3 / 20e-6,
+        "ssd_speed_up" => at("hdd_seek_ms_least")? * 1e3 / at("ssd_access_us_least")?,
+        "io_queue_pairs" => f64::from(queues),
+        "queue_entries" => f64::from(entries),
+        "arbitration_burst" => match controller.arbitration_burst {
+            Burst::Commands(commands) => f64::from(commands),
+            Burst::Unlimited => f64::INFINITY,
+        },
+        "namespaces" => f64::from(controller.namespaces_max),
         "outstanding_mfi" => limit(QueuePolicy::Single),
         "outstanding_round_robin" => limit(QueuePolicy::RoundRobin { as_printed: false }),
         "outstanding_per_core" => limit(QueuePolicy::PerCore),
         "outstanding_pool_of_a_core" => of_core(QueuePolicy::PerCorePool),
         "outstanding_pool" => limit(QueuePolicy::PerCorePool),
-        "vortex_megabytes_per_second" => 720.0 / 1.11,
-        "disk_pair_megabytes_per_second" => 720.0 / 1.11 / 5.0,
-        "ubuntu_drop_percent" => 100.0 * (1.0 - 560.0 / 720.0),
-        "iops_as_megabytes_per_second" => 50_000.0 * 4096.0 / 1e6,
-        "batch_latency_milliseconds" => f64::from(CORES) * 1000.0 / 50_000.0 * 1e3,
-        "read_iops_of_maximum_percent" => 100.0 * 50_000.0 / 70_000.0,
+        "vortex_megabytes_per_second" => {
+            at("ubuntu_burst_megabytes_per_second")? / at("ubuntu_over_vortex")?
+        }
+        "disk_pair_megabytes_per_second" => {
+            at("vortex_megabytes_per_second")? / at("ssd_over_disks_eight_cores")?
+        }
+        "ubuntu_drop_percent" => {
+            let large = at("ubuntu_large_megabytes_per_second")?;
+            100.0 * (1.0 - large / at("ubuntu_burst_megabytes_per_second")?)
+        }
+        "iops_as_megabytes_per_second" => at("random_read_iops")? * 4096.0 / 1e6,
+        "batch_latency_milliseconds" => {
+            f64::from(CORES) * at("requests_of_a_batch")? / at("random_read_iops")? * 1e3
+        }
+        "read_iops_of_maximum_percent" => {
+            100.0 * at("random_read_iops")? / at("read_iops_theoretical_maximum")?
+        }
         "write_iops_theoretical_maximum" => 56_000.0,
         "read_iops_theoretical_maximum" => 450_000.0,
-        "sequential_commands_per_second" => 649e6 / 32_768.0,
+        "sequential_commands_per_second" => at("vortex_megabytes_per_second")? * 1e6 / 32_768.0,
         _ => return None,
     })
+}
+
+/// The controller of the paper's SSD, by its preset.
+fn controller() -> Option<NvmeConfig> {
+    let preset = ssdyno_device::presets::find("p3600")?;
+    ssdyno_device::Config::parse(preset.text).ok()?.nvme
 }
 
 /// Four register reads on the preset of the paper's machine: seconds, and the clock.
@@ -73,7 +99,7 @@ pub(super) fn ahci_us() -> Option<f64> {
 
 /// The selected cells.
 pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
-    arithmetic("S1", &printed.cells, selector, |name| Ok(value(name)))
+    arithmetic("S1", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 
 #[cfg(test)]

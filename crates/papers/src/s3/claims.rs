@@ -150,6 +150,9 @@ impl Evidence<'_> {
             match runs.iter().find(|run| !self.runs.contains_key(**run)) {
                 Some(_) if !named.contains(&check.name) => None,
                 Some(missing) => Some(CLAIMS.report(check, None, self.missing(missing))),
+                None if runs.iter().any(|run| self.is_cut_short(run)) => {
+                    Some(CLAIMS.report(check, None, "only a part of the run was done"))
+                }
                 None => {
                     let unknown = "the numbers it needs are missing";
                     Some(CLAIMS.report(check, verdict(self), unknown))
@@ -157,6 +160,12 @@ impl Evidence<'_> {
             }
         });
         claims.collect()
+    }
+
+    /// A run that says nothing about the paper's, which is longer.
+    fn is_cut_short(&self, run: &str) -> bool {
+        let partial = self.runs.get(run).is_some_and(|measured| measured.summary.partial);
+        partial || self.options.requests.is_some()
     }
 
     fn run(&self, name: &str) -> Option<&Measured> {

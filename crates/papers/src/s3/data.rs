@@ -132,13 +132,13 @@ mod tests {
                     cells += 1;
                 }
             }
-            for column in table.columns.iter().filter(|_| !["table1", "table2"].contains(&&**name))
-            {
+            let simulated = !["setup", "table1", "table2"].contains(&&**name);
+            for column in table.columns.iter().filter(|_| simulated) {
                 assert!(plan.runs.contains_key(&plan.tables[name][column]), "{name}/{column}");
             }
         }
-        // 12 + 10 x 3 parameters, 8 rows of 4 + 2 + 3 + 3 columns.
-        assert_eq!(cells, 42 + 8 * 12);
+        // 3 + 12 + 10 x 3 parameters, 8 rows of 4 + 2 + 3 + 3 columns.
+        assert_eq!(cells, 45 + 8 * 12);
         for (name, run) in &plan.runs {
             assert!(run.workload.is_some() != run.trace.is_some(), "{name}");
         }

@@ -1,14 +1,8 @@
 //! Numbers of the text, worked out again.
 
 use super::data::Printed;
-use crate::printed::arithmetic;
+use crate::printed::{arithmetic, quoted};
 use crate::{Cell, PaperError, Selector};
-
-/// S4, table 2: Seagate's seek times of reads and writes in ms, its transfer of 16 KiB in ms at
-/// some 47 MB/s, the mean of figure 4.
-const SEEK_READ_MS: f64 = 3.6;
-const SEEK_WRITE_MS: f64 = 4.2;
-const TRANSFER_MS: f64 = 0.35;
 
 /// Half a turn, in ms.
 fn latency_ms(rpm: f64) -> f64 {
@@ -25,36 +19,70 @@ fn workers(overhead_us: f64) -> f64 {
     ((100.0 + overhead_us) / 100.0).ceil()
 }
 
-/// What IoMeter's switches and calls cost more than SPEK's, in us.
-fn overhead_us() -> f64 {
-    (4.85 - 2.01) * 4.27 + 14.0 * 0.440
+/// Clock of the preset of a client, in MHz.
+fn client_clock_megahertz() -> Option<f64> {
+    let preset = ssdyno_host::presets::find("s4-spek")?;
+    Some(ssdyno_host::Config::parse(preset.text).ok()?.cpu.clock.0 / 1e6)
 }
+
+/// Bytes of a random request of the text.
+const REQUEST_BYTES: f64 = 16_384.0;
 
 /// What the formula called `name` gives.
 fn value(name: &str, printed: &Printed) -> Option<f64> {
-    let write_ms = SEEK_WRITE_MS + latency_ms(15_000.0) + TRANSFER_MS;
+    let at = |name: &str| quoted(&printed.cells, name);
+    let sum = |names: &[&str]| names.iter().map(|name| at(name)).sum::<Option<f64>>();
+    // Seek, half a turn, and the transfer at the mean of figure 4.
+    let random_ms = |seek: &str| {
+        let rates =
+            at("seagate_outer_megabytes_per_second")? + at("seagate_inner_megabytes_per_second")?;
+        let transfer = REQUEST_BYTES / (rates / 2.0 * 1e6) * 1e3;
+        Some(at(seek)? + latency_ms(at("seagate_turns_per_minute")?) + transfer)
+    };
+    let calls = printed.table3.iometer_system_calls;
+    let switch = || at("context_switch_us_mean");
+    let extra_us = |switches: &str, calls: f64| {
+        Some(at(switches)? * switch()? + calls * at("system_call_us_mean")?)
+    };
     let totals = printed.table4.totals;
-    Some(match name {
-        "ibm_rotational_latency_ms" => latency_ms(7_200.0),
-        "seagate_rotational_latency_ms" => latency_ms(15_000.0),
-        "seagate_random_write_16k_iops" | "iometer_random_write_16k_iops" => 1e3 / write_ms,
-        "random_read_16k_milliseconds" => SEEK_READ_MS + latency_ms(15_000.0) + TRANSFER_MS,
-        "client_cache_hits_percent" => 100.0 * 256.0 / 18e3,
-        "delay_10us_iops" => 1e6 / 10.0,
-        "ramsan_milliseconds" => 1e3 / 100_000.0,
-        "iometer_iops_at_19_ms" => 1e3 / 19.0,
-        "iometer_switches_mean" => mean(&printed.table3.iometer),
-        "spek_switches_mean" => mean(&printed.table3.spek),
-        "system_call_us_mean" => mean(&[0.352, 0.579, 0.517, 0.036, 0.696, 0.465]),
-        "overhead_us_more_of_iometer" => overhead_us(),
-        "workers_iometer_100us" => workers(4.85 * 4.27 + 14.0 * 0.440),
-        "workers_spek_100us" => workers(2.01 * 4.27),
-        "iscsi_two_clients_sum" => 15.488 + 13.519,
-        "iscsi_three_clients_sum" => 9.035 + 7.645 + 6.534,
-        "iscsi_fall_percent" => 100.0 * (1.0 - totals[2] / totals[1]),
-        _ => return None,
-    })
+    match name {
+        "client_clock_megahertz" => client_clock_megahertz(),
+        "ibm_rotational_latency_ms" => at("ibm_turns_per_minute").map(latency_ms),
+        "seagate_rotational_latency_ms" => at("seagate_turns_per_minute").map(latency_ms),
+        "seagate_random_write_16k_iops" | "iometer_random_write_16k_iops" => {
+            random_ms("seagate_seek_write_ms").map(|ms| 1e3 / ms)
+        }
+        "random_read_16k_milliseconds" => random_ms("seagate_seek_read_ms"),
+        "client_cache_hits_percent" => {
+            Some(100.0 * at("client_memory_megabytes")? / (at("seagate_sweep_gigabytes")? * 1e3))
+        }
+        "delay_10us_iops" => Some(1e6 / 10.0),
+        "ramsan_milliseconds" => at("ramsan_iops").map(|iops| 1e3 / iops),
+        "iometer_iops_at_19_ms" => Some(1e3 / 19.0),
+        "iometer_switches_mean" => Some(mean(&printed.table3.iometer)),
+        "spek_switches_mean" => Some(mean(&printed.table3.spek)),
+        "system_call_us_mean" => Some(sum(&SYSTEM_CALLS)? / SYSTEM_CALLS.len() as f64),
+        "overhead_us_more_of_iometer" => {
+            Some(extra_us("iometer_switches_mean", calls)? - extra_us("spek_switches_mean", 0.0)?)
+        }
+        "workers_iometer_100us" => extra_us("iometer_switches_mean", calls).map(workers),
+        "workers_spek_100us" => extra_us("spek_switches_mean", 0.0).map(workers),
+        "iscsi_two_clients_sum" => {
+            sum(&["iscsi_two_first_megabytes_per_second", "iscsi_two_second_megabytes_per_second"])
+        }
+        "iscsi_three_clients_sum" => sum(&[
+            "iscsi_three_first_megabytes_per_second",
+            "iscsi_three_second_megabytes_per_second",
+            "iscsi_three_third_megabytes_per_second",
+        ]),
+        "iscsi_fall_percent" => Some(100.0 * (1.0 - totals[2] / totals[1])),
+        _ => None,
+    }
 }
+
+/// The calls whose mean the paper prints (S4-39).
+const SYSTEM_CALLS: [&str; 6] =
+    ["getpid_us", "getrusage_us", "gettimeofday_us", "sbrk_us", "sigaction_us", "write_us"];
 
 /// The selected cells.
 pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {

@@ -97,6 +97,18 @@ pub(super) fn latency_histogram(r: &RunResult) -> String {
     plot.finish()
 }
 
+/// Shortest and longest latency of an operation, in ns.
+fn extremes(r: &RunResult, op: &str) -> Option<(f64, f64)> {
+    let l = r.latency_ns.as_ref()?;
+    let own = match op {
+        "read" => l.read,
+        "write" => l.write,
+        "trim" => l.trim,
+        _ => l.flush,
+    };
+    own.filter(|own| own.min <= own.max).map(|own| (own.min, own.max))
+}
+
 /// Latency over the share of requests, the x axis stretched towards 100 % so that the tail shows.
 pub(super) fn latency_percentiles(r: &RunResult) -> String {
     let Some((from, to)) = latency_range(r) else { return String::new() };
@@ -117,21 +129,27 @@ pub(super) fn latency_percentiles(r: &RunResult) -> String {
         (0.999_999, "99.9999 %"),
     ];
     let ticks = names.map(|(share, name)| (-(1.0f64 - share).log10(), name.to_owned()));
-    plot.set_x_ticks(ticks.into_iter().filter(|(at, _)| *at <= nines + 1e-9).collect());
+    // In a long run the first two would lie on each other.
+    let first = if nines > 4.0 { 1 } else { 0 };
+    let ticks = ticks.into_iter().skip(first).filter(|(at, _)| *at <= nines + 1e-9);
+    plot.set_x_ticks(ticks.collect());
     for (op, bins) in r.latency_distribution.iter().filter(|(_, bins)| !bins.is_empty()) {
         let total: u64 = bins.iter().map(|b| b.count).sum();
+        // Bins reach beyond the shortest and the longest.
+        let (least, most) = extremes(r, op).unwrap_or((0.0, f64::INFINITY));
+        let within = |ns: u64| (ns as f64).clamp(least, most);
         let mut below = 0;
-        let mut points = vec![(0.0, bins[0].from_ns as f64)];
+        let mut points = vec![(0.0, within(bins[0].from_ns))];
         for bin in bins {
             // Upwards over a gap, then along the bin.
             if let Some(last) = points.last().copied() {
-                points.push((last.0, bin.from_ns as f64));
+                points.push((last.0, within(bin.from_ns)));
             }
             below += bin.count;
             let above = (total - below) as f64 / total as f64;
             // The largest of a few still takes its place in the picture.
             let at = if below < total { -above.log10() } else { (total.max(10) as f64).log10() };
-            points.push((at.min(nines), bin.to_ns as f64));
+            points.push((at.min(nines), within(bin.to_ns)));
         }
         plot.line(op, op, &points);
     }

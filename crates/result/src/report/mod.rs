@@ -60,7 +60,7 @@ pub fn report_html(result: &RunResult) -> String {
         &mut page,
         "energy",
         "Energy by part",
-        &[charts::energy_by_part(result), tables::energy(result)],
+        &[charts::energy_by_part(result), tables::energy(result), tables::packages(result)],
     );
     section(&mut page, "busy", "Busy share of every part", &charts::busy(result));
     if result.host.is_some() {

@@ -8,6 +8,8 @@ const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 14.0;
+/// Width of a character of a label, about.
+const CHARACTER: f64 = 6.6;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 /// Labels of marks this near would cover each other.
@@ -237,12 +239,16 @@ impl Plot {
         let own = || self.x.ticks().into_iter().map(|t| (t, (self.x.format)(t))).collect();
         let ticks: Vec<(f64, String)> = self.x_ticks.clone().unwrap_or_else(own);
         for (tick, label) in ticks {
-            let (x, label) = (self.at((tick, 0.0)).0, escape(&label));
+            let x = self.at((tick, 0.0)).0;
+            // What would be cut off at the edge ends there.
+            let cut = x + label.chars().count() as f64 * CHARACTER / 2.0 > WIDTH;
+            let (place, anchor) = if cut { (WIDTH - 1.0, "end") } else { (x, "middle") };
             let _ = write!(
                 html,
                 "<path class=\"grid\" d=\"M{x:.1} {TOP}L{x:.1} {bottom}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
-                bottom + 15.0
+                 <text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+                bottom + 15.0,
+                escape(&label)
             );
         }
         let (middle_x, middle_y) = ((LEFT + right) / 2.0, (TOP + bottom) / 2.0);
@@ -275,6 +281,18 @@ mod tests {
         assert_eq!(axis.ticks(), [100.0, 1e3, 1e4, 1e5, 1e6]);
         let axis = Axis::logarithmic("", 50.0, 50.0, |v| v.to_string());
         assert!(!axis.ticks().is_empty() && axis.place(50.0) > 0.4 && axis.place(50.0) < 0.6);
+    }
+
+    #[test]
+    fn labels_end_at_the_edge() {
+        let axis = |label| Axis { label, from: 0.0, to: 1.0, log: false, format: seconds };
+        let drawn = |at: f64| {
+            let mut plot = Plot::new("", axis("x"), axis("y"));
+            plot.set_x_ticks(vec![(at, "99.9999 %".into())]);
+            plot.finish()
+        };
+        assert!(drawn(1.0).contains(r#"text-anchor="end">99.9999 %"#));
+        assert!(drawn(0.9).contains(r#"text-anchor="middle">99.9999 %"#));
     }
 
     #[test]

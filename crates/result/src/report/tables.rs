@@ -76,6 +76,35 @@ pub(super) fn energy(r: &RunResult) -> String {
     table(&["part", "activity", "energy", "share", "time, all parts of the kind"], &rows)
 }
 
+/// Folded, because a device may have hundreds.
+pub(super) fn packages(r: &RunResult) -> String {
+    if r.energy_by_package.is_empty() {
+        return String::new();
+    }
+    let row = |(number, p): (usize, &crate::PackageEnergy)| {
+        let mut row = vec![number.to_string(), joules(p.joules), joules(p.idle_joules)];
+        row.extend([p.reads, p.programs, p.erases].map(count));
+        let times = [p.read_seconds, p.program_seconds, p.erase_seconds, p.transfer_seconds];
+        row.extend(times.map(seconds));
+        row
+    };
+    let rows: Vec<_> = r.energy_by_package.iter().enumerate().map(row).collect();
+    let header = [
+        "package",
+        "energy",
+        "of it idle",
+        "reads",
+        "programs",
+        "erases",
+        "reading",
+        "programming",
+        "erasing",
+        "transferring",
+    ];
+    let table = table(&header, &rows);
+    format!("<details><summary>Each flash package</summary>{table}</details>\n")
+}
+
 pub(super) fn host(r: &RunResult) -> String {
     let rows: Vec<Vec<String>> =
         r.host.iter().flat_map(|host| host.rows()).map(|row| row.to_vec()).collect();

@@ -60,12 +60,23 @@ impl Lines {
         let skip = if self.number == 1 && self.buffer.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
         match std::str::from_utf8(&self.buffer[skip..]) {
             Ok(text) => Ok(Some(text.trim_end_matches(['\n', '\r']))),
-            Err(_) => Err(Fault::new(
-                "the line is not UTF-8 text",
-                "traces are text; binary ones (as blktrace's) must be converted first",
-            )),
+            Err(_) => Err(not_text(self.number, &self.buffer)),
         }
     }
+}
+
+/// A line that is no text; of the first one it may be told what the file is.
+fn not_text(number: u64, line: &[u8]) -> Fault {
+    if number == 1 && line.starts_with(b"PAR1") {
+        return Fault::new(
+            "this is a Parquet file",
+            "record with `ssdyno run --csv`, or write the rows out as CSV in the order of issue_ns",
+        );
+    }
+    Fault::new(
+        "the line is not UTF-8 text",
+        "traces are text; binary ones (as blktrace's) must be converted first",
+    )
 }
 
 /// Whether the data ends where more is needed; some decoders wrap it in errors of their own.

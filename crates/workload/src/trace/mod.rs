@@ -36,8 +36,8 @@ pub enum Format {
     Fio,
     /// Comma-, semicolon- or tab-separated with a header that names the columns and their units:
     /// `time_{s,ms,us,ns,ps}` or `issue_…` (may be missing), `op`, `offset_{bytes,sectors}`,
-    /// `length_{bytes,sectors}`, and perhaps `device`; others are passed over. So the rows of
-    /// `requests.parquet`, as CSV, are a trace.
+    /// `length_{bytes,sectors}`, and perhaps `device`; others are passed over. So what `run --csv`
+    /// writes is a trace.
     Csv,
 }
 
