@@ -8,7 +8,9 @@ use clap::builder::PossibleValuesParser;
 use ssdyno_bench::{Access, BenchError, NULL, Options, Probing, Run};
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Limits, Source};
+use ssdyno_rig::Limits;
+#[cfg(target_os = "linux")]
+use ssdyno_rig::Source;
 
 use crate::args::{LoadArgs, positive_span};
 use crate::commands::compare::CompareArgs;
@@ -17,6 +19,7 @@ use crate::commands::run::RunArgs;
 use crate::consent::WriteArgs;
 use crate::diagnose::{Exit, Failure};
 use crate::document::Document;
+#[cfg(target_os = "linux")]
 use crate::fio;
 use crate::load;
 use crate::overlay;
