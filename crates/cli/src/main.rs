@@ -1,8 +1,8 @@
 //! The command line of SSDyno: arguments, overlays, progress and printing around the libraries.
 //!
 //! Key parts: `args` (all verbs, and what several take), `load`, `document` and `overlay` (files,
-//! presets and `--set` to configurations), `plan` (a run that can start), `commands` (a file for each verb,
-//! with its arguments),
+//! presets and `--set` to configurations), `plan` (a run that can start), `commands` (a file for each
+//! verb, with its arguments), `memory` (the allocator, and what is said when it has nothing left),
 //! `diagnose` (errors with their place and the exit codes).
 //!
 //! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with

@@ -42,9 +42,8 @@ pub(crate) struct RunArgs {
     #[cfg(target_os = "linux")]
     #[command(flatten)]
     pub(crate) write: WriteArgs,
-    /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows: memory stays flat,
-    /// percentiles within 0.4 %), or
-    /// none (no files).
+    /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
+    /// memory stays flat, percentiles within 0.4 %), or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Keep,
