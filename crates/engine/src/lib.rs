@@ -15,6 +15,7 @@ mod queue;
 mod rng;
 mod server;
 mod table;
+mod wheel;
 
 pub use queue::{Event, EventQueue};
 pub use rng::Rng;

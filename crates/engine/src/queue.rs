@@ -1,13 +1,14 @@
 //! Events in the order (time, sequence).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::marker::PhantomData;
 
 use ssdyno_block::Time;
 
-/// A four-ary heap: shallower than a binary one, and the four children share a cache line or two.
-const ARITY: usize = 4;
+use crate::wheel::Wheel;
 
-/// What may be scheduled: anything that packs into 32 bits. Small entries are the speed of a heap.
+/// What may be scheduled: anything that packs into 32 bits. Small entries are the speed of a queue.
 pub trait Event: Copy {
     /// The event as a number.
     fn pack(self) -> u32;
@@ -20,23 +21,30 @@ pub trait Event: Copy {
 /// Events at the same time come out in the order in which they were scheduled, so a run depends
 /// on nothing but its inputs. The queue remembers the time of the last event taken; scheduling
 /// before that is an error of the model.
+///
+/// Each is a key: time (64 bits), sequence (32), event (32), so that one comparison orders the first two.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
-    /// Time (64 bits), sequence (32), event (32): one comparison orders the first two.
-    heap: Vec<u128>,
-    /// The root was taken: an event that is scheduled next takes its place, which saves moving
-    /// another one there. Nearly every event is followed by one that it schedules.
-    hollow: bool,
+    /// The least key of all, [`NONE`] if nothing is pending: it is asked for far more often than it changes.
+    first: u128,
+    /// The others that come soon.
+    wheel: Wheel,
+    /// The others that the wheel does not take.
+    later: BinaryHeap<Reverse<u128>>,
     sequence: u32,
     last: Time,
     kind: PhantomData<E>,
 }
 
+/// Greater than all keys: sequence numbers stay below.
+const NONE: u128 = u128::MAX;
+
 impl<E: Event> Default for EventQueue<E> {
     fn default() -> Self {
         EventQueue {
-            heap: Vec::with_capacity(256),
-            hollow: false,
+            first: NONE,
+            wheel: Wheel::new(),
+            later: BinaryHeap::new(),
             sequence: 0,
             last: Time::ZERO,
             kind: PhantomData,
@@ -44,9 +52,9 @@ impl<E: Event> Default for EventQueue<E> {
     }
 }
 
-#[inline]
-fn time_of(entry: u128) -> Time {
-    Time::from_ps((entry >> 64) as u64)
+#[inline(always)]
+fn time_of(key: u128) -> Time {
+    Time::from_ps((key >> 64) as u64)
 }
 
 impl<E: Event> EventQueue<E> {
@@ -62,147 +70,118 @@ impl<E: Event> EventQueue<E> {
     #[inline(always)]
     pub fn schedule(&mut self, at: Time, event: E) {
         assert!(at >= self.last, "event at {at:?} scheduled in the past of {:?}", self.last);
-        if self.sequence == u32::MAX {
+        if self.sequence == u32::MAX - 1 {
             self.renumber();
         }
         self.sequence += 1;
-        let entry = u128::from(at.as_ps()) << 64
+        let key = u128::from(at.as_ps()) << 64
             | u128::from(self.sequence) << 32
             | u128::from(event.pack());
-        if self.hollow {
-            self.hollow = false;
-            return self.sift_down_from_root(entry);
+        let other = if key < self.first { std::mem::replace(&mut self.first, key) } else { key };
+        if other != NONE {
+            self.keep(other);
         }
-        self.push(entry);
     }
 
-    /// Adds `entry` where no place stands open.
-    #[inline(never)]
-    fn push(&mut self, entry: u128) {
-        self.heap.push(entry);
-        self.sift_up(self.heap.len() - 1);
-    }
-
-    /// Fills the place of an event that was taken.
+    /// Puts away `key`, which is not the first.
     #[inline(always)]
-    fn fill(&mut self) {
-        if !self.hollow {
-            return;
+    fn keep(&mut self, key: u128) {
+        if !self.wheel.insert(key, self.last.as_ps()) {
+            self.keep_for_later(key);
         }
-        self.hollow = false;
-        let Some(tail) = self.heap.pop() else { return };
-        if !self.heap.is_empty() {
-            self.sift_down_from_root(tail);
+        if self.wheel.is_period_over() {
+            self.judge_width();
         }
+    }
+
+    #[cold]
+    fn keep_for_later(&mut self, key: u128) {
+        self.later.push(Reverse(key));
+    }
+
+    #[cold]
+    fn take_later(&mut self) -> u128 {
+        self.later.pop().map_or(NONE, |key| key.0)
+    }
+
+    /// Gives the slots of the wheel another width where that is better.
+    #[cold]
+    fn judge_width(&mut self) {
+        let Some(shift) = self.wheel.better_width() else { return };
+        let keys = self.take_all_but_first(shift);
+        self.wheel.begin_period(keys.len());
+        for key in keys {
+            if !self.wheel.insert(key, self.last.as_ps()) {
+                self.keep_for_later(key);
+            }
+        }
+    }
+
+    /// The least key but the first leaves wheel or heap.
+    #[inline(always)]
+    fn take_second(&mut self) -> u128 {
+        let later = self.later.peek().map_or(NONE, |key| key.0);
+        match self.wheel.first(self.last.as_ps()) {
+            Some((key, slot)) if key < later => {
+                self.wheel.remove(slot);
+                key
+            }
+            _ => self.take_later(),
+        }
+    }
+
+    /// Empties wheel and heap; from now on a slot of the wheel is `1 << shift` picoseconds.
+    fn take_all_but_first(&mut self, shift: u32) -> Vec<u128> {
+        let mut keys: Vec<u128> = self.later.drain().map(|key| key.0).collect();
+        self.wheel.drain(shift, &mut keys);
+        keys
     }
 
     /// Gives the pending events the sequence numbers from 1 on, in their order.
     #[cold]
     fn renumber(&mut self) {
-        self.fill();
-        self.heap.sort_unstable();
+        let mut keys = self.take_all_but_first(self.wheel.shift());
+        keys.push(std::mem::replace(&mut self.first, NONE));
+        keys.retain(|key| *key != NONE);
+        keys.sort_unstable();
         self.sequence = 0;
-        for entry in &mut self.heap {
-            self.sequence += 1;
-            let rest = *entry & !(u128::from(u32::MAX) << 32);
-            *entry = rest | u128::from(self.sequence) << 32;
+        for key in keys {
+            self.schedule(time_of(key), E::unpack(key as u32));
         }
-        // A sorted array is a heap.
     }
 
     /// The time of the next event.
     #[inline(always)]
     pub fn next_time(&self) -> Option<Time> {
-        if !self.hollow {
-            return self.heap.first().map(|entry| time_of(*entry));
-        }
-        // One of the children of the root.
-        match self.heap.get(1..=ARITY) {
-            Some(&[a, b, c, d]) => Some(time_of(a.min(b).min(c.min(d)))),
-            _ => self.heap.iter().skip(1).min().map(|entry| time_of(*entry)),
-        }
+        (self.first != NONE).then(|| time_of(self.first))
     }
 
     /// Takes the next event if it is due at or before `now`.
     #[inline(always)]
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, E)> {
-        // Nothing due: the place of the one taken last stays open.
-        let at = self.next_time().filter(|at| *at <= now)?;
-        self.fill();
-        let first = *self.heap.first()?;
+        let first = self.first;
+        let at = time_of(first);
+        // Only where nothing is pending is the time of `NONE` asked for.
+        if at > now || (at == Time::MAX && first == NONE) {
+            return None;
+        }
         self.last = at;
-        self.hollow = true;
+        self.first = self.take_second();
         Some((at, E::unpack(first as u32)))
-    }
-
-    /// Number of pending events.
-    pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.hollow)
     }
 
     /// True when nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.first == NONE
     }
-
-    #[inline]
-    fn sift_up(&mut self, mut at: usize) {
-        let heap = &mut self.heap[..];
-        let moving = heap[at];
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if heap[parent] <= moving {
-                break;
-            }
-            heap[at] = heap[parent];
-            at = parent;
-        }
-        heap[at] = moving;
-    }
-
-    #[inline(always)]
-    fn sift_down_from_root(&mut self, moving: u128) {
-        let heap = &mut self.heap[..];
-        let mut at = 0;
-        loop {
-            let first = at * ARITY + 1;
-            let least = match heap.get(first..first + ARITY) {
-                // The usual case without branches that depend on the keys: they would be
-                // mispredicted every other time.
-                Some(&[a, b, c, d]) => {
-                    let (low, low_at) = least_of((a, 0), (b, 1));
-                    let (high, high_at) = least_of((c, 2), (d, 3));
-                    first + least_of((low, low_at), (high, high_at)).1
-                }
-                _ if first >= heap.len() => break,
-                _ => {
-                    let last = heap.len() - 1;
-                    (first + 1..=last).fold(first, |least, child| {
-                        if heap[child] < heap[least] { child } else { least }
-                    })
-                }
-            };
-            if heap[least] >= moving {
-                break;
-            }
-            heap[at] = heap[least];
-            at = least;
-        }
-        heap[at] = moving;
-    }
-}
-
-/// The pair with the lesser key.
-#[inline]
-fn least_of(a: (u128, usize), b: (u128, usize)) -> (u128, usize) {
-    let second = b.0 < a.0;
-    let key = std::hint::select_unpredictable(second, b.0, a.0);
-    (key, std::hint::select_unpredictable(second, b.1, a.1))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::Rng;
     use proptest::prelude::*;
 
     impl Event for u32 {
@@ -238,11 +217,15 @@ mod tests {
     proptest! {
         /// Events taken and scheduled in any order, against a sorted list.
         #[test]
-        fn is_a_sorted_list(steps in prop::collection::vec((0u64..20, 0u8..4), 0..300)) {
+        fn is_a_sorted_list(
+            reach in prop::sample::select(vec![20u64, 1 << 17, 1 << 25, 1 << 40]),
+            steps in prop::collection::vec((0.0f64..1.0, 0u8..4), 0..300),
+        ) {
             let mut queue = EventQueue::new();
             let mut list: Vec<(Time, u32)> = Vec::new();
             let mut now = Time::ZERO;
-            for ((delay, what), number) in steps.into_iter().zip(0u32..) {
+            for ((share, what), number) in steps.into_iter().zip(0u32..) {
+                let delay = (share * reach as f64) as u64;
                 if number == 50 {
                     queue.sequence = u32::MAX - 3;
                 }
@@ -255,7 +238,6 @@ mod tests {
                     now += Time::from_ps(delay);
                     while let Some((at, event)) = queue.pop_due(now) {
                         prop_assert_eq!((at, event), list.remove(0));
-                        prop_assert_eq!(queue.len(), list.len());
                         prop_assert_eq!(queue.next_time(), list.first().map(|(at, _)| *at));
                         if event % 3 == 0 {
                             break;
@@ -265,6 +247,52 @@ mod tests {
                 prop_assert_eq!(queue.is_empty(), list.is_empty());
             }
         }
+    }
+
+    /// Many events, near and far, alone and in crowds, against a sorted set: the width of the slots
+    /// changes on the way, and the order never.
+    #[test]
+    fn the_width_of_slots_decides_nothing() {
+        let delays: [fn(&mut Rng) -> u64; 5] = [
+            |rng| rng.below(1 << 10),
+            |rng| rng.below(1 << 33),
+            |rng| 80_000_000 + rng.below(4) * 1000,
+            |rng| if rng.below(20) == 0 { 3_500_000_000 } else { rng.below(2_000_000) },
+            |_| 0,
+        ];
+        let mut rng = Rng::new(5, "queue");
+        let mut queue = EventQueue::new();
+        let mut oracle = BTreeSet::new();
+        let (mut now, mut number, mut widths) = (Time::ZERO, 0u32, BTreeSet::new());
+        for round in 0..60_000u32 {
+            let delay = delays[(round / 12_000) as usize];
+            // A thousand pending, later a few, then a thousand again.
+            let pending = if (round / 6000) % 2 == 0 { 1000 } else { 7 };
+            while oracle.len() < pending {
+                let at = now + Time::from_ps(delay(&mut rng));
+                queue.schedule(at, number);
+                oracle.insert((at, number));
+                number += 1;
+            }
+            let next = oracle.pop_first();
+            assert_eq!(queue.next_time(), next.map(|(at, _)| at));
+            assert_eq!(queue.pop_due(Time::MAX), next);
+            now = next.map_or(now, |(at, _)| at);
+            widths.insert(queue.wheel.shift());
+        }
+        assert!(widths.len() > 5, "the slots had the widths {widths:?} only");
+    }
+
+    /// What is scheduled for the end of time comes out there.
+    #[test]
+    fn the_last_moment_is_a_time() {
+        let mut queue = EventQueue::new();
+        assert_eq!(queue.pop_due(Time::MAX), None);
+        queue.schedule(Time::MAX, 3u32);
+        queue.schedule(Time::MAX, 4u32);
+        assert_eq!(queue.pop_due(Time::MAX), Some((Time::MAX, 3)));
+        assert_eq!(queue.pop_due(Time::MAX), Some((Time::MAX, 4)));
+        assert_eq!((queue.pop_due(Time::MAX), queue.is_empty()), (None, true));
     }
 
     #[test]
