@@ -1,7 +1,7 @@
 //! The thread of a job: set up, try, wait for the start, run, report.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Request, Time};
@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) batch: Option<u32>,
     /// No other job runs beside it.
     pub(crate) alone: bool,
+    /// Requests that it gets memory ready for.
+    pub(crate) rows_prepared: usize,
     pub(crate) end_ns: u64,
     /// Start of the recorded window of the run, where times decide about it.
     pub(crate) origin_ns: u64,
@@ -160,6 +162,7 @@ impl Worker {
                 return;
             }
         };
+        self.prepare_tape();
         let calls_before = engine.system_calls();
         if messages.send(Message::Ready(Ok(()))).is_err() {
             return;
@@ -195,6 +198,15 @@ impl Worker {
             ended,
         };
         let _ = messages.send(Message::Ended(self.index, Box::new(report)));
+    }
+
+    /// Gets memory for what will be recorded, before the clock runs.
+    fn prepare_tape(&self) {
+        let rows = self.rows_prepared.min(self.plan.requests_max.try_into().unwrap_or(usize::MAX));
+        let mut tape = self.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tape) = tape.as_mut() {
+            tape.prepare(rows);
+        }
     }
 
     /// Whether the device can be polled, if it is to be: found out with one read.

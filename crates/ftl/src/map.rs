@@ -124,6 +124,20 @@ impl Map {
         out.truncate(valid);
     }
 
+    /// Asks memory for what [`owners`](Map::owners) reads of `count` pages from `first` on, in one plane,
+    /// and for what this itself will read of the pages behind them and before `end`.
+    #[inline]
+    pub(crate) fn prefetch_owners(&self, first: u32, count: u32, end: u32) {
+        let base = self.base(first);
+        for physical in first..first + count {
+            if let Some(entry) = self.forward.get((base + self.reverse.get(physical)) as usize) {
+                prefetch(entry);
+            }
+        }
+        let behind = first + count;
+        self.reverse.prefetch(behind, count.min(end - behind));
+    }
+
     /// What lies at `from` and has `slot` now lives at `to`, in the same plane.
     #[inline]
     pub(crate) fn relocate(&mut self, slot: u32, from: u32, to: u32) {

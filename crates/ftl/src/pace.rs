@@ -21,18 +21,24 @@ pub(crate) struct Begun {
     pub(crate) victim: u32,
     /// Its first page that was not looked at yet.
     next: u32,
+    /// Its first page whose owner was not fetched yet: a step looks at so few that each would wait for
+    /// memory, one after another.
+    fetched: u32,
     /// Pages of the host that may be written until it must be empty: what it gains.
     writes: u32,
 }
 
 impl Begun {
-    pub(crate) const NOTHING: Begun = Begun { victim: NONE, next: 0, writes: 0 };
+    pub(crate) const NOTHING: Begun = Begun { victim: NONE, next: 0, fetched: 0, writes: 0 };
 
     /// The same cleaning, of the block `to(victim)`.
     pub(crate) fn moved(self, to: impl Fn(u32) -> u32) -> Begun {
         Begun { victim: to(self.victim), ..self }
     }
 }
+
+/// Pages of the begun victim that are fetched ahead of the next one: those of a few steps.
+const AHEAD: u32 = 24;
 
 impl PageMap {
     /// How many blocks of `plane` must be free when its victim is merely begun.
@@ -58,7 +64,8 @@ impl PageMap {
             return self.blocks.put_back(victim);
         }
         self.blocks.take_out(victim);
-        self.begun[plane as usize] = Begun { victim, next: 0, writes };
+        self.begun[plane as usize] = Begun { victim, next: 0, fetched: 0, writes };
+        self.fetch_ahead(plane);
     }
 
     /// Before a page of the host is written: the share of the cleaning that falls to it.
@@ -101,6 +108,7 @@ impl PageMap {
         }
         self.gather = one;
         self.begun[plane as usize].next = next;
+        self.fetch_ahead(plane);
         if self.blocks.valid(victim) == 0 {
             self.begun[plane as usize] = Begun::NOTHING;
             self.blocks.erased(victim);
@@ -108,5 +116,19 @@ impl PageMap {
             self.level_wear(plane, out);
             self.begin_cleaning(plane);
         }
+    }
+
+    /// Asks memory for what the next steps in `plane` will look at.
+    #[inline]
+    fn fetch_ahead(&mut self, plane: u32) {
+        let begun = &mut self.begun[plane as usize];
+        let upto = (begun.next + AHEAD).min(self.limits.data_pages);
+        if begun.victim == NONE || upto <= begun.fetched {
+            return;
+        }
+        let first = self.geometry.first_page(begun.victim);
+        let count = upto - begun.fetched.max(begun.next);
+        self.map.prefetch_owners(first + upto - count, count, first + self.limits.data_pages);
+        begun.fetched = upto;
     }
 }

@@ -152,6 +152,16 @@ impl Rows {
         }
     }
 
+    /// Writes to the memory of the first `count` rows, at most a chunk's: a page that a system hands out
+    /// costs most when it is first written (microseconds on a virtual machine), and this is not the run.
+    pub(crate) fn prepare(&mut self, count: usize) {
+        if self.is_empty() && self.last.capacity() == 0 {
+            self.last.reserve_exact(CHUNK_ROWS);
+            self.last.resize(count.min(CHUNK_ROWS), 0);
+            self.last.clear();
+        }
+    }
+
     #[inline]
     fn length_index(&mut self, length_bytes: u32) -> usize {
         let slot = (length_bytes / SECTOR_BYTES) as usize % self.guesses.len();

@@ -78,6 +78,14 @@ impl Tape {
         }
     }
 
+    /// Gets memory ready for the first `rows` requests, or fewer: what a run takes from the system while
+    /// it goes on is time and CPU of the tool that is measured with the device.
+    pub fn prepare(&mut self, rows: usize) {
+        if let Some(kept) = &mut self.rows {
+            kept.prepare(rows);
+        }
+    }
+
     /// Ends the ramp-up: the recorded window starts at `start_ns`.
     #[cold]
     pub fn start_at(&mut self, start_ns: u64) {
