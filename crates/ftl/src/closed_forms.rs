@@ -127,18 +127,26 @@ pub fn one_pool(classes: &[Class], alpha: f64) -> Option<f64> {
 }
 
 /// Form 5: one pool for each class, `alphas` physical / logical pages of each;
-/// A = sum of r A1(alpha) with A1 = [`fifo`].
+/// A = sum of r A1(alpha) with A1 = `one`, the form of the policy that cleans them: [`fifo`], or
+/// `|alpha| greedy(1.0 / alpha, pages_per_block)`.
 ///
-/// Desnoyers 2012; Stoica and Ailamaki, VLDB 2013. Range: every alpha > 1.
-pub fn separate_pools(classes: &[Class], alphas: &[f64]) -> Option<f64> {
-    if classes.len() != alphas.len() || !complete(classes) {
+/// Desnoyers 2012; Stoica and Ailamaki, VLDB 2013. Range: every alpha in that of `one`; classes may
+/// be without writes.
+pub fn separate_pools(
+    classes: &[Class],
+    alphas: &[f64],
+    one: impl Fn(f64) -> Option<f64>,
+) -> Option<f64> {
+    let writes: f64 = classes.iter().map(|class| class.writes).sum();
+    let sound = classes.iter().all(|class| (0.0..=1.0).contains(&class.writes));
+    if classes.len() != alphas.len() || !sound || (writes - 1.0).abs() > 1e-6 {
         return None;
     }
-    classes.iter().zip(alphas).map(|(class, alpha)| Some(class.writes * fifo(*alpha)?)).sum()
+    classes.iter().zip(alphas).map(|(class, alpha)| Some(class.writes * one(*alpha)?)).sum()
 }
 
-/// The `alphas` that make [`separate_pools`] least, for pools that share `alpha`: the sum of
-/// f alpha over the classes is `alpha`. Range: `alpha` > 1.
+/// The `alphas` that make [`separate_pools`] of [`fifo`] least, for pools that share `alpha`: the sum
+/// of f alpha over the classes is `alpha`. Range: `alpha` > 1, shares above 0 that add up to 1.
 pub fn best_pools(classes: &[Class], alpha: f64) -> Option<Vec<f64>> {
     if !alpha.is_finite() || alpha <= 1.0 || !complete(classes) {
         return None;
@@ -226,11 +234,11 @@ mod tests {
         let classes = skewed(0.8, 0.2);
         let best = best_pools(&classes, 1.25).unwrap();
         assert!((0.2 * best[0] + 0.8 * best[1] - 1.25).abs() < 1e-6, "{best:?}");
-        let least = separate_pools(&classes, &best).unwrap();
+        let least = separate_pools(&classes, &best, fifo).unwrap();
         assert!(least < one_pool(&classes, 1.25).unwrap());
         for shift in [-0.05, -0.01, 0.01, 0.05] {
             let other = [best[0] + 4.0 * shift, best[1] - shift];
-            assert!(separate_pools(&classes, &other).unwrap() > least, "{shift}");
+            assert!(separate_pools(&classes, &other, fifo).unwrap() > least, "{shift}");
         }
     }
 
@@ -250,7 +258,7 @@ mod tests {
         assert_eq!(lambert_w0(-1.0), None);
         assert_eq!(share_in_use(0.5), None);
         assert_eq!(one_pool(&[Class { writes: 0.5, space: 1.0 }], 1.2), None);
-        assert_eq!(separate_pools(&[Class { writes: 1.0, space: 1.0 }], &[]), None);
+        assert_eq!(separate_pools(&[Class { writes: 1.0, space: 1.0 }], &[], fifo), None);
     }
 
     proptest! {

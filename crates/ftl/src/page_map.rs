@@ -247,7 +247,13 @@ impl PageMap {
 
     /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
     /// after more than `patience` victims in a row without gain the policy is not asked any more.
-    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
+    pub(crate) fn clean_until(
+        &mut self,
+        plane: u32,
+        enough: u32,
+        patience: u32,
+        out: &mut Vec<FlashOp>,
+    ) {
         let mut without_gain = 0;
         while self.blocks.free_count(plane) < enough {
             let stuck = without_gain > patience;
@@ -420,8 +426,14 @@ impl Ftl for PageMap {
         let pages = how.pages(self.limits.logical_pages)?;
         match how.fill {
             Fill::Empty => Ok(()),
-            Fill::Sequential => sample::fill_in_order(self, pages, watch),
-            Fill::Random => sample::fill_steady(self, pages, seed, watch),
+            Fill::Sequential => {
+                watch.expect(u64::from(pages));
+                sample::fill_in_order(self, pages, watch)
+            }
+            Fill::Random => {
+                watch.expect(sample::steady_steps(self.geometry.planes(), pages));
+                sample::fill_steady(self, pages, seed, watch)
+            }
         }
     }
 
