@@ -4,7 +4,7 @@ use ssdyno_block::ConfigError;
 use ssdyno_flash::Geometry;
 
 use crate::closed_forms::{self, Class};
-use crate::{Config, HotCold, PageClass};
+use crate::{Cleaning, Config, HotCold, PageClass};
 
 /// Fewest and most classes.
 const COUNT: std::ops::RangeInclusive<usize> = 2..=8;
@@ -73,6 +73,8 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
         }
         let sum: f64 = shares.iter().sum();
         if (sum - 1.0).abs() > 1e-6 {
+            // Without what rounding leaves, such as 0.8999999999999999.
+            let sum = (sum * 1e9).round() / 1e9;
             let problem = format!("`{key}` of all classes adds up to {sum}");
             return fail(problem, "write shares that add up to 1");
         }
@@ -114,7 +116,7 @@ impl Sharing {
             let or_else = "lower ftl.free_blocks_low, use fewer classes, ";
             return Err(config.cannot_hold(geometry, problem, or_else, fits));
         };
-        sharing.share_spare(&config.classes, geometry.blocks_per_plane - bad.0);
+        sharing.share_spare(config, geometry.blocks_per_plane - bad.0);
         Ok(sharing)
     }
 
@@ -142,9 +144,9 @@ impl Sharing {
 
     /// Shares out what is spare in a plane of `good` blocks: as asked for, or for the least write
     /// amplification.
-    fn share_spare(&mut self, classes: &[PageClass], good: u32) {
-        let given: Vec<f64> = classes.iter().filter_map(|class| class.spare).collect();
-        let shares = if given.len() == classes.len() { given } else { self.best(classes, good) };
+    fn share_spare(&mut self, config: &Config, good: u32) {
+        let given: Vec<f64> = config.classes.iter().filter_map(|class| class.spare).collect();
+        let shares = if given.len() == self.parts.len() { given } else { self.best(config, good) };
         let sum: f64 = shares.iter().sum();
         for (part, share) in self.parts.iter_mut().zip(shares) {
             part.spare = share / sum;
@@ -152,32 +154,26 @@ impl Sharing {
     }
 
     /// The best shares of the spare blocks in a plane of `good` blocks, up to a factor.
-    fn best(&self, classes: &[PageClass], good: u32) -> Vec<f64> {
+    fn best(&self, config: &Config, good: u32) -> Vec<f64> {
         let reserve: u32 = self.parts.iter().map(|part| part.reserve).sum();
-        let written = |class: &PageClass| class.writes.is_some_and(|writes| writes > 0.0);
-        // What is never written needs no spare blocks.
-        let parts = || self.parts.iter().zip(classes);
-        let still: f64 = parts().filter(|(_, c)| !written(c)).map(|(part, _)| part.filled).sum();
-        let filled: f64 = parts().filter(|(_, c)| written(c)).map(|(part, _)| part.filled).sum();
-        let heat: Vec<Class> = parts()
-            .filter(|(_, class)| written(class))
-            .map(|(part, class)| Class {
-                writes: class.writes.unwrap_or(0.0),
-                space: part.filled / filled,
-            })
-            .collect();
-        let alpha = (f64::from(good - reserve) - still) / filled;
-        // The classes were checked and the blocks suffice, so the form holds; were it not so, spare
-        // blocks would go by space.
-        let alphas = closed_forms::best_pools(&heat, alpha)
-            .unwrap_or_else(|| heat.iter().map(|_| alpha).collect());
-        let mut alphas = alphas.into_iter();
-        parts()
-            .map(|(part, class)| match written(class).then(|| alphas.next()).flatten() {
-                Some(alpha) => part.filled * (alpha - 1.0),
-                None => 0.0,
-            })
-            .collect()
+        let filled: f64 = self.parts.iter().map(|part| part.filled).sum();
+        let alpha = f64::from(good - reserve) / filled;
+        let class = |(part, class): (&Part, &PageClass)| Class {
+            writes: class.writes.unwrap_or(0.0),
+            space: part.filled / filled,
+        };
+        let classes: Vec<Class> = self.parts.iter().zip(&config.classes).map(class).collect();
+        let one = |alpha: f64| match config.cleaning {
+            Cleaning::Greedy => closed_forms::greedy(1.0 / alpha, self.data_pages),
+            Cleaning::Random => closed_forms::random_victim(1.0 / alpha),
+            // Others come between these: as FIFO, and as greedy where blocks are large.
+            _ => closed_forms::fifo(alpha),
+        };
+        // Form 3 does not reach to blocks of a few pages that are nearly full.
+        let alphas = closed_forms::best_pools(&classes, alpha, one)
+            .or_else(|| closed_forms::best_pools(&classes, alpha, closed_forms::fifo))
+            .unwrap_or_else(|| vec![alpha; classes.len()]);
+        self.parts.iter().zip(alphas).map(|(part, alpha)| part.filled * (alpha - 1.0)).collect()
     }
 
     /// How many classes there are.
