@@ -150,7 +150,7 @@ pub fn separate_pools(
 /// over the classes is `alpha`. Range: `alpha` > 1, shares that add up to 1.
 ///
 /// Form 3 has as many kinks as a block has pages, and with them several local minima: 3 % apart with
-/// 16 pages a block. So all divisions of the spare pages into [`PIECES`] are looked at.
+/// 16 pages a block. So all divisions of the spare pages in thousandths are looked at.
 pub fn best_pools(
     classes: &[Class],
     alpha: f64,
