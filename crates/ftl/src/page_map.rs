@@ -345,6 +345,21 @@ impl PageMap {
         count
     }
 
+    /// Makes room in `plane` and writes `page` of the host there.
+    #[inline(always)]
+    pub(crate) fn write_in(
+        &mut self,
+        plane: u32,
+        page: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        self.make_room(plane, Stream::Host, out)?;
+        self.clean_a_little(plane, out);
+        // The copies may have filled the open block.
+        self.make_room(plane, Stream::Host, out)?;
+        self.append(plane, page, Cause::Host, out)
+    }
+
     /// Static wear levelling: moves the least worn block if it lags too far behind.
     pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
         let Some((least_worn, lag)) = self.blocks.laggard(plane) else { return };
@@ -378,11 +393,7 @@ impl Ftl for PageMap {
             return Err(ReadOnly);
         }
         let plane = self.choose_plane(page, plane);
-        self.make_room(plane, Stream::Host, out)?;
-        self.clean_a_little(plane, out);
-        // The copies may have filled the open block.
-        self.make_room(plane, Stream::Host, out)?;
-        self.append(plane, page, Cause::Host, out)
+        self.write_in(plane, page, out)
     }
 
     fn trim(&mut self, page: u32, _: &mut Vec<FlashOp>) {

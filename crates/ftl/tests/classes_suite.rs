@@ -322,3 +322,22 @@ fn progress_is_of_all_classes() {
     assert!((0.4..0.6).contains(&middle), "{middle} half-way");
     assert!(*shares.last().unwrap() > 0.9);
 }
+
+/// More free blocks are asked for than the data leave, in every class.
+#[test]
+fn background_cleaning_comes_to_an_end() {
+    for policy in POLICIES {
+        for wear in ["off", "static"] {
+            let more = format!(
+                r#","cleaning":"{policy}","free_blocks_background":0.9,"wear_levelling":"{wear}",
+                "wear_threshold":1"#
+            );
+            let mut ftl = filled(&small_flash(1, 2, 32, 8), &with_classes(0.6, THREE, &more));
+            let mut out = Vec::new();
+            for plane in 0..2 {
+                let calls = (0..10_000).take_while(|_| ftl.background(plane, &mut out)).count();
+                assert!((1..1_000).contains(&calls), "{policy} {wear}: {calls} calls");
+            }
+        }
+    }
+}

@@ -16,11 +16,10 @@ mod exchange;
 mod sharing;
 
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::Cause;
 use ssdyno_flash::{FlashOp, Geometry, OpKind};
 
 use crate::contract::FtlFacts;
-use crate::page_map::{NONE, PageMap, Stream};
+use crate::page_map::{NONE, PageMap};
 use crate::placement::Chooser;
 use crate::{
     Blocks, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Pool, Precondition, PrepareError,
@@ -140,21 +139,6 @@ impl Classes {
         }
         erased
     }
-
-    /// Makes room in `plane` of `class` and writes `page` there.
-    fn write_in(
-        &mut self,
-        (class, plane): (usize, u32),
-        page: u32,
-        out: &mut Vec<FlashOp>,
-    ) -> Result<(), ReadOnly> {
-        let map = &mut self.members[class].map;
-        map.make_room(plane, Stream::Host, out)?;
-        map.clean_a_little(plane, out);
-        // The copies may have filled the open block.
-        map.make_room(plane, Stream::Host, out)?;
-        map.append(plane, page, Cause::Host, out)
-    }
 }
 
 /// The blocks of the device that each class begins with, plane by plane; bad ones in places that it
@@ -229,7 +213,7 @@ impl Ftl for Classes {
         let plane = self.members[class].map.choose_plane(page, plane);
         loop {
             let from = out.len();
-            let wrote = self.write_in((class, plane), page, out);
+            let wrote = self.members[class].map.write_in(plane, page, out);
             self.settle(class, plane, from, out);
             // Each block that another class can give is asked for at most once.
             if wrote.is_ok() || !self.beg(class, plane, out) {
