@@ -2,7 +2,7 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::{Health, PrepareError};
+use ssdyno_ftl::{Health, Pool, PrepareError};
 
 /// Numbers about a device for reports.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +23,8 @@ pub struct DeviceFacts {
     pub pages_per_block: u32,
     /// Utilisation for the closed forms of write amplification, where they apply.
     pub effective_utilisation: Option<f64>,
+    /// The pools of an FTL that has one for each class of logical pages.
+    pub pools: Vec<Pool>,
     /// RAM for the mapping tables in a real controller.
     pub map_ram_bytes: u64,
     /// Requests inside the device at most.

@@ -111,11 +111,16 @@ fn run(config: &Config, seed: u64, depth: u32, requests: u32) -> u64 {
     ssd.contents_compared()
 }
 
-const FTLS: [(&str, &str); 9] = [
+const FTLS: [(&str, &str); 10] = [
     ("page", ""),
     ("page", "cleaning = \"random\"\nhot_cold = \"survivors\""),
     ("page", "cleaning = \"fifo\"\nplacement = \"least-busy\""),
     ("page", "wear_levelling = \"static\"\nwear_threshold = 1\nfree_blocks_background = 0.4"),
+    (
+        "page",
+        "hot_cold = \"classes\"\nwear_levelling = \"dynamic\"\nfree_blocks_background = 0.3\n\
+         classes = [{ space = 0.3, writes = 0.8 }, { space = 0.7, writes = 0.2 }]",
+    ),
     ("dftl", "mapping_cache = \"512B\""),
     ("block", ""),
     ("bast", ""),

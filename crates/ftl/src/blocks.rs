@@ -48,11 +48,22 @@ impl Blocks {
         blocks_per_plane: u32,
         data_pages: u32,
         searches: Searches,
-        mut endurance: Endurance,
+        endurance: Endurance,
+    ) -> Blocks {
+        let endures = endurance.draw_all(planes * blocks_per_plane);
+        Blocks::with_lives(planes, blocks_per_plane, data_pages, searches, endures)
+    }
+
+    /// As [`new`](Blocks::new), from the erases that each block survives; none where blocks last for
+    /// ever.
+    pub(crate) fn with_lives(
+        planes: u32,
+        blocks_per_plane: u32,
+        data_pages: u32,
+        searches: Searches,
+        endures: Vec<u32>,
     ) -> Blocks {
         let all = planes * blocks_per_plane;
-        let endures: Vec<u32> =
-            if endurance.matters() { (0..all).map(|_| endurance.draw()).collect() } else { vec![] };
         let good = |block: &u32| endures.get(*block as usize).is_none_or(|limit| *limit > 0);
         let range = |plane| plane * blocks_per_plane..(plane + 1) * blocks_per_plane;
         let mut free = vec![Free::new(searches.wear != WearLevelling::Off); planes as usize];
@@ -314,5 +325,73 @@ impl Blocks {
         let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
         let endures = |block: &u32| self.endures.get(*block as usize).is_none_or(|n| *n > 0);
         range.filter(endures).collect()
+    }
+
+    /// Erases of the next free block of `plane`.
+    pub(crate) fn next_free_wear(&self, plane: u32) -> Option<u32> {
+        self.next_free(plane).map(|block| self.erases(block))
+    }
+
+    /// Erases of the most worn block of `plane`, or of those that it is compared with.
+    pub(crate) fn erases_most(&self, plane: u32) -> u32 {
+        self.erases_most[plane as usize]
+    }
+
+    /// From now on the blocks of `plane` are compared with one that was erased `erases` times.
+    pub(crate) fn compare_with(&mut self, plane: u32, erases: u32) {
+        let most = &mut self.erases_most[plane as usize];
+        *most = erases.max(*most);
+    }
+
+    /// The next free blocks of `plane` here and in `other` change places, with all that is known of
+    /// them; their numbers here and there.
+    pub(crate) fn trade_free(&mut self, other: &mut Blocks, plane: u32) -> Option<(u32, u32)> {
+        let (here, there) = (self.next_free(plane)?, other.next_free(plane)?);
+        self.open(plane);
+        other.open(plane);
+        let (erases, theirs) = self.swap_block((here, there), other, plane);
+        self.free[plane as usize].push(here, erases);
+        other.free[plane as usize].push(there, theirs);
+        Some((here, there))
+    }
+
+    /// The next free block of `plane` here and a bad one of `other` change places; their numbers
+    /// here and there.
+    pub(crate) fn give_free(&mut self, other: &mut Blocks, plane: u32) -> Option<(u32, u32)> {
+        let range = plane * other.blocks_per_plane..(plane + 1) * other.blocks_per_plane;
+        let bad = |block: &u32| {
+            other
+                .endures
+                .get(*block as usize)
+                .is_some_and(|endures| *endures <= other.erases(*block))
+        };
+        let there = range.into_iter().find(bad)?;
+        let here = self.open(plane)?;
+        let (_, erases) = self.swap_block((here, there), other, plane);
+        self.bad[plane as usize] += 1;
+        other.bad[plane as usize] -= 1;
+        other.free[plane as usize].push(there, erases);
+        Some((here, there))
+    }
+
+    /// Wear and life of block `here` of `plane` and of `there` in `other` change places; both are free
+    /// or bad. The erases of what is here and there now.
+    fn swap_block(
+        &mut self,
+        (here, there): (u32, u32),
+        other: &mut Blocks,
+        plane: u32,
+    ) -> (u32, u32) {
+        let (here, there) = (here as usize, there as usize);
+        std::mem::swap(&mut self.erases[here], &mut other.erases[there]);
+        if let (Some(mine), Some(theirs)) =
+            (self.endures.get_mut(here), other.endures.get_mut(there))
+        {
+            std::mem::swap(mine, theirs);
+        }
+        let erases = (self.erases[here], other.erases[there]);
+        self.compare_with(plane, erases.0);
+        other.compare_with(plane, erases.1);
+        erases
     }
 }

@@ -25,15 +25,38 @@ pub enum Placement {
     LeastBusy,
 }
 
-/// Whether relocated pages get blocks of their own.
+/// Which pages are kept apart from others, in blocks of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HotCold {
-    /// Host writes and relocated pages share the open block.
+    /// None: host writes and relocated pages share the open block.
     #[default]
     Off,
     /// What survived a cleaning is cold: it gets its own open block.
     Survivors,
+    /// Each of [`Config::classes`] has its own blocks in every plane and is cleaned within them;
+    /// `page` only.
+    Classes,
+}
+
+/// A class of logical pages: those that follow the class before, up to `space` more of the logical
+/// space. What a host calls a stream, or a drive a namespace of its own kind of data.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageClass {
+    /// Share of the logical space; the classes' add up to 1.
+    pub space: f64,
+    /// Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
+    /// are shared out so that write amplification is least then (form 5 of the closed forms:
+    /// Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
+    /// `spare`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<f64>,
+    /// Share of the spare blocks, which are those of a plane that neither data fill nor
+    /// `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
+    /// `writes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<f64>,
 }
 
 /// When the pages of a block that is cleaned are moved.
@@ -109,9 +132,13 @@ pub struct Config {
     /// (D) and plane (P) advance with the logical page; `CWDP` moves the channel fastest.
     #[serde(default = "order")]
     pub static_order: String,
-    /// Whether relocated pages get blocks of their own.
+    /// Which pages are kept apart from others, in blocks of their own.
     #[serde(default)]
     pub hot_cold: HotCold,
+    /// For `hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
+    /// addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<PageClass>,
     /// Wear levelling.
     #[serde(default)]
     pub wear_levelling: WearLevelling,
@@ -215,28 +242,9 @@ impl Config {
         mapping_pages: impl Fn(u32) -> u32,
     ) -> Result<Limits, ConfigError> {
         let blocks = geometry.blocks_per_plane;
-        let pages_per_block = geometry.pages_per_block.get();
-        if self.summary_pages >= pages_per_block {
-            return Err(ConfigError::new(
-                "ftl.summary_pages",
-                format!("{} of {pages_per_block} pages leave no room for data", self.summary_pages),
-                "write 0 or 1",
-            ));
-        }
-        for (key, share) in [
-            ("free_blocks_low", self.free_blocks_low),
-            ("free_blocks_background", self.free_blocks_background),
-        ] {
-            if !(0.0..1.0).contains(&share) {
-                return Err(ConfigError::new(
-                    format!("ftl.{key}"),
-                    format!("{share} is outside 0 to 1"),
-                    "write a share of a plane's blocks, such as 0.05",
-                ));
-            }
-        }
+        self.check_shares(geometry)?;
         let logical_pages = self.logical_pages(geometry)?;
-        let data_pages = pages_per_block - self.summary_pages;
+        let data_pages = geometry.pages_per_block.get() - self.summary_pages;
         // Two: one to open, one to move pages to while its successor is being made.
         let free_low = ((self.free_blocks_low * f64::from(blocks)).ceil() as u32).max(2);
         let free_background = (self.free_blocks_background * f64::from(blocks)).ceil() as u32;
@@ -265,6 +273,31 @@ impl Config {
             frontiers,
             valid_most: (valid_most - 1) as u32,
         })
+    }
+
+    /// That summaries leave room for data, and that shares of a plane are shares.
+    pub(crate) fn check_shares(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let pages_per_block = geometry.pages_per_block.get();
+        if self.summary_pages >= pages_per_block {
+            return Err(ConfigError::new(
+                "ftl.summary_pages",
+                format!("{} of {pages_per_block} pages leave no room for data", self.summary_pages),
+                "write 0 or 1",
+            ));
+        }
+        for (key, share) in [
+            ("free_blocks_low", self.free_blocks_low),
+            ("free_blocks_background", self.free_blocks_background),
+        ] {
+            if !(0.0..1.0).contains(&share) {
+                return Err(ConfigError::new(
+                    format!("ftl.{key}"),
+                    format!("{share} is outside 0 to 1"),
+                    "write a share of a plane's blocks, such as 0.05",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// What a page map looks for in planes of `blocks`.

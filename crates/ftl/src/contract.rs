@@ -6,7 +6,7 @@ use ssdyno_block::ConfigError;
 use ssdyno_flash::{Config as FlashConfig, FlashOp, Geometry};
 
 use crate::log_blocks::BlockFtl;
-use crate::{Config, Endurance, Precondition, PrepareError, Watch};
+use crate::{Config, Endurance, HotCold, Precondition, PrepareError, Watch};
 
 /// The device reached its end of life: too many blocks are bad to take another write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -33,6 +33,17 @@ pub struct Health {
     pub erases_min: u32,
     /// Erases of the most worn block.
     pub erases_max: u32,
+}
+
+/// Logical pages that share blocks of their own, and are cleaned within them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pool {
+    /// Its logical pages; pools follow one another in the logical space.
+    pub logical_pages: u32,
+    /// As [`effective_utilisation`](Ftl::effective_utilisation), of this pool.
+    pub utilisation: f64,
+    /// Good blocks in the plane where it has the fewest.
+    pub blocks_least: u32,
 }
 
 /// A flash translation layer: policy only. It has no clock and no flash.
@@ -111,6 +122,12 @@ pub trait Ftl: Debug + Send {
     fn effective_utilisation(&self) -> Option<f64> {
         None
     }
+
+    /// The pools of an FTL that has one for each class of logical pages; there is no one effective
+    /// utilisation then.
+    fn pools(&self) -> Vec<Pool> {
+        Vec::new()
+    }
 }
 
 /// A registered FTL.
@@ -148,7 +165,12 @@ const REGISTRY: &[Entry] = &[
     Entry {
         name: "page",
         description: "page map: any page anywhere",
-        make: |facts| Ok(Box::new(crate::page_map::PageMap::new(facts)?)),
+        make: |facts| match facts.config.hot_cold {
+            HotCold::Classes => Ok(Box::new(crate::classes::Classes::new(facts)?)),
+            HotCold::Off | HotCold::Survivors => {
+                Ok(Box::new(crate::page_map::PageMap::new(facts)?))
+            }
+        },
     },
     Entry {
         name: "dftl",
@@ -191,7 +213,10 @@ pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
     let name = facts.config.name.as_str();
     match REGISTRY.iter().find(|entry| entry.name == name) {
-        Some(entry) => (entry.make)(facts),
+        Some(entry) => {
+            crate::classes::check(facts.config)?;
+            (entry.make)(facts)
+        }
         None => {
             let known: Vec<_> = names().collect();
             Err(ConfigError::new(

@@ -28,7 +28,9 @@ use ssdyno_flash::FlashOp;
 use crate::contract::FtlFacts;
 use crate::mapping_cache::Cache;
 use crate::page_map::{PageMap, Stream};
-use crate::{Fill, Ftl, Health, Plane, Precondition, PrepareError, ReadOnly, Watch, sample};
+use crate::{
+    Fill, Ftl, Health, HotCold, Plane, Precondition, PrepareError, ReadOnly, Watch, sample,
+};
 
 /// Bytes of an entry in flash: a physical page number.
 const FLASH_ENTRY_BYTES: u32 = 4;
@@ -48,6 +50,13 @@ pub(crate) struct Dftl {
 
 impl Dftl {
     pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<Dftl, ConfigError> {
+        if facts.config.hot_cold == HotCold::Classes {
+            return Err(ConfigError::new(
+                "ftl.hot_cold",
+                "`dftl` keeps the host's pages in one pool",
+                "write \"off\" or \"survivors\", or use the `page` FTL",
+            ));
+        }
         let entries = facts.geometry.page_bytes / FLASH_ENTRY_BYTES;
         let inner = PageMap::with_mapping(facts, |pages| pages.div_ceil(entries))?;
         let host_pages = inner.limits.logical_pages;
@@ -276,10 +285,12 @@ impl Ftl for Dftl {
         let settled = match how.fill {
             Fill::Empty => return Ok(()),
             Fill::Sequential => {
+                watch.expect(u64::from(pages));
                 sample::fill_in_order(&mut self.inner, pages, watch)?;
                 self.write_table(pages, &mut out)
             }
             Fill::Random => {
+                watch.expect(sample::steady_steps(self.inner.geometry.planes(), pages));
                 sample::fill_steady(&mut self.inner, pages, seed, watch)?;
                 self.write_table(pages, &mut out).and_then(|()| self.settle(pages, seed, &mut out))
             }

@@ -18,6 +18,7 @@ mod block_map;
 mod block_store;
 mod blocks;
 pub mod buffer;
+mod classes;
 mod cleaning;
 pub mod closed_forms;
 mod config;
@@ -45,8 +46,8 @@ mod search_oracle;
 pub use blocks::Blocks;
 pub use cleaning::Cleaning;
 pub use config::{
-    CleaningPace, Config, Fill, HotCold, Limits, Placement, Precondition, WearLevelling,
+    CleaningPace, Config, Fill, HotCold, Limits, PageClass, Placement, Precondition, WearLevelling,
 };
-pub use contract::{Ftl, FtlFacts, Health, Plane, ReadOnly, build, descriptions, names};
+pub use contract::{Ftl, FtlFacts, Health, Plane, Pool, ReadOnly, build, descriptions, names};
 pub use life::Endurance;
 pub use watch::{PrepareError, Watch};

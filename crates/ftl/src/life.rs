@@ -35,6 +35,11 @@ impl Endurance {
         self.mean_cycles.is_some() || self.factory_bad > 0.0
     }
 
+    /// Draws `count` blocks, see [`draw`](Endurance::draw); none where blocks last for ever.
+    pub(crate) fn draw_all(mut self, count: u32) -> Vec<u32> {
+        if self.matters() { (0..count).map(|_| self.draw()).collect() } else { Vec::new() }
+    }
+
     /// Draws the next block: the erases it survives; 0 = bad from the factory, `u32::MAX` = endless.
     pub fn draw(&mut self) -> u32 {
         if self.rng.unit() < self.factory_bad {

@@ -247,7 +247,13 @@ impl PageMap {
 
     /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
     /// after more than `patience` victims in a row without gain the policy is not asked any more.
-    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
+    pub(crate) fn clean_until(
+        &mut self,
+        plane: u32,
+        enough: u32,
+        patience: u32,
+        out: &mut Vec<FlashOp>,
+    ) {
         let mut without_gain = 0;
         while self.blocks.free_count(plane) < enough {
             let stuck = without_gain > patience;
@@ -339,6 +345,21 @@ impl PageMap {
         count
     }
 
+    /// Makes room in `plane` and writes `page` of the host there.
+    #[inline(always)]
+    pub(crate) fn write_in(
+        &mut self,
+        plane: u32,
+        page: u32,
+        out: &mut Vec<FlashOp>,
+    ) -> Result<(), ReadOnly> {
+        self.make_room(plane, Stream::Host, out)?;
+        self.clean_a_little(plane, out);
+        // The copies may have filled the open block.
+        self.make_room(plane, Stream::Host, out)?;
+        self.append(plane, page, Cause::Host, out)
+    }
+
     /// Static wear levelling: moves the least worn block if it lags too far behind.
     pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
         let Some((least_worn, lag)) = self.blocks.laggard(plane) else { return };
@@ -372,11 +393,7 @@ impl Ftl for PageMap {
             return Err(ReadOnly);
         }
         let plane = self.choose_plane(page, plane);
-        self.make_room(plane, Stream::Host, out)?;
-        self.clean_a_little(plane, out);
-        // The copies may have filled the open block.
-        self.make_room(plane, Stream::Host, out)?;
-        self.append(plane, page, Cause::Host, out)
+        self.write_in(plane, page, out)
     }
 
     fn trim(&mut self, page: u32, _: &mut Vec<FlashOp>) {
@@ -420,8 +437,14 @@ impl Ftl for PageMap {
         let pages = how.pages(self.limits.logical_pages)?;
         match how.fill {
             Fill::Empty => Ok(()),
-            Fill::Sequential => sample::fill_in_order(self, pages, watch),
-            Fill::Random => sample::fill_steady(self, pages, seed, watch),
+            Fill::Sequential => {
+                watch.expect(u64::from(pages));
+                sample::fill_in_order(self, pages, watch)
+            }
+            Fill::Random => {
+                watch.expect(sample::steady_steps(self.geometry.planes(), pages));
+                sample::fill_steady(self, pages, seed, watch)
+            }
         }
     }
 

@@ -32,6 +32,14 @@ impl Chooser {
         })
     }
 
+    /// The same for logical pages that are counted from `first` on.
+    pub(crate) fn counted_from(&self, first: u32) -> Chooser {
+        let mut chooser = self.clone();
+        let by = self.planes.remainder(first) as usize;
+        chooser.table.rotate_left(by);
+        chooser
+    }
+
     /// A chooser for a device of one plane.
     pub(crate) fn single() -> Chooser {
         Chooser {

@@ -17,13 +17,12 @@ use crate::{Blocks, Endurance, Ftl, Limits, Plane, PrepareError, Watch};
 /// forget an ordered fill at a utilisation of 0.9.
 const WARM_UP: u64 = 6;
 
-/// Writes every page below `pages` once, in order.
+/// Writes every page below `pages` once, in order: as many steps.
 pub(crate) fn fill_in_order(
     ftl: &mut PageMap,
     pages: u32,
     watch: &mut Watch<'_>,
 ) -> Result<(), PrepareError> {
-    watch.expect(u64::from(pages));
     let mut out = Vec::new();
     for page in 0..pages {
         watch.step(1)?;
@@ -46,6 +45,21 @@ pub(crate) fn stamps(planes: u32, pages: u32) -> u64 {
     u64::from(planes) * u64::from(pages) / 8
 }
 
+/// Writes between the states of two planes: far enough apart that neighbouring planes are not alike;
+/// on large planes a smaller share suffices, since their state hardly varies.
+fn between_planes(per_plane: u32) -> u64 {
+    let step = u64::from(per_plane) * 3 / 10;
+    step.clamp(1, 20_000.max(u64::from(per_plane) / 100))
+}
+
+/// Steps of [`fill_steady`].
+pub(crate) fn steady_steps(planes: u32, pages: u32) -> u64 {
+    let per_plane = pages.div_ceil(planes);
+    u64::from(per_plane) * (1 + WARM_UP)
+        + between_planes(per_plane) * u64::from(planes)
+        + stamps(planes, per_plane)
+}
+
 /// Puts `ftl` into the steady state of uniform random writes over the pages below `pages`.
 pub(crate) fn fill_steady(
     ftl: &mut PageMap,
@@ -62,14 +76,9 @@ pub(crate) fn fill_steady(
     if per_plane == 0 {
         return Ok(());
     }
-    // Far enough apart that neighbouring planes are not alike; on large planes a smaller share
-    // suffices, since their state hardly varies.
-    let step = u64::from(per_plane) * 3 / 10;
-    let step = step.clamp(1, 20_000.max(u64::from(per_plane) / 100));
-    let warm_up = u64::from(per_plane) * WARM_UP;
-    watch.expect(warm_up + step * u64::from(planes) + stamps(planes, per_plane));
+    let step = between_planes(per_plane);
     let mut plane = SamplePlane::new(ftl, per_plane, seed, watch)?;
-    plane.overwrite(warm_up, watch)?;
+    plane.overwrite(u64::from(per_plane) * WARM_UP, watch)?;
     for target in 0..planes {
         plane.overwrite(step, watch)?;
         stamp(ftl, target, homes[target as usize], pages, &plane.ftl);

@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use ssdyno_device::{Config, presets};
-use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, WearLevelling};
+use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{Flow, Limits, Run, Source};
 
@@ -87,12 +87,120 @@ proptest! {
     }
 }
 
+/// `spare` as in [`PageClass`], for classes of these shares of the space and of the writes.
+fn classes(shares: &[(f64, f64, Option<f64>)]) -> Vec<PageClass> {
+    let class = |&(space, writes, spare): &(f64, f64, Option<f64>)| PageClass {
+        space,
+        writes: Some(writes),
+        spare,
+    };
+    shares.iter().map(class).collect()
+}
+
+/// Writes of which the first `space` percent of the pages get `access` percent.
+fn hot_load(space: f64, access: f64, requests: u32) -> String {
+    format!(
+        "{}\n[address]\npattern = \"hot-cold\"\nscatter = false\nhot_space_percent = {space}\n\
+         hot_access_percent = {access}",
+        load(0, requests)
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Pools for classes, from the first request on; tolerance as above.
+    #[test]
+    fn form_5_of_separate_pools_is_kept(
+        (blocks, pages) in (300_u32..600, 4_u32..64),
+        over_provisioning in 0.15_f64..1.0,
+        cleaning in proptest::sample::select(vec![
+            Cleaning::Greedy, Cleaning::Greedy, Cleaning::Fifo, Cleaning::Windowed,
+        ]),
+        pace in proptest::sample::select(vec![CleaningPace::Whole, CleaningPace::Paced]),
+        wear in proptest::sample::select(vec![
+            WearLevelling::Off, WearLevelling::Dynamic, WearLevelling::Static,
+        ]),
+        (space, access) in (10.0_f64..60.0, 50.0_f64..95.0),
+        (split, summary) in any::<(bool, bool)>(),
+        spare in proptest::sample::select(vec![None, None, Some(0.4)]),
+        uniform: bool,
+        seed: u64,
+    ) {
+        let mut device = device(blocks, pages, over_provisioning);
+        let ftl = &mut device.ftl;
+        (ftl.cleaning, ftl.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
+        (ftl.hot_cold, ftl.wear_threshold) = (HotCold::Classes, 2);
+        if summary && pages >= 8 {
+            (ftl.summary_pages, ftl.over_provisioning) = (1, over_provisioning + 0.3);
+        }
+        let (f, r) = (space / 100.0, access / 100.0);
+        let other = spare.map(|spare| 1.0 - spare);
+        ftl.classes = if split {
+            let other = other.map(|spare| spare / 2.0);
+            let half = ((1.0 - f) / 2.0, (1.0 - r) / 2.0, other);
+            classes(&[(f, r, spare), half, half])
+        } else {
+            classes(&[(f, r, spare), (1.0 - f, 1.0 - r, other)])
+        };
+        let load = if uniform { load(0, 60_000) } else { hot_load(space, access, 60_000) };
+        let result = measure(device, &load, seed);
+        for expected in &result.expected {
+            prop_assert!(expected.form.contains("form 5"), "{:?}", expected);
+            let ratio = result.write_amplification.unwrap() / expected.value;
+            prop_assert!((ratio - 1.0).abs() < 0.03, "{} {:?}", ratio, expected);
+        }
+        let none = wear == WearLevelling::Static || cleaning == Cleaning::Windowed;
+        prop_assert!(!none || result.expected.is_empty());
+    }
+}
+
+/// What the command line shows a student: configuration A with classes, form 5 beside it from the
+/// first request on, and a third less written than in one pool.
+#[test]
+fn classes_on_configuration_a() {
+    let mut device = device(512, 64, 0.1454753722794959);
+    device.flash.channels = 8;
+    device.ftl.hot_cold = HotCold::Classes;
+    device.ftl.classes = classes(&[(0.142, 0.7258, None), (0.858, 0.2742, None)]);
+    let result = measure(device, &hot_load(14.2, 72.58, 200_000), 1);
+    let [expected] = &result.expected[..] else { panic!("{:?}", result.notes) };
+    let (measured, value) = (result.write_amplification.unwrap(), expected.value);
+    assert_eq!(expected.form, "separate pools (form 5), each greedy (form 3)");
+    assert!((measured / value - 1.0).abs() < 0.015, "{measured}, form {value}");
+    assert!((expected.inputs["class_1_share_of_writes"] - 0.7258).abs() < 1e-9);
+    assert!((expected.inputs["class_2_share_of_space"] - 0.858).abs() < 1e-5);
+}
+
+/// Hot pages that are not those of the classes: no closed form, and the notes say what to do.
+#[test]
+fn other_hot_pages_than_the_classes_have_no_closed_form() {
+    for (load, help) in [
+        (hot_load(30.0, 80.0, 20_000), "make address.hot_space_percent the end of a class"),
+        (hot_load(20.0, 80.0, 20_000).replace("false", "true"), "address.scatter = false"),
+    ] {
+        let mut device = device(512, 16, 0.3);
+        device.ftl.hot_cold = HotCold::Classes;
+        device.ftl.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
+        let result = measure(device, &load, 1);
+        assert!(result.expected.is_empty(), "{:?}", result.expected);
+        assert!(result.notes.iter().any(|note| note.contains(help)), "{:?}", result.notes);
+    }
+}
+
 /// Planes of which the forms know nothing: the notes say so.
 #[test]
 fn few_blocks_have_no_closed_form() {
     let result = measure(device(24, 4, 0.5), &load(0, 20_000), 1);
     assert!(result.expected.is_empty(), "{:?}", result.expected);
     assert!(result.notes.iter().any(|note| note.contains("planes have 24 blocks")));
+    let mut device = device(120, 16, 0.5);
+    device.ftl.hot_cold = HotCold::Classes;
+    device.ftl.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
+    let result = measure(device, &hot_load(20.0, 80.0, 20_000), 1);
+    assert!(result.expected.is_empty(), "{:?}", result.expected);
+    let note = result.notes.iter().find(|note| note.contains("the pools of a plane have"));
+    assert!(note.is_some(), "{:?}", result.notes);
 }
 
 /// A device that wears out loses blocks, and with them what the form was worked out for.

@@ -333,6 +333,7 @@ impl RingCard {
             page_bytes: layout::PAGE_BYTES,
             pages_per_block: 1,
             effective_utilisation: None,
+            pools: Vec::new(),
             map_ram_bytes: 0,
             queue_depth: self.config.card.max_block,
             write_buffer_bytes: 0,

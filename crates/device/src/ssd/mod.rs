@@ -495,6 +495,7 @@ impl Device for Ssd {
             page_bytes: geometry.page_bytes,
             pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
             effective_utilisation: self.ftl.effective_utilisation(),
+            pools: self.ftl.pools(),
             map_ram_bytes: self.ftl.map_ram_bytes(),
             queue_depth: self.config.queue.depth,
             write_buffer_bytes: self

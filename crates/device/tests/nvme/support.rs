@@ -74,6 +74,7 @@ impl Device for FixedTime {
             page_bytes: 4096,
             pages_per_block: 64,
             effective_utilisation: None,
+            pools: Vec::new(),
             map_ram_bytes: 0,
             queue_depth: 64,
             write_buffer_bytes: 0,

@@ -1,0 +1,144 @@
+//! Free blocks that go from class to class.
+
+use ssdyno_flash::FlashOp;
+
+use super::{Classes, Holder, Member};
+use crate::WearLevelling;
+use crate::page_map::PageMap;
+
+impl Classes {
+    /// After a call into the page map of `class`, which worked on `plane` and appended the operations
+    /// from number `from` on: they get pages of the device, and where blocks were erased, blocks
+    /// change places.
+    #[inline]
+    pub(super) fn settle(&mut self, class: usize, plane: u32, from: usize, out: &mut Vec<FlashOp>) {
+        let erased = self.place_all(class, from, out);
+        if erased && (self.mortal || self.wear_levelling != WearLevelling::Off) {
+            self.after_erase(class, plane, out);
+        }
+    }
+
+    #[cold]
+    fn after_erase(&mut self, class: usize, plane: u32, out: &mut Vec<FlashOp>) {
+        if self.wear_levelling == WearLevelling::Static {
+            self.level_wear(class, plane, out);
+        }
+        if self.mortal {
+            self.keep_shares(plane, out);
+        }
+        if self.wear_levelling != WearLevelling::Off {
+            self.take_least_worn(class, plane);
+        }
+    }
+
+    /// Static wear levelling between classes: what lags behind the most worn block of the plane is
+    /// moved also where `class` alone is written. Its own laggards `class` has moved by now.
+    fn level_wear(&mut self, class: usize, plane: u32, out: &mut Vec<FlashOp>) {
+        let most = self.members.iter().map(|member| member.map.blocks.erases_most(plane)).max();
+        for other in 0..self.members.len() {
+            let map = &mut self.members[other].map;
+            map.blocks.compare_with(plane, most.unwrap_or(0));
+            let lag = map.blocks.laggard(plane).map_or(0, |(_, lag)| lag);
+            if other != class && lag > map.config.wear_threshold {
+                let from = out.len();
+                map.finish_cleaning(plane, out);
+                map.level_wear(plane, out);
+                self.place_all(other, from, out);
+            }
+        }
+    }
+
+    /// Where blocks have gone bad, every class keeps its share of those that are left.
+    fn keep_shares(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+        let classes = self.members.len();
+        let range = plane as usize * classes..(plane as usize + 1) * classes;
+        let good = |member: &Member| good(&member.map, plane);
+        let left: u32 = self.members.iter().map(good).sum();
+        let targets = &mut self.targets[range.clone()];
+        while targets.iter().sum::<u32>() > left && self.sharing.shed(targets) {}
+        // Every turn brings two classes nearer to their targets.
+        loop {
+            let targets = &self.targets[range.clone()];
+            let pairs = || self.members.iter().map(good).zip(targets).enumerate();
+            let short = pairs().find(|(_, (good, target))| good < target);
+            let rich = pairs().find(|(_, (good, target))| good > target);
+            let (Some((to, _)), Some((from, _))) = (short, rich) else { return };
+            if !self.give(from, to, plane, out) {
+                return;
+            }
+        }
+    }
+
+    /// `class` has no block left to open in `plane`: the class that has most above what it needs
+    /// itself gives one, if there is such a class.
+    #[cold]
+    pub(super) fn beg(&mut self, class: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let above = |other: usize| {
+            let good = good(&self.members[other].map, plane);
+            good.saturating_sub(self.sharing.least(other))
+        };
+        let others = (0..self.members.len()).filter(|other| *other != class && above(*other) > 0);
+        let Some(from) = others.max_by_key(|other| above(*other)) else { return false };
+        let given = self.give(from, class, plane, out);
+        // The page map took itself for worn out.
+        self.members[class].map.read_only &= !given;
+        given
+    }
+
+    /// A free block of `plane` goes from class `from` to class `to`, which has a bad one for it;
+    /// false if there is none to give. The giver keeps one for its own cleaning.
+    fn give(&mut self, from: usize, to: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
+        let map = &mut self.members[from].map;
+        if map.blocks.free_count(plane) < 2 {
+            let first = out.len();
+            map.finish_cleaning(plane, out);
+            map.clean_until(plane, 2, map.geometry.blocks_per_plane, out);
+            self.place_all(from, first, out);
+        }
+        let Some((giver, taker)) = two(&mut self.members, from, to) else { return false };
+        if giver.map.blocks.free_count(plane) < 2 {
+            return false;
+        }
+        let Some(numbers) = giver.map.blocks.give_free(&mut taker.map.blocks, plane) else {
+            return false;
+        };
+        self.swap_places((from, to), numbers);
+        true
+    }
+
+    /// The block that `class` writes in next is the least worn of all free blocks of `plane`.
+    fn take_least_worn(&mut self, class: usize, plane: u32) {
+        let wear = |member: &Member| member.map.blocks.next_free_wear(plane);
+        let Some(own) = wear(&self.members[class]) else { return };
+        let others = (0..).zip(&self.members).filter_map(|(other, m)| Some((wear(m)?, other)));
+        let Some((least, other)) = others.min() else { return };
+        if least >= own {
+            return;
+        }
+        let Some((mine, theirs)) = two(&mut self.members, class, other) else { return };
+        if let Some(numbers) = mine.map.blocks.trade_free(&mut theirs.map.blocks, plane) {
+            self.swap_places((class, other), numbers);
+        }
+    }
+
+    /// Blocks `numbers` of two classes stand for each other's block of the device from now on.
+    fn swap_places(&mut self, classes: (usize, usize), numbers: (u32, u32)) {
+        let Some((a, b)) = two(&mut self.members, classes.0, classes.1) else { return };
+        let (first, second) =
+            (&mut a.places[numbers.0 as usize], &mut b.places[numbers.1 as usize]);
+        std::mem::swap(first, second);
+        self.holders[*first as usize] = Holder { class: classes.0 as u32, number: numbers.0 };
+        self.holders[*second as usize] = Holder { class: classes.1 as u32, number: numbers.1 };
+    }
+}
+
+/// Blocks of `plane` that are not bad.
+fn good(map: &PageMap, plane: u32) -> u32 {
+    map.blocks.blocks_per_plane() - map.blocks.bad_count(plane)
+}
+
+/// Two members at once; `None` if they are the same.
+fn two(members: &mut [Member], a: usize, b: usize) -> Option<(&mut Member, &mut Member)> {
+    let [a, b] = members.get_disjoint_mut([a, b]).ok()?;
+    Some((a, b))
+}
