@@ -38,7 +38,7 @@ impl Begun {
 }
 
 /// Pages of the begun victim that are fetched ahead of the next one: those of a few steps.
-const AHEAD: u32 = 24;
+const AHEAD: u32 = 8;
 
 impl PageMap {
     /// How many blocks of `plane` must be free when its victim is merely begun.

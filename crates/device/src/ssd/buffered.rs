@@ -83,6 +83,9 @@ impl Ssd {
                     self.write_back_page(now, *page);
                 }
             }
+            if let Some(page) = self.buffer.as_ref().and_then(Buffer::upcoming) {
+                self.ftl.prefetch(page);
+            }
         }
         self.batch = batch;
     }

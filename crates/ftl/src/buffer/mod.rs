@@ -262,6 +262,12 @@ impl Buffer {
         true
     }
 
+    /// The page that is likely to be handed out next, for fetching ahead what is known of it.
+    pub fn upcoming(&self) -> Option<u32> {
+        let slot = self.ready.oldest();
+        (slot != NIL).then(|| self.slots.get(slot).page)
+    }
+
     /// `page`, which was handed out, is on flash. It is clean now, unless it was written again
     /// since. To be called once for each page handed out, and for no other.
     pub fn written(&mut self, page: u32) {
