@@ -247,13 +247,7 @@ impl PageMap {
 
     /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
     /// after more than `patience` victims in a row without gain the policy is not asked any more.
-    pub(crate) fn clean_until(
-        &mut self,
-        plane: u32,
-        enough: u32,
-        patience: u32,
-        out: &mut Vec<FlashOp>,
-    ) {
+    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
         let mut without_gain = 0;
         while self.blocks.free_count(plane) < enough {
             let stuck = without_gain > patience;
@@ -284,7 +278,7 @@ impl PageMap {
     }
 
     /// Moves the valid pages of `victim` and erases it; false if there was no room for them.
-    fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
+    pub(crate) fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
         let first = self.geometry.first_page(victim);
         self.blocks.prefetch_wear(victim);
         let mut gather = std::mem::take(&mut self.gather);

@@ -218,6 +218,28 @@ fn blocks_of_all_classes_serve_the_one_that_wears_out() {
     }
 }
 
+/// Only the hot class is written: the device becomes read-only when the other has no more blocks than
+/// it needs, and not before, also where many blocks go bad at a time.
+#[test]
+fn no_class_keeps_spare_blocks_from_one_that_is_worn_out() {
+    for seed in 0..200 {
+        let mut flash = small_flash(1, 1, 40, 4);
+        flash.endurance_cycles = Some(8);
+        flash.endurance_spread = 0.3;
+        let policy = POLICIES[seed as usize % 6];
+        let pace = if seed % 4 < 2 { "whole" } else { "paced" };
+        let more =
+            format!(r#","cleaning":"{policy}","cleaning_pace":"{pace}","free_blocks_low":0"#);
+        let mut ftl = made(&flash, &with_classes(0.5, TWO, &more), seed).unwrap();
+        ftl.precondition(&Precondition::default(), seed, &mut Watch::new(&mut |_| true)).unwrap();
+        wear_out(&mut *ftl, u64::MAX, &mut Rng::new(seed, "wear"));
+        let pools = ftl.pools();
+        // A reserve of two, one open, what the data fill, and one to gain.
+        let needs = 2 + 1 + pools[1].logical_pages / 4 + 1;
+        assert!(pools[1].blocks_least <= needs, "{policy} {pace} seed {seed}: {pools:?}");
+    }
+}
+
 /// While the data last, the classes keep their shares of the blocks that are left.
 #[test]
 fn shares_are_kept_as_blocks_go_bad() {

@@ -69,32 +69,34 @@ impl Classes {
         }
     }
 
-    /// `class` has no block left to open in `plane`: the class that has most above what it needs
-    /// itself gives one, if there is such a class.
+    /// `class` has no block left to open in `plane`, for several went bad at once: the class that has
+    /// most above what it needs itself gives one, if there is such a class.
     #[cold]
     pub(super) fn beg(&mut self, class: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
-        let above = |other: usize| {
-            let good = good(&self.members[other].map, plane);
-            good.saturating_sub(self.sharing.least(other))
-        };
-        let others = (0..self.members.len()).filter(|other| *other != class && above(*other) > 0);
-        let Some(from) = others.max_by_key(|other| above(*other)) else { return false };
-        let given = self.give(from, class, plane, out);
-        // The page map took itself for worn out.
-        self.members[class].map.read_only &= !given;
-        given
+        loop {
+            let above = |other: usize| {
+                good(&self.members[other].map, plane).saturating_sub(self.sharing.least(other))
+            };
+            let others = (0..self.members.len()).filter(|other| *other != class);
+            let rich = others.filter(|other| above(*other) > 0);
+            let Some(from) = rich.max_by_key(|other| above(*other)) else { return false };
+            let had = good(&self.members[from].map, plane);
+            if self.give(from, class, plane, out) {
+                return true;
+            }
+            // What it cleaned to give may have gone bad itself: then once more.
+            if good(&self.members[from].map, plane) == had {
+                return false;
+            }
+        }
     }
 
     /// A free block of `plane` goes from class `from` to class `to`, which has a bad one for it;
     /// false if there is none to give. The giver keeps one for its own cleaning.
     fn give(&mut self, from: usize, to: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
-        let map = &mut self.members[from].map;
-        if map.blocks.free_count(plane) < 2 {
-            let first = out.len();
-            map.finish_cleaning(plane, out);
-            map.clean_until(plane, 2, map.geometry.blocks_per_plane, out);
-            self.place_all(from, first, out);
-        }
+        let first = out.len();
+        clean_to_give(&mut self.members[from].map, plane, out);
+        self.place_all(from, first, out);
         let Some((giver, taker)) = two(&mut self.members, from, to) else { return false };
         if giver.map.blocks.free_count(plane) < 2 {
             return false;
@@ -129,6 +131,21 @@ impl Classes {
         std::mem::swap(first, second);
         self.holders[*first as usize] = Holder { class: classes.0 as u32, number: numbers.0 };
         self.holders[*second as usize] = Holder { class: classes.1 as u32, number: numbers.1 };
+    }
+}
+
+/// Cleans until two blocks of `plane` are free, always those with the fewest valid pages.
+fn clean_to_give(map: &mut PageMap, plane: u32, out: &mut Vec<FlashOp>) {
+    if map.blocks.free_count(plane) < 2 {
+        map.finish_cleaning(plane, out);
+    }
+    // Each turn gains a page at least.
+    while map.blocks.free_count(plane) < 2 {
+        let Some(victim) = map.choose_victim(plane, true) else { return };
+        let gains = map.blocks.valid(victim) < map.limits.data_pages;
+        if !gains || !map.clean(plane, victim, out) {
+            return map.blocks.put_back(victim);
+        }
     }
 }
 

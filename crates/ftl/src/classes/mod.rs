@@ -118,6 +118,10 @@ impl Classes {
         (class, page - self.sharing.first(class))
     }
 
+    fn free(&self, class: usize, plane: u32) -> u32 {
+        self.members[class].map.blocks.free_count(plane)
+    }
+
     /// The page of the device that is `page` of `class`.
     #[inline]
     fn place(&self, class: usize, page: u32) -> u32 {
@@ -214,9 +218,12 @@ impl Ftl for Classes {
         loop {
             let from = out.len();
             let wrote = self.members[class].map.write_in(plane, page, out);
+            let free = self.free(class, plane);
             self.settle(class, plane, from, out);
-            // Each block that another class can give is asked for at most once.
-            if wrote.is_ok() || !self.beg(class, plane, out) {
+            // Where the last spare block of the class went bad, another class gives one, as long as
+            // there is one to give.
+            let given = self.free(class, plane) > free;
+            if wrote.is_ok() || !(given || self.beg(class, plane, out)) {
                 self.read_only = wrote.is_err();
                 return wrote;
             }
