@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
-use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
+use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_rig::{Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source};
 use ssdyno_workload::Config as WorkloadConfig;
@@ -54,6 +54,11 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "CLASSES", value_delimiter = ',',
           value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(crate) classes: Vec<u8>,
+    /// NVMe power state that the driver sets as it starts, such as 1: states after 0 limit the
+    /// device's power and slow it (`nvme.operational_states` of the device file) [default: none set,
+    /// state 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
+    pub(crate) power_state: Option<u8>,
     /// How the ring driver works, such as block=16,completion=napi:64. Keys: block (dynamic or N),
     /// partial-after, max-block, idle (first, request), response (block, each, subset:N), completion
     /// (block, return, napi:BUDGET, calibrated:N:TIME, hybrid:TIME), prefetch, queue-depth,
@@ -170,6 +175,7 @@ impl HostArgs {
             let classes: Vec<String> = self.classes.iter().map(u8::to_string).collect();
             given.push(("--classes", classes.join(",")));
         }
+        given.extend(self.power_state.map(|state| ("--power-state", state.to_string())));
         given.extend(self.ring.as_ref().map(|ring| ("--ring", ring.typed.clone())));
         given
     }
@@ -258,6 +264,9 @@ impl HostArgs {
         let by_class = matches!(self.queues, Some(QueuesArg::Weighted | QueuesArg::MoreQueues));
         let (what, help) = if other && self.queues.is_some() {
             ("`--queues` is for the NVMe driver", "leave it out, or run an SSD such as sim:p3600")
+        } else if other && self.power_state.is_some() {
+            let help = "leave it out, or run an SSD such as sim:gen4-consumer";
+            ("`--power-state` is for the NVMe driver", help)
         } else if driver == DriverArg::Ring && self.stack.as_deref() == Some("scsi") {
             let help = "leave --stack out, or run an SSD such as sim:p3600";
             ("the ring card takes no SCSI commands: the translation makes NVMe commands", help)
@@ -294,6 +303,7 @@ impl HostArgs {
                 Some(DoorbellArg::Each) => HeadDoorbell::PerCompletion,
                 _ => HeadDoorbell::PerBatch,
             },
+            features: self.power_state.map(Feature::PowerState).into_iter().collect(),
             ..NvmeConfig::default()
         };
         let host = Box::new(self.plan(source)?);

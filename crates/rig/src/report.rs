@@ -17,7 +17,7 @@ use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
 use crate::run::{Run, RunError};
-use crate::{expected, host_report};
+use crate::{expected, host_report, ports};
 
 /// What the energy meter must know of the device.
 pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
@@ -89,6 +89,7 @@ impl Parts<'_> {
         });
         self.invariants(&mut result);
         self.describe_health(&mut result);
+        self.describe_power_state(&mut result);
         self.describe_blank_reads(&mut result);
         self.describe_unreachable(&mut result);
         if self.window_known {
@@ -312,6 +313,27 @@ impl Parts<'_> {
                 most * 100.0
             ));
         }
+    }
+
+    /// What the power state that the host has set allowed, and what was drawn.
+    fn describe_power_state(&self, result: &mut RunResult) {
+        let Attach::Nvme { device, driver, .. } = &self.run.device else { return };
+        let (Some(state), Some(nvme)) = (ports::power::wanted(driver), &device.nvme) else {
+            return;
+        };
+        let note = match nvme.operational_states.get(usize::from(state)) {
+            _ if self.energy.seconds <= 0.0 => return,
+            None => format!("Power state {state} processes no commands: the first one ended it."),
+            Some(limit) => {
+                let drawn = self.energy.total_joules / self.energy.seconds;
+                let kept = if state == 0 { ", which does not limit it" } else { "" };
+                let most = limit.power.0;
+                format!(
+                    "Power state {state} ({most} W at most{kept}): the device drew {drawn:.2} W."
+                )
+            }
+        };
+        result.notes.push(note);
     }
 
     fn describe_health(&self, result: &mut RunResult) {

@@ -1,6 +1,7 @@
 //! Drivers with their functions and devices, as the host calls them.
 
 mod nvme;
+pub(crate) mod power;
 mod queued;
 mod ring;
 mod scsi;

@@ -15,7 +15,7 @@ use ssdyno_result::Invariant;
 use ssdyno_spec::nvme::{self, DatasetRange};
 
 use super::scsi::ScsiLayer;
-use super::{Behind, accesses, dma_law, none_law, timing};
+use super::{Behind, accesses, dma_law, none_law, power, timing};
 use crate::attach::HostPlan;
 use crate::run::RunError;
 
@@ -52,6 +52,7 @@ impl NvmePort {
         host: &HostPlan,
         ssd: Ssd,
     ) -> Result<NvmePort, RunError> {
+        power::check(device, driver, &ssd)?;
         let controller = NvmeController::new(device, ssd)?;
         let mut pci = SimulatedPci::new(controller, timing(&host.config));
         let polled = host.plan.waiting != Waiting::Interrupt;
@@ -62,6 +63,7 @@ impl NvmePort {
         }
         let mut driver = NvmeDriver::new(config);
         let epoch = start(&mut pci, &mut driver)?;
+        power::refused(&mut driver)?;
         let usable = |n: &&Namespace| n.id == NAMESPACE && n.unusable.is_none();
         let missing = NvmeError::NoUsableNamespace { namespace: NAMESPACE };
         let namespace = *driver.namespaces().iter().find(usable).ok_or(missing)?;
