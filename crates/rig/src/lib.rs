@@ -20,6 +20,7 @@ mod drive;
 mod expected;
 mod host_report;
 mod machine;
+mod namespaces;
 mod network;
 mod ports;
 mod report;
@@ -29,7 +30,7 @@ mod source;
 mod streams;
 mod timeline;
 
-pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
+pub use attach::{Attach, BlockDevice, HostOptions, HostPlan, Stack};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError};

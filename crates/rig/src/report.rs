@@ -8,8 +8,8 @@ use ssdyno_energy::{Breakdown, Facts};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
-    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, Invariant, JobResult,
-    OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
+    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, HostResult, Invariant,
+    JobResult, NamespaceResult, OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
 };
 use ssdyno_workload::FioFiles;
 
@@ -52,6 +52,8 @@ fn package(energy: &ssdyno_energy::PackageEnergy) -> PackageEnergy {
 pub(crate) struct Parts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) target: &'a dyn Rigged,
+    /// Figures of namespaces, where those were chosen.
+    pub(crate) namespaces: Vec<NamespaceResult>,
     pub(crate) facts: &'a DeviceFacts,
     pub(crate) ended: &'a Ended,
     pub(crate) energy: &'a Breakdown,
@@ -85,7 +87,9 @@ impl Parts<'_> {
         let end = self.ended.settled;
         result.host = self.target.account().and_then(|account| {
             let network = self.target.network(end);
-            host_report::result(&self.run.device, account, network, end)
+            let stack = self.target.stack();
+            let host = host_report::result(&self.run.device, account, network, stack, end)?;
+            Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
         self.invariants(&mut result);
         self.describe_health(&mut result);
