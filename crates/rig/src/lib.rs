@@ -16,6 +16,7 @@
 //! Not here: wall-clock targets (crate bench).
 
 mod attach;
+mod bounds;
 mod drive;
 mod expected;
 mod host_report;

@@ -17,7 +17,7 @@ use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
 use crate::run::{Run, RunError};
-use crate::{expected, host_report, ports};
+use crate::{bounds, expected, host_report, ports};
 
 /// What the energy meter must know of the device.
 pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
@@ -268,20 +268,13 @@ impl Parts<'_> {
             },
         });
         self.target.laws(&mut result.invariants);
-        let Some(busy) = &result.busy_share else { return };
-        let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
-        for (name, share) in [
-            ("dies", most(&busy.dies)),
-            ("channels", most(&busy.channels)),
-            ("cores", most(&busy.cores)),
-            ("host_link", busy.host_link.unwrap_or(0.0)),
-        ] {
-            result.invariants.push(Invariant {
-                name: format!("bound_{name}"),
-                holds: share <= 1.0 + 1e-9,
-                detail: format!("the busiest is busy {:.2} % of the time", share * 100.0),
-            });
-        }
+        let end = self.ended.settled;
+        let network = self.target.network(end);
+        let cores: Vec<f64> = self.target.account().map_or_else(Vec::new, |account| {
+            (0..account.cpu.cores()).map(|core| account.cpu.of_core(core).as_s_f64()).collect()
+        });
+        let host = (&cores[..], end.as_s_f64());
+        bounds::add(&mut result.invariants, self.energy, host, network.as_ref());
     }
 
     /// A fresh device answers reads without its flash, and would seem very fast.
