@@ -12,7 +12,9 @@
 mod artifacts;
 mod command;
 mod fuzz;
+mod guest;
 mod layers;
+mod nvme_guest;
 mod peers;
 mod plan;
 mod readme;
@@ -74,6 +76,9 @@ enum Chore {
     /// Let a stock Linux in a virtual machine use the simulated drive: tools, file systems, resets
     /// (minutes; makes its guest the first time, as root).
     ScsiGuest,
+    /// Read two of QEMU's devices in a Linux guest, a SAS 1078 and an NVMe drive behind two bridges, with
+    /// 1 to 8 threads (minutes; makes its guest the first time, as root).
+    NvmeGuest,
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {
         /// Time to spend on running, in minutes; building comes on top.
@@ -141,6 +146,7 @@ fn chore(chore: Chore) -> Result<bool> {
         }
         Chore::ScsiSuite => scsi_suite::run(&workspace),
         Chore::ScsiGuest => scsi_guest::run(&workspace),
+        Chore::NvmeGuest => nvme_guest::run(&workspace),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),

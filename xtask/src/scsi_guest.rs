@@ -1,90 +1,22 @@
 //! A stock Linux against the simulated drive: Debian in a virtual machine, with open-iscsi, sg3-utils, two
 //! file systems and fio. Not in `test`: it takes minutes, and a download the first time.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 
 use crate::command::Cmd;
-use crate::setup;
+use crate::guest;
 use crate::workspace::Workspace;
-
-/// What runs in the guest, with its packages.
-const SUITE: &str = "bookworm";
-const PACKAGES: &str = "linux-image-amd64,open-iscsi,sg3-utils,sdparm,fio,xfsprogs,e2fsprogs,fdisk,\
-                        util-linux,kmod,iproute2,udev";
-/// Size of its disk, of which it changes nothing.
-const DISK_BYTES: u64 = 2500 << 20;
 
 /// Makes the guest where it is missing, and runs it with blocks of both sizes.
 ///
 /// # Errors
-/// A tool is missing and cannot be installed, or the guest cannot be made: named with what to do.
+/// Those of [`guest::made`].
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
-    setup::program("qemu-system-x86_64", "qemu-system-x86")?;
-    let folder = workspace.target_directory.join("guest");
-    let script = workspace.root.join("crates/iscsi/tests/guest.sh");
-    make(&folder, &script)?;
+    let folder = guest::made(workspace)?;
     let test = ["test", "-p", "ssdyno-iscsi", "--test", "iscsi", "--"];
     let only = ["--ignored", "--nocapture", "--test-threads=1", "stock_linux"];
     Cmd::cargo(&workspace.root, test.into_iter().chain(only))
         .env("SSDYNO_GUEST", folder.display().to_string())
         .announced()
         .stream()
-}
-
-/// The tree once, which is a download of a few hundred megabytes; the disk whenever the script is newer.
-fn make(folder: &Path, script: &Path) -> Result<()> {
-    let (tree, disk) = (folder.join("tree"), folder.join("disk"));
-    if !tree.join("complete").exists() {
-        if !setup::is_root() {
-            bail!("the tree of the guest is made by root; type: sudo cargo xtask scsi-guest");
-        }
-        setup::program("debootstrap", "debootstrap")?;
-        fs::remove_dir_all(&tree).or_else(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })?;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let include = format!("--include={PACKAGES}");
-        let arguments = ["--arch=amd64", "--variant=minbase", &include, SUITE];
-        let debootstrap =
-            Cmd::new("debootstrap").args(arguments).args([tree.display().to_string()]);
-        if !debootstrap.announced().stream()? {
-            bail!("debootstrap failed; its messages are above");
-        }
-        fs::write(tree.join("complete"), "")?;
-    }
-    let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());
-    if modified(&disk).is_ok_and(|disk| modified(script).is_ok_and(|script| script < disk)) {
-        return Ok(());
-    }
-    fs::copy(boot_file(&tree, "vmlinuz-")?, folder.join("vmlinuz"))?;
-    fs::copy(boot_file(&tree, "initrd.img-")?, folder.join("initrd"))?;
-    let first = [script.display().to_string(), tree.join("sbin/guest").display().to_string()];
-    if !Cmd::new("install").args(["-m", "755"]).args(first).stream()? {
-        bail!("{} cannot be written", tree.display());
-    }
-    // The root of the guest comes from the kernel's arguments alone.
-    fs::write(tree.join("etc/fstab"), "")?;
-    let unfinished = folder.join("disk.unfinished");
-    fs::File::create(&unfinished)?.set_len(DISK_BYTES)?;
-    let image = ["-q", "-F", "-t", "ext4", "-d"];
-    let paths = [tree.display().to_string(), unfinished.display().to_string()];
-    if !Cmd::new("mke2fs").args(image).args(paths).announced().stream()? {
-        bail!("mke2fs failed; it needs e2fsprogs 1.43 or newer");
-    }
-    fs::rename(unfinished, disk)?;
-    Ok(())
-}
-
-/// The one file in `boot` of this kind.
-fn boot_file(tree: &Path, start: &str) -> Result<PathBuf> {
-    let boot = tree.join("boot");
-    let mut files = fs::read_dir(&boot)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let kind = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start))
-    };
-    files.find(kind).with_context(|| format!("{} has no {start}*", boot.display()))
 }

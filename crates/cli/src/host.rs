@@ -3,9 +3,11 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
-use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
+use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
-use ssdyno_rig::{Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source};
+use ssdyno_rig::{
+    Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack,
+};
 use ssdyno_workload::Config as WorkloadConfig;
 
 use crate::device_file::DeviceFile;
@@ -54,6 +56,15 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "CLASSES", value_delimiter = ',',
           value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(crate) classes: Vec<u8>,
+    /// NVMe power state that the driver sets as it starts, such as 1: states after 0 limit the
+    /// device's power and slow it (`nvme.operational_states` of the device file) [default: none set,
+    /// state 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
+    pub(crate) power_state: Option<u8>,
+    /// Namespaces of an NVMe device: one, for all threads, or one for each thread in turn, such as
+    /// 1,2,3,4 for four threads, which then load nothing else [default: 1].
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) namespaces: Vec<u32>,
     /// How the ring driver works, such as block=16,completion=napi:64. Keys: block (dynamic or N),
     /// partial-after, max-block, idle (first, request), response (block, each, subset:N), completion
     /// (block, return, napi:BUDGET, calibrated:N:TIME, hybrid:TIME), prefetch, queue-depth,
@@ -170,6 +181,11 @@ impl HostArgs {
             let classes: Vec<String> = self.classes.iter().map(u8::to_string).collect();
             given.push(("--classes", classes.join(",")));
         }
+        if !self.namespaces.is_empty() {
+            let ids: Vec<String> = self.namespaces.iter().map(u32::to_string).collect();
+            given.push(("--namespaces", ids.join(",")));
+        }
+        given.extend(self.power_state.map(|state| ("--power-state", state.to_string())));
         given.extend(self.ring.as_ref().map(|ring| ("--ring", ring.typed.clone())));
         given
     }
@@ -187,14 +203,25 @@ impl HostArgs {
                 Some(CompletionArg::Poll) => Waiting::Poll,
                 Some(CompletionArg::Hybrid) => Waiting::Hybrid,
             },
-            scsi: self.stack.as_deref() == Some("scsi"),
+            stack: self.stack(),
             doorbell_per_batch: self.doorbell == Some(DoorbellArg::Batch),
             classes: self.classes.clone(),
+            namespaces: self.namespaces.clone(),
         }
+    }
+
+    fn stack(&self) -> Option<Stack> {
+        let all = [Stack::Block, Stack::Scsi];
+        all.into_iter().find(|stack| self.stack.as_deref() == Some(stack.name()))
     }
 
     fn plan(&self, source: &Source) -> Result<HostPlan, Failure> {
         let host = load::host(&self.host)?;
+        if self.namespaces.len() > 1 && !matches!(source, Source::Generator(_)) {
+            let what = "several `--namespaces` are for threads of a generator: the requests of a trace \
+                        or a job file are dealt out to threads as they come";
+            return Err(Failure::usage(what).with_help("choose one namespace, or use --workload"));
+        }
         let threads = match source {
             Source::Generator(config) => {
                 return Ok(HostPlan::new(&host.name, host.config, &self.options(), Some(config)));
@@ -258,6 +285,12 @@ impl HostArgs {
         let by_class = matches!(self.queues, Some(QueuesArg::Weighted | QueuesArg::MoreQueues));
         let (what, help) = if other && self.queues.is_some() {
             ("`--queues` is for the NVMe driver", "leave it out, or run an SSD such as sim:p3600")
+        } else if other && !self.namespaces.is_empty() {
+            let help = "leave it out, or run an SSD such as sim:p3600";
+            ("`--namespaces` is for the NVMe driver", help)
+        } else if other && self.power_state.is_some() {
+            let help = "leave it out, or run an SSD such as sim:gen4-consumer";
+            ("`--power-state` is for the NVMe driver", help)
         } else if driver == DriverArg::Ring && self.stack.as_deref() == Some("scsi") {
             let help = "leave --stack out, or run an SSD such as sim:p3600";
             ("the ring card takes no SCSI commands: the translation makes NVMe commands", help)
@@ -288,12 +321,15 @@ impl HostArgs {
         config.nvme.get_or_insert_with(ControllerConfig::default);
         let driver = NvmeConfig {
             policy: self.queues.map_or(QueuePolicy::PerCore, QueuesArg::policy),
+            // A driver as the wish wants it.
+            scsi: self.stack() == Some(Stack::Scsi),
             entries: 4096,
             transfer_bytes_max: 1 << 20,
             head_doorbell: match self.doorbell {
                 Some(DoorbellArg::Each) => HeadDoorbell::PerCompletion,
                 _ => HeadDoorbell::PerBatch,
             },
+            features: self.power_state.map(Feature::PowerState).into_iter().collect(),
             ..NvmeConfig::default()
         };
         let host = Box::new(self.plan(source)?);

@@ -78,6 +78,12 @@ impl Plan {
             }
             RunError::Ring(RingError::BadOption { .. }) => Failure::usage(error.to_string())
                 .with_help("change it in --ring; the keys are in `ssdyno run --help`"),
+            RunError::Stack { .. } => {
+                Failure::usage(error.to_string()).with_help("leave --stack out")
+            }
+            RunError::Namespaces { help, .. } => {
+                Failure::usage(error.to_string()).with_help(help.as_str())
+            }
             RunError::Nvme(_) | RunError::Ring(_) | RunError::Scsi(_) => {
                 Failure::new(Exit::Failed, error.to_string())
                     .with_help("check the tables of the controller in the device file")

@@ -58,6 +58,16 @@ pub trait Device: BlockTarget {
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
         let _ = (now, policy);
     }
+    /// From `from` on the device draws `watts` at most on average; none: as much as it likes. False
+    /// where it cannot work so: nothing changes then (S1-45).
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        let _ = from;
+        watts.is_none()
+    }
+    /// What the device draws at least while it is awake, in watts: no limit can be as low.
+    fn least_watts(&self) -> f64 {
+        0.0
+    }
     /// These requests will probably be submitted, the nearest first, of which the second half are
     /// new: the device may fetch ahead into the processor's caches what they need. A hint: nothing
     /// that can be observed changes.

@@ -15,6 +15,7 @@
 mod config;
 mod contract;
 pub mod delay;
+mod governor;
 mod link;
 pub mod nvme;
 mod power;

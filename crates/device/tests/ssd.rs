@@ -238,3 +238,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn all_requests_wait_for_a_device_that_wakes() {
+    let mut config = small(&[]);
+    let us = |us| ssdyno_block::units::Span(Time::from_us(us));
+    config.power.states = vec![ssdyno_device::PowerState {
+        power: ssdyno_block::units::Watts(0.01),
+        idle_after: us(1000),
+        entry_latency: us(100),
+        exit_latency: us(5000),
+    }];
+    let awake = Time::from_us(7000);
+    let mut ssd = build(&config);
+    let mut done = Vec::new();
+    for (token, after) in [(0, 0), (1, 0), (2, 40), (3, 4990)] {
+        let now = Time::from_us(2000 + after);
+        ssd.reap(now, &mut done);
+        ssd.submit(now, Request::read(u64::from(token) * 65536, 4096), Token(token)).unwrap();
+    }
+    assert!(done.is_empty(), "before it is awake: {done:?}");
+    ssd.reap(Time::from_s(1), &mut done);
+    assert_eq!(done.len(), 4);
+    assert!(done.iter().all(|completion| completion.completed > awake), "{done:?}");
+}

@@ -49,6 +49,9 @@ pub struct NvmeConfig {
     /// Start by polling this often, interrupts masked (S1-22). `None` waits for interrupts; registers
     /// are polled every millisecond then.
     pub start_poll: Option<Time>,
+    /// The driver reports that what is asked of it comes through the SCSI resource
+    /// ([`DriverFlags::SCSI`](ssdyno_pci::driver::DriverFlags::SCSI), S1-47).
+    pub scsi: bool,
     /// When completion heads are told.
     pub head_doorbell: HeadDoorbell,
     /// Features set at each start and after each reset.
@@ -83,6 +86,7 @@ impl Default for NvmeConfig {
             interrupts: InterruptChoice::Best,
             pin_first: false,
             start_poll: Some(Time::from_us(100)),
+            scsi: false,
             head_doorbell: HeadDoorbell::PerBatch,
             features: Vec::new(),
             event_requests: 4,

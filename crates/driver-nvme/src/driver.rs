@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use ssdyno_block::{Time, Token};
+use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{InterruptMode, PciFunction};
 use ssdyno_spec::nvme::IdentifyController;
 
@@ -53,6 +54,12 @@ impl NvmeDriver {
     /// See [`Controller::config`].
     pub fn config(&self) -> &NvmeConfig {
         self.controller.config()
+    }
+
+    /// What the driver tells the system about itself (S1-47).
+    pub fn flags(&self) -> DriverFlags {
+        let scsi = if self.config().scsi { DriverFlags::SCSI } else { DriverFlags::NONE };
+        DriverFlags::BUS_MASTER | scsi
     }
 
     /// See [`Controller::identity`].

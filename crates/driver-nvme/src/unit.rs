@@ -5,24 +5,27 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
-use ssdyno_pci::driver::{Driver, DriverError, DriverFlags, DriverType, Suits};
+use ssdyno_pci::driver::{Driver, DriverError, DriverFlags, DriverType, Suits, Volume};
 use ssdyno_pci::{Address, Function, PciFunction};
 
 use crate::requests::Requests;
-use crate::{DriverState, InterruptChoice, IoCompletion, NvmeConfig, NvmeDriver, NvmeError};
+use crate::{
+    DriverState, InterruptChoice, IoCompletion, Namespace, NvmeConfig, NvmeDriver, NvmeError,
+};
 
 /// Class code of an NVMe controller (base 2.0c, clause 2: I/O controllers).
 const CLASS: u32 = 0x01_0802;
 
 /// The kind of driver that drives all NVMe controllers.
 ///
-/// A unit is the first namespace that can be used. As with [`NvmeTarget`](crate::NvmeTarget) all its
+/// A unit is one namespace: the one that was [chosen](NvmeType::serving), or the first that can be used;
+/// [`Driver::volume`] says which, and of how many. As with [`NvmeTarget`](crate::NvmeTarget) all its
 /// requests share one buffer, for a [`Request`] does not say where its data is.
 #[derive(Clone, Debug)]
 pub struct NvmeType {
     config: NvmeConfig,
     buffer_bytes: u32,
-    scsi: bool,
+    namespace: Option<u32>,
 }
 
 impl NvmeType {
@@ -31,14 +34,21 @@ impl NvmeType {
     /// ([`DriverFlags::PIN_AT_START`]). `buffer_bytes` is the size of a unit's buffer.
     pub fn new(config: NvmeConfig, buffer_bytes: u32) -> NvmeType {
         let config = NvmeConfig { interrupts: InterruptChoice::Best, ..config };
-        NvmeType { config, buffer_bytes, scsi: false }
+        NvmeType { config, buffer_bytes, namespace: None }
+    }
+
+    /// Its units are `namespace` of their controller and no other (S1-43). A controller that has none of
+    /// this number, or one that cannot be used, never becomes ready.
+    #[must_use]
+    pub fn serving(self, namespace: u32) -> NvmeType {
+        NvmeType { namespace: Some(namespace), ..self }
     }
 
     /// Its units say that what is asked of them comes through the SCSI resource
     /// ([`DriverFlags::SCSI`], S1-47).
     #[must_use]
     pub fn behind_scsi(self) -> NvmeType {
-        NvmeType { scsi: true, ..self }
+        NvmeType { config: NvmeConfig { scsi: true, ..self.config }, ..self }
     }
 }
 
@@ -62,7 +72,7 @@ impl DriverType for NvmeType {
             driver: NvmeDriver::new(self.config.clone()),
             requests: None,
             buffer_bytes: self.buffer_bytes,
-            scsi: self.scsi,
+            namespace: self.namespace,
             opened: false,
             answers: Vec::new(),
         }))
@@ -77,7 +87,8 @@ struct NvmeUnit {
     /// Once the controller is ready and has a namespace that can be used, until it is stopped.
     requests: Option<Requests>,
     buffer_bytes: u32,
-    scsi: bool,
+    /// The one that is wanted; none: the first.
+    namespace: Option<u32>,
     /// It was looked for a namespace since the start.
     opened: bool,
     answers: Vec<IoCompletion>,
@@ -98,11 +109,14 @@ impl NvmeUnit {
         }
     }
 
-    /// The controller is ready: takes the first namespace that can be used.
+    /// The controller is ready: takes the namespace that is wanted, or the first that can be used.
     fn open(&mut self) {
         self.opened = true;
         let mut all = self.driver.namespaces().iter();
-        let Some(namespace) = all.find(|n| n.unusable.is_none()).copied() else { return };
+        let wanted = |n: &&Namespace| {
+            n.unusable.is_none() && self.namespace.is_none_or(|wanted| n.id == wanted)
+        };
+        let Some(namespace) = all.find(wanted).copied() else { return };
         let (driver, function) = (&self.driver, &mut self.function);
         self.requests = Requests::new(driver, function, namespace, self.buffer_bytes).ok();
     }
@@ -137,11 +151,15 @@ impl Driver for NvmeUnit {
     }
 
     fn flags(&self) -> DriverFlags {
-        let or = |flag, is: bool| if is { flag } else { DriverFlags::NONE };
         let starts = self.driver.config().pin_first && !self.is_ready();
-        DriverFlags::BUS_MASTER
-            | or(DriverFlags::PIN_AT_START, starts)
-            | or(DriverFlags::SCSI, self.scsi)
+        let pin = if starts { DriverFlags::PIN_AT_START } else { DriverFlags::NONE };
+        self.driver.flags() | pin
+    }
+
+    fn volume(&self) -> Option<Volume> {
+        let number = self.requests.as_ref().filter(|_| self.is_ready())?.namespace().id;
+        let usable = self.driver.namespaces().iter().filter(|n| n.unusable.is_none()).count();
+        Some(Volume { number, of: usable as u32 })
     }
 
     fn start(&mut self, now: Time) -> Result<(), DriverError> {

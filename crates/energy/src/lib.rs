@@ -2,7 +2,8 @@
 //!
 //! Key types: [`Config`] (the `[energy]` table of a device file), [`Meter`] (reads the device's
 //! [`Busy`](ssdyno_engine::events::Busy) events) and [`Breakdown`] (what it found: joules by
-//! component, activity and cause, by package, and power over time). [`Breakdown::check`] holds the
+//! component, activity and cause, by package, and power over time). [`Draw`] says the same event by event, for a
+//! device that keeps to a power limit. [`Breakdown::check`] holds the
 //! two accounts of the meter against each other: sums of busy time, and power over time.
 //!
 //! Rules. Every part that is there all the time (die, CPU or core, DRAM) draws its idle power
@@ -20,6 +21,7 @@
 mod breakdown;
 mod config;
 mod cpu;
+mod draw;
 mod meter;
 mod powers;
 mod series;
@@ -29,4 +31,5 @@ pub use breakdown::{
     PowerSeries, Row,
 };
 pub use config::{BusPower, Config, CpuPower, CpuRule, DramPower, FlashPower};
+pub use draw::Draw;
 pub use meter::{Facts, Meter};

@@ -194,6 +194,8 @@ pub struct EventLog {
     events: Vec<Busy>,
     /// The writer's time that readers call zero.
     origin: Time,
+    /// How many were forgotten.
+    forgotten: u64,
 }
 
 impl EventLog {
@@ -216,7 +218,7 @@ impl EventLog {
     /// Forgets the waiting events, and lets the time of readers begin at `origin` of the writer's:
     /// for a device that was brought up by its driver before the run begins.
     pub fn begin_at(&mut self, origin: Time) {
-        self.events.clear();
+        self.clear();
         self.origin = origin;
     }
 
@@ -236,8 +238,16 @@ impl EventLog {
         reader.read(&self.events);
     }
 
+    /// Of the waiting events those that came after the first `seen` of all, and how many there have
+    /// been: for a reader inside the device, which does not see when the log is cleared.
+    pub fn after(&self, seen: u64) -> (&[Busy], u64) {
+        let new = seen.saturating_sub(self.forgotten).min(self.events.len() as u64);
+        (&self.events[new as usize..], self.forgotten + self.events.len() as u64)
+    }
+
     /// Forgets the waiting events, once everybody has seen them.
     pub fn clear(&mut self) {
+        self.forgotten += self.events.len() as u64;
         self.events.clear();
     }
 }

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::format::{bytes_per_second, joules, nanoseconds, percent, rate, significant};
+use crate::recording::Recording;
+use crate::{JobResult, LatencyByOp};
 
 /// What the host added to a run: CPU time, interrupts, locks. Figures are of the whole run, with
 /// ramp-up, by request handed in.
@@ -54,6 +56,9 @@ pub struct HostResult {
     /// Bytes that the device had completed when the last request was reported, by second until
     /// then; `null` where no request is reported before the device completed it (S1-56).
     pub device_completed_bytes_per_second: Option<f64>,
+    /// Each namespace that was chosen, with `--namespaces` (S1-43).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<NamespaceResult>,
     /// Each core that took part.
     pub cores: Vec<HostCore>,
     /// What the page cache did; `null` without one.
@@ -94,6 +99,62 @@ pub struct CacheResult {
     pub throttled: u64,
     /// Most pages dirty or being written at a time.
     pub dirty_pages_max: u64,
+}
+
+/// A namespace under its share of the load, over the whole run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NamespaceResult {
+    /// Its identifier.
+    pub namespace: u32,
+    /// Its logical block, in bytes.
+    pub block_bytes: u32,
+    /// Its size, in bytes; what of it is loaded is as long as the smallest of all that are.
+    pub capacity_bytes: u64,
+    /// Threads that load it, counted from 0; empty where it is the only one.
+    pub threads: Vec<u32>,
+    /// Requests completed without error.
+    pub requests: u64,
+    /// Requests that ended in an error.
+    pub errors: u64,
+    /// `requests` by second.
+    pub iops: f64,
+    /// Bytes read and written, by second.
+    pub throughput_bytes_per_second: f64,
+    /// From the submission to the completion; `null` without requests.
+    pub latency_ns: Option<LatencyByOp>,
+}
+
+impl NamespaceResult {
+    /// The figures of `recording`; what the namespace is, is for the caller to fill.
+    pub fn of(recording: &Recording) -> NamespaceResult {
+        let figures = JobResult::of(recording, recording.start());
+        NamespaceResult {
+            requests: figures.requests,
+            errors: figures.errors,
+            iops: figures.iops,
+            throughput_bytes_per_second: figures.throughput_bytes_per_second,
+            latency_ns: figures.latency_ns,
+            ..NamespaceResult::default()
+        }
+    }
+
+    /// What it is called in tables.
+    pub(crate) fn name(&self) -> String {
+        let threads: Vec<String> = self.threads.iter().map(u32::to_string).collect();
+        match threads.len() {
+            0 => format!("namespace {}", self.namespace),
+            1 => format!("namespace {}, thread {}", self.namespace, threads[0]),
+            _ => format!("namespace {}, threads {}", self.namespace, threads.join(", ")),
+        }
+    }
+
+    /// Mean and 99th percentile of the latency, for tables.
+    pub(crate) fn latencies(&self) -> [String; 2] {
+        match &self.latency_ns {
+            Some(latency) => [nanoseconds(latency.all.mean), nanoseconds(latency.all.p99)],
+            None => ["-".to_owned(), "-".to_owned()],
+        }
+    }
 }
 
 /// Link and target machine of a device behind a network (S4-42).
@@ -195,6 +256,17 @@ impl HostResult {
         if n > 1 && n <= 16 {
             let each: Vec<String> = self.cores.iter().map(|core| rate(core.iops)).collect();
             let _ = writeln!(text, "  IOPS by core {}", each.join(", "));
+        }
+        for namespace in &self.namespaces {
+            let [mean, p99] = namespace.latencies();
+            let _ = writeln!(
+                text,
+                "  {}: {} IOPS, {}, mean {mean}, p99 {p99} (blocks of {} B)",
+                namespace.name(),
+                rate(namespace.iops),
+                bytes_per_second(namespace.throughput_bytes_per_second),
+                namespace.block_bytes,
+            );
         }
         if let Some(cache) = self.cache {
             let ratio = cache.hit_ratio.map_or_else(|| "nothing read".to_owned(), percent);

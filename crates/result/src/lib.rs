@@ -56,7 +56,7 @@ pub use finite::to_json;
 pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
 pub use glance::Glance;
 pub use histogram::Histogram;
-pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
+pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};
 pub use jobs::JobResult;
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;

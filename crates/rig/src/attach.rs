@@ -9,6 +9,25 @@ use ssdyno_host::{Plan, ThreadMode, Waiting};
 
 use crate::network::NetworkConfig;
 
+/// What lies between a process and the driver (S1-47).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stack {
+    /// The storage resource alone.
+    Block,
+    /// The SCSI resource under it: each request becomes a CDB and is translated.
+    Scsi,
+}
+
+impl Stack {
+    /// Name in results and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stack::Block => "block",
+            Stack::Scsi => "scsi",
+        }
+    }
+}
+
 /// A host: what it is, and how it is used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostPlan {
@@ -16,8 +35,17 @@ pub struct HostPlan {
     pub name: String,
     /// The machine.
     pub config: ssdyno_host::Config,
-    /// Cores, threads, completion.
+    /// Cores, threads, completion. Whether there is a SCSI stack is not said here: the driver does.
     pub plan: ssdyno_host::Plan,
+    /// The stack that is wished for. A driver that reports another is an error; models of cost alone
+    /// (adapter, network) have the one that is wished for. None: as the driver reports.
+    pub stack: Option<Stack>,
+    /// Namespaces of an NVMe device: none, the first; one, that one; several, one for each thread in
+    /// turn, which then sees no other (S1-43). As long as the smallest of them is, so long is the
+    /// device for the workload, and its block is the largest of theirs.
+    pub namespaces: Vec<u32>,
+    /// Threads that there will be; none where their number is open.
+    pub processes: Option<u32>,
 }
 
 /// How a host is to be used, as far as it is said.
@@ -29,12 +57,14 @@ pub struct HostOptions {
     pub mode: Option<ThreadMode>,
     /// How threads learn of completions.
     pub waiting: Waiting,
-    /// Requests go through the SCSI translation.
-    pub scsi: bool,
+    /// The stack, see [`HostPlan::stack`].
+    pub stack: Option<Stack>,
     /// One doorbell for all that a thread issues together.
     pub doorbell_per_batch: bool,
     /// Priority classes of the threads, see [`Plan::classes`].
     pub classes: Vec<u8>,
+    /// See [`HostPlan::namespaces`].
+    pub namespaces: Vec<u32>,
 }
 
 impl HostPlan {
@@ -55,11 +85,17 @@ impl HostPlan {
             mode: options.mode.unwrap_or(config.threads),
             threads,
             waiting: options.waiting,
-            scsi: options.scsi,
+            scsi: false,
             doorbell_per_batch: options.doorbell_per_batch,
             classes: options.classes.clone(),
         };
-        HostPlan { name: name.to_owned(), config, plan }
+        let processes = match plan.mode {
+            // Each outstanding request has its own.
+            ThreadMode::Sync => depth,
+            ThreadMode::Async | ThreadMode::Batch => Some(threads),
+        };
+        let (name, namespaces) = (name.to_owned(), options.namespaces.clone());
+        HostPlan { name, config, plan, stack: options.stack, namespaces, processes }
     }
 }
 

@@ -6,13 +6,14 @@ use ssdyno_block::Time;
 use ssdyno_host::{Account, CacheAccount, Cause};
 use ssdyno_result::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 
-use crate::attach::{Attach, HostPlan};
+use crate::attach::{Attach, HostPlan, Stack};
 
 /// The `host` object of a result; `end` is when everything was over.
 pub(crate) fn result(
     attach: &Attach,
     account: &Account,
     network: Option<NetworkResult>,
+    stack: Stack,
     end: Time,
 ) -> Option<HostResult> {
     let host = attach.host()?;
@@ -30,7 +31,7 @@ pub(crate) fn result(
         host: host.name.clone(),
         driver: attach.driver_name().to_owned(),
         queues: attach.queues(),
-        stack: if host.plan.scsi { "scsi" } else { "block" }.to_owned(),
+        stack: stack.name().to_owned(),
         threads: host.plan.mode.name().to_owned(),
         completion: host.plan.waiting.name().to_owned(),
         cpu_ns_per_request: nanoseconds(cpu.total()),
@@ -48,6 +49,7 @@ pub(crate) fn result(
         queue_full_per_request: each(account.queue_full),
         device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
             .then_some(by_device),
+        namespaces: Vec::new(),
         cores: cores(account, end),
         cache: account.cache.as_ref().map(cache),
         network,

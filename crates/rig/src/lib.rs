@@ -16,10 +16,12 @@
 //! Not here: wall-clock targets (crate bench).
 
 mod attach;
+mod bounds;
 mod drive;
 mod expected;
 mod host_report;
 mod machine;
+mod namespaces;
 mod network;
 mod ports;
 mod report;
@@ -29,7 +31,7 @@ mod source;
 mod streams;
 mod timeline;
 
-pub use attach::{Attach, BlockDevice, HostOptions, HostPlan};
+pub use attach::{Attach, BlockDevice, HostOptions, HostPlan, Stack};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError};

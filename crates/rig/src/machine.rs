@@ -5,10 +5,11 @@ use ssdyno_device::delay::DelayDevice;
 use ssdyno_device::{Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
-use ssdyno_host::{Account, Host, Unwatched, Watch, Watched};
-use ssdyno_result::{Invariant, NetworkResult};
+use ssdyno_host::{Account, Host, Plan, Unwatched, Watch, Watched};
+use ssdyno_result::{Invariant, NamespaceResult, NetworkResult};
 
-use crate::attach::{Attach, BlockDevice, HostPlan};
+use crate::attach::{Attach, BlockDevice, HostPlan, Stack};
+use crate::namespaces::{self, Apart};
 use crate::network::NetworkConfig;
 use crate::ports::{Behind, NvmePort, QueuedPort, RingPort};
 use crate::run::RunError;
@@ -19,9 +20,17 @@ pub(crate) trait Rigged: Device {
     fn as_device(&mut self) -> &mut dyn Device;
     /// What the host did, if there is one.
     fn account(&self) -> Option<&Account>;
+    /// The stack before the driver; [`Stack::Block`] without one.
+    fn stack(&self) -> Stack {
+        Stack::Block
+    }
     /// The network to the device, if there is one; `end` is when everything was over.
     fn network(&self, _end: Time) -> Option<NetworkResult> {
         None
+    }
+    /// The figures of each namespace, where namespaces were chosen. Ends their recording.
+    fn namespaces(&mut self) -> Vec<NamespaceResult> {
+        Vec::new()
     }
     /// Laws of host, driver and bus.
     fn laws(&self, laws: &mut Vec<Invariant>);
@@ -76,8 +85,15 @@ pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Ri
             queued(device, Some(network), host, seed, told)
         }
         Attach::Nvme { device, driver, host } => {
+            namespaces::check(host)?;
             let ssd = Ssd::fresh(device, seed)?;
-            machine(host, NvmePort::start(device, driver, host, ssd)?, seed, told)
+            let port = NvmePort::start(device, driver, host, ssd)?;
+            let loaded = port.namespaces().to_vec();
+            let machine = machine(host, port, seed, told)?;
+            Ok(match host.namespaces.is_empty() {
+                true => machine,
+                false => Box::new(Apart::new(machine, host, &loaded)),
+            })
         }
         Attach::Ring { card, driver, host } => {
             machine(host, RingPort::start(card, driver, host, seed)?, seed, told)
@@ -116,7 +132,8 @@ fn machine<P: Behind + 'static>(
         port: P,
         seed: u64,
     ) -> Result<Box<dyn Rigged>, RunError> {
-        let host = Host::<P, W>::new(&plan.config, plan.plan.clone(), port, seed);
+        let driven = Plan { scsi: port.stack() == Stack::Scsi, ..plan.plan.clone() };
+        let host = Host::<P, W>::new(&plan.config, driven, port, seed);
         Ok(Box::new(Machine { host: host.map_err(RunError::Host)? }))
     }
     if told { made::<P, Watched>(plan, port, seed) } else { made::<P, Unwatched>(plan, port, seed) }
@@ -178,6 +195,10 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
 
     fn account(&self) -> Option<&Account> {
         Some(self.host.account())
+    }
+
+    fn stack(&self) -> Stack {
+        self.host.port().stack()
     }
 
     fn network(&self, end: Time) -> Option<NetworkResult> {

@@ -8,8 +8,8 @@ use ssdyno_energy::{Breakdown, Facts};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
-    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, Invariant, JobResult,
-    OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
+    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, HostResult, Invariant,
+    JobResult, NamespaceResult, OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
 };
 use ssdyno_workload::FioFiles;
 
@@ -17,7 +17,7 @@ use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
 use crate::run::{Run, RunError};
-use crate::{expected, host_report};
+use crate::{bounds, expected, host_report, ports};
 
 /// What the energy meter must know of the device.
 pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
@@ -52,6 +52,8 @@ fn package(energy: &ssdyno_energy::PackageEnergy) -> PackageEnergy {
 pub(crate) struct Parts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) target: &'a dyn Rigged,
+    /// Figures of namespaces, where those were chosen.
+    pub(crate) namespaces: Vec<NamespaceResult>,
     pub(crate) facts: &'a DeviceFacts,
     pub(crate) ended: &'a Ended,
     pub(crate) energy: &'a Breakdown,
@@ -85,10 +87,13 @@ impl Parts<'_> {
         let end = self.ended.settled;
         result.host = self.target.account().and_then(|account| {
             let network = self.target.network(end);
-            host_report::result(&self.run.device, account, network, end)
+            let stack = self.target.stack();
+            let host = host_report::result(&self.run.device, account, network, stack, end)?;
+            Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
         self.invariants(&mut result);
         self.describe_health(&mut result);
+        self.describe_power_state(&mut result);
         self.describe_blank_reads(&mut result);
         self.describe_unreachable(&mut result);
         if self.window_known {
@@ -263,20 +268,13 @@ impl Parts<'_> {
             },
         });
         self.target.laws(&mut result.invariants);
-        let Some(busy) = &result.busy_share else { return };
-        let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
-        for (name, share) in [
-            ("dies", most(&busy.dies)),
-            ("channels", most(&busy.channels)),
-            ("cores", most(&busy.cores)),
-            ("host_link", busy.host_link.unwrap_or(0.0)),
-        ] {
-            result.invariants.push(Invariant {
-                name: format!("bound_{name}"),
-                holds: share <= 1.0 + 1e-9,
-                detail: format!("the busiest is busy {:.2} % of the time", share * 100.0),
-            });
-        }
+        let end = self.ended.settled;
+        let network = self.target.network(end);
+        let cores: Vec<f64> = self.target.account().map_or_else(Vec::new, |account| {
+            (0..account.cpu.cores()).map(|core| account.cpu.of_core(core).as_s_f64()).collect()
+        });
+        let host = (&cores[..], end.as_s_f64());
+        bounds::add(&mut result.invariants, self.energy, host, network.as_ref());
     }
 
     /// A fresh device answers reads without its flash, and would seem very fast.
@@ -312,6 +310,27 @@ impl Parts<'_> {
                 most * 100.0
             ));
         }
+    }
+
+    /// What the power state that the host has set allowed, and what was drawn.
+    fn describe_power_state(&self, result: &mut RunResult) {
+        let Attach::Nvme { device, driver, .. } = &self.run.device else { return };
+        let (Some(state), Some(nvme)) = (ports::power::wanted(driver), &device.nvme) else {
+            return;
+        };
+        let note = match nvme.operational_states.get(usize::from(state)) {
+            _ if self.energy.seconds <= 0.0 => return,
+            None => format!("Power state {state} processes no commands: the first one ended it."),
+            Some(limit) => {
+                let drawn = self.energy.total_joules / self.energy.seconds;
+                let kept = if state == 0 { ", which does not limit it" } else { "" };
+                let most = limit.power.0;
+                format!(
+                    "Power state {state} ({most} W at most{kept}): the device drew {drawn:.2} W."
+                )
+            }
+        };
+        result.notes.push(note);
     }
 
     fn describe_health(&self, result: &mut RunResult) {

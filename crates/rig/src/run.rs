@@ -9,7 +9,7 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
 use ssdyno_workload::{Workload, WorkloadError};
 
-use crate::attach::Attach;
+use crate::attach::{Attach, Stack};
 use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
 use crate::source::Source;
 use crate::{machine, report};
@@ -66,6 +66,27 @@ pub enum RunError {
     /// The SCSI translation cannot show the namespace.
     #[error("the SCSI stack cannot show the device: {0}")]
     Scsi(#[from] ssdyno_scsi::FactsError),
+    /// The driver is made for another stack than was wished for (S1-47).
+    #[error(
+        "the driver `{driver}` reports the stack `{}`, and `{}` is asked for",
+        .reported.name(), .wished.name()
+    )]
+    Stack {
+        /// The driver.
+        driver: &'static str,
+        /// What it reports.
+        reported: Stack,
+        /// What was wished for.
+        wished: Stack,
+    },
+    /// The namespaces that were asked for cannot be loaded so (S1-43).
+    #[error("{problem}")]
+    Namespaces {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        help: String,
+    },
     /// The ring driver could not start its card.
     #[error("the ring driver cannot start: {0}")]
     Ring(#[from] RingError),
@@ -154,8 +175,10 @@ impl Run {
         let mut recording = recorder.finish(ended.last_completion);
         let energy = meter.finish(ended.settled.max(recording.end()));
         let failure = failure(&ended, workload.as_mut());
+        let namespaces = device.namespaces();
         let result = report::Parts {
             run: self,
+            namespaces,
             target: device.as_ref(),
             facts: &facts,
             ended: &ended,

@@ -10,7 +10,9 @@ use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, Keep, RunResult};
-use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{
+    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Run, RunError, Source, Stack,
+};
 
 /// A small SSD with a controller.
 fn device() -> Config {
@@ -39,7 +41,8 @@ fn run(policy: QueuePolicy, options: &HostOptions, host: &str, workload: &str, s
     let config =
         ssdyno_host::Config::parse(ssdyno_host::presets::find(host).unwrap().text).unwrap();
     let host = HostPlan::new(host, config, options, Some(&load));
-    let driver = NvmeConfig { policy, entries: 4096, ..NvmeConfig::default() };
+    let scsi = options.stack == Some(Stack::Scsi);
+    let driver = NvmeConfig { policy, entries: 4096, scsi, ..NvmeConfig::default() };
     Run {
         target: "sim:test".into(),
         device: Attach::Nvme {
@@ -89,9 +92,9 @@ fn every_way_keeps_the_laws_and_repeats() {
                 cores: Some(4),
                 mode: Some(mode),
                 waiting: ways[(index + n) % 3],
-                scsi: n == 1,
+                stack: (n == 1).then_some(Stack::Scsi),
                 doorbell_per_batch: n == 2,
-                classes: Vec::new(),
+                ..HostOptions::default()
             };
             let preset = if index % 2 == 0 { "server" } else { "e5430" };
             let run = run(policy, &options, preset, mixed, 3);
@@ -138,8 +141,9 @@ fn the_host_adds_its_costs_to_one_read() {
 #[test]
 fn the_scsi_stack_costs_what_it_says() {
     let busy = load(1, 32, "4KiB", 0, 20_000);
-    let rate = |scsi| {
-        let options = HostOptions { cores: Some(1), scsi, ..HostOptions::default() };
+    let rate = |scsi: bool| {
+        let stack = scsi.then_some(Stack::Scsi);
+        let options = HostOptions { cores: Some(1), stack, ..HostOptions::default() };
         let result = measure(&run(QueuePolicy::PerCore, &options, "server", &busy, 1));
         let translation = host(&result).cpu_ns_per_request_by_cause["scsi"];
         (result.iops, host(&result).cpu_ns_per_request, translation)
@@ -149,6 +153,35 @@ fn the_scsi_stack_costs_what_it_says() {
     // A slower core has more to do at each interrupt, so not all of it is added.
     assert!((200.0..351.0).contains(&(scsi_cpu - block_cpu)), "{block_cpu} and {scsi_cpu}");
     assert!(block > scsi, "{block} and {scsi}");
+}
+
+/// S1-47: the driver reports which stack it is made for, and has it; who wishes for another is told.
+#[test]
+fn the_stack_is_what_the_driver_reports() {
+    let few = load(1, 4, "4KiB", 0, 500);
+    let built = |reports: bool, wished| {
+        let options = HostOptions { stack: wished, ..HostOptions::default() };
+        let mut run = run(QueuePolicy::PerCore, &options, "server", &few, 1);
+        let Attach::Nvme { driver, .. } = &mut run.device else { unreachable!() };
+        driver.scsi = reports;
+        run
+    };
+    let has = |run: &Run| {
+        let result = measure(run);
+        let cost = host(&result).cpu_ns_per_request_by_cause["scsi"];
+        assert_eq!(cost > 0.0, host(&result).stack == "scsi");
+        assert_eq!(cost > 0.0, result.invariants.iter().any(|law| law.name == "scsi"));
+        host(&result).stack.clone()
+    };
+    assert_eq!(has(&built(true, None)), "scsi");
+    assert_eq!(has(&built(false, None)), "block");
+    assert_eq!(has(&built(true, Some(Stack::Scsi))), "scsi");
+    assert_eq!(has(&built(false, Some(Stack::Block))), "block");
+    for (reports, wished) in [(true, Stack::Block), (false, Stack::Scsi)] {
+        let error = built(reports, Some(wished)).execute(&mut |_| Flow::Continue).unwrap_err();
+        let told = matches!(error, RunError::Stack { wished: w, .. } if w == wished);
+        assert!(told && error.to_string().contains(wished.name()), "{error}");
+    }
 }
 
 /// S1-31: a head doorbell for each completion is a register write for each.
@@ -327,7 +360,8 @@ fn cores_of_the_host_are_on_the_timeline() {
         }
     }
     for (policy, scsi) in [(QueuePolicy::PerCore, false), (QueuePolicy::Single, true)] {
-        let options = HostOptions { cores: Some(3), scsi, ..HostOptions::default() };
+        let stack = scsi.then_some(Stack::Scsi);
+        let options = HostOptions { cores: Some(3), stack, ..HostOptions::default() };
         let run = run(policy, &options, "server", &load(3, 4, "4KiB", 30, 2_000), 5);
         let mut lanes = Lanes(Vec::new());
         let told = run.execute_read(Some(&mut lanes), &mut |_| Flow::Continue).unwrap().result;

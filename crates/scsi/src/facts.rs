@@ -306,3 +306,77 @@ fn padded<const N: usize>(text: &str) -> [u8; N] {
     out[..length].copy_from_slice(&text.as_bytes()[..length]);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A structure of zeroes but for these bytes.
+    fn structure(bytes: &[(usize, &[u8])]) -> [u8; 4096] {
+        let mut data = [0; 4096];
+        bytes.iter().for_each(|(at, bytes)| data[*at..at + bytes.len()].copy_from_slice(bytes));
+        data
+    }
+
+    /// Base 2.0c, figure 275: each field by its offset, and by nothing else.
+    #[test]
+    fn identify_controller_field_by_field() {
+        let none = ControllerFacts::from_identify(&[0; 4096]);
+        assert_eq!(none.optional, Optional::default());
+        assert_eq!((none.transfer_bytes_max, none.power_state_max), (0, 0));
+        assert_eq!((none.compare_write_blocks_max, none.volatile_write_cache), (1, false));
+        let facts = |at, bytes: &[u8]| ControllerFacts::from_identify(&structure(&[(at, bytes)]));
+        assert_eq!(facts(0, &[0x4d, 0x14]).vendor_id, 0x144d);
+        assert_eq!(facts(4, &[b'S'; 20]).serial, [b'S'; 20]);
+        assert_eq!(facts(24, &[b'M'; 40]).model, [b'M'; 40]);
+        assert_eq!(facts(64, b"FIRM 1.2").firmware, *b"FIRM 1.2");
+        assert_eq!(facts(77, &[5]).transfer_bytes_max, 128 << 10);
+        assert_eq!(facts(77, &[20]).transfer_bytes_max, 0, "no limit of 32 bits");
+        assert_eq!(facts(263, &[4]).power_state_max, 4);
+        assert_eq!(facts(532, &[63, 1]).compare_write_blocks_max, 320);
+        assert!(facts(525, &[1]).volatile_write_cache);
+        let optional = |at, byte: u8| facts(at, &[byte]).optional;
+        let not = Optional::default();
+        assert_eq!(optional(520, 1), Optional { compare: true, ..not });
+        assert_eq!(optional(520, 1 << 2), Optional { dataset_management: true, ..not });
+        assert_eq!(optional(520, 1 << 3), Optional { write_zeroes: true, ..not });
+        assert_eq!(optional(520, 1 << 4), Optional { saved_features: true, ..not });
+        assert_eq!(optional(520, 1 << 7), Optional { verify: true, ..not });
+        assert_eq!(optional(522, 1), Optional { fused_compare_write: true, ..not });
+        assert_eq!(optional(256, 1 << 1), Optional { format: true, ..not });
+        // Write Uncorrectable, reservations, Timestamp; sanitize and firmware: none of ours.
+        assert_eq!(optional(520, 0b0110_0010), not);
+        assert_eq!(optional(256, 0xfd), not);
+    }
+
+    /// NVM 1.0c, figure 97.
+    #[test]
+    fn identify_namespace_field_by_field() {
+        // Formats 512 + 0, 4096 + 0, 512 + 8, and one that NLBAF does not count.
+        let formats = [0, 0, 9, 0, 0, 0, 12, 0, 8, 0, 9, 0, 0, 0, 13, 0];
+        let with = |more: &[(usize, &[u8])]| {
+            let mut data = structure(&[(0, &[0, 0, 1]), (25, &[2]), (26, &[1]), (128, &formats)]);
+            more.iter().for_each(|(at, bytes)| data[*at..at + bytes.len()].copy_from_slice(bytes));
+            NamespaceFacts::from_identify(7, &data)
+        };
+        let plain = with(&[]);
+        assert_eq!((plain.nsid, plain.blocks), (7, 1 << 16));
+        assert_eq!((plain.block_bytes, plain.metadata_bytes), (4096, 0));
+        assert_eq!(plain.formats[..3], [Some((0, 512)), Some((1, 4096)), None]);
+        assert_eq!(plain.formats[3..], [None; 13]);
+        assert_eq!(with(&[(26, &[2])]).metadata_bytes, 8);
+        assert_eq!(with(&[(26, &[0x10])]).block_bytes, 512, "bit 4 is where metadata go");
+        assert_eq!(with(&[(120, &[3; 8])]).eui64, [3; 8]);
+        assert_eq!(with(&[(104, &[4; 16])]).nguid, [4; 16]);
+        let reads = |byte| with(&[(33, &[byte])]).deallocated_reads;
+        assert_eq!(reads(0), DeallocatedReads::NotReported);
+        assert_eq!(reads(1), DeallocatedReads::Zeroes);
+        assert_eq!(reads(2), DeallocatedReads::Ones);
+        assert!(with(&[(33, &[8])]).write_zeroes_deallocates && !plain.write_zeroes_deallocates);
+        assert!(with(&[(24, &[1])]).thin && !plain.thin);
+        assert!(with(&[(99, &[1])]).write_protected && !plain.write_protected);
+        // NPWG counts from zero, and only with OPTPERF.
+        assert_eq!(with(&[(24, &[1 << 4]), (64, &[7, 0])]).write_granularity_blocks, 8);
+        assert_eq!(with(&[(64, &[7, 0])]).write_granularity_blocks, 0);
+    }
+}

@@ -134,6 +134,40 @@ mod tests {
         assert_eq!(of(2, 0x86), (0x02, Some((0x7, 0x2002))));
     }
 
+    /// Codes that no row of the reference has: as the nearest that has one, see [`translate`].
+    #[test]
+    fn rows_beyond_the_reference() {
+        let check = |key, additional| (0x02, Some((key, additional)));
+        for (kind, codes, row) in [
+            // Identifier conflict, sequence error; transport and interrupted commands: another try.
+            (0, &[0x03, 0x0c, 0x21, 0x22][..], check(0xb, 0x0000)),
+            (0, &[0x09, 0x0a, 0x1b], (0x40, Some((0xb, 0x0000)))),
+            // Data pointers and lists, and the atomic write unit.
+            (0, &[0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x16], check(0x5, 0x2400)),
+            (0, &[0x15], check(0x5, 0x2002)),
+            (0, &[0x1c, 0x81], check(0x3, 0x0000)),
+            (0, &[0x1d], check(0x2, 0x041b)),
+            (0, &[0x20], check(0x7, 0x2700)),
+            (0, &[0x24], check(0x2, 0x0400)),
+            (0, &[0x17, 0x1e, 0x1f, 0x23, 0x30, 0x7f, 0x85, 0xc0], check(0x4, 0x4400)),
+            (1, &[0x0d], check(0x5, 0x3900)),
+            (1, &[0x81], check(0x5, 0x2400)),
+            // The range is read only.
+            (1, &[0x82], check(0x7, 0x2700)),
+            (1, &[0x00, 0x01, 0x05, 0x09, 0x0b, 0x7f, 0x83, 0xff], check(0x5, 0x0000)),
+            (2, &[0x83], check(0x3, 0x1002)),
+            (2, &[0x84], check(0x3, 0x1003)),
+            (2, &[0x87], check(0x3, 0x1100)),
+            (2, &[0x00, 0x88, 0xff], check(0x3, 0x0000)),
+            (3, &[0x00, 0x60, 0x70], check(0xb, 0x0000)),
+            (7, &[0x00, 0xff], check(0xb, 0x0000)),
+        ] {
+            for code in codes {
+                assert_eq!(of(kind, *code), row, "type {kind}, code {code:#04x}");
+            }
+        }
+    }
+
     #[test]
     fn every_failure_has_a_status_and_every_check_condition_a_key() {
         for bits in 0..0x8000_u16 {

@@ -47,7 +47,8 @@ pub struct NamespaceConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationalState {
-    /// The most it draws.
+    /// The most it draws, on average over a few milliseconds. In the first state it is only told, in
+    /// the others it is kept to; 0 W: not said, and no limit.
     pub power: Watts,
     /// Time to enter.
     #[serde(default)]

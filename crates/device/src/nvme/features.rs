@@ -159,6 +159,26 @@ impl<D: Device> NvmeController<D> {
         self.arbiter.set_feature(self.features.arbitration);
         self.interrupts.set_coalescing(self.features.coalescing);
         self.apply_sleep(now);
+        // The state after a reset is the first, which has no limit.
+        self.device.limit_power(now, self.power_limit(self.features.power_state));
+    }
+    /// The most that the device may draw in operational state `state`. The first does not limit it: the
+    /// rest of the device file says what the device can at its best. Zero is not said (base 2.0c,
+    /// figure 276).
+    fn power_limit(&self, state: u8) -> Option<f64> {
+        let state = self.config.operational_states.get(usize::from(state)).filter(|_| state > 0);
+        state.map(|state| state.power.0).filter(|watts| *watts > 0.0)
+    }
+    /// Goes to operational state `state`: it is in force once the one before is left and this one
+    /// entered.
+    fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), Status> {
+        let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
+        let (old, new) = (latencies(self.features.power_state), latencies(state));
+        let from = at.saturating_add(old.exit_latency.0).saturating_add(new.entry_latency.0);
+        if self.device.limit_power(from, self.power_limit(state)) {
+            return Ok(());
+        }
+        Err(Status::INVALID_FIELD.with_do_not_retry())
     }
     fn apply_sleep(&mut self, now: Time) {
         let policy = self.features.sleep_policy(&self.low_power_states);
@@ -281,6 +301,12 @@ impl<D: Device> NvmeController<D> {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
         if state < self.features.operational {
+            if state == self.features.power_state && self.features.forced.is_none() {
+                return Ok(());
+            }
+            if state != self.features.power_state {
+                self.change_power_limit(at, state)?;
+            }
             self.features.power_state = state;
             self.features.forced = None;
         } else {

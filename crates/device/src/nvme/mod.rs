@@ -17,9 +17,12 @@
 //! cannot be with an asynchronous event.
 //!
 //! Not modelled: scatter-gather lists, metadata and end-to-end protection, fused commands, several
-//! controllers, sanitize, firmware download, self-test, the controller memory buffer, power of
-//! operational states other than the first; energy and data bandwidth that queue entries take from
-//! the link; throttling by temperature.
+//! controllers, sanitize, firmware download, self-test, the controller memory buffer; energy and data
+//! bandwidth that queue entries take from the link; throttling by temperature.
+//!
+//! **Power states** (S1-45). Those after the first limit what the device draws on average, and slow it
+//! where it would draw more; how, says `governor.rs`. A state that allows no more than the device draws
+//! without work is refused as an invalid field. The device's low-power states come after them.
 
 mod admin;
 mod admin_queues;

@@ -8,6 +8,7 @@
 mod buffered;
 mod contents;
 mod flash_side;
+mod limited;
 mod requests;
 mod sector_bus;
 
@@ -23,6 +24,7 @@ use ssdyno_flash::{FlashArray, FlashEvent, FlashOp};
 use ssdyno_ftl::buffer::{Buffer, WriteBack};
 use ssdyno_ftl::{Ftl, Health, PrepareError, Watch};
 
+use crate::governor::Governor;
 use crate::link::{Direction, HostLink};
 use crate::power::Sleep;
 use crate::task::{Goal, Owner, Tasks};
@@ -104,6 +106,10 @@ pub struct Ssd {
     dram: Server,
     dram_usual: Usual,
     sleep: Sleep,
+    /// When it had last come out of a low-power state.
+    awake_at: Time,
+    /// Only once there was a limit of power.
+    governor: Option<Box<Governor>>,
     requests: Requests,
     waiting: Waiting,
     tasks: Tasks,
@@ -175,6 +181,8 @@ impl Ssd {
             dram: Server::default(),
             dram_usual: Usual::default(),
             sleep: Sleep::new(&config.power),
+            awake_at: Time::ZERO,
+            governor: None,
             requests: Requests::default(),
             waiting: Waiting::new(config.queue.waiting),
             tasks: Tasks::default(),
@@ -197,15 +205,19 @@ impl Ssd {
     }
 
     fn accept(&mut self, now: Time, slot: u32) {
-        let mut ready = now;
         if self.inside == 0 {
             if !self.config.power.states.is_empty() {
-                ready = self.sleep.wake(self.last_activity, now, &mut self.log);
+                self.awake_at = self.sleep.wake(self.last_activity, now, &mut self.log);
             }
             self.busy_since = now;
         }
+        // Those that come while it wakes wait as the first does.
+        let mut ready = now.max(self.awake_at);
         self.inside += 1;
         self.requests.get_mut(slot).accepted = now;
+        if self.governor.is_some() {
+            ready = self.begin_limited(ready, slot);
+        }
         if let Some(bus) = &mut self.sector_bus {
             bus.commands.push_back(slot);
             return self.use_bus(ready);
@@ -430,7 +442,10 @@ impl Ssd {
 
     #[inline(always)]
     fn complete(&mut self, now: Time, slot: u32) {
-        let Slot { token, accepted, status, .. } = self.requests.remove(slot);
+        let Slot { token, accepted, status, request, .. } = self.requests.remove(slot);
+        if self.governor.is_some() {
+            self.end_limited(&request);
+        }
         self.completions.push(Completion { token, status, accepted, completed: now });
         self.inside -= 1;
         if let Some(next) = self.waiting.pop() {
@@ -481,6 +496,10 @@ impl BlockTarget for Ssd {
 
 impl Device for Ssd {
     fn events(&mut self) -> &mut EventLog {
+        if let Some(governor) = &mut self.governor {
+            // Its reader may clear it.
+            governor.look(&self.log);
+        }
         &mut self.log
     }
 
@@ -524,6 +543,14 @@ impl Device for Ssd {
             self.last_activity = now;
         }
         self.sleep.set_policy(policy);
+    }
+
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        self.govern(from, watts)
+    }
+
+    fn least_watts(&self) -> f64 {
+        self.base_watts()
     }
 
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {

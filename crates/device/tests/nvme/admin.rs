@@ -198,6 +198,40 @@ fn power_states_reach_the_device() {
     assert_eq!(policy(&host), []);
 }
 
+/// Base 2.0c, clauses 5.27.1.2 and 8.15: operational states limit the device's power, once the state
+/// before is left and the new one entered; those below what it draws anyway are refused; S1-45.
+#[test]
+fn operational_states_limit_the_power() {
+    let states = "[[nvme.operational_states]]\npower = \"9W\"\nexit_latency = \"100us\"\n\
+        [[nvme.operational_states]]\npower = \"5W\"\nentry_latency = \"20us\"\nexit_latency = \"300us\"\n\
+        [[nvme.operational_states]]\npower = \"500mW\"\n\
+        [[nvme.operational_states]]\npower = \"0W\"\n\
+        [[power.states]]\npower = \"40mW\"\nidle_after = \"100ms\"\n\
+        entry_latency = \"2ms\"\nexit_latency = \"1.2ms\"\n";
+    let mut host = host_with(&config(states, &[]));
+    host.controller.device_mut().least_watts = 1.0;
+    let set = |host: &mut Host<FixedTime>, state: u32| {
+        host.controller.device_mut().limit = None;
+        let before = host.now;
+        let status = status(host, set_feature(feature::POWER_MANAGEMENT, state));
+        let limit = host.controller.device().limit;
+        (status, limit.map(|(from, watts)| ((from - before).as_ps() / 10_000_000, watts)))
+    };
+    // Times in 10 us: one for the command itself.
+    assert_eq!(set(&mut host, 1), (Status::SUCCESS, Some((12, Some(5.0)))));
+    assert_eq!(set(&mut host, 1), (Status::SUCCESS, None), "it is there already");
+    let refused = (Status::INVALID_FIELD, None);
+    assert_eq!(set(&mut host, 2), refused);
+    assert_eq!(host.admin(get_feature(feature::POWER_MANAGEMENT)).dword0.get(), 1, "as before");
+    assert_eq!(set(&mut host, 4), (Status::SUCCESS, None), "asleep; then in state 1 again");
+    assert_eq!(set(&mut host, 3), (Status::SUCCESS, Some((30, None))), "0 W is not said");
+    assert_eq!(set(&mut host, 0), (Status::SUCCESS, Some((0, None))));
+    assert_eq!(set(&mut host, 1), (Status::SUCCESS, Some((12, Some(5.0)))));
+    host.controller.device_mut().limit = None;
+    host.write(registers::CC, 0);
+    assert_eq!(host.controller.device().limit.map(|(_, watts)| watts), Some(None), "state 0 again");
+}
+
 /// Base 2.0c, clause 5.16.1: true counters, errors, slots.
 #[test]
 fn log_pages() {

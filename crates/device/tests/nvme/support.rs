@@ -32,6 +32,9 @@ pub(crate) struct FixedTime {
     pub(crate) seen: Vec<Request>,
     pub(crate) status: Option<Status>,
     pub(crate) sleep: Vec<(u8, Time)>,
+    /// The latest limit of power, from when on, and what is refused.
+    pub(crate) limit: Option<(Time, Option<f64>)>,
+    pub(crate) least_watts: f64,
     pub(crate) under_way: VecDeque<Completion>,
     pub(crate) log: EventLog,
 }
@@ -85,6 +88,13 @@ impl Device for FixedTime {
     }
     fn set_sleep(&mut self, _now: Time, policy: &[(u8, Time)]) {
         self.sleep = policy.to_vec();
+    }
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        let possible = watts.is_none_or(|watts| watts > self.least_watts);
+        if possible {
+            self.limit = Some((from, watts));
+        }
+        possible
     }
 }
 

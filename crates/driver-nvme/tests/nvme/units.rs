@@ -8,7 +8,7 @@ use ssdyno_block::{Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_driver_nvme::{NvmeConfig, NvmeType};
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::At;
-use ssdyno_pci::driver::{ClassDriver, DriverError, DriverFlags, Registry, Unit};
+use ssdyno_pci::driver::{ClassDriver, DriverError, DriverFlags, Registry, Unit, Units, Volume};
 use ssdyno_pci::topology::{APERTURES, Firmware, Machine, Topology, boot};
 use ssdyno_pci::{
     Address, ConfigAccess, ConfigSpace, DeviceClass, DmaRegion, FunctionError, InterruptMode,
@@ -215,6 +215,38 @@ fn a_stopped_unit_leaves_nothing_and_starts_again() {
         assert_eq!(system.pci.borrow().memory_bytes(), 0);
         assert_eq!(system.pci.borrow().faults(), []);
     }
+}
+
+/// S1-43: a unit is the namespace that was chosen, or the first that can be used, and says which.
+#[test]
+fn a_unit_says_which_namespace_it_is() {
+    // The first cannot be used; the others have blocks of 512 B and of 4 KiB.
+    let drive = || {
+        let namespaces = vec![namespace(100, 0), namespace(1 << 14, 9), namespace(1 << 10, 12)];
+        double(Nature { namespaces, ..Nature::default() })
+    };
+    let driver = || NvmeType::new(config(), 1 << 16);
+    for (driver, number, far) in [(driver(), 2, 4 << 20), (driver().serving(3), 3, 2 << 20)] {
+        let mut system = System::new(drive(), driver);
+        assert_eq!(system.registry.storage.volume(system.unit), Ok(None), "not yet");
+        system.start();
+        let volume = Some(Volume { number, of: 2 });
+        assert_eq!(system.registry.storage.volume(system.unit), Ok(volume));
+        // Its size and its block are those of this namespace.
+        system.submit(Request::read(far, 4096), 1).unwrap();
+        assert_eq!(system.submit(Request::read(0, 512), 2).is_ok(), number == 2);
+        system.registry.storage.stop(system.unit, system.now.get()).unwrap();
+        assert_eq!(system.registry.storage.volume(system.unit), Ok(None), "stopped");
+    }
+    for missing in [1, 4] {
+        let mut system = System::new(drive(), driver().serving(missing));
+        system.registry.storage.start(system.unit, Time::ZERO).unwrap();
+        while system.now.get() < Time::from_ms(50) && system.step() {}
+        assert!(!system.is_operational(), "{missing} cannot be served");
+        assert_eq!(system.registry.storage.volume(system.unit), Ok(None));
+    }
+    let nobody = Units::new(DeviceClass::Storage).volume(Unit(0));
+    assert_eq!(nobody, Err(DriverError::NoUnit(0)));
 }
 
 /// What cannot be driven is told at the start, or never becomes operational.

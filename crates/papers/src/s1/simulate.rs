@@ -65,8 +65,6 @@ fn host(case: &Case, load: &ssdyno_workload::Config, mode: &str) -> Result<HostP
     let options = HostOptions {
         cores: Some(case.cores),
         mode: Some(if mode == "batch" { ThreadMode::Batch } else { ThreadMode::Sync }),
-        // Everything in the thesis goes through the SCSI resource (S1-47), and in Linux 3.13 not.
-        scsi: !linux && case.policy != DIRECT,
         ..HostOptions::default()
     };
     Ok(HostPlan::new("e5430", config, &options, Some(load)))
@@ -94,6 +92,8 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     };
     let driver = NvmeConfig {
         policy,
+        // Everything in the thesis goes through the SCSI resource (S1-47), and in Linux 3.13 not.
+        scsi: case.policy != "linux" && case.policy != DIRECT,
         queues_max: 31,
         entries: 4096,
         transfer_bytes_max: 128 << 10,

@@ -49,6 +49,15 @@ impl BitOr for DriverFlags {
     }
 }
 
+/// Which of the volumes of its device a driver serves (S1-43): a namespace of an NVMe controller, say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Volume {
+    /// Its number on the device.
+    pub number: u32,
+    /// Volumes that the device has and the driver could serve.
+    pub of: u32,
+}
+
 /// How well a driver suits a function; more is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Suits {
@@ -85,6 +94,10 @@ pub trait Driver {
     fn id(&self) -> Address;
     /// What it wants now (`ddm_get_cap`). [`DriverFlags::PIN_AT_START`] goes when it is ready.
     fn flags(&self) -> DriverFlags;
+    /// The volume that its requests go to, once it is ready; none where a device is one volume.
+    fn volume(&self) -> Option<Volume> {
+        None
+    }
     /// Starts to start the controller (`ddm_start`). It is ready when
     /// [`is_ready`](Driver::is_ready) says so.
     ///
@@ -133,6 +146,11 @@ pub trait ClassDriver {
     /// # Errors
     /// There is no such device.
     fn flags(&self, unit: Unit) -> Result<DriverFlags, DriverError>;
+    /// The volume that its requests go to, see [`Driver::volume`].
+    ///
+    /// # Errors
+    /// There is no such device.
+    fn volume(&self, unit: Unit) -> Result<Option<Volume>, DriverError>;
     /// Starts it (`dcl_start`), with the interrupts that its driver wants for the start.
     ///
     /// # Errors

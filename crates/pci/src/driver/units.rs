@@ -8,7 +8,7 @@ use ssdyno_block::{Completion, Request, Time, Token};
 use crate::interrupts::set_interrupts;
 use crate::{Address, DeviceClass, DmaRegion};
 
-use super::{ClassDriver, Driver, DriverError, DriverFlags, Interrupts, Unit};
+use super::{ClassDriver, Driver, DriverError, DriverFlags, Interrupts, Unit, Volume};
 
 /// The class driver of this project: the same for storage, network and bridges. Bridges have no
 /// driver; their state is logical and their hardware is left alone (thesis, 3.3).
@@ -90,6 +90,10 @@ impl ClassDriver for Units {
     fn flags(&self, unit: Unit) -> Result<DriverFlags, DriverError> {
         let driver = self.get(unit)?.driver.as_ref();
         Ok(driver.map_or(DriverFlags::NO_INTERRUPTS, |driver| driver.flags()))
+    }
+
+    fn volume(&self, unit: Unit) -> Result<Option<Volume>, DriverError> {
+        Ok(self.get(unit)?.driver.as_ref().and_then(|driver| driver.volume()))
     }
 
     fn start(&mut self, unit: Unit, now: Time) -> Result<(), DriverError> {

@@ -65,6 +65,7 @@ pub fn report_html(result: &RunResult) -> String {
     section(&mut page, "busy", "Busy share of every part", &charts::busy(result));
     if result.host.is_some() {
         let blocks = [pair(tables::host(result), tables::host_cores(result))];
+        let blocks = [blocks[0].clone(), tables::namespaces(result)];
         section(&mut page, "host", "Host", &blocks);
     }
     section(&mut page, "flash", "Flash", &[tables::flash(result)]);

@@ -120,6 +120,20 @@ pub(super) fn host_cores(r: &RunResult) -> String {
     table(&["", "busy", "IOPS", "throughput"], &cores.map(row).collect::<Vec<_>>())
 }
 
+/// Empty where none was chosen.
+pub(super) fn namespaces(r: &RunResult) -> String {
+    let row = |n: &crate::NamespaceResult| {
+        let [mean, p99] = n.latencies();
+        let throughput = bytes_per_second(n.throughput_bytes_per_second);
+        vec![n.name(), format!("{} B", n.block_bytes), rate(n.iops), throughput, mean, p99]
+    };
+    let rows: Vec<_> = r.host.iter().flat_map(|host| &host.namespaces).map(row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => table(&["", "block", "IOPS", "throughput", "mean latency", "p99"], &rows),
+    }
+}
+
 pub(super) fn flash(r: &RunResult) -> String {
     let mut rows = Vec::new();
     if let Some(f) = r.flash_operations {

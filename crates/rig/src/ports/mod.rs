@@ -1,6 +1,7 @@
 //! Drivers with their functions and devices, as the host calls them.
 
 mod nvme;
+pub(crate) mod power;
 mod queued;
 mod ring;
 mod scsi;
@@ -14,8 +15,12 @@ use ssdyno_device::{DeviceFacts, PrepareError};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
+use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
 use ssdyno_result::{Invariant, NetworkResult};
+
+use crate::attach::Stack;
+use crate::run::RunError;
 
 /// What the runner needs of a port beyond what the host does.
 pub(crate) trait Behind: Port {
@@ -34,6 +39,8 @@ pub(crate) trait Behind: Port {
     fn network(&self, _end: Time) -> Option<NetworkResult> {
         None
     }
+    /// The stack before the driver, as that reports it.
+    fn stack(&self) -> Stack;
     /// Whether driver and device kept the laws of their interface.
     fn laws(&self, laws: &mut Vec<Invariant>);
 }
@@ -52,6 +59,19 @@ fn timing(host: &Config) -> PciTiming {
 fn accesses<D: PciDevice>(pci: &mut SimulatedPci<D>) -> ssdyno_host::Registers {
     let (reads, writes) = pci.take_accesses();
     ssdyno_host::Registers { writes, reads }
+}
+
+/// The stack that a driver with these flags is made for; an error where another is wished for.
+fn reported(
+    driver: &'static str,
+    flags: DriverFlags,
+    wished: Option<Stack>,
+) -> Result<Stack, RunError> {
+    let reported = if flags.contains(DriverFlags::SCSI) { Stack::Scsi } else { Stack::Block };
+    match wished {
+        Some(wished) if wished != reported => Err(RunError::Stack { driver, reported, wished }),
+        _ => Ok(reported),
+    }
 }
 
 /// No device touched memory that is not its own.

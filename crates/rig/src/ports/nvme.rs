@@ -15,19 +15,20 @@ use ssdyno_result::Invariant;
 use ssdyno_spec::nvme::{self, DatasetRange};
 
 use super::scsi::ScsiLayer;
-use super::{Behind, accesses, dma_law, none_law, timing};
-use crate::attach::HostPlan;
+use super::{Behind, accesses, dma_law, none_law, power, reported, timing};
+use crate::attach::{HostPlan, Stack};
+use crate::namespaces;
 use crate::run::RunError;
-
-/// The namespace that is loaded.
-const NAMESPACE: u32 = 1;
 
 /// See the module. Time zero is when the driver was ready.
 #[derive(Debug)]
 pub(crate) struct NvmePort {
     pci: SimulatedPci<NvmeController<Ssd>>,
     driver: NvmeDriver,
-    namespace: Namespace,
+    /// Those that are loaded.
+    namespaces: Vec<Namespace>,
+    /// What each of them has of the addresses of this port; all of them where there is one.
+    span: u64,
     /// All commands share it: nobody looks at their data.
     buffer: DmaRegion,
     epoch: Time,
@@ -52,6 +53,7 @@ impl NvmePort {
         host: &HostPlan,
         ssd: Ssd,
     ) -> Result<NvmePort, RunError> {
+        power::check(device, driver, &ssd)?;
         let controller = NvmeController::new(device, ssd)?;
         let mut pci = SimulatedPci::new(controller, timing(&host.config));
         let polled = host.plan.waiting != Waiting::Interrupt;
@@ -62,9 +64,8 @@ impl NvmePort {
         }
         let mut driver = NvmeDriver::new(config);
         let epoch = start(&mut pci, &mut driver)?;
-        let usable = |n: &&Namespace| n.id == NAMESPACE && n.unusable.is_none();
-        let missing = NvmeError::NoUsableNamespace { namespace: NAMESPACE };
-        let namespace = *driver.namespaces().iter().find(usable).ok_or(missing)?;
+        power::refused(&mut driver)?;
+        let namespaces = namespaces::chosen(&driver, &host.namespaces)?;
         let buffer = pci.dma_allocate(driver.transfer_bytes_max()).map_err(NvmeError::from)?;
         pci.device_mut().device_mut().events().begin_at(epoch);
         pci.take_stall();
@@ -72,14 +73,16 @@ impl NvmePort {
         pci.watch_memory(polled);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let deadline = driver.next_deadline().unwrap_or(Time::MAX);
-        let scsi = host.plan.scsi.then(|| ScsiLayer::new(&namespace)).transpose()?;
+        let stack = reported("nvme", driver.flags(), host.stack)?;
+        let scsi = (stack == Stack::Scsi).then(|| ScsiLayer::new(&namespaces)).transpose()?;
         Ok(NvmePort {
             scsi,
             cores: vector_cores(&driver, cores),
             seen: pci.device().counters().completions,
             pci,
             driver,
-            namespace,
+            span: if namespaces.len() == 1 { u64::MAX } else { namespaces::span(&namespaces) },
+            namespaces,
             buffer,
             epoch,
             polled,
@@ -92,6 +95,11 @@ impl NvmePort {
 }
 
 impl NvmePort {
+    /// Those that are loaded, in the order of their addresses.
+    pub(crate) fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
     /// When the driver looks for what is lost.
     #[inline]
     fn watchdog(&self) -> Time {
@@ -156,11 +164,14 @@ fn vector_cores(driver: &NvmeDriver, cores: u16) -> Vec<u16> {
 
 impl Port for NvmePort {
     fn capacity_bytes(&self) -> u64 {
-        self.namespace.capacity_bytes()
+        match &self.namespaces[..] {
+            [one] => one.capacity_bytes(),
+            all => self.span * all.len() as u64,
+        }
     }
 
     fn sector_bytes(&self) -> u32 {
-        self.namespace.block_bytes
+        namespaces::block_bytes(&self.namespaces)
     }
 
     fn transfer_bytes_max(&self) -> u32 {
@@ -200,16 +211,23 @@ impl Port for NvmePort {
         let now = now + self.epoch;
         self.pci.set_now(now);
         let mut request = request;
-        if let Some(command) = self.scsi.as_mut().and_then(|scsi| scsi.begin(&request, token)) {
+        let mut index = 0;
+        if request.offset_bytes >= self.span {
+            index = (request.offset_bytes / self.span) as usize;
+            request.offset_bytes %= self.span;
+        }
+        let namespace = &self.namespaces[index];
+        let scsi = self.scsi.as_mut();
+        if let Some(command) = scsi.and_then(|scsi| scsi.begin(index, &request, token)) {
             // What goes to the driver is what the translator made of the CDB.
             if matches!(request.op, Op::Read | Op::Write) {
-                let block_bytes = self.namespace.block_bytes;
+                let block_bytes = namespace.block_bytes;
                 request.offset_bytes = command.lba() * u64::from(block_bytes);
                 request.length_bytes = command.blocks() * block_bytes;
             }
         }
-        let range = range(&self.namespace, &request);
-        let command = command(&self.namespace, &self.buffer, &request, &range);
+        let range = range(namespace, &request);
+        let command = command(namespace, &self.buffer, &request, &range);
         let taken = match more {
             true => self.driver.stage(&mut self.pci, now, queue, &command, token),
             false => self.driver.submit(&mut self.pci, now, queue, &command, token),
@@ -353,6 +371,10 @@ impl Behind for NvmePort {
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         self.pci.device_mut().device_mut().precondition(watcher)
+    }
+
+    fn stack(&self) -> Stack {
+        if self.scsi.is_some() { Stack::Scsi } else { Stack::Block }
     }
 
     fn laws(&self, laws: &mut Vec<Invariant>) {

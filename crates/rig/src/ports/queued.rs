@@ -12,7 +12,7 @@ use ssdyno_host::{Choice, Port, Registers};
 use ssdyno_result::{Invariant, NetworkResult};
 
 use super::Behind;
-use crate::attach::HostPlan;
+use crate::attach::{HostPlan, Stack};
 use crate::network::{Data, NetworkConfig};
 
 /// Commands that a queue takes.
@@ -102,6 +102,8 @@ impl Remote {
 pub(crate) struct QueuedPort<D> {
     device: D,
     way: Way,
+    /// No driver is here to report one: it is the one that is wished for.
+    stack: Stack,
     to_device: Time,
     to_host: Time,
     queue: EventQueue<Event>,
@@ -132,6 +134,7 @@ impl<D: Device> QueuedPort<D> {
         };
         QueuedPort {
             device,
+            stack: host.stack.unwrap_or(Stack::Block),
             way: network.map_or(Way::Adapter, |config| Way::Network(Box::new(remote(config)))),
             to_device: host.config.costs.register_delivery.0,
             to_host: host.config.costs.interrupt_delivery.0,
@@ -342,6 +345,10 @@ impl<D: Device + std::fmt::Debug> Behind for QueuedPort<D> {
 
     fn facts(&self) -> DeviceFacts {
         self.device.facts()
+    }
+
+    fn stack(&self) -> Stack {
+        self.stack
     }
 
     fn health(&self) -> Health {

@@ -8,10 +8,11 @@ use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers};
 use ssdyno_pci::SimulatedPci;
+use ssdyno_pci::driver::DriverFlags;
 use ssdyno_result::Invariant;
 
-use super::{Behind, accesses, dma_law, none_law, timing};
-use crate::attach::HostPlan;
+use super::{Behind, accesses, dma_law, none_law, reported, timing};
+use crate::attach::{HostPlan, Stack};
 use crate::run::RunError;
 
 /// The driver's only vector.
@@ -39,6 +40,8 @@ impl RingPort {
         host: &HostPlan,
         seed: u64,
     ) -> Result<RingPort, RunError> {
+        // It is no block driver of this system, but the module of one card: it reports no SCSI.
+        reported("ring", DriverFlags::BUS_MASTER, host.stack)?;
         let card = RingCard::fresh(card, seed)?;
         let pci = SimulatedPci::new(card, timing(&host.config));
         let mut driver = RingDriver::new(pci, *driver)?;
@@ -164,6 +167,10 @@ impl Behind for RingPort {
 
     fn facts(&self) -> DeviceFacts {
         self.pci().device().facts()
+    }
+
+    fn stack(&self) -> Stack {
+        Stack::Block
     }
 
     fn health(&self) -> Health {

@@ -1,6 +1,8 @@
 //! The SCSI stack between the block layer and the NVMe driver (S1-47): each command becomes a CDB,
 //! the translator makes an NVMe command of it, and its status becomes SCSI status.
 
+use std::collections::BTreeMap;
+
 use ssdyno_block::{Op, Request, Token};
 use ssdyno_driver_nvme::Namespace;
 use ssdyno_result::Invariant;
@@ -14,7 +16,9 @@ use ssdyno_spec::nvme::Status;
 #[derive(Debug)]
 pub(super) struct ScsiLayer {
     translator: Translator,
-    block_bytes: u32,
+    /// Of the namespaces: the logical unit and the size of a block.
+    luns: Vec<u32>,
+    block_bytes: Vec<u32>,
     /// By token of the command.
     jobs: Vec<Job>,
     /// Commands that did not end as SCSI says they should.
@@ -22,24 +26,35 @@ pub(super) struct ScsiLayer {
 }
 
 impl ScsiLayer {
-    pub(super) fn new(namespace: &Namespace) -> Result<ScsiLayer, FactsError> {
+    pub(super) fn new(namespaces: &[Namespace]) -> Result<ScsiLayer, FactsError> {
         let controller = ControllerFacts::named("SSDyno", "1", "1");
-        let unit = NamespaceFacts::plain(namespace.id, namespace.blocks, namespace.block_bytes);
+        let unit = |n: &Namespace| NamespaceFacts::plain(n.id, n.blocks, n.block_bytes);
+        // One may be there for several threads.
+        let each: BTreeMap<u32, &Namespace> = namespaces.iter().map(|n| (n.id, n)).collect();
+        let units: Vec<_> = each.into_values().map(unit).collect();
+        // Namespace n is LUN n - 1.
+        let luns = namespaces.iter().map(|namespace| namespace.id - 1).collect();
+        let block_bytes = namespaces.iter().map(|namespace| namespace.block_bytes).collect();
         // Requests come cut to what the driver takes.
         let config =
             Config { transfer_blocks_max: 1 << 16, power_on_attention: false, ..Config::default() };
-        let translator = Translator::new(controller, &[unit], config)?;
-        Ok(ScsiLayer { translator, block_bytes: namespace.block_bytes, jobs: Vec::new(), odd: 0 })
+        let translator = Translator::new(controller, &units, config)?;
+        Ok(ScsiLayer { translator, luns, block_bytes, jobs: Vec::new(), odd: 0 })
     }
 
-    /// The NVMe command for `request`; `None` where SCSI needs none (a flush without a cache).
-    pub(super) fn begin(&mut self, request: &Request, token: Token) -> Option<NvmeCommand> {
+    /// The NVMe command for `request` to the namespace at `index`; `None` where SCSI needs none (a flush without a cache).
+    pub(super) fn begin(
+        &mut self,
+        unit: usize,
+        request: &Request,
+        token: Token,
+    ) -> Option<NvmeCommand> {
         let index = token.0 as usize;
         if index >= self.jobs.len() {
             self.jobs.resize_with(index + 1, Job::new);
         }
-        let lba = request.offset_bytes / u64::from(self.block_bytes);
-        let blocks = request.length_bytes / self.block_bytes;
+        let lba = request.offset_bytes / u64::from(self.block_bytes[unit]);
+        let blocks = request.length_bytes / self.block_bytes[unit];
         let list = unmap_list(lba, blocks);
         let cdb = match request.op {
             Op::Read => cdb::read16(lba, blocks),
@@ -47,7 +62,7 @@ impl ScsiLayer {
             Op::Trim => cdb::unmap(list.len() as u16),
             Op::Flush => cdb::synchronize_cache16(),
         };
-        let mut command = ssdyno_scsi::Request::local(0, cdb.as_bytes());
+        let mut command = ssdyno_scsi::Request::local(self.luns[unit], cdb.as_bytes());
         if request.op == Op::Trim {
             command = command.with_data(&list);
         }

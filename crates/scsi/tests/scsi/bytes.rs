@@ -163,6 +163,13 @@ fn report_luns() {
     let nexus = ssdyno_scsi::Nexus::LOCAL;
     let data = host.send_as(nexus, nobody, &inquiry(None, 5), &[]).good();
     assert_eq!(data[0], 0x7f);
+    // It has no pages, of whatever number.
+    let (key, additional) = INVALID_FIELD;
+    for page in [0x00, 0x80, 0x83] {
+        host.send_as(nexus, nobody, &[0x12, 1, page, 0, 255, 0], &[]).check(key, additional);
+    }
+    host.send_as(nexus, nobody, &[0x12, 0, 1, 0, 255, 0], &[]).check(key, additional);
+    host.send_as(nexus, nobody, &[0x12, 0, 0, 0, 5, 0], &[]).good();
     let data = host.send_as(nexus, nobody, &[3, 0, 0, 0, 252, 0], &[]).good();
     assert_eq!((data[2], data[12], data[13]), (5, 0x25, 0));
     host.send_as(nexus, nobody, &[0; 6], &[]).check(5, 0x2500);
@@ -209,6 +216,10 @@ fn mode_select_changes_what_may_be_changed() {
     list.resize(24, 0);
     host.send(&[0x15, 0x10, 0, 0, 24, 0], &list).good();
     assert!(!host.device.cache_on);
+    list[4 + 2] = 0x04;
+    host.send(&[0x15, 0x10, 0, 0, 24, 0], &list).good();
+    assert!(host.device.cache_on, "on again");
+    list[4 + 2] = 0;
     list[4 + 3] = 1;
     host.send(&[0x15, 0x10, 0, 0, 24, 0], &list).check(5, 0x2600);
     list[4 + 3] = 0;
@@ -225,6 +236,35 @@ fn mode_select_changes_what_may_be_changed() {
     let answer = host.send(&[0x12, 0, 5, 0, 5, 0], &[]);
     // SPC-4, table 35: sense key specific descriptor; field pointer 2, bit 7.
     assert_eq!(answer.sense_bytes[8..], [2, 6, 0, 0, 0xcf, 0, 2, 0]);
+}
+
+/// SBC-3, 6.4.2.2: more blocks than 32 bits count are told as all ones, and may be sent back so.
+#[test]
+fn mode_select_takes_back_the_number_of_blocks() {
+    let blocks = 5_u64 << 32;
+    let config = Config { power_on_attention: false, ..Config::default() };
+    let translator = ssdyno_scsi::Translator::new(able(), &[namespace(blocks, 512)], config);
+    let device = common::Device::new(8, 512);
+    let mut host = Host { translator: translator.unwrap(), device, job: Default::default() };
+    let list = |told: [u8; 4]| {
+        let mut list = vec![0, 0, 0, 8];
+        list.extend_from_slice(&told);
+        list.extend_from_slice(&[0, 0, 2, 0]);
+        list
+    };
+    let mut select = |told| host.send(&[0x15, 0x10, 0, 0, 12, 0], &list(told));
+    select([0xff; 4]).good();
+    select([0; 4]).good();
+    select([0, 0, 0, 5]).check(5, 0x2600);
+    select([0xff, 0xff, 0xff, 0xfe]).check(5, 0x2600);
+    // With LONGLBA the whole number.
+    let mut long = vec![0, 0, 0, 0, 1, 0, 0, 16];
+    long.extend_from_slice(&blocks.to_be_bytes());
+    long.extend_from_slice(&[0, 0, 0, 0, 0, 0, 2, 0]);
+    let mut select = |list: &[u8]| host.send(&[0x55, 0x10, 0, 0, 0, 0, 0, 0, 24, 0], list);
+    select(&long).good();
+    long[15] = 1;
+    select(&long).check(5, 0x2600);
 }
 
 /// SPC-4, 7.3; the SMART log of base 2.0c, figure 208.
@@ -358,6 +398,30 @@ fn start_stop_unit() {
     host.send(&cdb10(0x28, 0, 0, 1), &[]).good();
     host.send(&[0x1b, 0, 0, 0, 0x50, 0], &[]).check(5, 0x2400);
     host.send(&[0x1b, 0, 0, 0, 2, 0], &[]).check(5, 0x2400);
+}
+
+/// SBC-3, 5.25: a cache is written back before less power, unless NO_FLUSH says not to.
+#[test]
+fn less_power_comes_after_a_flush() {
+    let flushes = |mut host: Host, condition: u8, control: u8| {
+        host.send(&[0x1b, 0, 0, 0, condition, control], &[]).good();
+        let seen = &host.device.seen;
+        let count = seen.iter().filter(|command| !command.admin).count();
+        assert_eq!(seen.len(), count + 1, "and the power state: {seen:?}");
+        // Set Features, Power Management, with nothing but the state.
+        let power = seen.last().unwrap();
+        assert_eq!((power.opcode, power.dwords[0], &power.dwords[2..]), (0x09, 2, &[0; 4][..]));
+        count
+    };
+    for (condition, count) in [(0x00, 1), (0x20, 1), (0x30, 1), (0x10, 0), (0x01, 0)] {
+        assert_eq!(flushes(Host::small(able()), condition, 0), count, "{condition:#x}");
+        assert_eq!(flushes(Host::small(able()), condition | 4, 0), 0, "NO_FLUSH {condition:#x}");
+        assert_eq!(flushes(Host::small(plain_with_states()), condition, 0), 0, "no cache");
+    }
+}
+
+fn plain_with_states() -> ControllerFacts {
+    ControllerFacts { volatile_write_cache: false, ..able() }
 }
 
 /// SBC-3, 5.3: the block size of the last MODE SELECT.

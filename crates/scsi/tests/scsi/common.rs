@@ -101,7 +101,7 @@ impl Device {
 
     fn deallocate(&mut self, command: &NvmeCommand, memory: &[u8]) -> Status {
         assert_eq!(memory.len(), 16 * (command.dwords[0] as usize + 1));
-        assert_eq!(command.dwords[1], 4, "attribute deallocate");
+        assert_eq!(command.dwords[1..], [4, 0, 0, 0, 0], "attribute deallocate, else reserved");
         for range in memory.chunks_exact(16) {
             let blocks = u32::from_le_bytes(range[4..8].try_into().expect("four bytes"));
             let lba = u64::from_le_bytes(range[8..16].try_into().expect("eight bytes"));
@@ -130,6 +130,7 @@ impl Device {
                 (Status::SUCCESS, 0)
             }
             (admin::FORMAT_NVM, _) => {
+                assert_eq!(command.dwords[1..], [0; 5], "reserved");
                 self.bytes.fill(0);
                 (Status::SUCCESS, 0)
             }

@@ -57,6 +57,26 @@ fn power_on_is_told_once() {
     ready(&mut host, Nexus::LOCAL).check(6, 0x2903);
 }
 
+/// SAM-5, 5.3.3: what a nexus must know of resets and of its own loss it hears before it hears of a
+/// reservation; other conditions wait behind the conflict.
+#[test]
+fn losses_are_told_before_conflicts() {
+    let (mut host, first, second) = two();
+    out(&mut host, first, 6, 0, 0, 0xa1).good();
+    out(&mut host, first, 1, 3, 0xa1, 0).good();
+    write(&mut host, second).conflict();
+    host.translator.nexus_lost(second);
+    write(&mut host, second).check(6, 0x2907);
+    write(&mut host, second).conflict();
+    host.translator.logical_unit_reset(LUN);
+    write(&mut host, second).check(6, 0x2903);
+    ready(&mut host, first).check(6, 0x2903);
+    let list = [0, 0, 0, 0, 0x0a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
+    host.send_as(first, LUN, &[0x15, 0x10, 0, 0, 16, 0], &list).good();
+    host.send_as(first, LUN, &[0x15, 0x10, 0, 0, 0, 0], &[]).good();
+    write(&mut host, second).conflict();
+}
+
 /// SPC-4, 6.11: the others hear of new mode parameters.
 #[test]
 fn mode_changes_are_told() {

@@ -1,0 +1,67 @@
+//! The SSD under a limit of its power (S1-45).
+
+use ssdyno_block::{Op, Request, Time};
+use ssdyno_energy::{Draw, Facts};
+
+use super::Ssd;
+use crate::Device;
+use crate::governor::Governor;
+
+impl Ssd {
+    fn energy_facts(&self) -> Facts {
+        let facts = self.facts();
+        Facts {
+            channels: facts.channels,
+            dies: facts.dies,
+            dies_per_package: facts.dies_per_package,
+            cores: facts.cores,
+            power_states: Vec::new(),
+        }
+    }
+
+    /// See [`Device::limit_power`].
+    pub(super) fn govern(&mut self, from: Time, watts: Option<f64>) -> bool {
+        if self.governor.is_none() {
+            if watts.is_none() {
+                return true;
+            }
+            let governor = Governor::new(&self.config, &self.energy_facts(), &self.log);
+            let Ok(governor) = governor else { return false };
+            self.governor = Some(Box::new(governor));
+        }
+        self.governor.as_mut().is_some_and(|governor| governor.limit(from, watts))
+    }
+
+    /// See [`Device::least_watts`].
+    pub(super) fn base_watts(&self) -> f64 {
+        Draw::new(&self.config.energy, &self.energy_facts()).map_or(0.0, |draw| draw.base_watts())
+    }
+
+    /// When the request in `slot`, which could begin at `ready`, may.
+    #[cold]
+    pub(super) fn begin_limited(&mut self, ready: Time, slot: u32) -> Time {
+        let pages = self.pages_governed(&self.requests.get(slot).request);
+        match &mut self.governor {
+            Some(governor) => governor.admit(ready, pages, &self.log),
+            None => ready,
+        }
+    }
+
+    /// `request` was answered.
+    #[cold]
+    pub(super) fn end_limited(&mut self, request: &Request) {
+        let pages = self.pages_governed(request);
+        if let Some(governor) = &mut self.governor {
+            governor.ended(pages);
+        }
+    }
+
+    /// Pages whose data `request` moves.
+    fn pages_governed(&self, request: &Request) -> u64 {
+        if !matches!(request.op, Op::Read | Op::Write) {
+            return 0;
+        }
+        let pages = self.pages_of(request.offset_bytes, request.length_bytes);
+        u64::from(pages.end - pages.start)
+    }
+}

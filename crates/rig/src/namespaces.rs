@@ -1,0 +1,242 @@
+//! Namespaces of an NVMe device (S1-43): one that is chosen, or one for each thread.
+//!
+//! The addresses of the port are those of its namespaces, one after another, each as long as the smallest
+//! is. A thread sees the part of its own: its requests are moved there on their way to the host, and
+//! nothing below needs to know of threads.
+
+use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_device::{Device, DeviceFacts, PrepareError};
+use ssdyno_driver_nvme::{Namespace, NvmeDriver};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::Health;
+use ssdyno_host::{Account, ThreadMode};
+use ssdyno_result::{Invariant, Keep, NamespaceResult, NetworkResult, Recorder};
+
+use crate::attach::{HostPlan, Stack};
+use crate::machine::Rigged;
+use crate::run::RunError;
+
+fn error<T>(problem: String, help: &str) -> Result<T, RunError> {
+    Err(RunError::Namespaces { problem, help: help.to_owned() })
+}
+
+/// Whether as many namespaces are named as there are threads.
+pub(crate) fn check(host: &HostPlan) -> Result<(), RunError> {
+    let named = host.namespaces.len();
+    if named < 2 {
+        return Ok(());
+    }
+    let help = "name one namespace for each thread, such as 1,2,1,2, or a single one for all";
+    match host.processes {
+        None => error(
+            format!("{named} namespaces, and the number of threads is open: each request is one"),
+            "take --threads async, or a single namespace",
+        ),
+        Some(threads) if threads as usize != named => {
+            error(format!("{named} namespaces for {threads} threads"), help)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// The namespaces with these numbers, or the first; all of them can be used.
+pub(crate) fn chosen(driver: &NvmeDriver, wanted: &[u32]) -> Result<Vec<Namespace>, RunError> {
+    let wanted = if wanted.is_empty() { &[1] } else { wanted };
+    let all = driver.namespaces();
+    let find = |id: &u32| match all.iter().find(|namespace| namespace.id == *id) {
+        Some(namespace) => match namespace.unusable {
+            None => Ok(*namespace),
+            Some(why) => error(
+                format!("namespace {id} cannot be used: {why:?}"),
+                "choose another with --namespaces",
+            ),
+        },
+        None => {
+            let ids: Vec<String> = all.iter().map(|namespace| namespace.id.to_string()).collect();
+            let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+            error(
+                format!("the device has no namespace {id}; there is: {there}"),
+                "choose with --namespaces, or add it to nvme.namespaces of the device file",
+            )
+        }
+    };
+    wanted.iter().map(find).collect()
+}
+
+/// The size of a block that fits all of them: the largest, for all are powers of two.
+pub(crate) fn block_bytes(namespaces: &[Namespace]) -> u32 {
+    namespaces.iter().map(|namespace| namespace.block_bytes).max().unwrap_or(1)
+}
+
+/// What each of them has of the addresses: what the smallest has, in whole blocks of any of them.
+pub(crate) fn span(namespaces: &[Namespace]) -> u64 {
+    let smallest = namespaces.iter().map(Namespace::capacity_bytes).min().unwrap_or(0);
+    let block = u64::from(block_bytes(namespaces));
+    smallest / block * block
+}
+
+/// A request on its way, by token.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    request: Request,
+    at: Time,
+}
+
+/// A machine whose threads have namespaces of their own, and figures for each of those.
+pub(crate) struct Apart {
+    machine: Box<dyn Rigged>,
+    span: u64,
+    /// Of the threads in turn: which of `loaded` it has.
+    of_thread: Vec<usize>,
+    /// Tokens are dealt out to so many threads; none: each is a thread.
+    threads: Option<u32>,
+    loaded: Vec<Namespace>,
+    recorders: Vec<Option<Recorder>>,
+    sent: Vec<Option<Sent>>,
+}
+
+impl Apart {
+    /// `machine` with the namespaces that `host` names, in the order of their addresses.
+    pub(crate) fn new(machine: Box<dyn Rigged>, host: &HostPlan, loaded: &[Namespace]) -> Apart {
+        let first = |id: u32| loaded.iter().position(|other| other.id == id);
+        Apart {
+            machine,
+            span: span(loaded),
+            of_thread: loaded.iter().filter_map(|namespace| first(namespace.id)).collect(),
+            threads: (host.plan.mode != ThreadMode::Sync).then_some(host.plan.threads.max(1)),
+            loaded: loaded.to_vec(),
+            recorders: loaded.iter().map(|_| Some(Recorder::new(Keep::Summary, None))).collect(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// Which namespace the thread of `token` has.
+    fn place(&self, token: Token) -> usize {
+        let thread = self.threads.map_or(token.0, |threads| token.0 % threads);
+        self.of_thread[thread as usize % self.of_thread.len()]
+    }
+
+    fn record(&mut self, completions: &[Completion]) {
+        for completion in completions {
+            let place = self.place(completion.token);
+            let sent = self.sent.get_mut(completion.token.0 as usize).and_then(Option::take);
+            if let (Some(sent), Some(Some(recorder))) = (sent, self.recorders.get_mut(place)) {
+                recorder.record(&sent.request, sent.at, completion);
+            }
+        }
+    }
+}
+
+impl BlockTarget for Apart {
+    fn capacity_bytes(&self) -> u64 {
+        self.span
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.machine.sector_bytes()
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        let place = self.place(token);
+        let offset_bytes = request.offset_bytes + place as u64 * self.span;
+        self.machine.submit(now, Request { offset_bytes, ..request }, token)?;
+        let index = token.0 as usize;
+        if index >= self.sent.len() {
+            self.sent.resize(index + 1, None);
+        }
+        self.sent[index] = Some(Sent { request, at: now });
+        if let Some(recorder) = &mut self.recorders[place] {
+            recorder.arrived(now);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        let first = out.len();
+        self.machine.reap(now, out);
+        self.record(&out[first..]);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.machine.next_event()
+    }
+}
+
+impl Device for Apart {
+    fn events(&mut self) -> &mut EventLog {
+        self.machine.events()
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        self.machine.facts()
+    }
+
+    fn health(&self) -> Health {
+        self.machine.health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.machine.precondition(watcher)
+    }
+
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        let first = out.len();
+        let reached = self.machine.towards_answer(limit, out);
+        self.record(&out[first..]);
+        reached
+    }
+}
+
+impl Rigged for Apart {
+    fn as_device(&mut self) -> &mut dyn Device {
+        self
+    }
+
+    fn account(&self) -> Option<&Account> {
+        self.machine.account()
+    }
+
+    fn stack(&self) -> Stack {
+        self.machine.stack()
+    }
+
+    fn network(&self, end: Time) -> Option<NetworkResult> {
+        self.machine.network(end)
+    }
+
+    fn namespaces(&mut self) -> Vec<NamespaceResult> {
+        let mut all = Vec::new();
+        for (place, namespace) in self.loaded.iter().enumerate() {
+            if self.of_thread[place] != place {
+                continue;
+            }
+            let has = |(n, of): (usize, &usize)| (*of == place).then_some(n as u32);
+            // One that is alone is every thread's.
+            let threads = match self.of_thread.len() {
+                1 => Vec::new(),
+                _ => self.of_thread.iter().enumerate().filter_map(has).collect(),
+            };
+            let recording = self.recorders[place].take().map(|r| r.finish(Time::ZERO));
+            let figures = recording.as_ref().map(NamespaceResult::of).unwrap_or_default();
+            all.push(NamespaceResult {
+                namespace: namespace.id,
+                block_bytes: namespace.block_bytes,
+                capacity_bytes: namespace.capacity_bytes(),
+                threads,
+                ..figures
+            });
+        }
+        all
+    }
+
+    fn laws(&self, laws: &mut Vec<Invariant>) {
+        self.machine.laws(laws);
+        let lost = self.sent.iter().flatten().count();
+        laws.push(Invariant {
+            name: "namespaces".into(),
+            holds: lost == 0,
+            detail: format!("{lost} requests of namespaces were not answered"),
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! The power state that the host sets as the driver starts (S1-45).
+
+use ssdyno_block::ConfigError;
+use ssdyno_device::{Config, Device};
+use ssdyno_driver_nvme::{DriverEvent, Feature, NvmeConfig, NvmeDriver};
+
+use crate::run::RunError;
+
+/// The number of the power state that `driver` sets, if it sets one.
+pub(crate) fn wanted(driver: &NvmeConfig) -> Option<u8> {
+    driver.features.iter().rev().find_map(|feature| match feature {
+        Feature::PowerState(state) => Some(*state),
+        _ => None,
+    })
+}
+
+/// Refuses a power state that the device does not have or could not keep to.
+pub(super) fn check(
+    config: &Config,
+    driver: &NvmeConfig,
+    device: &impl Device,
+) -> Result<(), RunError> {
+    let (Some(state), Some(nvme)) = (wanted(driver), &config.nvme) else { return Ok(()) };
+    let all = nvme.operational_states.len() + config.power.states.len();
+    let index = usize::from(state);
+    let error = |problem, help: &str| {
+        Err(RunError::Device(ConfigError::new("nvme.operational_states", problem, help)))
+    };
+    if index >= all {
+        let problem = format!("there is no power state {state}: the last is {}", all - 1);
+        return error(problem, "choose another state, or add it to the device file");
+    }
+    let Some(limit) = nvme.operational_states.get(index).filter(|_| index > 0) else {
+        return Ok(());
+    };
+    let least = device.least_watts();
+    if limit.power.0 > 0.0 && limit.power.0 - least < 1e-3 {
+        let problem = format!(
+            "power state {state} allows {:.2} W, but this device draws {least:.2} W without any work",
+            limit.power.0
+        );
+        return error(
+            problem,
+            "choose a state with more power, or lower the idle powers of [energy]",
+        );
+    }
+    Ok(())
+}
+
+/// An error if the controller did not take the power state.
+pub(super) fn refused(driver: &mut NvmeDriver) -> Result<(), RunError> {
+    let mut events = Vec::new();
+    driver.take_events(&mut events);
+    let (Some(state), Some(refused)) = (
+        wanted(driver.config()),
+        events.iter().find_map(|event| match event {
+            DriverEvent::FeatureRefused { identifier, status }
+                if *identifier == Feature::PowerState(0).identifier() =>
+            {
+                Some(*status)
+            }
+            _ => None,
+        }),
+    ) else {
+        return Ok(());
+    };
+    let problem =
+        format!("the controller refused power state {state}: status {:#05x}", refused.bits());
+    Err(RunError::Device(ConfigError::new("nvme.operational_states", problem, "choose another")))
+}
