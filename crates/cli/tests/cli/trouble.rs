@@ -352,6 +352,43 @@ fn a_file_behind_a_loop_device_is_known_by_all_its_names() {
     assert!(refused.contains("behind the loop device"), "{refused}");
 }
 
+/// Loop devices on loop devices: at any depth the file below may be in somebody's hands.
+#[test]
+fn a_stack_of_loop_devices_is_looked_through_to_its_ground() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    for _ in 0..2 {
+        let Some(()) = loops.attach(&place, "image") else { return };
+    }
+    for _ in 0..2 {
+        let Some(()) = loops.attach(&place, &loops.0[loops.0.len() - 1].clone()) else { return };
+    }
+    let (other, top) = (loops.0[0].clone(), loops.0[3].clone());
+    let name = |device: &str| device.trim_start_matches("/dev/").to_owned();
+    let run = ["run", &top, "--workload", "randwrite", "--requests", "9", "--keep", "none"];
+    let write = [&run[..], &["--write", "--destroy", &name(&top)]].concat();
+    let refused = place.fails(2, &write);
+    assert!(refused.contains("behind the loop device") && refused.contains(&name(&other)), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
+    // Alone on its file the stack may be written to.
+    let _ = Command::new("losetup").args(["--detach", &loops.0.remove(0)]).status();
+    place.ok(&write);
+}
+
+/// What writes elsewhere than to the target does not write to a device either.
+#[test]
+fn a_timeline_is_not_written_over_a_device() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let run = ["run", "sim:config-a", "--requests", "9", "--keep", "none", "--timeline"];
+    let refused = place.fails(2, &[&run[..], &[&loops.0[0]]].concat());
+    assert!(refused.contains("is no timeline"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
+}
+
 /// A device has one lock, whatever node it is opened by.
 #[test]
 fn a_second_node_of_a_device_is_locked_too() {
