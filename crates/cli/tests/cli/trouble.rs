@@ -389,6 +389,35 @@ fn a_timeline_is_not_written_over_a_device() {
     assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
 }
 
+/// A trim of a device is a discard, by the device's own count, and no write of zeroes.
+#[test]
+fn trims_of_a_device_are_discards() {
+    let place = Place::new();
+    place.write("image", vec![7u8; 1 << 20]);
+    let mut loops = Loops(Vec::new());
+    let Some(()) = loops.attach(&place, "image") else { return };
+    let name = loops.0[0].trim_start_matches("/dev/").to_owned();
+    let counted = || {
+        let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let field = |n| text.split_whitespace().nth(n).and_then(|n| n.parse::<u64>().ok());
+        // Documentation/block/stat.rst: writes, and discards since Linux 4.18.
+        (field(4).unwrap(), field(11).unwrap_or(0))
+    };
+    for engine in ["threads", "io_uring"] {
+        let before = counted();
+        let run = ["run", &loops.0[0], "--set", "workload.trim_percent=100", "--requests", "50"];
+        let how = ["--engine", engine, "--keep", "none", "--write", "--destroy", &name];
+        let output = place.call(&[&run[..], &how].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        if engine == "io_uring" && told.contains("io_uring cannot be used") {
+            continue;
+        }
+        assert!(output.status.success(), "{engine}: {told}");
+        let after = counted();
+        assert_eq!((after.0 - before.0, after.1 - before.1), (0, 50), "{engine}");
+    }
+}
+
 /// A device has one lock, whatever node it is opened by.
 #[test]
 fn a_second_node_of_a_device_is_locked_too() {
