@@ -140,6 +140,9 @@ pub enum BenchError {
         /// Its number.
         job: usize,
     },
+    /// There is no memory for the rows of more requests.
+    #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
+    Memory,
     /// The run was told to stop.
     #[error("interrupted")]
     Interrupted,
@@ -212,6 +215,10 @@ impl BenchError {
             }
             BenchError::Unprepared => "nothing was measured, and nothing is kept",
             BenchError::Lost { .. } => "please report this with the command that did it",
+            BenchError::Memory => {
+                "the figures are those of the requests until then; --keep summary takes the same for \
+                 any number of requests"
+            }
             BenchError::Interrupted => "the figures are those of the requests until then",
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
         };

@@ -37,7 +37,8 @@ impl System {
 
     /// What `device` itself lies on.
     fn below(&self, device: &Device) -> Vec<Below> {
-        let mut all: Vec<Below> = device.backing_file.clone().map(Below::Whole).into_iter().collect();
+        let mut all: Vec<Below> =
+            device.backing_file.clone().map(Below::Whole).into_iter().collect();
         let folder = |name: &str| self.sys.join("class/block").join(name);
         let shared = names(&folder(&device.itself.name).join("slaves"));
         for name in shared.iter().chain(&device.disk) {
@@ -142,7 +143,8 @@ mod tests {
         fn add(&self, path: &str, number: &str, more: &[(&str, &str)]) {
             let name = path.rsplit('/').next().unwrap();
             let place = format!("sys/devices/{path}");
-            for (file, text) in [("dev", number), ("size", "1000"), ("ro", "0")].iter().chain(more) {
+            for (file, text) in [("dev", number), ("size", "1000"), ("ro", "0")].iter().chain(more)
+            {
                 self.put(&format!("{place}/{file}"), text);
             }
             for (folder, link) in [("dev/block", number), ("class/block", name), ("block", name)] {

@@ -134,12 +134,39 @@ fn a_limit_of_file_sizes_keeps_the_figures() {
     assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
 }
 
-/// 640 MB of rows in 400 MB of address space: told as every other error, and not by an abort.
+/// 640 MB of rows in 600 MB of address space: the run ends when they are used up, with what it has; of
+/// several jobs, too.
+#[test]
+fn rows_that_outgrow_memory_end_the_run_with_its_results() {
+    for (jobs, limit) in [(1, 600_000), (2, 1_000_000)] {
+        let place = Place::new();
+        let run = format!(
+            "ulimit -v {limit}; exec ssdyno run null: --requests 60M --workload randread \
+             --set workload.depth=32 --jobs {jobs} --no-probes --name a --json"
+        );
+        let Some(output) = shell(&place, &[], &run) else { return };
+        let object = one_object(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{object}");
+        assert!(message(&object).contains("memory ran out"), "{}", message(&object));
+        let help = object["error"]["help"].as_str().unwrap();
+        assert!(help.contains("--keep summary"), "{help}");
+        let stored = stored(&place, "a");
+        assert_eq!(
+            (&stored["partial"], &stored["stopped_because"]),
+            (&true.into(), &"memory".into())
+        );
+        assert!(stored["requests"].as_u64().unwrap() > 1_000_000, "{}", stored["requests"]);
+        let rows = place.path().join("results/a/requests.parquet");
+        assert!(rows.metadata().unwrap().len() > 1 << 20);
+    }
+}
+
+/// A device larger than the address space: told as every other error, and not by an abort.
 #[test]
 fn a_limit_of_memory_ends_with_a_message() {
     let place = Place::new();
-    let run =
-        "ulimit -v 400000; exec ssdyno run null: --requests 40M --workload randread --keep none";
+    let run = "ulimit -v 200000; exec ssdyno run sim:nvme-tlc --requests 10 --keep none \
+               --set flash.blocks_per_plane=20000";
     let Some(output) = shell(&place, &[], run) else { return };
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -367,9 +394,13 @@ fn a_stack_of_loop_devices_is_looked_through_to_its_ground() {
     let (other, top) = (loops.0[0].clone(), loops.0[3].clone());
     let name = |device: &str| device.trim_start_matches("/dev/").to_owned();
     let run = ["run", &top, "--workload", "randwrite", "--requests", "9", "--keep", "none"];
-    let write = [&run[..], &["--write", "--destroy", &name(&top)]].concat();
+    let serial = name(&top);
+    let write = [&run[..], &["--write", "--destroy", &serial]].concat();
     let refused = place.fails(2, &write);
-    assert!(refused.contains("behind the loop device") && refused.contains(&name(&other)), "{refused}");
+    assert!(
+        refused.contains("behind the loop device") && refused.contains(&name(&other)),
+        "{refused}"
+    );
     assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
     // Alone on its file the stack may be written to.
     let _ = Command::new("losetup").args(["--detach", &loops.0.remove(0)]).status();
@@ -405,7 +436,16 @@ fn trims_of_a_device_are_discards() {
     };
     for engine in ["threads", "io_uring"] {
         let before = counted();
-        let run = ["run", &loops.0[0], "--set", "workload.trim_percent=100", "--requests", "50"];
+        let run = [
+            "run",
+            &loops.0[0],
+            "--set",
+            "workload.trim_percent=100",
+            "--requests",
+            "50",
+            "--set",
+            "workload.read_percent=0",
+        ];
         let how = ["--engine", engine, "--keep", "none", "--write", "--destroy", &name];
         let output = place.call(&[&run[..], &how].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

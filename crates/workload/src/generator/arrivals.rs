@@ -86,7 +86,8 @@ impl Gap {
         let exponent = exponent.parse::<i32>().ok()? - i32::try_from(decimals).ok()?;
         let power = |exponent: i32| 10_u128.checked_pow(u32::try_from(exponent.max(0)).ok()?);
         let above = power(PS_EXPONENT - exponent)?;
-        let parts = digits.checked_mul(power(exponent - PS_EXPONENT)?).filter(|&parts| parts > 0)?;
+        let parts =
+            digits.checked_mul(power(exponent - PS_EXPONENT)?).filter(|&parts| parts > 0)?;
         let whole = Time::from_ps(u64::try_from(above / parts).ok()?);
         Some(Gap { whole, rest: above % parts, parts, carried: parts / 2 })
     }
