@@ -158,7 +158,7 @@ impl Rows {
     #[cold]
     fn next_chunk(&mut self) {
         let next = match self.spare.capacity() {
-            // Only who does not stop when told to comes here without.
+            // The first, or of one who does not stop when told to.
             0 => Vec::with_capacity(CHUNK_ROWS),
             _ => std::mem::take(&mut self.spare),
         };

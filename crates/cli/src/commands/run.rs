@@ -12,8 +12,6 @@ use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::{LoadArgs, span_or_zero};
-#[cfg(target_os = "linux")]
-use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::fio;
 use crate::memory;
@@ -40,9 +38,6 @@ pub(crate) struct RunArgs {
     pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
     /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
     /// memory stays flat, percentiles within 0.4 %), or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
