@@ -162,8 +162,9 @@ impl BenchError {
     pub fn help(&self) -> String {
         let text = match self {
             BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
-                "not even root may: a container or a policy of the system (device cgroup) forbids it; \
-                 run where the device is allowed, or name a file that lies on it"
+                "not even root may: a file is immutable (`lsattr`), or a container or a policy of the \
+                 system (device cgroup) forbids it; run where the device is allowed, or name a file \
+                 that lies on it"
             }
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",

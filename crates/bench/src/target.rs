@@ -155,8 +155,10 @@ impl Target {
             target.kind = Kind::Device(file);
         } else {
             target.capacity_bytes = status.st_size as u64;
-            let file_system = rustix::fs::fstatfs(&file).map_err(failed("file system"))?;
-            target.in_memory = MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64));
+            // Not every file system tells (some of FUSE do not); those in memory do.
+            let in_memory =
+                |found: rustix::fs::StatFs| MEMORY_FILE_SYSTEMS.contains(&(found.f_type as i64));
+            target.in_memory = rustix::fs::fstatfs(&file).is_ok_and(in_memory);
             if direct && !target.in_memory {
                 target.sector_bytes = file_alignment(&file);
             }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::backing::of_loop;
 use super::device::{Device, Number, System, block_number, names, number, value};
 
@@ -75,6 +77,12 @@ impl System {
                     return (users.unwrap_or_default(), path.clone(), None);
                 };
                 let mut users = self.users(&alone(&lower));
+                // Whoever it is, in whatever name space: the kernel knows.
+                if users.is_empty() && is_claimed(Path::new(path)) {
+                    users.push(
+                        "somebody has claimed it (a mount that is not seen from here)".into(),
+                    );
+                }
                 let others = lower.holders.iter().filter(|holder| !chain.contains(*holder));
                 users.extend(others.map(|holder| match holder.starts_with("loop") {
                     true => format!("it is behind the loop device {holder}"),
@@ -110,6 +118,12 @@ impl System {
         let name = value(folder.join("device/wwid")).or_else(|| value(folder.join("wwid")))?;
         Some((name, value(folder.join("size"))?))
     }
+}
+
+/// Whether somebody has the block device `node` for himself (open(2), O_EXCL without O_CREAT).
+fn is_claimed(node: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    matches!(rustix::fs::open(node, flags, Mode::empty()), Err(rustix::io::Errno::BUSY))
 }
 
 #[cfg(test)]
