@@ -201,7 +201,7 @@ impl Crew {
         let mut members = Vec::with_capacity(jobs);
         for (index, job) in plan.jobs.into_iter().enumerate() {
             let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
-            let tape = Tape::new(run.keep, run.interval, ramps_up);
+            let tape = Tape::new(run.keep, run.interval, ramps_up).among(jobs as u32);
             let shared = Shared {
                 stop: Arc::new(AtomicBool::new(false)),
                 ramp: Arc::clone(&ramp),
@@ -425,6 +425,7 @@ impl Crew {
                 Some(JobFailure::ReadOnly(op)) => {
                     return Some(BenchError::ReadOnly { target: run.name(), op });
                 }
+                Some(JobFailure::Memory) => return Some(BenchError::Memory),
                 Some(JobFailure::Engine(source)) => {
                     return Some(BenchError::Engine { what: "submitting requests", source });
                 }

@@ -140,6 +140,9 @@ pub enum BenchError {
         /// Its number.
         job: usize,
     },
+    /// There is no memory for the rows of more requests.
+    #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
+    Memory,
     /// The run was told to stop.
     #[error("interrupted")]
     Interrupted,
@@ -159,8 +162,9 @@ impl BenchError {
     pub fn help(&self) -> String {
         let text = match self {
             BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
-                "not even root may: a container or a policy of the system (device cgroup) forbids it; \
-                 run where the device is allowed, or name a file that lies on it"
+                "not even root may: a file is immutable (`lsattr`), or a container or a policy of the \
+                 system (device cgroup) forbids it; run where the device is allowed, or name a file \
+                 that lies on it"
             }
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",
@@ -212,6 +216,10 @@ impl BenchError {
             }
             BenchError::Unprepared => "nothing was measured, and nothing is kept",
             BenchError::Lost { .. } => "please report this with the command that did it",
+            BenchError::Memory => {
+                "the figures are those of the requests until then; --keep summary takes the same for \
+                 any number of requests"
+            }
             BenchError::Interrupted => "the figures are those of the requests until then",
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
         };

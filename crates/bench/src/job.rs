@@ -131,6 +131,8 @@ pub(crate) enum JobFailure {
     ReadOnly(Op),
     /// The engine failed.
     Engine(io::Error),
+    /// There is no memory for more rows.
+    Memory,
 }
 
 /// A request on its way.
@@ -152,6 +154,9 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
             let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
             state.begin_window(job, tape);
             state.reap(job, engine, tape);
+            if tape.must_end() && !state.done {
+                state.fail(JobFailure::Memory);
+            }
             state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);

@@ -118,6 +118,7 @@ impl Parts<'_> {
         let ends = self.reports.iter().map(|report| report.ended.end_ns);
         let ending = Ending {
             interrupted: self.interrupted,
+            out_of_memory: matches!(self.failure, Some(BenchError::Memory)),
             failed: self.failure.is_some(),
             precise: self.precision.is_some_and(|precision| precision.reached),
             issued: self.reports.iter().map(|report| report.ended.issued).sum(),

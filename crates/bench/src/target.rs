@@ -26,6 +26,30 @@ const PAGE_BYTES: u32 = 4096;
 /// linux/magic.h: TMPFS_MAGIC and RAMFS_MAGIC.
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
+/// linux/magic.h: file systems whose regular files are the kernel's own, so that reading may consume
+/// something and writing sets something: proc, sysfs, debugfs, tracefs, configfs, securityfs, SELinux,
+/// efivarfs, pstore, cgroup, cgroup2, BPF, binfmt_misc.
+const KERNEL_FILE_SYSTEMS: [i64; 13] = [
+    0x9fa0,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x6265_6570,
+    0x7363_6673,
+    0xf97c_ff8c,
+    0xde5e_81e4,
+    0x6165_676c,
+    0x0027_e0eb,
+    0x6367_7270,
+    0xcafe_4a11,
+    0x4249_4e4d,
+];
+
+/// Whether `path` is in a file system that stores nothing: its files are the kernel's.
+pub(crate) fn is_of_the_kernel(path: &std::path::Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| KERNEL_FILE_SYSTEMS.contains(&(found.f_type as i64)))
+}
+
 /// What a target is.
 #[derive(Debug)]
 pub(crate) enum Kind {
@@ -131,8 +155,10 @@ impl Target {
             target.kind = Kind::Device(file);
         } else {
             target.capacity_bytes = status.st_size as u64;
-            let file_system = rustix::fs::fstatfs(&file).map_err(failed("file system"))?;
-            target.in_memory = MEMORY_FILE_SYSTEMS.contains(&(file_system.f_type as i64));
+            // Not every file system tells (some of FUSE do not); those in memory do.
+            let in_memory =
+                |found: rustix::fs::StatFs| MEMORY_FILE_SYSTEMS.contains(&(found.f_type as i64));
+            target.in_memory = rustix::fs::fstatfs(&file).is_ok_and(in_memory);
             if direct && !target.in_memory {
                 target.sector_bytes = file_alignment(&file);
             }
@@ -364,6 +390,9 @@ fn open(
     let kind = rustix::fs::stat(name).map_err(failed)?;
     let is_device = FileType::from_raw_mode(kind.st_mode) == FileType::BlockDevice;
     let kind = match FileType::from_raw_mode(kind.st_mode) {
+        FileType::RegularFile if is_of_the_kernel(name.as_ref()) => {
+            Some("a file of the kernel (proc, sysfs or the like)")
+        }
         FileType::BlockDevice | FileType::RegularFile => None,
         FileType::Directory => Some("a directory"),
         FileType::CharacterDevice => Some("a character device"),

@@ -79,12 +79,17 @@ impl WriteArgs {
             typed = read.ok().map(|_| line.trim().to_owned());
         }
         let consent = Consent { typed: typed.as_deref(), overwrite: self.overwrite };
-        found.permit(consent).map(Access::Write).map_err(|error| {
-            if matches!(error, SafetyError::Serial { .. }) {
-                tell(&found.text());
-            }
-            explain(&error)
-        })
+        let permit = found.permit(consent);
+        let shown = match &permit {
+            Err(SafetyError::Serial { .. }) => true,
+            // A device was shown when the serial number was asked for.
+            Ok(_) | Err(SafetyError::Foreign { .. }) => found.is_file_with_signatures(),
+            Err(_) => false,
+        };
+        if shown {
+            tell(&found.text());
+        }
+        permit.map(Access::Write).map_err(|error| explain(&error))
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn with_target(args: &RunArgs) -> Result<(RunArgs, Vec<String>), Fail
     }
     #[cfg(target_os = "linux")]
     for target in args.target.iter().chain(&more) {
-        if is_path(target) && !Path::new(target).exists() && args.write.size.is_none() {
+        if is_path(target) && !Path::new(target).exists() && args.real.write.size.is_none() {
             return Err(Failure::usage(format!("there is no device or file `{target}`"))
                 .with_help(make_help(&jobs)));
         }

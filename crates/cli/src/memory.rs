@@ -6,7 +6,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ssdyno_block::units::Bytes;
+use ssdyno_result::Keep;
+use ssdyno_result::memory::may_be_refused;
+
 use crate::diagnose::Exit;
+use crate::progress::Goal;
 
 /// The system's allocator, but for what happens when it has nothing left.
 pub(crate) struct OrEnd;
@@ -20,13 +25,32 @@ const MESSAGE: &str = "out of memory: the system has none left for this program"
 const HELP: &str = "raise its limit (`ulimit -v`, the memory limit of its group), keep less (--keep \
                     summary takes the same for any number of requests), or simulate a smaller device";
 
+/// Bytes of a row in memory (S4-17).
+const ROW_BYTES: u64 = 16;
+
+/// Warns of a run whose rows will not fit: it ends when memory does, and the last word is not said
+/// before.
+pub(crate) fn look_ahead(keep: Keep, goal: Goal) {
+    let Goal { requests: Some(requests), duration: None } = goal else { return };
+    let needed = requests.saturating_mul(ROW_BYTES);
+    let Some(available) = ssdyno_result::memory::available_bytes() else { return };
+    if keep != Keep::Summary && needed > available {
+        eprintln!(
+            "warning: the rows of {requests} requests take {} of memory, and {} are available: the \
+             run will end when they are used up; --keep summary takes the same for any number",
+            Bytes(needed >> 20 << 20),
+            Bytes(available >> 20 << 20),
+        );
+    }
+}
+
 /// Says how to tell that memory has run out.
 pub(crate) fn tell_as_json(json: bool) {
     AS_JSON.store(json, Ordering::Relaxed);
 }
 
 // SAFETY: every call goes to the system's allocator with the very arguments that it came with, and what
-// that returns is handed back unless it is null, when the program ends.
+// that returns is handed back unless it is null and nobody expects that, when the program ends.
 unsafe impl GlobalAlloc for OrEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: see above.
@@ -51,7 +75,7 @@ unsafe impl GlobalAlloc for OrEnd {
 
 #[inline]
 fn or_end(memory: *mut u8) -> *mut u8 {
-    if memory.is_null() {
+    if memory.is_null() && !may_be_refused() {
         end();
     }
     memory

@@ -98,6 +98,10 @@ impl Plan {
             }
             RunError::Unprepared => Failure::new(Exit::Interrupted, error.to_string())
                 .with_help("nothing was measured, and nothing is kept"),
+            RunError::Memory => Failure::new(Exit::Failed, error.to_string()).with_help(
+                "the figures are those of the requests until then; --keep summary takes the same for \
+                 any number of requests",
+            ),
             RunError::Interrupted => Failure::new(Exit::Interrupted, "interrupted")
                 .with_help("the figures are those of the requests until then"),
         }

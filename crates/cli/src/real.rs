@@ -25,7 +25,7 @@ use crate::load;
 use crate::overlay;
 use crate::plan::{self, settings};
 
-/// How a real target is loaded.
+/// How a real target is loaded, and what allows writing to it: what verbs take that load one.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real targets")]
 pub(crate) struct RealArgs {
@@ -64,10 +64,13 @@ pub(crate) struct RealArgs {
     /// thousandth of a processor].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) probe_interval: Option<Span>,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
 }
 
 impl RealArgs {
-    /// The options that were given, as they are typed.
+    /// The options that were given, as they are typed, but those of [`WriteArgs`].
     pub(crate) fn given(&self) -> Vec<(&'static str, Option<String>)> {
         let mut given = Vec::new();
         given.extend(self.engine.clone().map(|engine| ("--engine", Some(engine))));
@@ -137,7 +140,7 @@ impl RealPlan {
         plan.run.interval = args.series_interval();
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]
-        plan.permit(&args.write)?;
+        plan.permit(&args.real.write)?;
         Ok(plan)
     }
 
@@ -150,7 +153,7 @@ impl RealPlan {
         let mut plan = RealPlan::reading(target, &[], load, Keep::None)?;
         plan.run.options = args.real.options();
         #[cfg(target_os = "linux")]
-        plan.permit(&args.write)?;
+        plan.permit(&args.real.write)?;
         Ok(plan)
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
     load(&args.load, target.as_deref().unwrap_or_default(), &mut words);
     given(&mut words, args.real.given());
     #[cfg(target_os = "linux")]
-    given(&mut words, args.write.given());
+    given(&mut words, args.real.write.given());
     match args.keep {
         Keep::All => {}
         Keep::Summary => option(&mut words, "--keep", "summary"),

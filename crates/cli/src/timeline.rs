@@ -53,8 +53,8 @@ impl TimelineFile {
         let Some(path) = args.timeline.clone() else { return Ok(None) };
         let fresh = !path.exists();
         if !fresh && !may_replace(&path) {
-            let message = format!("{} exists and is no timeline", path.display());
-            return Err(Failure::usage(message).with_help("name another file, or remove it"));
+            let help = "name another file; a file that is not needed any more can be removed";
+            return Err(Failure::usage(no_timeline(&path)).with_help(help));
         }
         // Kept as it is until there is something to write.
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
@@ -71,6 +71,13 @@ impl TimelineFile {
     /// Writes the file; gives a line that says where it is and what is in it. Nothing is left of
     /// a file that could not be written whole.
     pub(crate) fn write(&self, rows: Option<&Rows>) -> Result<String, Failure> {
+        // Something else may have come to lie there during the run.
+        let replaceable = match may_replace(&self.path) || !self.path.exists() {
+            true => Ok(()),
+            false => Err(Failure::new(Exit::Unwritable, no_timeline(&self.path))
+                .with_help("name another file with --timeline")),
+        };
+        replaceable?;
         let written = File::create(&self.path).and_then(|file| {
             let mut out = BufWriter::with_capacity(1 << 20, file);
             self.timeline.write(rows, &mut out)?;
@@ -107,19 +114,33 @@ impl TimelineFile {
     }
 }
 
+#[cfg(unix)]
+fn is_disk(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+#[cfg(not(unix))]
+fn is_disk(_: &Path) -> bool {
+    false
+}
+
 fn is_regular(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file())
 }
 
-/// Pipes and the like, empty files, and timelines of earlier runs.
+fn no_timeline(path: &Path) -> String {
+    format!("{} exists and is no timeline", path.display())
+}
+
+/// Pipes and the like, empty files, and timelines of earlier runs; never a disk.
 fn may_replace(path: &Path) -> bool {
     if !is_regular(path) {
-        return true;
+        return !is_disk(path);
     }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|f| f.take(HEAD.len() as u64).read_to_end(&mut head));
-    // What cannot be read may be writable; opening it will tell.
-    read.is_err() || head.is_empty() || head == HEAD
+    read.is_ok() && (head.is_empty() || head == HEAD)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

@@ -39,6 +39,11 @@ impl Options {
         }
     }
 
+    /// The note of a glance: of a report whose `what` a run of full length would have to show.
+    pub(crate) fn cut_short(&self, what: &str) -> Option<String> {
+        self.requests.map(|_| format!("Runs were cut short by request: {what}."))
+    }
+
     /// The file of the trace called `name`, if there is one.
     pub(crate) fn trace(&self, name: &str) -> Option<PathBuf> {
         if let Some(path) = self.traces.get(name) {

@@ -31,6 +31,7 @@ mod histogram;
 mod host;
 mod jobs;
 mod little;
+pub mod memory;
 mod parquet_rows;
 pub mod probe;
 mod quantiles;

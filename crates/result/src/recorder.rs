@@ -231,6 +231,12 @@ impl Recorder {
         self.ops.iter().map(|t| t.latency_ps).sum()
     }
 
+    /// Whether the run should end because there is no memory for more rows; what is outstanding can still
+    /// be recorded.
+    pub fn must_end(&self) -> bool {
+        self.rows.as_ref().is_some_and(Rows::must_end)
+    }
+
     /// How precise the figures are by now.
     pub fn evidence(&self) -> Evidence {
         Evidence {

@@ -6,6 +6,8 @@ use std::collections::binary_heap::PeekMut;
 
 use ssdyno_block::{Op, Request, SECTOR_BYTES, Status, Time, prefetch};
 
+use crate::memory;
+
 /// One request, as a row gives it back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -70,6 +72,12 @@ impl Stamp {
 pub struct Rows {
     full: Vec<Vec<u128>>,
     last: Vec<u128>,
+    /// The chunk after the last one: asked for while there is time to stop.
+    spare: Vec<u128>,
+    /// There may be no memory for the chunk after the last one.
+    scarce: bool,
+    /// See [`among`](Rows::among).
+    among: u32,
     lengths: Vec<u32>,
     /// Index into `lengths` by the low bits of the length in sectors: a guess that is checked.
     guesses: [u8; 256],
@@ -81,6 +89,9 @@ impl Default for Rows {
         Rows {
             full: Vec::new(),
             last: Vec::new(),
+            spare: Vec::new(),
+            scarce: false,
+            among: 1,
             lengths: Vec::new(),
             guesses: [0; 256],
             wide: Vec::new(),
@@ -146,7 +157,19 @@ impl Rows {
 
     #[cold]
     fn next_chunk(&mut self) {
-        let chunk = std::mem::replace(&mut self.last, Vec::with_capacity(CHUNK_ROWS));
+        let next = match self.spare.capacity() {
+            // The first, or of one who does not stop when told to.
+            0 => Vec::with_capacity(CHUNK_ROWS),
+            _ => std::mem::take(&mut self.spare),
+        };
+        self.add_chunk(next);
+        self.scarce =
+            !memory::reserve(&mut self.spare, CHUNK_ROWS) || memory::is_scarce(self.among);
+    }
+
+    /// Goes on in `next`, which is empty.
+    fn add_chunk(&mut self, next: Vec<u128>) {
+        let chunk = std::mem::replace(&mut self.last, next);
         if !chunk.is_empty() {
             self.full.push(chunk);
         }
@@ -156,10 +179,22 @@ impl Rows {
     /// costs most when it is first written (microseconds on a virtual machine), and this is not the run.
     pub(crate) fn prepare(&mut self, count: usize) {
         if self.is_empty() && self.last.capacity() == 0 {
-            self.last.reserve_exact(CHUNK_ROWS);
+            self.next_chunk();
             self.last.resize(count.min(CHUNK_ROWS), 0);
             self.last.clear();
         }
+    }
+
+    /// As many jobs keep rows beside one another: what is left of memory is for all of them.
+    pub(crate) fn among(&mut self, jobs: u32) {
+        self.among = jobs;
+    }
+
+    /// Whether recording should end, because memory does: what is under way still finds room, half a
+    /// chunk of it.
+    #[inline]
+    pub(crate) fn must_end(&self) -> bool {
+        self.scarce && self.last.len() > CHUNK_ROWS / 2
     }
 
     #[inline]
@@ -187,19 +222,25 @@ impl Rows {
         index
     }
 
-    /// The rows of several jobs, each in order of completion, as one list in that order. The
-    /// memory of a chunk is given back when it has been copied.
-    pub(crate) fn merge(parts: Vec<Rows>) -> Rows {
+    /// The rows of several jobs, each in order of completion, as one list in that order. It takes no
+    /// memory of its own: it begins in what the jobs asked for ahead, and goes on in chunks that have
+    /// been copied.
+    pub(crate) fn merge(mut parts: Vec<Rows>) -> Rows {
+        let spares = parts.iter_mut().map(|part| std::mem::take(&mut part.spare));
+        let mut empty: Vec<Vec<u128>> = spares.filter(|spare| spare.capacity() > 0).collect();
         let mut drains: Vec<Drain> = parts.into_iter().map(Drain::new).collect();
         let mut heads = BinaryHeap::with_capacity(drains.len());
         let mut merged = Rows::default();
         for (index, drain) in drains.iter_mut().enumerate() {
-            heads.extend(drain.next().map(|row| Head { row, index }));
+            heads.extend(drain.next(&mut empty).map(|row| Head { row, index }));
         }
         while let Some(mut head) = heads.peek_mut() {
+            if merged.last.len() == merged.last.capacity() {
+                merged.add_chunk(empty.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_ROWS)));
+            }
             let Row { issue_ns, latency_ns, request, status } = head.row;
             merged.push_ns(&request, issue_ns, latency_ns, status);
-            match drains[head.index].next() {
+            match drains[head.index].next(&mut empty) {
                 Some(row) => head.row = row,
                 None => drop(PeekMut::pop(head)),
             }
@@ -310,26 +351,36 @@ fn fetched_ahead(packed: &[u128]) -> impl Iterator<Item = &u128> {
     })
 }
 
-/// Takes rows from the front, and gives back the memory of what was taken.
+/// Takes rows from the front, and gives back chunks that are done with.
 struct Drain {
     rows: Rows,
     chunks: std::vec::IntoIter<Vec<u128>>,
-    chunk: std::vec::IntoIter<u128>,
+    chunk: Vec<u128>,
+    /// The next row in `chunk`.
+    at: usize,
 }
 
 impl Drain {
     fn new(mut rows: Rows) -> Drain {
         let mut chunks = std::mem::take(&mut rows.full);
         chunks.push(std::mem::take(&mut rows.last));
-        Drain { rows, chunks: chunks.into_iter(), chunk: Vec::new().into_iter() }
+        Drain { rows, chunks: chunks.into_iter(), chunk: Vec::new(), at: 0 }
     }
 
-    fn next(&mut self) -> Option<Row> {
+    /// The next row; `empty` gets the chunk before it, when that is done with.
+    fn next(&mut self, empty: &mut Vec<Vec<u128>>) -> Option<Row> {
         loop {
-            if let Some(packed) = self.chunk.next() {
-                return Some(self.rows.unpack(packed));
+            if let Some(packed) = self.chunk.get(self.at) {
+                self.at += 1;
+                return Some(self.rows.unpack(*packed));
             }
-            self.chunk = self.chunks.next()?.into_iter();
+            let next = self.chunks.next()?;
+            let mut done = std::mem::replace(&mut self.chunk, next);
+            self.at = 0;
+            if done.capacity() > 0 {
+                done.clear();
+                empty.push(done);
+            }
         }
     }
 }
@@ -441,6 +492,23 @@ mod tests {
             prop_assert_eq!(packed.len(), rows.len());
             prop_assert_eq!(packed.iter().collect::<Vec<_>>(), rows);
         }
+    }
+
+    #[test]
+    fn the_end_is_told_half_a_chunk_ahead() {
+        let mut rows = Rows::default();
+        let mut push = |rows: &mut Rows| {
+            rows.push(&Request::read(0, 4096), Time::from_ns(1), 1, Status::Ok);
+        };
+        push(&mut rows);
+        rows.scarce = true;
+        assert!(!rows.must_end(), "a short run has room");
+        while rows.len() <= CHUNK_ROWS / 2 {
+            push(&mut rows);
+        }
+        assert!(rows.must_end());
+        rows.scarce = false;
+        assert!(!rows.must_end());
     }
 
     #[test]

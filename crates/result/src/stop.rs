@@ -18,6 +18,8 @@ pub enum StopReason {
     Precision,
     /// The user said so.
     Interrupted,
+    /// There was no memory for more rows.
+    Memory,
     /// The target failed, or the load could not go on.
     Error,
 }
@@ -27,6 +29,8 @@ pub enum StopReason {
 pub struct Ending {
     /// The user told it to stop.
     pub interrupted: bool,
+    /// There was no memory for more rows.
+    pub out_of_memory: bool,
     /// The target or the load met an error.
     pub failed: bool,
     /// The figures were as precise as asked.
@@ -46,6 +50,7 @@ impl Ending {
     pub fn reason(&self) -> StopReason {
         match () {
             () if self.interrupted => StopReason::Interrupted,
+            () if self.out_of_memory => StopReason::Memory,
             () if self.failed => StopReason::Error,
             () if self.precise => StopReason::Precision,
             () if self.issued_max.is_some_and(|most| self.issued >= most) => StopReason::Requests,
@@ -73,6 +78,7 @@ mod tests {
         assert_eq!(precise.reason(), StopReason::Precision);
         let failed = Ending { failed: true, ..precise };
         assert_eq!(failed.reason(), StopReason::Error);
+        assert_eq!(Ending { out_of_memory: true, ..failed }.reason(), StopReason::Memory);
         assert_eq!(Ending { interrupted: true, ..failed }.reason(), StopReason::Interrupted);
     }
 }

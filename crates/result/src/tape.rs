@@ -86,6 +86,20 @@ impl Tape {
         }
     }
 
+    /// Of so many jobs whose tapes grow beside one another.
+    #[must_use]
+    pub fn among(mut self, jobs: u32) -> Tape {
+        self.rows.iter_mut().for_each(|rows| rows.among(jobs));
+        self
+    }
+
+    /// Whether the run should end because there is no memory for more rows; what is outstanding can still
+    /// be recorded.
+    #[inline]
+    pub fn must_end(&self) -> bool {
+        self.rows.as_ref().is_some_and(Rows::must_end)
+    }
+
     /// Ends the ramp-up: the recorded window starts at `start_ns`.
     #[cold]
     pub fn start_at(&mut self, start_ns: u64) {

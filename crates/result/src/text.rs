@@ -77,6 +77,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
         Some(StopReason::Requests) => "the number of requests was reached",
         Some(StopReason::Duration) => "the time was over",
         Some(StopReason::Interrupted) => "it was interrupted",
+        Some(StopReason::Memory) => "memory ran out",
         Some(StopReason::Error) => "of an error",
         _ => "the workload was done",
     };

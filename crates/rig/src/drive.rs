@@ -97,6 +97,8 @@ pub struct Ended {
     pub issued: u64,
     /// True if it was told to stop.
     pub stopped: bool,
+    /// True if there was no memory for more rows.
+    pub out_of_memory: bool,
     /// What became of [`Limits::until`], if it was set.
     pub precision: Option<Precision>,
     /// Why a request could not be issued, if that ended the run.
@@ -168,6 +170,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         settled: state.now,
         issued: state.issued,
         stopped: state.stopped,
+        out_of_memory: state.out_of_memory,
         precision: precise.map(|precise| precise.precision()),
         refused: state.refused,
         wall: started.elapsed(),
@@ -189,6 +192,7 @@ struct State {
     wake: Option<Time>,
     done: bool,
     stopped: bool,
+    out_of_memory: bool,
     issued: u64,
     written_bytes: u64,
     last_completion: Time,
@@ -315,6 +319,10 @@ impl State {
     fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&Progress) -> Flow) {
         let flow = progress(&self.progress(recorder));
         self.look = flow == Flow::Glance;
+        if recorder.must_end() {
+            self.out_of_memory = !self.done;
+            self.stop();
+        }
         if flow == Flow::Stop {
             self.stopped = true;
             self.stop();

@@ -110,6 +110,7 @@ impl Parts<'_> {
         let (issued_max, end_max) = self.run.source.bounds(&self.run.limits);
         let ending = Ending {
             interrupted: self.ended.stopped,
+            out_of_memory: self.ended.out_of_memory,
             failed: self.failure.is_some(),
             precise: self.ended.precision.is_some_and(|precision| precision.reached),
             issued: self.ended.issued,

@@ -98,6 +98,9 @@ pub enum RunError {
         /// Why.
         error: SubmitError,
     },
+    /// There is no memory for the rows of more requests.
+    #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
+    Memory,
     /// The run was told to stop.
     #[error("interrupted")]
     Interrupted,
@@ -200,6 +203,9 @@ fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {
     }
     if let Some(error) = workload.error() {
         return Some(RunError::Workload(error));
+    }
+    if ended.out_of_memory {
+        return Some(RunError::Memory);
     }
     ended.stopped.then_some(RunError::Interrupted)
 }

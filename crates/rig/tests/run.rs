@@ -119,7 +119,7 @@ fn what_cannot_be_is_told() {
     let ahead = |share| config(&[(kept, &format!("{kept}\nfree_blocks_background = {share}"))]);
     assert!(said(ahead(0.2), &load, "a full device leaves 12.7 % at most"));
     assert!(!said(ahead(0.1), &load, "free_blocks_background"));
-    let late = "arrivals = { kind = \"fixed\", rate = 10 }\nduration = \"1us\"";
+    let late = "arrivals = { kind = \"poisson\", rate = 10 }\nduration = \"1us\"";
     assert!(said(config(&[]), late, "No request was issued"));
 }
 

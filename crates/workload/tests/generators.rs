@@ -262,7 +262,7 @@ fn arrivals_have_their_mean_and_variance() {
     assert!(uniform.iter().all(|&gap| gap <= 1000.0));
 
     let fixed = gaps_us(&issue(&text("kind = \"fixed\"\nrate = 2000"), 15));
-    assert!(fixed.iter().all(|&gap| gap == 500.0));
+    assert!(fixed[1..].iter().all(|&gap| gap == 500.0));
 }
 
 #[test]
@@ -288,7 +288,43 @@ fn a_full_queue_delays_the_issue_but_not_the_intent() {
     let all = issue(text, 18);
     let us = |time: Time| time.as_ns() / 1000;
     let times: Vec<(u64, u64)> = all.iter().map(|i| (us(i.intended), us(i.at))).collect();
-    assert_eq!(times, [(40, 40), (80, 140), (120, 240), (160, 340)]);
+    assert_eq!(times, [(0, 0), (40, 100), (80, 200), (120, 300)]);
+}
+
+/// A rate times a duration is the number of requests, whether or not the gap is whole picoseconds,
+/// and the last arrival is where it belongs.
+#[test]
+fn a_fixed_rate_gives_as_many_as_it_says() {
+    let rates = ["0.1", "3", "7", "1000", "1023", "10000", "33333.3", "1234.567", "299792.458"];
+    for (rate, seconds) in rates.into_iter().zip([100, 30, 60, 10, 60, 5, 10, 100, 1]) {
+        let arrivals = format!("[arrivals]\nkind = \"fixed\"\nrate = {rate}");
+        let all = issue(&format!("duration = \"{seconds}s\"\n{arrivals}"), 20);
+        let rate: f64 = rate.parse().unwrap();
+        let exact = rate * f64::from(seconds);
+        assert_eq!(all.len() as f64, (exact - 1e-6).ceil(), "{rate} a second");
+        assert_eq!(all[0].intended, Time::ZERO);
+        let last = all[all.len() - 1].intended.as_ps() as f64;
+        let meant = (all.len() - 1) as f64 / rate * 1e12;
+        assert!((last - meant).abs() <= 0.5 + meant * 1e-15, "{rate}: {last} for {meant}");
+    }
+}
+
+#[test]
+fn an_open_loop_lasts_as_long_as_it_is_meant_to() {
+    for arrivals in ["kind = \"fixed\"\nrate = 1000", "kind = \"poisson\"\nrate = 1000"] {
+        let text = format!("duration = \"5ms\"\n[arrivals]\n{arrivals}");
+        let mut workload = Config::from_toml(&text).unwrap().build(&DEVICE, 21).unwrap();
+        let (mut now, end) = (Time::ZERO, Time::from_ms(5));
+        let ended = loop {
+            match workload.next(now) {
+                Step::Issue { .. } => workload.completed(now),
+                Step::NotBefore(at) => now = at,
+                Step::Wait => panic!("nothing is outstanding"),
+                Step::Done => break now,
+            }
+        };
+        assert_eq!(ended, end, "{arrivals}");
+    }
 }
 
 #[test]
@@ -296,7 +332,7 @@ fn limits_end_the_workload() {
     let all = issue("depth = 2\nduration = \"1ms\"", 19);
     assert_eq!(all.len(), 20);
     let all = issue("duration = \"1ms\"\n[arrivals]\nkind = \"fixed\"\nmean_gap = \"100us\"", 19);
-    assert_eq!(all.len(), 9, "the one at 1 ms is too late");
+    assert_eq!(all.len(), 10, "the one at 1 ms is too late");
     assert_eq!(issue("requests = 10\nramp_up = 5", 19).len(), 15);
     let config = Config::from_toml("requests = 10\nramp_up = 5").unwrap();
     assert_eq!(config.total_requests(), Some(15));

@@ -1,5 +1,6 @@
 //! What carries requests out.
 
+mod discard;
 pub(crate) mod null;
 pub(crate) mod threads;
 pub(crate) mod uring;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::fs::FallocateFlags;
 use ssdyno_block::{Op, Request};
 
-use super::{Engine, Outcome};
+use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
 use crate::target::Target;
 
@@ -52,6 +52,7 @@ impl Threads {
         let moved = match request.op {
             Op::Read => rustix::io::pread(file, place, offset),
             Op::Write => rustix::io::pwrite(file, place, offset),
+            Op::Trim if discard::is_for(file) => return discard::now(file, offset, length),
             Op::Trim => rustix::fs::fallocate(
                 file,
                 FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,

@@ -9,7 +9,7 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, opcode, types};
 use ssdyno_block::{Op, Request};
 
-use super::{Engine, Outcome};
+use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
 use crate::target::Target;
 
@@ -40,6 +40,21 @@ pub(crate) struct Uring {
     registered: bool,
     system_calls: u64,
     target: Arc<Target>,
+    /// How trims are carried out, for each file.
+    trims: Vec<Trim>,
+    /// Discards that were waited for.
+    done: Vec<(u32, Outcome)>,
+}
+
+/// How a trim of a file is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Trim {
+    /// A hole in a file.
+    Hole,
+    /// A discard, on its way beside other requests.
+    Discard,
+    /// A discard that the job waits for, as fio does: the kernel is older than 6.12.
+    BlockingDiscard,
 }
 
 impl Uring {
@@ -61,7 +76,14 @@ impl Uring {
         let _ = ring.submitter().register_ring_fd();
         let mut buffers = Buffers::new(slots, length_bytes, target.writable);
         let registered = register(&mut ring, &mut buffers);
-        Ok(Uring { ring, buffers, registered, system_calls: 0, target })
+        let discard = match discard::is_asynchronous() {
+            true => Trim::Discard,
+            false => Trim::BlockingDiscard,
+        };
+        let files = target.descriptors().into_iter();
+        let trims =
+            files.map(|file| if discard::is_for(file) { discard } else { Trim::Hole }).collect();
+        Ok(Uring { ring, buffers, registered, system_calls: 0, target, trims, done: Vec::new() })
     }
 
     /// Whether io_uring can be used at all, found out with a ring of one.
@@ -77,8 +99,8 @@ impl Uring {
     fn entry(&mut self, request: &Request, slot: u32) -> Entry {
         let (place, own) = self.buffers.place(slot, request);
         let (memory, length) = (place.as_mut_ptr(), request.length_bytes);
-        let (file, offset) = self.target.locate(request.offset_bytes);
-        let file = types::Fixed(file as u32);
+        let (index, offset) = self.target.locate(request.offset_bytes);
+        let file = types::Fixed(index as u32);
         let fixed = own && self.registered;
         match request.op {
             Op::Read if fixed => {
@@ -89,12 +111,29 @@ impl Uring {
                 opcode::WriteFixed::new(file, memory, length, BUFFER).offset(offset).build()
             }
             Op::Write => opcode::Write::new(file, memory, length).offset(offset).build(),
+            Op::Trim if self.trims[index] == Trim::Discard => {
+                discard::entry(file, offset, u64::from(length))
+            }
             Op::Trim => opcode::Fallocate::new(file, u64::from(length))
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
             Op::Flush => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
         }
+    }
+
+    /// Carries out a discard that has to be waited for; says whether `request` is one.
+    #[cold]
+    fn discard_now(&mut self, slot: u32, request: &Request) -> bool {
+        let (index, offset) = self.target.locate(request.offset_bytes);
+        if self.trims[index] != Trim::BlockingDiscard {
+            return false;
+        }
+        let Some(file) = self.target.descriptor(index) else { return false };
+        let outcome = discard::now(file, offset, u64::from(request.length_bytes));
+        self.done.push((slot, outcome));
+        self.system_calls += 1;
+        true
     }
 
     /// Submits, and waits for `want` completions, for at most `wait` if there is one.
@@ -161,6 +200,9 @@ impl Engine for Uring {
     #[inline]
     #[expect(unsafe_code, reason = "the kernel is told the address of memory")]
     fn push(&mut self, slot: u32, request: &Request) {
+        if request.op == Op::Trim && self.discard_now(slot, request) {
+            return;
+        }
         let entry = self.entry(request, slot).user_data(u64::from(slot));
         // SAFETY: the entry names a registered file, which stays open until the ring is
         // dropped, and memory of `buffers`, which is neither moved nor given back before that
@@ -172,16 +214,16 @@ impl Engine for Uring {
     }
 
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
-        let ready = self.ring.completion().len();
+        let ready = self.ring.completion().len() + self.done.len();
         if ready >= want as usize {
             let nothing = self.ring.submission().is_empty();
             return if nothing { Ok(()) } else { self.enter(0, None) };
         }
-        self.enter(want, wait)
+        self.enter(want.saturating_sub(self.done.len() as u32), wait)
     }
 
     fn ready(&mut self) -> io::Result<bool> {
-        if !self.ring.completion().is_empty() {
+        if !self.done.is_empty() || !self.ring.completion().is_empty() {
             return Ok(true);
         }
         let (polled, deferred) =
@@ -197,9 +239,46 @@ impl Engine for Uring {
         for entry in self.ring.completion() {
             each(entry.user_data() as u32, entry.result());
         }
+        if !self.done.is_empty() {
+            self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+        }
     }
 
     fn system_calls(&self) -> u64 {
         self.system_calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permit::Access;
+
+    /// What was waited for is reaped like the rest, also where nothing else is under way.
+    #[test]
+    fn discards_that_are_waited_for_are_reaped() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let target = Target::open(file.path().to_str().unwrap(), &Access::ReadOnly).unwrap();
+        if Uring::available().is_err() {
+            eprintln!("skipped: no io_uring here");
+            return;
+        }
+        let mut ring = Uring::new(Arc::new(target), 4, 4096, Setup::default()).unwrap();
+        assert_eq!(ring.trims, [Trim::Hole]);
+        ring.trims = vec![Trim::BlockingDiscard];
+        ring.push(2, &Request::trim(4096, 4096));
+        assert!(ring.ready().unwrap());
+        ring.turn(1, None).unwrap();
+        ring.push(1, &Request::read(0, 4096));
+        ring.turn(2, None).unwrap();
+        let mut reaped = Vec::new();
+        while reaped.len() < 2 {
+            ring.turn(1, None).unwrap();
+            ring.reap(|slot, outcome| reaped.push((slot, outcome)));
+        }
+        reaped.sort_unstable();
+        // A file does not take discards, and this one is open for reading only.
+        assert!(matches!(reaped[..], [(1, 4096), (2, error)] if error < 0), "{reaped:?}");
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::backing::{Identity, identity, of_loop};
+use super::processes::Used;
 
 /// Where the system tells of itself. Tests build their own.
 #[derive(Clone, Debug)]
@@ -62,20 +63,20 @@ pub(super) struct Device {
 }
 
 /// A text file of one value; `None` where it is not there or empty.
-fn value(path: impl AsRef<Path>) -> Option<String> {
+pub(super) fn value(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn number(text: &str) -> Option<Number> {
+pub(super) fn number(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Names in a directory of `/sys`, sorted.
-fn names(path: &Path) -> Vec<String> {
+pub(super) fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -165,6 +166,9 @@ impl System {
         for part in &parts {
             users.extend(self.file_system_of_several(&part.name));
         }
+        let open = Used::Devices(parts.iter().map(|part| part.number).collect());
+        let open = self.processes_using(&open);
+        users.extend(open.map(|who| format!("{}, or a part of it, is {who}", device.itself.name)));
         users.sort();
         users.dedup();
         users
@@ -200,29 +204,7 @@ impl System {
                 users.push(format!("it is behind the loop device {name}"));
             }
         }
-        users
-    }
-
-    /// How that on which the loop device `device` lies is used by others: writing to one is writing to
-    /// the other.
-    pub(super) fn users_below(&self, device: &Device) -> Vec<String> {
-        let name = &device.itself.name;
-        let Some(path) = &device.backing_file else { return Vec::new() };
-        let below = block_number(Path::new(path)).and_then(|number| self.device(number).ok());
-        let mut users = match &below {
-            Some(below) => {
-                let others = below.holders.iter().filter(|holder| *holder != name);
-                let held = others.map(|holder| format!("it is behind the loop device {holder}"));
-                let mut users = self.users(&Device { holders: BTreeSet::new(), ..below.clone() });
-                users.extend(held);
-                users
-            }
-            None => {
-                let backing = of_loop(&Path::new("/dev").join(name), Path::new(path));
-                backing.map(|file| self.users_of_file(file, Some(name))).unwrap_or_default()
-            }
-        };
-        users.iter_mut().for_each(|user| *user = format!("{name} lies on {path}: {user}"));
+        users.extend(self.processes_using(&Used::File(wanted)).map(|who| format!("it is {who}")));
         users
     }
 
@@ -244,7 +226,7 @@ impl System {
 }
 
 /// A device node's number.
-fn block_number(path: &Path) -> Option<Number> {
+pub(super) fn block_number(path: &Path) -> Option<Number> {
     let status = fs::metadata(path).ok()?;
     let raw = status.file_type().is_block_device().then_some(status.rdev())?;
     Some((rustix::fs::major(raw), rustix::fs::minor(raw)))

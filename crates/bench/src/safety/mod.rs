@@ -10,7 +10,9 @@
 //! anybody has claimed it, in whatever name space.
 
 mod backing;
+mod below;
 mod device;
+mod processes;
 mod signature;
 
 use std::fmt::Write as _;
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::permit::WritePermit;
+use crate::target::is_of_the_kernel;
 use device::{Device, System};
 pub use signature::{Signature, signatures};
 
@@ -157,6 +160,9 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
         let other = "it is neither a block device nor a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, other));
     }
+    if kind.is_file() && is_of_the_kernel(&path) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a file of the kernel"));
+    }
     let file = File::open(&path)?;
     if kind.is_file() {
         let ours = fgetxattr(&file, OURS, &mut [0u8; 8]).is_ok();
@@ -173,6 +179,7 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     let device = Box::new(system.device(number)?);
     let mut users = system.users(&device);
     users.extend(system.users_below(&device));
+    users.extend(system.users_of_other_paths(&device));
     if !device.holders.is_empty() {
         let holders: Vec<&str> = device.holders.iter().map(String::as_str).collect();
         users.push(format!("{} is held by {}", device.itself.name, holders.join(", ")));
@@ -215,6 +222,12 @@ impl Inspection {
         }
     }
 
+    /// Whether it is a file, not made by us, in which something was recognised: worth a look before it
+    /// is overwritten.
+    pub fn is_file_with_signatures(&self) -> bool {
+        matches!(self.what, What::File { ours: false, .. }) && !self.signatures.is_empty()
+    }
+
     /// The permit to write, where nothing forbids it and `consent` is right.
     ///
     /// # Errors
@@ -224,14 +237,17 @@ impl Inspection {
         if !self.users.is_empty() {
             return Err(SafetyError::InUse { target: target(), reasons: self.users.clone() });
         }
+        if let What::Device { device, .. } = &self.what
+            && device.read_only
+        {
+            return Err(SafetyError::ReadOnly { target: target() });
+        }
+        // Of a file as of a device: a pool may have files as its members, and nobody tells of that.
+        if let Some(member) = self.signatures.iter().find(|found| found.member) {
+            return Err(SafetyError::Member { target: target(), what: member.name });
+        }
         match &self.what {
-            What::Device { device, raw_number } => {
-                if device.read_only {
-                    return Err(SafetyError::ReadOnly { target: target() });
-                }
-                if let Some(member) = self.signatures.iter().find(|found| found.member) {
-                    return Err(SafetyError::Member { target: target(), what: member.name });
-                }
+            What::Device { raw_number, .. } => {
                 let wanted = self.confirmation().unwrap_or_default();
                 if consent.typed.map(str::trim) != Some(wanted) {
                     return Err(SafetyError::Serial {
@@ -384,9 +400,29 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_refused_without_being_opened() {
-        for wrong in ["/dev/null", "/", "/no/such/file"] {
+        for wrong in ["/dev/null", "/", "/no/such/file", "/proc/version", "/sys/kernel/notes"] {
             assert!(matches!(inspect(wrong), Err(SafetyError::Inspect { .. })), "{wrong}");
         }
+    }
+
+    /// A pool may have files as its members, which nobody claims.
+    #[test]
+    fn a_file_that_is_a_member_is_refused_and_one_with_a_file_system_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = path(&dir, "image");
+        let file = File::create(&image).unwrap();
+        file.set_len(4 << 20).unwrap();
+        let all = Consent { overwrite: true, typed: Some("image") };
+        assert!(inspect(&image).unwrap().permit(all).is_ok());
+        assert!(!inspect(&image).unwrap().is_file_with_signatures());
+        let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at);
+        put(&[0x53, 0xef], 0x438).unwrap();
+        let found = inspect(&image).unwrap();
+        assert!(found.is_file_with_signatures() && found.text().contains("ext2/3/4"));
+        assert!(found.permit(all).is_ok());
+        put(&[0xfc, 0x4e, 0x2b, 0xa9], 4096).unwrap();
+        let refused = inspect(&image).unwrap().permit(all).unwrap_err();
+        assert!(matches!(refused, SafetyError::Member { .. }), "{refused}");
     }
 
     /// The very disk this test runs from, where there is one.

@@ -18,8 +18,6 @@ use ssdyno_rig::Flow;
 
 use crate::args::LoadArgs;
 use crate::commands::run::{judge, judge_result};
-#[cfg(target_os = "linux")]
-use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::files;
 use crate::output::{Output, end};
@@ -39,9 +37,6 @@ pub(crate) struct CompareArgs {
     pub(crate) load: LoadArgs,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
     /// What to keep: all (result.json and report.html of the comparison) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]

@@ -12,8 +12,6 @@ use ssdyno_result::{Keep, ResultError, RunDirectory, nanoseconds};
 use ssdyno_rig::{Flow, Progress, Source};
 
 use crate::args::positive_span;
-#[cfg(target_os = "linux")]
-use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::host::HostArgs;
 use crate::load;
@@ -76,9 +74,6 @@ pub(crate) struct PtsArgs {
     host: HostArgs,
     #[command(flatten)]
     real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    write: WriteArgs,
     /// What to keep: all (result.json and report.html) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
@@ -200,7 +195,7 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
         return Err(Failure::usage(format!("a real target has no key to set: `{setting}`"))
             .with_help("leave --set out"));
     }
-    let access = args.write.access(&args.target)?;
+    let access = args.real.write.access(&args.target)?;
     if matches!(access, Access::ReadOnly) && args.target != NULL {
         return Err(Failure::usage("this test writes over the target")
             .with_help("add --write; everything on the target will be lost"));

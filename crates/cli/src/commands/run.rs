@@ -12,10 +12,9 @@ use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::{LoadArgs, span_or_zero};
-#[cfg(target_os = "linux")]
-use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::fio;
+use crate::memory;
 use crate::output::{Output, end};
 use crate::plan::{self, Plan};
 use crate::progress::{Goal, Watch};
@@ -39,9 +38,6 @@ pub(crate) struct RunArgs {
     pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    #[cfg(target_os = "linux")]
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
     /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
     /// memory stays flat, percentiles within 0.4 %), or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
@@ -112,6 +108,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let mut timeline = TimelineFile::create(&args.timeline)?;
     let directory = directory(args, &plan.run.target)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
+    memory::look_ahead(args.keep, plan.goal());
     let mut meter = watch(args, &plan.run.target, plan.goal(), false);
     let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
     let measured = plan.run.execute_read(reader, &mut |progress| meter.update(progress));
@@ -138,7 +135,9 @@ fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failu
     let plan = RealPlan::new(args, more)?;
     let name = plan.run.name();
     let directory = directory(args, &name)?;
-    let mut meter = watch(args, &name, plan::goal(&plan.run.source), true);
+    let goal = plan::goal(&plan.run.source);
+    memory::look_ahead(args.keep, goal);
+    let mut meter = watch(args, &name, goal, true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
     match measured {

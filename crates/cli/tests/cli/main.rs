@@ -10,6 +10,8 @@ mod fuse;
 mod json;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod overwriting;
 mod statistics;
 mod timeline;
 #[cfg(target_os = "linux")]

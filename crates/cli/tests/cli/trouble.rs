@@ -55,7 +55,7 @@ pub(crate) fn message(object: &Value) -> String {
 }
 
 /// Runs a shell command in which `ssdyno` is the program; `None` where `needs` is missing here.
-fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Output> {
+pub(crate) fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Output> {
     let missing = needs.iter().find(|tool| {
         let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
         !found.is_ok_and(|found| found.status.success())
@@ -134,12 +134,39 @@ fn a_limit_of_file_sizes_keeps_the_figures() {
     assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
 }
 
-/// 640 MB of rows in 400 MB of address space: told as every other error, and not by an abort.
+/// 640 MB of rows in 600 MB of address space: the run ends when they are used up, with what it has; of
+/// several jobs, too.
+#[test]
+fn rows_that_outgrow_memory_end_the_run_with_its_results() {
+    for (jobs, limit) in [(1, 600_000), (2, 1_000_000)] {
+        let place = Place::new();
+        let run = format!(
+            "ulimit -v {limit}; exec ssdyno run null: --requests 60M --workload randread \
+             --set workload.depth=32 --jobs {jobs} --no-probes --name a --json"
+        );
+        let Some(output) = shell(&place, &[], &run) else { return };
+        let object = one_object(&String::from_utf8(output.stdout).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{object}");
+        assert!(message(&object).contains("memory ran out"), "{}", message(&object));
+        let help = object["error"]["help"].as_str().unwrap();
+        assert!(help.contains("--keep summary"), "{help}");
+        let stored = stored(&place, "a");
+        assert_eq!(
+            (&stored["partial"], &stored["stopped_because"]),
+            (&true.into(), &"memory".into())
+        );
+        assert!(stored["requests"].as_u64().unwrap() > 1_000_000, "{}", stored["requests"]);
+        let rows = place.path().join("results/a/requests.parquet");
+        assert!(rows.metadata().unwrap().len() > 1 << 20);
+    }
+}
+
+/// A device larger than the address space: told as every other error, and not by an abort.
 #[test]
 fn a_limit_of_memory_ends_with_a_message() {
     let place = Place::new();
-    let run =
-        "ulimit -v 400000; exec ssdyno run null: --requests 40M --workload randread --keep none";
+    let run = "ulimit -v 200000; exec ssdyno run sim:nvme-tlc --requests 10 --keep none \
+               --set flash.blocks_per_plane=20000";
     let Some(output) = shell(&place, &[], run) else { return };
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -274,10 +301,10 @@ fn a_target_that_hangs_is_given_up_in_time() {
 }
 
 /// Loop devices on a loop device, taken down whatever happens.
-struct Loops(Vec<String>);
+pub(crate) struct Loops(pub(crate) Vec<String>);
 
 impl Loops {
-    fn attach(&mut self, place: &Place, below: &str) -> Option<()> {
+    pub(crate) fn attach(&mut self, place: &Place, below: &str) -> Option<()> {
         let command = format!("losetup --find --show {below}");
         let output = shell(place, &["losetup"], &command)?;
         if !output.status.success() {
@@ -295,61 +322,6 @@ impl Drop for Loops {
             let _ = Command::new("losetup").args(["--detach", device]).status();
         }
     }
-}
-
-/// The kernel does not say that a loop device holds the device below it; what is mounted there would
-/// be lost.
-#[test]
-fn what_lies_below_a_loop_device_is_not_written() {
-    let place = Place::new();
-    place.write("image", vec![7u8; 1 << 20]);
-    let mut loops = Loops(Vec::new());
-    let Some(()) = loops.attach(&place, "image") else { return };
-    let device = loops.0[0].clone();
-    let name = device.trim_start_matches("/dev/").to_owned();
-    let run = ["run", &device, "--workload", "randwrite", "--requests", "100", "--keep", "none"];
-    let unasked = place.fails(2, &[&run[..], &["--write"]].concat());
-    assert!(unasked.contains(&format!("--destroy={name}")), "{unasked}");
-    let write = [&run[..], &["--write", "--destroy", &name]].concat();
-    let Some(()) = loops.attach(&place, &device) else { return };
-    let refused = place.fails(2, &write);
-    assert!(refused.contains("is in use") && refused.contains("held by loop"), "{refused}");
-    assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
-    let _ = Command::new("losetup").args(["--detach", &loops.0.pop().unwrap()]).status();
-    place.ok(&write);
-    let image = ["run", "image", "--workload", "randwrite", "--write", "--overwrite"];
-    assert!(place.fails(2, &image).contains("behind the loop device"));
-}
-
-/// Whatever it is called, and through whatever other loop device: it is one file.
-#[test]
-fn a_file_behind_a_loop_device_is_known_by_all_its_names() {
-    let place = Place::new();
-    place.write("image", vec![7u8; 1 << 20]);
-    std::fs::hard_link(place.path().join("image"), place.path().join("link")).unwrap();
-    std::os::unix::fs::symlink("image", place.path().join("symbolic")).unwrap();
-    let mut loops = Loops(Vec::new());
-    let Some(()) = loops.attach(&place, "image") else { return };
-    let write = |target: &str| {
-        let name = target.trim_start_matches("/dev/").to_owned();
-        let run = ["run", target, "--workload", "randwrite", "--requests", "9", "--keep", "none"];
-        let consent = ["--write", "--overwrite", "--destroy", &name];
-        place.fails(2, &[&run[..], &consent].concat())
-    };
-    for name in ["image", "link", "symbolic"] {
-        assert!(write(name).contains("behind the loop device"), "{name}");
-    }
-    std::fs::remove_file(place.path().join("image")).unwrap();
-    assert!(write("link").contains("behind the loop device"), "its first name is gone");
-    let Some(()) = loops.attach(&place, "link") else { return };
-    let refused = write(&loops.0[1]);
-    assert!(refused.contains("in use") && refused.contains("behind the loop device"), "{refused}");
-    assert_eq!(std::fs::read(place.path().join("link")).unwrap(), vec![7u8; 1 << 20]);
-    // Two on one device, too.
-    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
-    let Some(()) = loops.attach(&place, &loops.0[0].clone()) else { return };
-    let refused = write(&loops.0[3]);
-    assert!(refused.contains("behind the loop device"), "{refused}");
 }
 
 /// A device has one lock, whatever node it is opened by.

@@ -55,9 +55,7 @@ pub(crate) fn run(
          or writes alone are not random here, so theirs is often 0."
             .to_owned(),
     ];
-    if options.requests.is_some() {
-        notes.push("Runs were cut short by request: claims may fail for that.".to_owned());
-    }
+    notes.extend(options.cut_short("claims may fail for that"));
     Ok(Report {
         title: printed.title,
         cells,

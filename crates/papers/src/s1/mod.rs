@@ -48,9 +48,7 @@ pub(crate) fn run(
             .to_owned(),
         "The hard disks of figures 5.1 to 5.3 wait for the disk model.".to_owned(),
     ];
-    if options.requests.is_some() {
-        notes.push("Runs were cut short by request: claims may fail for that.".to_owned());
-    }
+    notes.extend(options.cut_short("claims may fail for that"));
     let (figures, tables) = figures.into_iter().map(|f| figures::draw(f, &measured)).unzip();
     Ok(Report {
         title: printed.title.clone(),

@@ -78,9 +78,7 @@ pub(crate) fn run(
     let runs = simulate::simulate_all(&planned, options, progress)?;
     let evidence = Evidence { printed: &printed, plan: &plan, runs: &runs, options };
     let mut notes = Vec::new();
-    if options.requests.is_some() {
-        notes.push("Runs were cut short by request: cells are not expected to match.".to_owned());
-    }
+    notes.extend(options.cut_short("cells are not expected to match"));
     let missing: BTreeSet<&str> = needed
         .iter()
         .filter(|name| !runs.contains_key(*name))

@@ -81,8 +81,6 @@ fn notes(options: &Options) -> Vec<String> {
          file systems (S4-43)."
             .to_owned(),
     ];
-    if options.requests.is_some() {
-        notes.push("Runs were cut short by request: claims may fail for that.".to_owned());
-    }
+    notes.extend(options.cut_short("claims may fail for that"));
     notes
 }

@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
 use super::{Address, ArrivalKind, Arrivals, BlockSize, Config, DiskSimSynthetic, Kind, Pattern};
-use crate::generator::arrivals::Pacing;
+use crate::generator::arrivals::{Gap, Pacing};
 use crate::generator::disksim::DiskSim;
 use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
 use crate::generator::zipf::{Scatter, Zipf};
@@ -110,7 +110,9 @@ pub(crate) fn arrival_process(arrivals: &Arrivals) -> Result<Pacing, WorkloadErr
     Ok(match arrivals.kind {
         ArrivalKind::Poisson => Pacing::Poisson { mean_ps: gap.as_ps() as f64 },
         ArrivalKind::Uniform => Pacing::Uniform { most: gap * 2 },
-        ArrivalKind::Fixed | ArrivalKind::Bursts => Pacing::Fixed { gap },
+        ArrivalKind::Fixed | ArrivalKind::Bursts => {
+            Pacing::Fixed(arrivals.rate.and_then(Gap::of_rate).unwrap_or(Gap::whole(gap)))
+        }
     })
 }
 

@@ -99,14 +99,25 @@ impl Load {
     /// pass ends with the range or after `io_size` (in percent: of the size); there are at least
     /// `loops` passes, and more until `io_size` was moved.
     pub(super) fn bytes_in_all(&self, size: u64, once: u64) -> u64 {
-        let Some(io) = self.io_bytes else { return once.saturating_mul(self.loops) };
-        let asked = match io {
-            Size::Bytes(bytes) => bytes,
-            Size::Percent(share) => (size as f64 * share / 100.0) as u64,
-        };
+        let Some(asked) = self.asked_bytes(size) else { return once.saturating_mul(self.loops) };
         let once = asked.min(once).max(1);
         let passes = self.loops.max(asked.div_ceil(once));
         once.saturating_mul(passes).min(asked.saturating_mul(self.loops))
+    }
+
+    /// What `io_size` says.
+    fn asked_bytes(&self, size: u64) -> Option<u64> {
+        Some(match self.io_bytes? {
+            Size::Bytes(bytes) => bytes,
+            Size::Percent(share) => (size as f64 * share / 100.0) as u64,
+        })
+    }
+
+    /// After how many bytes a pass of sequential reads and writes ends: each direction is then somewhere
+    /// in the range, and both begin again. `None` where the end of the range ends it.
+    pub(super) fn pass_bytes(&self, size: u64, once: u64) -> Option<u64> {
+        let mixed = self.used().count() > 1 && !self.random && !self.time_based;
+        mixed.then(|| self.asked_bytes(size).unwrap_or(once).min(once).max(1))
     }
 
     /// What one pass over `range` bytes moves where holes are left; `None` where there are none, where

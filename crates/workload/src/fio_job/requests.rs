@@ -131,6 +131,10 @@ pub(super) struct Requests {
     pub(super) left: u64,
     /// What has been gone through is begun again.
     pub(super) again: bool,
+    /// Bytes after which a pass ends wherever its directions are, and what is left of that; `u64::MAX`
+    /// where it ends with the range.
+    pub(super) pass: u64,
+    pub(super) pass_left: u64,
 }
 
 impl Draw for Requests {
@@ -140,6 +144,10 @@ impl Draw for Requests {
         }
         let way = self.direction(rng);
         let by_time = self.left == u64::MAX;
+        if self.pass_left == 0 {
+            self.pass_left = self.pass;
+            self.files.restart(way, by_time);
+        }
         let mut begun_again = false;
         loop {
             let Some(at) = self.files.turn(rng) else {
@@ -157,7 +165,10 @@ impl Draw for Requests {
                 continue;
             };
             if !by_time {
-                self.left = self.left.saturating_sub(length);
+                // What the last request of a pass moves beyond its end belongs to none.
+                let moved = length.min(self.pass_left);
+                self.left = self.left.saturating_sub(moved);
+                self.pass_left -= if self.pass == u64::MAX { 0 } else { moved };
             }
             let op = [Op::Read, Op::Write, Op::Trim][way];
             return Some(Request { op, offset_bytes, length_bytes: length as u32 });

@@ -60,6 +60,8 @@ pub struct FioStream {
     pub bytes: Option<u64>,
     /// What it asks for of each of its files; one or more.
     pub ranges: Vec<FioRange>,
+    /// Bytes after which a pass begins again wherever it is; `u64::MAX` where it ends with the range.
+    pass_bytes: u64,
     /// Addresses at which its files are flushed, if the target is made of several.
     flushes: Vec<u64>,
     /// Those that it keeps in proportion with.
@@ -264,6 +266,8 @@ impl FioStream {
             run: load.modifier.run,
             run_left: 1,
             left: self.bytes.unwrap_or(u64::MAX),
+            pass: self.pass_bytes,
+            pass_left: self.pass_bytes,
             again: again || matches!(self.ranges[..], [FioRange { wraps: true, .. }]),
         })
     }
@@ -355,7 +359,12 @@ impl FioJob {
             arrivals: load.arrivals.clone(),
             // fio adds the ramp to the time of a job.
             duration: load.runtime.map(|runtime| runtime.saturating_add(self.ramp)),
-            requests: load.requests.map(|requests| requests.saturating_mul(load.loops)),
+            // As in fio, time goes before their number.
+            requests: load
+                .requests
+                .filter(|_| !load.time_based)
+                .map(|requests| requests.saturating_mul(load.loops)),
+            pass_bytes: load.pass_bytes(moved, once).unwrap_or(u64::MAX),
             bytes: (!load.time_based).then(|| load.bytes_in_all(moved, once)),
             ranges,
             flushes,

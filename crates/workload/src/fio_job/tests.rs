@@ -9,6 +9,7 @@ use ssdyno_block::{Op, Request};
 use super::*;
 use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
 
+mod passes;
 mod several;
 
 const CAPACITY: u64 = 1 << 30;

@@ -13,17 +13,19 @@ pub(crate) enum Pacing {
     /// Uniform gaps of 0 up to this.
     Uniform { most: Time },
     /// Equal gaps.
-    Fixed { gap: Time },
+    Fixed(Gap),
     /// `length` at once, every `interval`; `left` of the present burst.
     Bursts { length: u64, interval: Time, left: u64 },
 }
 
 impl Pacing {
-    /// The first arrival.
+    /// The first arrival: at 0 where arrivals are a schedule, so that a rate times a duration is
+    /// their number; after a gap where they are drawn, which is what makes the process the same
+    /// at every moment (Poisson), and what DiskSim does (S3-24).
     pub(crate) fn first(&mut self, rng: &mut Rng) -> Time {
         match self {
-            Pacing::Closed | Pacing::Bursts { .. } => Time::ZERO,
-            _ => self.after(Time::ZERO, rng),
+            Pacing::Closed | Pacing::Fixed(_) | Pacing::Bursts { .. } => Time::ZERO,
+            Pacing::Poisson { .. } | Pacing::Uniform { .. } => self.after(Time::ZERO, rng),
         }
     }
 
@@ -40,7 +42,7 @@ impl Pacing {
                 let gap = rng.below(most.as_ps().saturating_add(1));
                 last.saturating_add(Time::from_ps(gap))
             }
-            Pacing::Fixed { gap } => last.saturating_add(*gap),
+            Pacing::Fixed(gap) => last.saturating_add(gap.next()),
             Pacing::Bursts { length, interval, left } => {
                 *left -= 1;
                 if *left > 0 {
@@ -50,5 +52,53 @@ impl Pacing {
                 last.saturating_add(*interval)
             }
         }
+    }
+}
+
+/// A gap that need not be whole picoseconds: what is cut off is carried on, so that arrival number
+/// n is n gaps after the first, to the nearest picosecond, however large n is.
+#[derive(Clone, Debug)]
+pub(crate) struct Gap {
+    whole: Time,
+    /// What the gap has beyond `whole`, in parts of a picosecond; there are `parts` of them.
+    rest: u128,
+    parts: u128,
+    carried: u128,
+}
+
+/// Picoseconds in a second, as a power of ten.
+const PS_EXPONENT: i32 = 12;
+
+impl Gap {
+    /// Of whole picoseconds.
+    pub(crate) fn whole(gap: Time) -> Gap {
+        Gap { whole: gap, rest: 0, parts: 1, carried: 0 }
+    }
+
+    /// Of `rate` arrivals a second, taken as the decimal number that it prints as: 0.1 is a tenth.
+    /// `None` where the gap, or a part of a picosecond in it, is out of range.
+    pub(crate) fn of_rate(rate: f64) -> Option<Gap> {
+        let text = format!("{rate:e}");
+        let (digits, exponent) = text.split_once('e')?;
+        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let digits: u128 = digits.replace('.', "").parse().ok()?;
+        // rate = digits x 10^exponent, and the gap is 10^12 ps over it.
+        let exponent = exponent.parse::<i32>().ok()? - i32::try_from(decimals).ok()?;
+        let power = |exponent: i32| 10_u128.checked_pow(u32::try_from(exponent.max(0)).ok()?);
+        let above = power(PS_EXPONENT - exponent)?;
+        let parts =
+            digits.checked_mul(power(exponent - PS_EXPONENT)?).filter(|&parts| parts > 0)?;
+        let whole = Time::from_ps(u64::try_from(above / parts).ok()?);
+        Some(Gap { whole, rest: above % parts, parts, carried: parts / 2 })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Time {
+        self.carried += self.rest;
+        if self.carried < self.parts {
+            return self.whole;
+        }
+        self.carried -= self.parts;
+        self.whole.saturating_add(Time::from_ps(1))
     }
 }

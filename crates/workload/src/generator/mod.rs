@@ -154,6 +154,17 @@ impl<D: Draw> Generator<D> {
         Generator { arrival: Time::ZERO, ..self }
     }
 
+    /// Nothing more arrives in time. An open loop lasts as long as it was meant to: over less than that
+    /// the rate of its requests would be too high.
+    #[cold]
+    fn end_of_time(&mut self, now: Time) -> Step {
+        if now < self.limits.end {
+            return Step::NotBefore(self.limits.end);
+        }
+        self.limits.left = 0;
+        Step::Done
+    }
+
     /// The next request.
     #[inline]
     fn request(&mut self) -> Request {
@@ -193,8 +204,7 @@ impl<D: Draw> Workload for Generator<D> {
         let closed = matches!(self.pacing, Pacing::Closed);
         let intended = if closed { now } else { self.arrival };
         if intended >= self.limits.end {
-            self.limits.left = 0;
-            return Step::Done;
+            return self.end_of_time(now);
         }
         if self.outstanding >= self.limits.depth {
             return Step::Wait;

@@ -1,0 +1,147 @@
+//! Programs that have a file or a device open: a database or a virtual machine claims nothing, and would
+//! find other data than it wrote.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::backing::Identity;
+use super::device::{Number, System, names};
+
+/// What somebody may have open.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Used {
+    /// A regular file.
+    File(Identity),
+    /// One of these block devices, by whatever node.
+    Devices(Vec<Number>),
+}
+
+impl Used {
+    /// Whether `path` leads to it.
+    fn is(&self, path: &Path) -> bool {
+        let Ok(status) = fs::metadata(path) else { return false };
+        match self {
+            Used::File(wanted) => (status.dev(), status.ino()) == *wanted,
+            Used::Devices(wanted) => {
+                let number = (rustix::fs::major(status.rdev()), rustix::fs::minor(status.rdev()));
+                status.file_type().is_block_device() && wanted.contains(&number)
+            }
+        }
+    }
+
+    /// Whether a line of /proc/PID/maps (proc_pid_maps(5)) is a mapping of it.
+    fn is_mapped(&self, line: &str) -> bool {
+        let Used::File((device, inode)) = *self else { return false };
+        let mut fields = line.split_ascii_whitespace().skip(3);
+        let (Some(number), Some(node)) = (fields.next(), fields.next()) else { return false };
+        let Some((major, minor)) = number.split_once(':') else { return false };
+        let hex = |text| u32::from_str_radix(text, 16).ok();
+        let wanted = (Some(rustix::fs::major(device)), Some(rustix::fs::minor(device)));
+        node.parse() == Ok(inode) && (hex(major), hex(minor)) == wanted
+    }
+}
+
+impl System {
+    /// The programs, other than this one, that have `used` open for writing or mapped: "open for
+    /// writing in postgres (process 4321)". Those that only read lose nothing that they could keep.
+    /// Of others' processes only root sees all.
+    pub(super) fn processes_using(&self, used: &Used) -> impl Iterator<Item = String> {
+        let me = std::process::id().to_string();
+        let all = names(&self.proc).into_iter();
+        let others =
+            all.filter(move |name| *name != me && name.bytes().all(|byte| byte.is_ascii_digit()));
+        others.filter_map(|process| self.how_process_uses(&process, used))
+    }
+
+    fn how_process_uses(&self, process: &str, used: &Used) -> Option<String> {
+        let folder = self.proc.join(process);
+        let descriptors = names(&folder.join("fd")).into_iter();
+        let mut writing = descriptors
+            .filter(|number| used.is(&folder.join("fd").join(number)))
+            .filter(|number| is_for_writing(&folder.join("fdinfo").join(number)));
+        let how = if writing.next().is_some() {
+            "open for writing in"
+        } else {
+            let maps = fs::read(folder.join("maps")).unwrap_or_default();
+            let maps = String::from_utf8_lossy(&maps);
+            maps.lines().any(|line| used.is_mapped(line)).then_some("mapped into the memory of")?
+        };
+        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        Some(format!("{how} {} (process {process})", name.trim()))
+    }
+}
+
+/// What was said when it was opened, from /proc/PID/fdinfo/N (proc_pid_fdinfo(5)).
+fn is_for_writing(info: &Path) -> bool {
+    let text = fs::read_to_string(info).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    // O_RDONLY is 0, the other two of O_ACCMODE write.
+    flags.is_some_and(|flags| flags & 0o3 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
+
+    use super::super::backing::identity;
+    use super::*;
+
+    #[test]
+    fn who_writes_or_maps_is_named_and_who_reads_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::write(at("data"), "precious").unwrap();
+        let file = identity(&at("data")).unwrap();
+        let (major, minor) = (rustix::fs::major(file.0), rustix::fs::minor(file.0));
+        let mapped = format!("7f00-7f01 rw-s 00000000 {major:02x}:{minor:02x} {} /x\n", file.1);
+        let other = format!("7f00-7f01 rw-s 00000000 {major:02x}:{minor:02x} {} /x\n", file.1 + 1);
+        let cases = [("11", "02100002", ""), ("12", "0100000", &mapped), ("13", "00", &other)];
+        for (process, flags, maps) in cases {
+            for folder in ["fd", "fdinfo"] {
+                fs::create_dir_all(at("proc").join(process).join(folder)).unwrap();
+            }
+            symlink(at("data"), at("proc").join(process).join("fd/5")).unwrap();
+            let info = format!("pos:\t0\nflags:\t{flags}\n");
+            fs::write(at("proc").join(process).join("fdinfo/5"), info).unwrap();
+            fs::write(at("proc").join(process).join("maps"), maps).unwrap();
+            fs::write(at("proc").join(process).join("comm"), format!("db{process}\n")).unwrap();
+        }
+        let system = System { sys: at("sys"), proc: at("proc") };
+        let found: Vec<String> = system.processes_using(&Used::File(file)).collect();
+        assert_eq!(
+            found,
+            [
+                "open for writing in db11 (process 11)",
+                "mapped into the memory of db12 (process 12)"
+            ]
+        );
+        assert_eq!(system.processes_using(&Used::File((file.0, file.1 + 7))).count(), 0);
+        assert_eq!(system.processes_using(&Used::Devices(vec![(7, 0)])).count(), 0);
+    }
+
+    /// A program of this very system.
+    #[test]
+    fn a_program_that_writes_to_a_file_is_seen() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let wanted = Used::File(identity(file.path()).unwrap());
+        let system = System::default();
+        // Ours has it open for writing, too.
+        assert_eq!(system.processes_using(&wanted).count(), 0);
+        for (redirect, seen) in [("exec 7<>", 1), ("exec 7<", 0)] {
+            let script = format!("{redirect}\"$0\"; echo ready; read gone");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).arg(file.path());
+            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut ready = String::new();
+            BufReader::new(shell.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+            let found: Vec<String> = system.processes_using(&wanted).collect();
+            drop(shell.stdin.take());
+            shell.wait().unwrap();
+            assert_eq!(found.len(), seen, "{redirect}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether there is memory for more rows.
+//!
+//! Rows are what of a run grows with its length. A run that would outgrow memory is to end early and keep
+//! what it has: so memory for rows is asked for ahead, in a way that may be refused, and before each
+//! chunk the system is asked what it has left - it promises more than that, and ends who takes it.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+thread_local! {
+    /// An allocation that may be refused is under way.
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the allocation under way on this thread may be refused: an allocator that ends the program
+/// when there is nothing left must not do so then.
+pub fn may_be_refused() -> bool {
+    ASKING.get()
+}
+
+/// Room for exactly `count` more elements; false where there is no memory for them.
+pub(crate) fn reserve<T>(list: &mut Vec<T>, count: usize) -> bool {
+    ASKING.set(true);
+    let done = list.try_reserve_exact(count).is_ok();
+    ASKING.set(false);
+    done
+}
+
+/// What the rest of a run, its figures and its files may take.
+const REST_BYTES: u64 = 64 << 20;
+
+/// What the rows of a job may take after it has looked: its chunk, and another when the rows of all are
+/// put together; twice, because jobs do not look at once.
+const JOB_BYTES: u64 = 64 << 20;
+
+/// Whether more rows of so many jobs would leave too little for the end of the run.
+pub(crate) fn is_scarce(jobs: u32) -> bool {
+    let kept = REST_BYTES + u64::from(jobs) * JOB_BYTES;
+    // The first is about what may be used, the second about addresses (`ulimit -v`).
+    available_bytes().is_some_and(|available| available < kept)
+        || !reserve::<u8>(&mut Vec::new(), REST_BYTES as usize)
+}
+
+/// Bytes that this program could still use, where the system says: what is free on the machine
+/// (/proc/meminfo), or less where its control group or one above it has a limit (memory.max, or
+/// memory.limit_in_bytes of version 1).
+pub fn available_bytes() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| of_machine(&text));
+    let groups = of_groups(Path::new("/sys/fs/cgroup"), &groups);
+    machine.into_iter().chain(groups).min()
+}
+
+/// From the text of /proc/meminfo (proc_meminfo(5)): in KiB.
+fn of_machine(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// The least that a group of /proc/self/cgroup (cgroups(7)), or one above it, has left.
+fn of_groups(root: &Path, groups: &str) -> Option<u64> {
+    let of_line = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (folder, limit, used, cached) = match controllers {
+            "" => (root.to_owned(), "memory.max", "memory.current", "file"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+                (root.join("memory"), limit, used, "total_cache")
+            }
+            _ => return None,
+        };
+        let path = PathBuf::from(path.trim_start_matches('/'));
+        let number = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+        let left = path.ancestors().filter_map(|path| {
+            let group = folder.join(path);
+            // A group without a limit says `max`.
+            let limit = number(group.join(limit))?;
+            let used = number(group.join(used))?;
+            // Pages of files are given up before anybody is refused.
+            let statistics = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+            Some(limit.saturating_sub(used.saturating_sub(value_of(&statistics, cached))))
+        });
+        left.min()
+    };
+    groups.lines().filter_map(of_line).min()
+}
+
+/// The value of `key` in lines of `key value`.
+fn value_of(text: &str, key: &str) -> u64 {
+    let fields = text.lines().filter_map(|line| line.split_once(' '));
+    fields.filter(|(name, _)| *name == key).find_map(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_told_and_nothing_else_is_asked_so() {
+        let mut list: Vec<u64> = Vec::new();
+        assert!(reserve(&mut list, 10) && list.capacity() >= 10);
+        assert!(!reserve(&mut list, usize::MAX / 16));
+        assert!(!may_be_refused());
+    }
+
+    #[test]
+    fn the_machine_says_what_is_available() {
+        assert_eq!(of_machine("MemTotal: 9 kB\nMemAvailable:    1024 kB\nx\n"), Some(1 << 20));
+        assert_eq!(of_machine("MemTotal: 9 kB\n"), None);
+        if cfg!(target_os = "linux") {
+            assert!(available_bytes().is_some_and(|bytes| bytes > 0));
+        }
+    }
+
+    #[test]
+    fn the_least_of_a_group_and_those_above_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let left = |groups: &str| of_groups(dir.path(), groups);
+        assert_eq!(left("0::/a/b\n"), None);
+        put("a/b/memory.max", "max\n");
+        put("a/b/memory.current", "100\n");
+        assert_eq!(left("0::/a/b\n"), None);
+        put("a/memory.max", "1000\n");
+        put("a/memory.current", "700\n");
+        assert_eq!(left("0::/a/b\n"), Some(300));
+        put("a/memory.stat", "anon 500\nfile 200\nfile_mapped 7\n");
+        assert_eq!(left("0::/a/b\n"), Some(500));
+        assert_eq!(left("0::/\n"), None);
+        put("memory/x/memory.limit_in_bytes", "400\n");
+        put("memory/x/memory.usage_in_bytes", "399\n");
+        assert_eq!(left("3:cpu,cpuacct:/x\n4:memory:/x\n0::/a/b\n"), Some(1));
+        assert_eq!(left("rubbish\n"), None);
+    }
+}
