@@ -47,7 +47,13 @@ const KERNEL_FILE_SYSTEMS: [i64; 13] = [
 
 /// Whether `path` is in a file system that stores nothing: its files are the kernel's.
 pub(crate) fn is_of_the_kernel(path: &std::path::Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|found| KERNEL_FILE_SYSTEMS.contains(&(found.f_type as i64)))
+    rustix::fs::statfs(path).is_ok_and(|found| is_one_of(&found, &KERNEL_FILE_SYSTEMS))
+}
+
+/// Whether what statfs(2) `found` has one of these types.
+fn is_one_of(found: &rustix::fs::StatFs, types: &[i64]) -> bool {
+    // Its width differs between processors.
+    types.iter().any(|wanted| i128::from(*wanted) == i128::from(found.f_type))
 }
 
 /// What a target is.
@@ -156,9 +162,8 @@ impl Target {
         } else {
             target.capacity_bytes = status.st_size as u64;
             // Not every file system tells (some of FUSE do not); those in memory do.
-            let in_memory =
-                |found: rustix::fs::StatFs| MEMORY_FILE_SYSTEMS.contains(&(found.f_type as i64));
-            target.in_memory = rustix::fs::fstatfs(&file).is_ok_and(in_memory);
+            target.in_memory = rustix::fs::fstatfs(&file)
+                .is_ok_and(|found| is_one_of(&found, &MEMORY_FILE_SYSTEMS));
             if direct && !target.in_memory {
                 target.sector_bytes = file_alignment(&file);
             }

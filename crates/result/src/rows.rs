@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn the_end_is_told_half_a_chunk_ahead() {
         let mut rows = Rows::default();
-        let mut push = |rows: &mut Rows| {
+        let push = |rows: &mut Rows| {
             rows.push(&Request::read(0, 4096), Time::from_ns(1), 1, Status::Ok);
         };
         push(&mut rows);

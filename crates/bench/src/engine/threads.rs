@@ -21,6 +21,8 @@ pub(crate) struct Threads {
     pushed: Vec<(u32, Request)>,
     done: Vec<(u32, Outcome)>,
     system_calls: u64,
+    /// Which of the files are devices, whose trims are discards.
+    discards: Vec<bool>,
 }
 
 /// Gives the calling thread a table of descriptors of its own. In a shared one the kernel counts
@@ -39,20 +41,22 @@ impl Threads {
     pub(crate) fn new(target: Arc<Target>, length_bytes: u32) -> Threads {
         own_descriptors();
         let buffers = Buffers::new(1, length_bytes, target.writable);
-        Threads { target, buffers, pushed: Vec::new(), done: Vec::new(), system_calls: 0 }
+        let discards = target.descriptors().into_iter().map(discard::is_for).collect();
+        let (pushed, done) = (Vec::new(), Vec::new());
+        Threads { target, buffers, pushed, done, system_calls: 0, discards }
     }
 
     fn carry_out(&mut self, request: &Request) -> Outcome {
         self.system_calls += 1;
         // One request at a time: all use the first place.
         let (place, _) = self.buffers.place(0, request);
-        let (file, offset) = self.target.locate(request.offset_bytes);
-        let Some(file) = self.target.descriptor(file) else { return 0 };
+        let (index, offset) = self.target.locate(request.offset_bytes);
+        let Some(file) = self.target.descriptor(index) else { return 0 };
         let length = u64::from(request.length_bytes);
         let moved = match request.op {
             Op::Read => rustix::io::pread(file, place, offset),
             Op::Write => rustix::io::pwrite(file, place, offset),
-            Op::Trim if discard::is_for(file) => return discard::now(file, offset, length),
+            Op::Trim if self.discards[index] => return discard::now(file, offset, length),
             Op::Trim => rustix::fs::fallocate(
                 file,
                 FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,

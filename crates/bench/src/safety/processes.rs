@@ -2,8 +2,9 @@
 //! find other data than it wrote.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, StatxFlags};
 
 use super::backing::Identity;
 use super::device::{Number, System, names};
@@ -18,16 +19,33 @@ pub(super) enum Used {
 }
 
 impl Used {
-    /// Whether `path` leads to it.
+    /// Whether `path` leads to it. What is known of it will do: a server of files that hangs is not asked.
     fn is(&self, path: &Path) -> bool {
-        let Ok(status) = fs::metadata(path) else { return false };
+        let (how, what) = (AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS);
+        let Ok(status) = rustix::fs::statx(rustix::fs::CWD, path, how, what) else { return false };
         match self {
-            Used::File(wanted) => (status.dev(), status.ino()) == *wanted,
+            Used::File((device, inode)) => {
+                let on = rustix::fs::makedev(status.stx_dev_major, status.stx_dev_minor);
+                (on, status.stx_ino) == (*device, *inode)
+            }
             Used::Devices(wanted) => {
-                let number = (rustix::fs::major(status.rdev()), rustix::fs::minor(status.rdev()));
-                status.file_type().is_block_device() && wanted.contains(&number)
+                FileType::from_raw_mode(status.stx_mode.into()) == FileType::BlockDevice
+                    && wanted.contains(&(status.stx_rdev_major, status.stx_rdev_minor))
             }
         }
+    }
+
+    /// Whether a descriptor with this text in /proc/PID/fdinfo (proc_pid_fdinfo(5)) writes, and may be of it.
+    fn may_be_written(&self, info: &str) -> bool {
+        let value = |key| info.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let flags = value("flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
+        let inode = value("ino:").and_then(|inode| inode.parse::<u64>().ok());
+        let other = match (self, inode) {
+            (Used::File((_, wanted)), Some(inode)) => *wanted != inode,
+            _ => false,
+        };
+        // O_RDONLY is 0, the other two of O_ACCMODE write.
+        !other && flags.is_some_and(|flags| flags & 0o3 != 0)
     }
 
     /// Whether a line of /proc/PID/maps (proc_pid_maps(5)) is a mapping of it.
@@ -57,9 +75,12 @@ impl System {
     fn how_process_uses(&self, process: &str, used: &Used) -> Option<String> {
         let folder = self.proc.join(process);
         let descriptors = names(&folder.join("fd")).into_iter();
+        let info = |number: &str| {
+            fs::read_to_string(folder.join("fdinfo").join(number)).unwrap_or_default()
+        };
         let mut writing = descriptors
-            .filter(|number| used.is(&folder.join("fd").join(number)))
-            .filter(|number| is_for_writing(&folder.join("fdinfo").join(number)));
+            .filter(|number| used.may_be_written(&info(number)))
+            .filter(|number| used.is(&folder.join("fd").join(number)));
         let how = if writing.next().is_some() {
             "open for writing in"
         } else {
@@ -70,15 +91,6 @@ impl System {
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
         Some(format!("{how} {} (process {process})", name.trim()))
     }
-}
-
-/// What was said when it was opened, from /proc/PID/fdinfo/N (proc_pid_fdinfo(5)).
-fn is_for_writing(info: &Path) -> bool {
-    let text = fs::read_to_string(info).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
-    // O_RDONLY is 0, the other two of O_ACCMODE write.
-    flags.is_some_and(|flags| flags & 0o3 != 0)
 }
 
 #[cfg(test)]
