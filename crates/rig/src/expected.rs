@@ -34,7 +34,10 @@ pub(crate) fn fill(
     let found = match facts.effective_utilisation {
         Some(used) => {
             let Some(found) = form(device, workload, used, logical_pages) else { return };
-            if !has_blocks_enough(result, device.flash.blocks_per_plane) {
+            let blocks = device.flash.blocks_per_plane;
+            let room =
+                |result: &mut RunResult| has_room_noted(result, blocks, used, data_pages(device));
+            if !has_blocks_enough(result, blocks) || !room(result) {
                 return;
             }
             found
@@ -186,7 +189,8 @@ fn pools_form(
         insert("share_of_space", class.space);
         if class.writes > 0.0 {
             let own = one(1.0 / pool.utilisation)?;
-            holds &= holds_paced(device, own) && has_room(pool, pages);
+            holds &=
+                holds_paced(device, own) && has_room(pool.blocks_least, pool.utilisation, pages);
             blocks_inverse += class.writes * own / value / f64::from(pool.blocks_least);
         }
     }
@@ -247,9 +251,22 @@ fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig) {
 /// 10 spare blocks of 100, and 9 % with 5.
 const ROOM_LEAST: f64 = 128.0;
 
-fn has_room(pool: &Pool, pages: u32) -> bool {
-    let spare = f64::from(pool.blocks_least) * (1.0 - pool.utilisation);
+fn has_room(blocks: u32, utilisation: f64, pages: u32) -> bool {
+    let spare = f64::from(blocks) * (1.0 - utilisation);
     spare * f64::from(pages.min(16)) >= ROOM_LEAST
+}
+
+/// Tells why not in the notes.
+fn has_room_noted(result: &mut RunResult, blocks: u32, utilisation: f64, pages: u32) -> bool {
+    let holds = has_room(blocks, utilisation, pages);
+    if !holds {
+        let spare = f64::from(blocks) * (1.0 - utilisation);
+        result.notes.push(format!(
+            "no expected write amplification: planes have {spare:.0} spare blocks of {pages} pages, and \
+             with so few the closed forms are too far off"
+        ));
+    }
+    holds
 }
 
 /// The hot part's shares of writes and of space.

@@ -203,6 +203,20 @@ fn few_blocks_have_no_closed_form() {
     assert!(note.is_some(), "{:?}", result.notes);
 }
 
+/// The forms take spare blocks for a continuum: form 1 is 5 % off here.
+#[test]
+fn little_spare_has_no_closed_form() {
+    let mut device = device(200, 2, 0.09);
+    device.ftl.cleaning = Cleaning::Fifo;
+    let result = measure(device, &load(0, 60_000), 1);
+    assert!(result.expected.is_empty(), "{:?}", result.expected);
+    assert!(
+        result.notes.iter().any(|note| note.contains("spare blocks of 2 pages")),
+        "{:?}",
+        result.notes
+    );
+}
+
 /// A device that wears out loses blocks, and with them what the form was worked out for.
 #[test]
 fn worn_out_devices_have_no_closed_form() {
