@@ -2,31 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::measure;
 use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
-use ssdyno_device::{Config, LinkConfig, presets};
+use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
-use ssdyno_result::{HostResult, Keep, RunResult};
-use ssdyno_rig::{
-    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Run, RunError, Source, Stack,
-};
+use ssdyno_result::{HostResult, RunResult};
+use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, Run, RunError, Stack};
 
-/// A small SSD with a controller.
+/// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
-    let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
-    device.flash.blocks_per_plane = 64;
-    device.ftl.over_provisioning = 0.25;
-    // The controller has latencies of its own.
-    if let LinkConfig::Pcie { latency, .. } = &mut device.host_link {
-        *latency = Default::default();
-    }
-    let mut nvme = device.nvme.take().unwrap_or_default();
+    let mut device = common::device();
+    let nvme = device.nvme.get_or_insert_default();
     nvme.io_queues = 31;
     nvme.queue_entries = 4096;
-    device.nvme = Some(nvme);
     device
 }
 
@@ -37,35 +31,8 @@ fn load(threads: u32, depth: u32, size: &str, write_percent: u32, requests: u64)
 }
 
 fn run(policy: QueuePolicy, options: &HostOptions, host: &str, workload: &str, seed: u64) -> Run {
-    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
-    let config =
-        ssdyno_host::Config::parse(ssdyno_host::presets::find(host).unwrap().text).unwrap();
-    let host = HostPlan::new(host, config, options, Some(&load));
-    let scsi = options.stack == Some(Stack::Scsi);
-    let driver = NvmeConfig { policy, entries: 4096, scsi, ..NvmeConfig::default() };
-    Run {
-        target: "sim:test".into(),
-        device: Attach::Nvme {
-            device: Box::new(device()),
-            driver: Box::new(driver),
-            host: Box::new(host),
-        },
-        workload: "test".into(),
-        source: Source::Generator(load),
-        seed,
-        limits: Limits::default(),
-        keep: Keep::Summary,
-        interval: None,
-    }
-}
-
-fn measure(run: &Run) -> RunResult {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
-    assert!(measured.failure.is_none(), "{:?}", measured.failure);
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{law:?}");
-    }
-    measured.result
+    let driver = NvmeConfig { policy, ..NvmeConfig::default() };
+    common::run(device(), driver, (host, options), workload, seed)
 }
 
 fn host(result: &RunResult) -> &HostResult {

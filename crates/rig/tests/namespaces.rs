@@ -2,22 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::measure;
 use ssdyno_block::units::Bytes;
+use ssdyno_device::Config;
 use ssdyno_device::nvme::NamespaceConfig;
-use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_host::ThreadMode;
-use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, RunError, Source, Stack};
+use ssdyno_rig::{Flow, HostOptions, Run, RunError, Stack};
 
 /// Three namespaces: two of 256 MiB, with blocks of 512 B and of 4 KiB, and the rest.
 fn device() -> Config {
-    let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
-    device.flash.blocks_per_plane = 64;
-    device.ftl.over_provisioning = 0.25;
-    if let LinkConfig::Pcie { latency, .. } = &mut device.host_link {
-        *latency = Default::default();
-    }
+    let mut device = common::device();
     let namespace = |size: Option<u64>, block| NamespaceConfig {
         size: size.map(Bytes),
         block_size: Bytes(block),
@@ -32,39 +29,12 @@ fn device() -> Config {
 }
 
 fn run(options: HostOptions, workload: &str) -> Run {
-    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
-    let host = ssdyno_host::presets::find("server").unwrap();
-    let config = ssdyno_host::Config::parse(host.text).unwrap();
-    let host = HostPlan::new("server", config, &options, Some(&load));
-    let scsi = options.stack == Some(Stack::Scsi);
-    let driver = NvmeConfig { entries: 4096, scsi, ..NvmeConfig::default() };
-    Run {
-        target: "sim:test".into(),
-        device: Attach::Nvme {
-            device: Box::new(device()),
-            driver: Box::new(driver),
-            host: Box::new(host),
-        },
-        workload: "test".into(),
-        source: Source::Generator(load),
-        seed: 3,
-        limits: Limits::default(),
-        keep: Keep::Summary,
-        interval: None,
-    }
+    common::run(device(), NvmeConfig::default(), ("server", &options), workload, 3)
 }
 
 fn chosen(namespaces: &[u32], mode: ThreadMode) -> HostOptions {
     let namespaces = namespaces.to_vec();
     HostOptions { namespaces, mode: Some(mode), ..HostOptions::default() }
-}
-
-fn measure(run: &Run) -> RunResult {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{}: {}", law.name, law.detail);
-    }
-    measured.result
 }
 
 const MIXED: &str = "read_percent = 50\nwrite_percent = 40\ntrim_percent = 10\nblock_size = \"8KiB\"\ndepth = 9\nthreads = 3\nrequests = 3_000";

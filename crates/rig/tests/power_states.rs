@@ -1,15 +1,18 @@
 //! Operational power states (S1-45), set by the driver as it starts: the device keeps to what a state
-//! allows, and what it does falls in proportion to what is left above its idle power.
+//! allows. Reads then fall in proportion to what is left above its idle power, writes by more.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::measure;
 use ssdyno_block::Time;
 use ssdyno_block::units::{Span, Watts};
+use ssdyno_device::Config;
 use ssdyno_device::nvme::OperationalState;
-use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
-use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, RunError, Source};
+use ssdyno_result::RunResult;
+use ssdyno_rig::{Flow, HostOptions, Run, RunError};
 
 const READS: &str = "write_percent = 0\nblock_size = \"4KiB\"\ndepth = 64\nrequests = 30_000";
 const WRITES: &str = "write_percent = 100\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 12_000";
@@ -17,13 +20,8 @@ const MIX: &str = "write_percent = 30\nblock_size = \"64KiB\"\ndepth = 32\nreque
 
 /// A small SSD whose states allow these powers; no savings by slow mode, which would allow more.
 fn device(watts: &[f64]) -> Config {
-    let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
-    device.flash.blocks_per_plane = 64;
-    device.ftl.over_provisioning = 0.25;
+    let mut device = common::device();
     device.energy.cpu.slow_when_idle_after = None;
-    if let LinkConfig::Pcie { latency, .. } = &mut device.host_link {
-        *latency = Default::default();
-    }
     let state = |power: &f64| OperationalState {
         power: Watts(*power),
         entry_latency: Span::default(),
@@ -35,34 +33,9 @@ fn device(watts: &[f64]) -> Config {
 }
 
 fn run(watts: &[f64], state: Option<u8>, workload: &str) -> Run {
-    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
-    let host = ssdyno_host::presets::find("server").unwrap();
-    let config = ssdyno_host::Config::parse(host.text).unwrap();
-    let host = HostPlan::new("server", config, &HostOptions::default(), Some(&load));
     let features = state.map(Feature::PowerState).into_iter().collect();
-    let driver = NvmeConfig { entries: 4096, features, ..NvmeConfig::default() };
-    Run {
-        target: "sim:test".into(),
-        device: Attach::Nvme {
-            device: Box::new(device(watts)),
-            driver: Box::new(driver),
-            host: Box::new(host),
-        },
-        workload: "test".into(),
-        source: Source::Generator(load),
-        seed: 7,
-        limits: Limits::default(),
-        keep: Keep::Summary,
-        interval: None,
-    }
-}
-
-fn measure(run: &Run) -> RunResult {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{}: {}", law.name, law.detail);
-    }
-    measured.result
+    let driver = NvmeConfig { features, ..NvmeConfig::default() };
+    common::run(device(watts), driver, ("server", &HostOptions::default()), workload, 7)
 }
 
 fn watts(result: &RunResult) -> f64 {

@@ -1,0 +1,58 @@
+//! What tests of whole machines share: a small drive with a controller, a run of it, and its figures.
+
+use ssdyno_device::{Config, LinkConfig, presets};
+use ssdyno_driver_nvme::NvmeConfig;
+use ssdyno_result::{Keep, RunResult};
+use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source, Stack};
+
+/// A small SSD with a controller.
+pub(crate) fn device() -> Config {
+    let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
+    device.flash.blocks_per_plane = 64;
+    device.ftl.over_provisioning = 0.25;
+    // The controller has latencies of its own.
+    if let LinkConfig::Pcie { latency, .. } = &mut device.host_link {
+        *latency = Default::default();
+    }
+    device
+}
+
+/// A run of `device` under `driver`, which has queues of 4096 entries, in the host of that name.
+pub(crate) fn run(
+    device: Config,
+    driver: NvmeConfig,
+    (host, options): (&str, &HostOptions),
+    workload: &str,
+    seed: u64,
+) -> Run {
+    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
+    let preset = ssdyno_host::presets::find(host).unwrap();
+    let config = ssdyno_host::Config::parse(preset.text).unwrap();
+    let host = HostPlan::new(host, config, options, Some(&load));
+    let scsi = options.stack == Some(Stack::Scsi);
+    let driver = NvmeConfig { entries: 4096, scsi, ..driver };
+    Run {
+        target: "sim:test".into(),
+        device: Attach::Nvme {
+            device: Box::new(device),
+            driver: Box::new(driver),
+            host: Box::new(host),
+        },
+        workload: "test".into(),
+        source: Source::Generator(load),
+        seed,
+        limits: Limits::default(),
+        keep: Keep::Summary,
+        interval: None,
+    }
+}
+
+/// The figures of `run`, in which nothing failed and every law held.
+pub(crate) fn measure(run: &Run) -> RunResult {
+    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    assert!(measured.failure.is_none(), "{:?}", measured.failure);
+    for law in &measured.result.invariants {
+        assert!(law.holds, "{law:?}");
+    }
+    measured.result
+}
