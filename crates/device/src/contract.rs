@@ -64,7 +64,8 @@ pub trait Device: BlockTarget {
         let _ = from;
         watts.is_none()
     }
-    /// What the device draws at least while it is awake, in watts: no limit can be as low.
+    /// The lowest limit that the device can keep to, in watts: a little above what it draws while it is
+    /// awake and does nothing.
     fn least_watts(&self) -> f64 {
         0.0
     }

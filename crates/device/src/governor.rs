@@ -24,6 +24,10 @@ const TURN: Time = Time::from_ms(1);
 /// Income that is saved up at most while nothing is to be paid, or as little as was foreseen too much.
 const SAVINGS: Time = Time::from_ms(30);
 
+/// The least that a limit must leave above what the awake device draws anyway: with less a command would
+/// take hours.
+pub(crate) const INCOME_WATTS_LEAST: f64 = 1e-3;
+
 /// Pages over which the mean energy of a page is taken.
 const PAGES_REMEMBERED: f64 = 4096.0;
 
@@ -69,8 +73,7 @@ impl Governor {
     /// changes, if it draws as much without any work.
     pub(crate) fn limit(&mut self, from: Time, watts: Option<f64>) -> bool {
         let income = watts.map(|watts| watts - self.draw.base_watts());
-        // Less than a milliwatt would be hours for a command.
-        if income.is_some_and(|watts| watts < 1e-3) {
+        if income.is_some_and(|watts| watts < INCOME_WATTS_LEAST) {
             return false;
         }
         self.next = Some((from, income));

@@ -5,7 +5,7 @@ use ssdyno_energy::{Draw, Facts};
 
 use super::Ssd;
 use crate::Device;
-use crate::governor::Governor;
+use crate::governor::{Governor, INCOME_WATTS_LEAST};
 
 impl Ssd {
     fn energy_facts(&self) -> Facts {
@@ -33,8 +33,9 @@ impl Ssd {
     }
 
     /// See [`Device::least_watts`].
-    pub(super) fn base_watts(&self) -> f64 {
-        Draw::new(&self.config.energy, &self.energy_facts()).map_or(0.0, |draw| draw.base_watts())
+    pub(super) fn least_limit(&self) -> f64 {
+        let draw = Draw::new(&self.config.energy, &self.energy_facts());
+        draw.map_or(0.0, |draw| draw.base_watts()) + INCOME_WATTS_LEAST
     }
 
     /// When the request in `slot`, which could begin at `ready`, may.

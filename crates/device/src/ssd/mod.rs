@@ -5,6 +5,7 @@
 //! link as their pages arrive; it completes. Only steps that cannot be worked out at once cost an
 //! event.
 
+mod ahead;
 mod buffered;
 mod contents;
 mod flash_side;
@@ -83,9 +84,6 @@ const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind"
 /// Events after which [`Ssd::towards_answer`](Device::towards_answer) lets its caller look after
 /// other things.
 const STEPS: u32 = 256;
-
-/// Pages of a request that are looked up ahead: more than a processor fetches at a time are no use.
-const PAGES_FETCHED: u32 = 8;
 
 /// A simulated SSD.
 #[derive(Debug)]
@@ -251,16 +249,6 @@ impl Ssd {
             Some(shift) => (offset_bytes >> shift) as u32,
             None => (offset_bytes / self.page_bytes) as u32,
         }
-    }
-
-    /// The first of the pages that `request` touches, for fetching ahead; none if it is not inside
-    /// the device.
-    fn pages_fetched(&self, request: &Request) -> Range<u32> {
-        if request.end_bytes().is_none_or(|end| end > self.capacity_bytes) {
-            return 0..0;
-        }
-        let Range { start, end } = self.pages_of(request.offset_bytes, request.length_bytes);
-        start..end.min(start + PAGES_FETCHED)
     }
 
     /// Firmware time for a command of `pages` pages on the core that is free first.
@@ -550,7 +538,7 @@ impl Device for Ssd {
     }
 
     fn least_watts(&self) -> f64 {
-        self.base_watts()
+        self.least_limit()
     }
 
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
@@ -576,24 +564,6 @@ impl Device for Ssd {
     }
 
     fn expect(&self, upcoming: &[Request]) {
-        let (near, new) = upcoming.split_at(upcoming.len() / 2);
-        for request in new {
-            for page in self.pages_fetched(request) {
-                self.ftl.prefetch(page);
-            }
-        }
-        // For the others the table has arrived: now what it leads to.
-        for request in near {
-            if request.op != Op::Write && !self.flash.is_worth_a_prefetch() {
-                continue;
-            }
-            for page in self.pages_fetched(request) {
-                let Some(physical) = self.ftl.locate(page) else { continue };
-                self.flash.prefetch(physical);
-                if request.op == Op::Write {
-                    self.ftl.prefetch_place(physical);
-                }
-            }
-        }
+        self.look_ahead(upcoming);
     }
 }

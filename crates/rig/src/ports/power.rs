@@ -34,7 +34,7 @@ pub(super) fn check(
         return Ok(());
     };
     let least = device.least_watts();
-    if limit.power.0 > 0.0 && limit.power.0 - least < 1e-3 {
+    if limit.power.0 > 0.0 && limit.power.0 < least {
         let problem = format!(
             "power state {state} allows {:.2} W, but this device draws {least:.2} W without any work",
             limit.power.0

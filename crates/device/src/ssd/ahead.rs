@@ -1,0 +1,46 @@
+//! What the tables know of requests that are still to come is asked of memory ahead.
+
+use std::ops::Range;
+
+use ssdyno_block::{Op, Request};
+
+use super::Ssd;
+
+/// Pages of a request that are looked up ahead: more than a processor fetches at a time are no use.
+const PAGES_FETCHED: u32 = 8;
+
+impl Ssd {
+    /// The first of the pages that `request` touches, for fetching ahead; none if it is not inside
+    /// the device.
+    fn pages_fetched(&self, request: &Request) -> Range<u32> {
+        if request.end_bytes().is_none_or(|end| end > self.capacity_bytes) {
+            return 0..0;
+        }
+        let Range { start, end } = self.pages_of(request.offset_bytes, request.length_bytes);
+        start..end.min(start + PAGES_FETCHED)
+    }
+
+    /// See [`Device::expect`](crate::Device::expect).
+    #[inline(always)]
+    pub(super) fn look_ahead(&self, upcoming: &[Request]) {
+        let (near, new) = upcoming.split_at(upcoming.len() / 2);
+        for request in new {
+            for page in self.pages_fetched(request) {
+                self.ftl.prefetch(page);
+            }
+        }
+        // For the others the table has arrived: now what it leads to.
+        for request in near {
+            if request.op != Op::Write && !self.flash.is_worth_a_prefetch() {
+                continue;
+            }
+            for page in self.pages_fetched(request) {
+                let Some(physical) = self.ftl.locate(page) else { continue };
+                self.flash.prefetch(physical);
+                if request.op == Op::Write {
+                    self.ftl.prefetch_place(physical);
+                }
+            }
+        }
+    }
+}
