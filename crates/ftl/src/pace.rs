@@ -108,13 +108,14 @@ impl PageMap {
         }
         self.gather = one;
         self.begun[plane as usize].next = next;
-        self.fetch_ahead(plane);
         if self.blocks.valid(victim) == 0 {
             self.begun[plane as usize] = Begun::NOTHING;
             self.blocks.erased(victim);
             out.push(FlashOp::erase(plane, first, Cause::Cleaning));
             self.level_wear(plane, out);
             self.begin_cleaning(plane);
+        } else {
+            self.fetch_ahead(plane);
         }
     }
 

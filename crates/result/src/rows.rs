@@ -511,6 +511,22 @@ mod tests {
         assert!(!rows.must_end());
     }
 
+    /// What was got ready is what rows are written to, and none of it is a row.
+    #[test]
+    fn prepared_memory_is_used() {
+        let mut rows = Rows::default();
+        rows.prepare(1000);
+        assert!(rows.is_empty() && rows.iter().next().is_none());
+        let place = rows.last.as_ptr();
+        for _ in 0..2000 {
+            rows.push(&Request::read(0, 4096), Time::from_ns(1), 1, Status::Ok);
+        }
+        assert_eq!((rows.len(), rows.iter().count()), (2000, 2000));
+        assert_eq!(rows.last.as_ptr(), place);
+        rows.prepare(1000);
+        assert_eq!(rows.len(), 2000, "too late to change anything");
+    }
+
     #[test]
     fn chunks_keep_the_order() {
         let mut rows = Rows::default();
