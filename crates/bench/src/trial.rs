@@ -17,7 +17,7 @@ use crate::error::BenchError;
 use crate::job::{Job, Reaping, drive};
 
 /// One choice is tried for so long at a time, or for as long as [`ENOUGH`] takes.
-const ROUND: Duration = Duration::from_millis(3);
+const ROUND: Duration = Duration::from_millis(5);
 /// Completions from which a rate can be told: by requests outstanding, and at least.
 const ENOUGH: u64 = 8;
 const ENOUGH_LEAST: u64 = 32;
