@@ -1,6 +1,6 @@
 //! What travels to a target and back.
 
-use crate::Time;
+use crate::{SubmitError, Time};
 
 /// The smallest unit of address and length, in bytes (SBC-4 and NVM command set: 512 at least).
 pub const SECTOR_BYTES: u32 = 512;
@@ -72,6 +72,31 @@ impl Request {
     pub const fn end_bytes(&self) -> Option<u64> {
         self.offset_bytes.checked_add(self.length_bytes as u64)
     }
+
+    /// Whether a target of `capacity_bytes` with sectors of `sector_bytes` can take it.
+    ///
+    /// # Errors
+    /// [`SubmitError::Misaligned`], then [`SubmitError::OutOfRange`].
+    #[inline]
+    pub fn check(&self, capacity_bytes: u64, sector_bytes: u32) -> Result<(), SubmitError> {
+        let whole = |bytes: u64| match sector_bytes.is_power_of_two() {
+            // Nearly always, and it saves dividing.
+            true => bytes & (u64::from(sector_bytes) - 1) == 0,
+            false => bytes.is_multiple_of(sector_bytes.into()),
+        };
+        let aligned = whole(self.offset_bytes)
+            && whole(self.length_bytes.into())
+            && ((self.length_bytes == 0) == (self.op == Op::Flush));
+        if !aligned {
+            return Err(SubmitError::Misaligned { sector_bytes });
+        }
+        match self.end_bytes() {
+            Some(end) if end <= capacity_bytes => Ok(()),
+            end => {
+                Err(SubmitError::OutOfRange { end_bytes: end.unwrap_or(u64::MAX), capacity_bytes })
+            }
+        }
+    }
 }
 
 /// How a request ended.
@@ -100,4 +125,32 @@ pub struct Completion {
     pub accepted: Time,
     /// When it ended. Never later than the `now` it is reaped at.
     pub completed: Time,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_whole_sectors_inside_the_target() {
+        // Sectors with protection information are no power of two.
+        for sector in [512, 520, 4096, 4104] {
+            let (capacity, misaligned) = (10 * u64::from(sector), sector / 2);
+            let check = |request: Request| request.check(capacity, sector);
+            let wrong = Err(SubmitError::Misaligned { sector_bytes: sector });
+            let beyond =
+                |end_bytes| Err(SubmitError::OutOfRange { end_bytes, capacity_bytes: capacity });
+            assert_eq!(check(Request::read(0, 10 * sector)), Ok(()));
+            assert_eq!(check(Request::write(9 * u64::from(sector), sector)), Ok(()));
+            assert_eq!(check(Request::flush()), Ok(()));
+            assert_eq!(check(Request::read(u64::from(misaligned), sector)), wrong);
+            assert_eq!(check(Request::trim(0, misaligned)), wrong);
+            assert_eq!(check(Request::write(0, 0)), wrong);
+            assert_eq!(check(Request { length_bytes: sector, ..Request::flush() }), wrong);
+            assert_eq!(check(Request::read(capacity, sector)), beyond(11 * u64::from(sector)));
+            assert_eq!(check(Request::read(0, 11 * sector)), beyond(11 * u64::from(sector)));
+            let last = u64::MAX / u64::from(sector) * u64::from(sector);
+            assert_eq!(check(Request::read(last, sector)), beyond(u64::MAX), "it wraps");
+        }
+    }
 }

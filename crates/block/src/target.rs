@@ -64,24 +64,6 @@ pub trait BlockTarget {
 
     /// Checks `request` against size and alignment: what every `submit` begins with.
     fn check(&self, request: &Request) -> Result<(), SubmitError> {
-        let sector_bytes = self.sector_bytes();
-        let whole = |bytes: u64| match sector_bytes.is_power_of_two() {
-            // Nearly always, and it saves dividing.
-            true => bytes & (u64::from(sector_bytes) - 1) == 0,
-            false => bytes.is_multiple_of(sector_bytes.into()),
-        };
-        let aligned = whole(request.offset_bytes)
-            && whole(request.length_bytes.into())
-            && ((request.length_bytes == 0) == (request.op == crate::Op::Flush));
-        if !aligned {
-            return Err(SubmitError::Misaligned { sector_bytes });
-        }
-        let capacity_bytes = self.capacity_bytes();
-        match request.end_bytes() {
-            Some(end) if end <= capacity_bytes => Ok(()),
-            end => {
-                Err(SubmitError::OutOfRange { end_bytes: end.unwrap_or(u64::MAX), capacity_bytes })
-            }
-        }
+        request.check(self.capacity_bytes(), self.sector_bytes())
     }
 }

@@ -92,24 +92,6 @@ impl Requests {
         out.append(&mut self.done);
     }
 
-    /// Checks `request` against size and alignment.
-    pub(crate) fn check(&self, request: &Request) -> Result<(), SubmitError> {
-        let sector_bytes = self.namespace.block_bytes;
-        let aligned = request.offset_bytes.is_multiple_of(sector_bytes.into())
-            && request.length_bytes.is_multiple_of(sector_bytes)
-            && ((request.length_bytes == 0) == (request.op == Op::Flush));
-        if !aligned {
-            return Err(SubmitError::Misaligned { sector_bytes });
-        }
-        let capacity_bytes = self.namespace.capacity_bytes();
-        match request.end_bytes() {
-            Some(end) if end <= capacity_bytes => Ok(()),
-            end => {
-                Err(SubmitError::OutOfRange { end_bytes: end.unwrap_or(u64::MAX), capacity_bytes })
-            }
-        }
-    }
-
     /// Takes a request that was checked against size and alignment.
     ///
     /// # Errors

@@ -189,7 +189,8 @@ impl Driver for NvmeUnit {
 
     fn read_write(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         let Some(requests) = &mut self.requests else { return Err(SubmitError::Full) };
-        requests.check(&request)?;
+        let namespace = requests.namespace();
+        request.check(namespace.capacity_bytes(), namespace.block_bytes)?;
         requests.submit(&mut self.driver, &mut self.function, now, request, token)
     }
 

@@ -191,23 +191,6 @@ impl<F: PciFunction> RingDriver<F> {
             && self.next_size() == 0
     }
 
-    fn check(&self, request: &Request) -> Result<(), SubmitError> {
-        let sector_bytes = SECTOR_BYTES;
-        let Request { op, offset_bytes, length_bytes } = *request;
-        let aligned = offset_bytes.is_multiple_of(u64::from(sector_bytes))
-            && length_bytes.is_multiple_of(sector_bytes)
-            && ((length_bytes == 0) == (op == Op::Flush));
-        if !aligned {
-            return Err(SubmitError::Misaligned { sector_bytes });
-        }
-        let capacity_bytes = self.capacity_bytes();
-        let end_bytes = request.end_bytes().unwrap_or(u64::MAX);
-        if end_bytes > capacity_bytes {
-            return Err(SubmitError::OutOfRange { end_bytes, capacity_bytes });
-        }
-        Ok(())
-    }
-
     /// I/O Requests Handler (S0-27): takes a request, makes descriptors of its bios as far as the
     /// ring has room, and sends a block if the card is idle.
     ///
@@ -216,7 +199,7 @@ impl<F: PciFunction> RingDriver<F> {
     /// where no address is given and the driver has no pages of its own.
     pub fn submit(&mut self, now: Time, submission: Submission) -> Result<(), SubmitError> {
         let Submission { request, token, address, urgent } = submission;
-        self.check(&request)?;
+        request.check(self.capacity_bytes(), SECTOR_BYTES)?;
         let needs_page = matches!(request.op, Op::Read | Op::Write);
         if needs_page && address.is_none() && self.pages.is_none() {
             return Err(SubmitError::Misaligned { sector_bytes: SECTOR_BYTES });
