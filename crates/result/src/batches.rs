@@ -26,16 +26,24 @@ pub(crate) struct Batches {
 
 impl Default for Batches {
     fn default() -> Self {
-        // Batches of five to begin with, as MSER-5 takes them.
-        Batches { size: 5, left: 5, open: Batch::default(), done: Vec::new() }
+        Batches {
+            size: Batches::FIRST,
+            left: Batches::FIRST,
+            open: Batch::default(),
+            done: Vec::new(),
+        }
     }
 }
 
 impl Batches {
     const MOST: usize = 1024;
+    /// Completions in a batch to begin with: five, as MSER-5 takes them.
+    const FIRST: u64 = 5;
     /// Groups that intervals are computed from: few enough that each is long against the
     /// correlation of neighbouring requests, enough for a t interval near the normal one.
     pub(crate) const GROUPS: usize = 32;
+    /// Fewest completions of which there are intervals of rates.
+    pub(crate) const COMPLETIONS_LEAST: u64 = Batches::FIRST * Batches::GROUPS as u64;
 
     /// Counts `count` completions at `end`, each of which took `latency_ps` and moved `bytes`.
     #[inline]

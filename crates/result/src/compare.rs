@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::batches::Batches;
 use crate::format::significant;
 use crate::result::RunResult;
+use crate::slices::Slices;
 use crate::statistics::Interval;
 
 /// What may be said about a figure of the second result against the first.
@@ -15,7 +17,7 @@ pub enum Verdict {
     Better,
     /// The second is worse, beyond what chance explains.
     Worse,
-    /// The interval of the ratio holds 1, or there is no interval.
+    /// The interval of the ratio holds 1, or a run has none.
     CannotTell,
 }
 
@@ -30,7 +32,7 @@ pub struct FigureComparison {
     pub second: f64,
     /// How many times better the second is (above 1: better, whichever way the figure counts).
     pub ratio: f64,
-    /// Interval around `ratio`; `null` where a result has none.
+    /// Interval around `ratio`; `null` where a result has none, or where it has no upper bound.
     pub interval: Option<Interval>,
     /// What may be said.
     pub verdict: Verdict,
@@ -51,7 +53,8 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Figure by figure, IOPS first.
     pub figures: Vec<FigureComparison>,
-    /// What makes the comparison unfair: different workloads, partial runs.
+    /// What makes the comparison unfair or says little: different workloads, partial runs, runs that
+    /// are too short for intervals.
     pub notes: Vec<String>,
 }
 
@@ -134,8 +137,36 @@ fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
         for broken in result.invariants.iter().filter(|i| !i.holds) {
             notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));
         }
+        notes.extend(too_short(which, result));
     }
     notes
+}
+
+/// Why a run has no interval of its rate or of its latency, and what to type.
+fn too_short(which: &str, result: &RunResult) -> Option<String> {
+    let confidence = result.confidence.as_ref();
+    let rate = confidence.is_some_and(|c| c.iops.is_some());
+    let latency = confidence.is_some_and(|c| c.latency_ns.all.mean.is_some());
+    let (of, least) = match (rate, latency) {
+        _ if result.requests == 0 => return None,
+        (true, true) => return None,
+        (true, false) => ("latency", Slices::COMPLETIONS_LEAST),
+        (false, true) => ("IOPS", Batches::COMPLETIONS_LEAST),
+        (false, false) => ("IOPS and latency", Slices::COMPLETIONS_LEAST),
+    };
+    let has = match result.requests {
+        1 => "1 request".to_owned(),
+        requests => format!("{requests} requests"),
+    };
+    let has = match result.requests < least {
+        true => format!("{has}, at least {least} are needed"),
+        // Each job is cut into batches by itself.
+        false => format!("{has}, too few for each of the jobs that issued them"),
+    };
+    Some(format!(
+        "the {which} run is too short for an interval of {of} ({has}): give it --requests 10000 or \
+         more, or say with --until 1% how precise it is to be"
+    ))
 }
 
 fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<FigureComparison> {
@@ -150,13 +181,17 @@ fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<F
         Kind::Rate => (second, first),
         Kind::Latency | Kind::Cost => (first, second),
     };
-    let interval = ratio_interval(ratio, above, below, name.starts_with("latency_ns.p"));
-    let verdict = match interval {
-        Some(i) if i.low > 1.0 => Verdict::Better,
-        Some(i) if i.high < 1.0 => Verdict::Worse,
+    let bounds = ratio_bounds(ratio, above, below, name.starts_with("latency_ns.p"));
+    let verdict = match bounds {
+        Some((low, _)) if low > 1.0 => Verdict::Better,
+        Some((_, high)) if high < 1.0 => Verdict::Worse,
         _ => Verdict::CannotTell,
     };
-    let text = words(kind, ratio, interval, verdict);
+    let text = words(kind, ratio, bounds, verdict);
+    // JSON has no infinity.
+    let bounds = bounds.filter(|(_, high)| high.is_finite());
+    let interval =
+        bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level: RATIO_LEVEL });
     let (first, second) = (first.0, second.0);
     Some(FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text })
 }
@@ -171,48 +206,56 @@ const WIDER: f64 = 2.947 / 2.131;
 /// A percentile may be off by so much where it is the middle of a bin.
 const BIN: f64 = 0.004;
 
-/// Interval of `above / below`; `None` where one of them has none, or has no lower bound.
-fn ratio_interval(
+/// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, the
+/// ratio is bounded on one side alone: it is 0 below, or infinite above.
+fn ratio_bounds(
     ratio: f64,
     above: Measured,
     below: Measured,
     is_percentile: bool,
-) -> Option<Interval> {
+) -> Option<(f64, f64)> {
     // Distances to the bounds as logarithms: down and up.
     let sides = |(value, interval): Measured| {
         let Interval { low, high, .. } = interval?;
         let least = if is_percentile { BIN } else { 0.0 };
         let side = |distance: f64| WIDER * distance.max(least);
-        (low > 0.0).then(|| (side((value / low).ln()), side((high / value).ln())))
+        Some((side((value / low).ln()), side((high / value).ln())))
     };
     let ((above_down, above_up), (below_down, below_up)) = (sides(above)?, sides(below)?);
     let low = ratio * (-above_down.hypot(below_up)).exp();
     let high = ratio * above_up.hypot(below_down).exp();
-    high.is_finite().then_some(Interval { estimate: ratio, low, high, level: RATIO_LEVEL })
+    Some((low, high))
 }
 
 /// Half widths above this share of the factor are shown as an interval.
 const WIDE: f64 = 0.15;
 
-fn words(kind: Kind, ratio: f64, interval: Option<Interval>, verdict: Verdict) -> String {
+fn words(kind: Kind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
     let (better, worse) = kind.words();
     let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
-    let Some(interval) = interval else {
-        return format!("{}x {word} (no interval)", significant(factor, 3));
+    let Some((low, high)) = bounds else {
+        let why = match kind {
+            Kind::Rate | Kind::Latency => ": cannot tell (too few requests)",
+            Kind::Cost => " (no interval)",
+        };
+        return format!("{}x {word}{why}", significant(factor, 3));
     };
     // Of the factor as it is shown, whichever way round.
-    let half = factor * (interval.high / interval.low).ln() / 2.0;
-    let decimals = decimals_for(half);
+    let half = factor * (high / low).ln() / 2.0;
     let shown = if half < WIDE * factor {
+        let decimals = decimals_for(half);
         format!("{factor:.decimals$}x ± {half:.decimals$}")
     } else {
         // The interval is symmetric in the logarithm; so wide, "±" would say something else.
         let (low, high) = match ratio >= 1.0 {
-            true => (interval.low, interval.high),
-            false => (1.0 / interval.high, 1.0 / interval.low),
+            true => (low, high),
+            false => (1.0 / high, 1.0 / low),
         };
-        let [factor, low, high] = [factor, low, high].map(|x| significant(x, 3));
-        format!("{factor}x ({low} to {high})")
+        let [factor, low] = [factor, low].map(|x| significant(x, 3));
+        match high.is_finite() {
+            true => format!("{factor}x ({low} to {})", significant(high, 3)),
+            false => format!("{factor}x ({low} or more)"),
+        }
     };
     match verdict {
         Verdict::CannotTell => format!("{shown} {word}: cannot tell"),
@@ -289,8 +332,59 @@ mod tests {
         let text = &find(&wide, "iops").text;
         assert!(text.starts_with("8.00x (4.") && text.ends_with(") faster"), "{text}");
         // A mean without an interval gives a ratio and no verdict.
-        assert_eq!(find(&ab, "latency_ns.mean").text, "1.32x faster (no interval)");
-        assert!(ab.notes.is_empty());
+        let mean = find(&ab, "latency_ns.mean");
+        assert_eq!(mean.text, "1.32x faster: cannot tell (too few requests)");
+        assert_eq!((mean.verdict, mean.interval), (Verdict::CannotTell, None));
+    }
+
+    #[test]
+    fn an_interval_down_to_nothing_bounds_one_side() {
+        let sure = run(1_000.0, 0.02, 1.0);
+        // What is at most twice 100 is not a thousand, whatever it is at least.
+        let slow = run(100.0, 1.0, 1.0);
+        let worse = compare(&sure, &slow);
+        let iops = find(&worse, "iops");
+        assert_eq!(iops.verdict, Verdict::Worse, "{iops:?}");
+        assert_eq!(iops.interval.unwrap().low, 0.0);
+        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) slower"));
+        // The other way round there is no end to how much faster it may be.
+        let better = compare(&slow, &sure);
+        let iops = find(&better, "iops");
+        assert_eq!((iops.verdict, iops.interval), (Verdict::Better, None));
+        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) faster"));
+        assert!(crate::to_json(&better).is_ok());
+        let none = compare(&slow, &slow);
+        assert_eq!(find(&none, "iops").text, "1.00x (0 or more) faster: cannot tell");
+    }
+
+    #[test]
+    fn runs_that_are_too_short_are_told_what_they_lack() {
+        let with = |requests, iops, mean| {
+            let interval = |has: bool| has.then(Interval::default);
+            let mut result = run(1_000.0, 0.02, 5_000.0);
+            result.requests = requests;
+            let confidence = result.confidence.as_mut().unwrap();
+            confidence.iops = interval(iops);
+            confidence.latency_ns.all.mean = interval(mean);
+            result
+        };
+        let long = with(10_000, true, true);
+        assert!(compare(&long, &long).notes.is_empty());
+        let notes = |run: &RunResult| compare(&long, run).notes.join("");
+        let short = "the second run is too short for an interval of ";
+        for (run, why) in [
+            (with(100, false, false), "IOPS and latency (100 requests, at least 256 are needed)"),
+            (with(200, true, false), "latency (200 requests, at least 256 are needed)"),
+            (with(1, false, false), "IOPS and latency (1 request, at least 256 are needed)"),
+            (with(300, false, true), "IOPS (300 requests, too few for each of the jobs that"),
+        ] {
+            let told = notes(&run);
+            assert!(told.starts_with(&format!("{short}{why}")), "{told}");
+            assert!(told.contains("--requests 10000") && told.contains("--until 1%"), "{told}");
+        }
+        let first = compare(&with(100, false, false), &long).notes.join("");
+        assert!(first.starts_with("the first run is too short"), "{first}");
+        assert_eq!(notes(&with(0, false, false)), "");
     }
 
     #[test]

@@ -118,6 +118,8 @@ impl Slices {
     const MOST: usize = 64;
     /// Fewer say too little of how much they vary.
     pub(crate) const LEAST: usize = 16;
+    /// Fewest completions of which there are intervals of latencies.
+    pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
 
     /// Whether a slice ends where `recorded` completions have been recorded.
     #[inline]

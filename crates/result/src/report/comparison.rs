@@ -109,6 +109,6 @@ mod tests {
         let comparison = crate::compare(&results[0], &results[1]);
         let page = comparison_html(&results, &[comparison]);
         roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
-        assert!(page.contains("&lt;b&gt;") && page.contains("no interval"), "{page}");
+        assert!(page.contains("&lt;b&gt;") && page.contains("too few requests"), "{page}");
     }
 }

@@ -165,6 +165,27 @@ fn a_partial_run_keeps_its_open_requests() {
     assert!(whole.invariants.iter().any(|i| !i.holds), "unanswered requests pass unseen");
 }
 
+/// How many requests `compare` asks for.
+#[test]
+fn the_fewest_requests_with_intervals() {
+    for (count, rate, latency) in
+        [(159, false, false), (160, true, false), (255, true, false), (256, true, true)]
+    {
+        let mut recorder = Recorder::new(Keep::Summary, None);
+        let one = |at: u64| {
+            let (start, completed) = (Time::from_us(at), Time::from_us(at + 1));
+            let (token, status) = (Token(0), Status::Ok);
+            (Request::read(0, 512), start, Completion { token, status, accepted: start, completed })
+        };
+        feed(&mut recorder, &(0..count).map(one).collect::<Vec<Done>>());
+        let mut result = RunResult::default();
+        recorder.finish(Time::ZERO).fill(&mut result);
+        let confidence = result.confidence.unwrap_or_default();
+        assert_eq!(confidence.iops.is_some(), rate, "{count}");
+        assert_eq!(confidence.latency_ns.all.mean.is_some(), latency, "{count}");
+    }
+}
+
 #[test]
 fn intervals_cover_independent_requests_as_often_as_they_say() {
     // 300 runs of 3200 exponential latencies (mean 1000 ns): 95 % of the intervals cover the true
