@@ -4,6 +4,7 @@ use ssdyno_block::{Op, Time};
 
 use crate::batches::Batches;
 use crate::confidence::Source;
+use crate::format::seconds;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::quantiles::{Exact, Wanted, rank};
@@ -282,7 +283,7 @@ impl Recording {
             });
             result.invariants.extend(self.little.check(self.start, self.end));
         }
-        result.invariants.push(series_sums(&result.series, result.requests, moved));
+        result.invariants.push(series_sums(result, moved));
     }
 
     fn warn(&self, result: &mut RunResult) {
@@ -307,9 +308,13 @@ impl Recording {
             );
         }
         if result.errors > 0 {
+            let errors = match result.errors {
+                1 => "1 request".to_owned(),
+                errors => format!("{errors} requests"),
+            };
+            let when = when_errors(&result.series).unwrap_or_default();
             result.notes.push(format!(
-                "{} requests ended in an error; latencies and rates are of the others",
-                result.errors
+                "{errors} ended in an error{when}; latencies and rates are of the others"
             ));
         }
         let used = self.series.grid().interval();
@@ -383,12 +388,32 @@ fn bins(histogram: &Histogram) -> Vec<LatencyBin> {
     histogram.bins(BINS_PER_OCTAVE).into_iter().map(bin).collect()
 }
 
-fn series_sums(series: &[SeriesPoint], requests: u64, moved: u64) -> Invariant {
+/// The stretch of the run in which there were errors, as exactly as the series tells.
+fn when_errors(series: &[SeriesPoint]) -> Option<String> {
+    let with = || series.iter().filter(|point| point.errors > 0);
+    let (first, last) = (with().next()?, with().next_back()?);
+    let (from, to) = (first.start_seconds, last.start_seconds + last.length_seconds);
+    let from_text = || match from > 0.0 {
+        true => seconds(from),
+        false => "the start".to_owned(),
+    };
+    (to > from).then(|| format!(" (from {} to {})", from_text(), seconds(to)))
+}
+
+fn series_sums(result: &RunResult, moved: u64) -> Invariant {
+    let (series, requests, failed) = (&result.series, result.requests, result.errors);
     let counted: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
     let bytes: u64 = series.iter().map(|p| p.read_bytes + p.write_bytes).sum();
+    let errors: u64 = series.iter().map(|p| p.errors).sum();
+    let of_errors = match errors.max(failed) {
+        0 => String::new(),
+        _ => format!(", {errors} of {failed} errors"),
+    };
     Invariant {
         name: "series_sums".into(),
-        holds: counted == requests && bytes == moved,
-        detail: format!("{counted} of {requests} requests, {bytes} of {moved} bytes in the series"),
+        holds: counted == requests && bytes == moved && errors == failed,
+        detail: format!(
+            "{counted} of {requests} requests{of_errors}, {bytes} of {moved} bytes in the series"
+        ),
     }
 }

@@ -134,8 +134,11 @@ impl Slices {
         for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
             *part = difference(before, view);
         }
-        self.done.push(slice);
-        self.shrink();
+        // Where all failed there is nothing whose spread could be looked at.
+        if slice.parts.iter().any(|part| part.count > 0) {
+            self.done.push(slice);
+            self.shrink();
+        }
         self.next_at = recorded + self.size;
     }
 
@@ -252,10 +255,11 @@ mod tests {
     #[test]
     fn jobs_are_laid_side_by_side_in_time() {
         let mut jobs = [Slices::default(), Slices::default()];
-        let histogram = Histogram::default();
+        let mut histogram = Histogram::default();
         for at in 1..=40u64 {
+            histogram.add(1_000);
             for (offset, job) in jobs.iter_mut().enumerate() {
-                let lanes = std::array::from_fn(|_| view(&histogram, &[]));
+                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
                 job.close(16 * at, Time::from_us(2 * at + offset as u64), lanes);
             }
         }

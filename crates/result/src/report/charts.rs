@@ -209,6 +209,9 @@ pub(super) fn iops_over_time(r: &RunResult) -> String {
     if n.trim > 0 {
         named.push(("trim", steps(&r.series, |p| per_second(p.trims, p))));
     }
+    if r.errors > 0 {
+        named.push(("error", steps(&r.series, |p| per_second(p.errors, p))));
+    }
     lines_over_time(r, "Requests per second", "requests per second", rate_tick, named)
 }
 

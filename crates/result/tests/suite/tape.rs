@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
-use ssdyno_result::{Keep, Recorder, Recording, Row, RunResult, Tape};
+use ssdyno_result::{Keep, Recorder, Recording, Row, RunResult, Tape, report_html};
 
 /// Request, intended start, acceptance and completion in ns, how it ended.
 type Done = (Request, u64, u64, u64, Status);
@@ -198,4 +198,55 @@ fn intervals_of_merged_jobs_are_as_wide_as_those_of_one() {
     };
     let (one, two) = (half_width(1), half_width(2));
     assert!(two < 2.0 * one && one < 2.0 * two, "{one} {two}");
+}
+
+/// One after the other for 1 to 400 us each; all from number `good` on fail.
+fn failing(good: u64) -> Vec<Done> {
+    let mut now = 0;
+    let one = |i: u64| {
+        let (at, status) = (now, if i < good { Status::Ok } else { Status::Error });
+        now += 1_000 * (1 + i * 7919 % 400);
+        (Request::read(0, 512), at, at, now, status)
+    };
+    (0..900).map(one).collect()
+}
+
+#[test]
+fn a_run_in_which_all_fails_shows_when() {
+    for recording in [
+        recorded(&failing(0), Keep::Summary, 0),
+        taped(&failing(0), Keep::Summary, 0, 1),
+        taped(&failing(0), Keep::Summary, 0, 3),
+    ] {
+        let result = filled(recording);
+        assert_eq!((result.requests, result.errors), (0, 900));
+        assert_eq!(result.series.iter().map(|point| point.errors).sum::<u64>(), 900);
+        assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
+        let sums = result.invariants.iter().find(|i| i.name == "series_sums").unwrap();
+        assert!(sums.detail.contains("900 of 900 errors"), "{}", sums.detail);
+        let told = "900 requests ended in an error (from the start to 18";
+        let notes = result.notes.join("\n");
+        assert!(notes.contains(told), "{notes}");
+        assert!(report_html(&result).contains("class=\"line error\""));
+    }
+    let good = filled(recorded(&failing(900), Keep::Summary, 0));
+    assert!(!report_html(&good).contains("line error"));
+}
+
+/// Slices in which all failed were taken for a steady run, and what was measured for its start-up,
+/// which has no spread.
+#[test]
+fn errors_at_the_end_leave_the_spread_of_what_was_measured() {
+    for recording in
+        [recorded(&failing(300), Keep::Summary, 0), taped(&failing(300), Keep::Summary, 0, 1)]
+    {
+        let result = filled(recording);
+        assert_eq!((result.requests, result.errors), (300, 600));
+        let mean = result.confidence.unwrap().latency_ns.all.mean.unwrap();
+        let half = mean.relative_half_width().unwrap();
+        // Uniform from 1 to 400 us, 300 of them: 6.6 % were they drawn, less as they are spread evenly.
+        assert!((0.005..0.2).contains(&half), "{half}");
+        let notes = result.notes.join("\n");
+        assert!(notes.contains("600 requests ended in an error (from 6"), "{notes}");
+    }
 }
