@@ -27,6 +27,9 @@ pub(crate) fn fill(
     let (Some(measured), Some(device)) = (result.write_amplification, run.device.ssd()) else {
         return;
     };
+    if !facts.pools.is_empty() {
+        note_other_classes(result, workload, &facts.pools);
+    }
     if !is_of_policy(device) || health.bad_blocks > 0 || !is_by_page(workload, facts.page_bytes) {
         return;
     }
@@ -43,9 +46,7 @@ pub(crate) fn fill(
             found
         }
         None => {
-            let Some(classes) = written_classes(workload, &facts.pools) else {
-                return note_other_classes(result, workload);
-            };
+            let Some(classes) = written_classes(workload, &facts.pools) else { return };
             let found = pools_form(device, &classes, &facts.pools);
             let Some((found, blocks)) = found else { return };
             if !has_pools_enough(result, blocks) {
@@ -232,18 +233,21 @@ fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Clas
     Some(pools.iter().zip(&ends).map(class).collect())
 }
 
-/// Says that the hot pages of the workload are not those of the classes.
-fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig) {
-    if workload.address.pattern == Pattern::HotCold {
-        let scattered = if workload.address.scatter {
-            "are scattered over all of them: set address.scatter = false"
-        } else {
-            "end within one: make address.hot_space_percent the end of a class"
-        };
-        result.notes.push(format!(
-            "ftl.classes do not keep hot and cold pages apart: the workload's hot pages {scattered}"
-        ));
-    }
+/// Says that the hot pages of the workload are not those of the classes, and what to type.
+fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: &[Pool]) {
+    let address = &workload.address;
+    let scattered = match address.pattern {
+        Pattern::HotCold | Pattern::Zipf if address.scatter => {
+            "are scattered over all of them: add --set workload.address.scatter=false"
+        }
+        Pattern::HotCold if written_classes(workload, pools).is_none() => {
+            "end within one: make workload.address.hot_space_percent the end of a class"
+        }
+        _ => return,
+    };
+    result.notes.push(format!(
+        "ftl.classes do not keep hot and cold pages apart: the workload's hot pages {scattered}"
+    ));
 }
 
 /// Spare blocks of a pool, times the pages of a block, of which sixteen count, from which on the forms

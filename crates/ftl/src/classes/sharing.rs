@@ -45,7 +45,8 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     if !COUNT.contains(&classes.len()) {
         return fail(
             format!("{} classes, for ftl.hot_cold = \"classes\"", classes.len()),
-            "write two to eight, such as [{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]",
+            "write two to eight, such as \
+             --set 'ftl.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
         );
     }
     let given = |share: fn(&PageClass) -> Option<f64>| {
