@@ -161,6 +161,27 @@ fn rows_that_outgrow_memory_end_the_run_with_its_results() {
     }
 }
 
+/// A simulated run, too: 1.6 GB of rows in 300 MB of address space, some three seconds of it.
+#[test]
+fn rows_of_a_simulated_run_that_outgrow_memory_are_kept_as_far_as_they_go() {
+    let place = Place::new();
+    let run = "ulimit -v 300000; exec ssdyno run sim:delay-10us --requests 100M \
+               --workload randread --name a --json";
+    let Some(output) = shell(&place, &[], run) else { return };
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert!(message(&object).contains("memory ran out"), "{}", message(&object));
+    assert!(message(&object).contains("--keep summary"), "{}", message(&object));
+    let stored = stored(&place, "a");
+    assert_eq!((&stored["partial"], &stored["stopped_because"]), (&true.into(), &"memory".into()));
+    let broken = stored["invariants"].as_array().unwrap().iter().find(|law| law["holds"] == false);
+    assert_eq!(broken, None);
+    let requests = stored["requests"].as_u64().unwrap();
+    assert!((100_000..50_000_000).contains(&requests), "{requests}");
+    let rows = place.path().join("results/a/requests.parquet");
+    assert!(rows.metadata().unwrap().len() > 1 << 18);
+}
+
 /// A device larger than the address space: told as every other error, and not by an abort.
 #[test]
 fn a_limit_of_memory_ends_with_a_message() {
