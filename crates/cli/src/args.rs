@@ -117,7 +117,8 @@ pub(crate) struct LoadArgs {
                                 "trace_depth", "trace_device", "beyond_end"])]
     pub(crate) fio: Option<PathBuf>,
     /// Decides about everything random: same seed, same figures.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
+          value_parser = seed)]
     pub(crate) seed: u64,
     /// Stop issuing after this time of the device, such as 10s.
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
@@ -248,6 +249,11 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
         return Err("it must be more than nothing".to_owned());
     }
     Ok(span)
+}
+
+/// What everything random is drawn from.
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u64::MAX))
 }
 
 /// A number of requests above zero: a whole one, in thousands (k), millions (M) or milliards (G).

@@ -167,8 +167,26 @@ impl Failure {
         }
     }
 
-    /// For people: with the lines in question.
+    /// For people: with the lines in question. What comes from files and arguments may hold control
+    /// characters, which a terminal would obey.
     pub(crate) fn render(&self) -> String {
+        let shown = Failure {
+            message: printable(&self.message),
+            help: self.help.as_deref().map(printable),
+            place: self.place.as_deref().map(|place| {
+                Box::new(Place {
+                    name: printable(&place.name),
+                    text: printable(&place.text),
+                    label: printable(&place.label),
+                    ..place.clone()
+                })
+            }),
+            ..Failure::new(self.exit, "")
+        };
+        shown.render_printable()
+    }
+
+    fn render_printable(&self) -> String {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let theme =
             if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
@@ -208,6 +226,20 @@ impl Diagnostic for Failure {
         let label = (!place.label.is_empty()).then(|| place.label.clone());
         Some(Box::new(std::iter::once(LabeledSpan::new(label, place.span.start, length))))
     }
+}
+
+/// `text` with a character of the same length in place of each control character, so that places in
+/// it stay. Lines and tabs stay, too.
+fn printable(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        // The end of a line as Windows writes it.
+        '\r' => ' ',
+        c if c.is_control() && c.len_utf8() == 1 => '?',
+        c if c.is_control() => '¿',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// The candidate that was probably meant: the one that ends alike, or the one with the fewest
@@ -263,6 +295,24 @@ mod tests {
             };
             assert!(Failure::usage("wrong").at(Some(place)).render().contains("wrong"));
         }
+    }
+
+    #[test]
+    fn a_terminal_is_given_nothing_to_obey() {
+        let hostile = "\u{1b}[31m\u{7}\u{9b}1m\r";
+        let place = Place {
+            name: format!("{hostile}name"),
+            text: format!("{hostile}\nsecond {hostile}X"),
+            span: 21..28,
+            first_line: 1,
+            label: format!("{hostile}here"),
+            is_file: true,
+        };
+        let failure = Failure::usage(format!("no {hostile}")).with_help(format!("try {hostile}"));
+        let shown = failure.at(Some(place)).render();
+        assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+        assert!(shown.contains("no ?[31m?¿1m") && shown.contains("try ?[31m"), "{shown}");
+        assert!(shown.contains("?[31m?¿1m name:2:"), "{shown}");
     }
 
     #[test]

@@ -92,6 +92,10 @@ pub(crate) fn is_toml(name: &str) -> bool {
 }
 
 fn unknown_device(target: &str) -> Failure {
+    if Path::new(target).is_dir() {
+        return Failure::usage(format!("{target} is a directory"))
+            .with_help("name a device or a file in it, or sim:NAME (see `ssdyno list devices`)");
+    }
     let presets: Vec<String> = presets::every().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),

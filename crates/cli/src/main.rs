@@ -34,9 +34,11 @@ mod screen;
 mod timeline;
 mod toml_places;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Verb};
 use diagnose::{ErrorObject, Exit, Failure};
@@ -87,10 +89,37 @@ fn report(failure: &Failure, output: Output) -> ExitCode {
     ExitCode::from(failure.exit as u8)
 }
 
+/// What clap tells in a way that does not help: values with a minus sign, which it takes for options,
+/// and arguments that are no text, which it does not name.
+fn misread(error: &clap::Error, mut args: impl Iterator<Item = OsString>) -> Option<Failure> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+                return None;
+            };
+            let is_value = wrong.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
+            let whole = args.find(|arg| arg.to_string_lossy().starts_with(wrong.as_str()));
+            let whole = whole.filter(|_| is_value)?;
+            let message = format!("`{}` is below zero, and is no option", whole.to_string_lossy());
+            Some(Failure::usage(message).with_help("no value may be negative: leave the `-` out"))
+        }
+        ErrorKind::InvalidUtf8 => {
+            let wrong = args.find(|arg| arg.to_str().is_none())?;
+            let message = format!("the argument `{}` is not UTF-8", wrong.to_string_lossy());
+            let help = "rename the file, or make a link to it with another name (`ln -s`)";
+            Some(Failure::usage(message).with_help(help))
+        }
+        _ => None,
+    }
+}
+
 /// Wrong arguments, or a call for help, which clap treats alike.
 fn refused(error: &clap::Error) -> ExitCode {
     let is_help = !error.use_stderr();
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
+    if let Some(failure) = misread(error, std::env::args_os().skip(1)) {
+        return report(&failure, Output { json });
+    }
     if json && !is_help {
         let text = error.render().to_string();
         let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));

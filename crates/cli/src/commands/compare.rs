@@ -159,8 +159,17 @@ fn read(side: &str, args: &CompareArgs, load: &LoadArgs) -> Result<Side, Failure
 fn stored(file: &str) -> Result<Side, Failure> {
     let text = files::read_text(file)?;
     let result = serde_json::from_str(&text).map_err(|error| {
-        let message = format!("{file}:{}:{}: not a result: {error}", error.line(), error.column());
-        Failure::usage(message).with_help("name a result.json that `ssdyno run` wrote")
+        let why = match text.trim_ascii().is_empty() {
+            true => format!("{file} is empty"),
+            false => {
+                let (line, column) = (error.line(), error.column().max(1));
+                let why = error.to_string();
+                // The place is said once, in front.
+                let why = why.split(" at line ").next().unwrap_or_default();
+                format!("{file}:{line}:{column}: not a result: {why}")
+            }
+        };
+        Failure::usage(why).with_help("name a result.json that `ssdyno run` wrote")
     })?;
     Ok(Side::Stored(Box::new(result)))
 }

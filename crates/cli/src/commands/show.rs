@@ -155,6 +155,10 @@ fn kind(what: &str) -> Result<Kind, Failure> {
     let Ok(table) = toml::from_str::<toml::Table>(&files::read_text(what)?) else {
         return Ok(Kind::Device);
     };
+    if table.is_empty() {
+        return Err(Failure::usage(format!("nothing is written in {what}"))
+            .with_help("`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print complete files"));
+    }
     Ok(if table.contains_key("costs") {
         Kind::Host
     } else if table.contains_key("target") {

@@ -283,3 +283,77 @@ fn a_side_that_cannot_start_ends_the_comparison() {
     assert!(errors.contains("bad.toml") && errors.contains("ftl.over_provisioning"), "{errors}");
     assert!(!place.path().join("results").exists(), "nothing is left behind");
 }
+
+/// What a terminal shows, and the JSON object: the message, and what to do.
+fn told(place: &Place, args: &[&str], message: &str, help: &str) {
+    let text = place.fails(2, args);
+    let words = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(words.contains(message) && words.contains(help), "{args:?}: {text}");
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{args:?}: {text:?}");
+    let output = place.call(&[args, &["--json"]].concat());
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    let error = |key: &str| object["error"][key].as_str().unwrap_or_default().to_owned();
+    assert!(error("message").contains(message) && error("help").contains(help), "{object}");
+}
+
+#[test]
+fn wrong_command_lines_are_told_what_to_do() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("d")).unwrap();
+    place.write("empty.toml", "");
+    place.write("comment.toml", "# nothing\n");
+    place.write("empty.json", "\n");
+    place.write("cut.json", "{\"a\":\n");
+    let negative = "no value may be negative";
+    let complete = "`ssdyno show mixed` print complete files";
+    let result = "name a result.json";
+    for (args, message, help) in [
+        (&["run", "sim:config-a", "--requests", "-5"][..], "`-5` is below zero", negative),
+        (&["run", "sim:config-a", "--for", "-3s"], "`-3s` is below zero", negative),
+        (&["run", "sim:config-a", "--until", "-1%"], "`-1%` is below zero", negative),
+        (&["pts", "sim:config-a", "--round", "-1s"], "`-1s` is below zero", negative),
+        (
+            &["run", "sim:config-a", "--seed", "-1"],
+            "a whole number from 0 to 18446744073709551615",
+            "",
+        ),
+        (&["run", "."], ". is a directory", "name a device or a file in it"),
+        (&["run", "d"], "d is a directory", "name a device or a file in it"),
+        (&["show", "empty.toml"], "nothing is written in empty.toml", complete),
+        (&["show", "comment.toml"], "nothing is written in comment.toml", complete),
+        (&["compare", "empty.json", "cut.json"], "empty.json is empty", result),
+        (&["compare", "cut.json", "empty.json"], "cut.json:2:1: not a result: EOF while", result),
+        (
+            &["run", "sim:config-a", "--set", "ftl.hot_cold=classes"],
+            "0 classes",
+            "--set 'ftl.classes=[{ space = 0.2, writes = 0.8 }",
+        ),
+    ] {
+        told(&place, args, message, help);
+    }
+}
+
+/// Colours, bells and titles that a file or an argument asks for stay out of the terminal.
+#[test]
+fn messages_give_a_terminal_nothing_to_obey() {
+    let place = Place::new();
+    place.write("e.toml", "# \u{1b}[31mred\u{7}\n[flash]\n");
+    place.write("b.json", b"{ \x1b]0;title\x07 \xff }");
+    told(&place, &["run", "e.toml"], "e.toml is not valid TOML", "toml.io");
+    told(&place, &["compare", "b.json", "b.json"], "it is not UTF-8 text", "save it as UTF-8");
+    let text = place.fails(2, &["run", "sim:\u{1b}[31mX"]);
+    assert!(text.contains("there is no target `sim:?[31mX`"), "{text:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn arguments_that_are_no_text_are_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let mut command = place.command(&["run"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"./dri\xffve")).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("the argument `./dri\u{fffd}ve` is not UTF-8"), "{text}");
+    assert!(text.contains("ln -s"), "{text}");
+}
