@@ -159,3 +159,6 @@ fn two(members: &mut [Member], a: usize, b: usize) -> Option<(&mut Member, &mut 
     let [a, b] = members.get_disjoint_mut([a, b]).ok()?;
     Some((a, b))
 }
+
+#[cfg(test)]
+mod tests;
