@@ -13,6 +13,7 @@
 //! leave out stands in their modules.
 
 mod config;
+mod contents;
 mod contract;
 pub mod delay;
 mod governor;

@@ -131,6 +131,10 @@ pub trait PciDevice {
         let _ = (bar, offset, value);
         false
     }
+    /// A function level reset (PCIe 5.0, clause 6.6.2): registers are as after power-on, and nothing that
+    /// was under way reaches host memory or interrupts any more. What the medium holds stays. The
+    /// device was brought to `now` before; its configuration space is the bus's affair.
+    fn reset(&mut self, now: Time);
     /// Brings the device to `now`.
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);
     /// The next time at which `advance` may find something to do.

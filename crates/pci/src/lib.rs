@@ -1,7 +1,7 @@
 //! The connector: PCI as drivers see it from above and devices from below.
 //!
 //! Key types: [`PciFunction`] (what a driver uses), [`PciDevice`] and [`BusMaster`] (what a simulated
-//! device offers and uses). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
+//! device offers and uses), [`SlotConfig`] (the configuration space around a device). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
 //! functions, [`assign()`] for addresses, [`Route`] for interrupt pins with the [`MpTable`],
 //! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one.
 //!
@@ -34,6 +34,7 @@ mod numbers;
 pub mod routing;
 mod scan;
 mod simulated;
+mod slot;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub mod sysfs;
 pub mod topology;
@@ -53,4 +54,5 @@ pub use scan::{RootBus, scan};
 pub use simulated::{
     InterruptFault, PciCounters, PciFault, PciTiming, RecordedFault, SimulatedPci,
 };
+pub use slot::SlotConfig;
 pub use tree::{Function, Tree};

@@ -90,6 +90,13 @@ impl<D: Device> NvmeController<D> {
         self.apply_features(now);
     }
 
+    /// A controller level reset that leaves the admin queue registers as after power-on (base 2.0c,
+    /// clause 3.7.2). One that hangs for good does not hear it.
+    pub(super) fn function_level_reset(&mut self, now: Time) {
+        self.reset(now);
+        self.registers.function_level_reset();
+    }
+
     fn shut_down(&mut self, now: Time, abrupt: bool) {
         self.registers.set_shutdown(offset::CSTS_SHUTDOWN_PROCESSING);
         if abrupt || !self.has_cache {

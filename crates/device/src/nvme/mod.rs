@@ -29,7 +29,6 @@ mod admin_queues;
 mod arbiter;
 mod commands;
 mod config;
-mod contents;
 mod control;
 mod events;
 mod faults;
@@ -55,6 +54,7 @@ use ssdyno_engine::Server;
 use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
+use crate::contents::{Contents, Ranges};
 use crate::{Config, Device, HostLink, LinkConfig};
 
 pub use config::{Burst, NamespaceConfig, NvmeConfig, OperationalState};
@@ -63,7 +63,7 @@ pub use id_ctrl::{IdCtrl, IdCtrlError, PowerStateFacts};
 
 use arbiter::Arbiter;
 use commands::Commands;
-use contents::{Contents, Ranges};
+
 use events::Events;
 use faults::Faults;
 use features::Features;
@@ -386,6 +386,10 @@ impl<D: Device> PciDevice for NvmeController<D> {
         bar == 0
             && offset >= DOORBELLS
             && self.makes_needless_room(offset - DOORBELLS, value & 0xffff)
+    }
+
+    fn reset(&mut self, now: Time) {
+        self.function_level_reset(now);
     }
 
     #[inline(always)]

@@ -133,6 +133,11 @@ impl PciDevice for RingCard {
         self.queue.schedule(now, event);
     }
 
+    fn reset(&mut self, now: Time) {
+        self.control(now, false);
+        self.registers = Registers::default();
+    }
+
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         loop {
             let flash = self.media.next_event().filter(|at| *at <= now);

@@ -166,6 +166,24 @@ fn a_subsystem_reset_clears_the_queue_registers_too() {
     host.enable();
 }
 
+/// PCIe 5.0, clause 6.6.2: the admin queue registers go as well, and nothing moves any more.
+#[test]
+fn a_function_level_reset_is_like_power_on() {
+    let mut host = host("");
+    host.create_pair(1, 8);
+    host.push(1, read(0));
+    host.ring(1);
+    let now = host.now;
+    host.controller.reset(now);
+    let mut fresh = fresh();
+    for register in (0..registers::DOORBELLS).step_by(4) {
+        assert_eq!(host.read(register), fresh.read(register), "{register:#x}");
+    }
+    let reads = host.bus.reads.len();
+    host.settle();
+    assert_eq!((host.take(1).len(), host.bus.reads.len()), (0, reads));
+}
+
 /// Base 2.0c, clause 3.6.
 #[test]
 fn shutdown_flushes_a_volatile_cache_and_stops() {

@@ -494,6 +494,12 @@ impl PciDevice for Double {
         }
     }
 
+    fn reset(&mut self, _: Time) {
+        Double::reset(self);
+        self.registers.clear();
+        (self.ready_change, self.pin) = (None, false);
+    }
+
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         if self.ready_change.is_some_and(|at| at <= now) {
             self.ready_change = None;

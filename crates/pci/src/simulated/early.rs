@@ -54,6 +54,10 @@ impl PciDevice for Jobs {
     fn may_come_early(&self, _: u8, offset: u32, _: u32) -> bool {
         self.early && offset == 0 && self.held == 0 && self.due.len() <= self.room as usize
     }
+    fn reset(&mut self, _: Time) {
+        self.due.clear();
+        (self.room, self.held) = (0, 0);
+    }
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         self.steps += 1;
         while self.held > 0 && self.room > 0 {

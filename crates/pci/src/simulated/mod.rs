@@ -5,7 +5,6 @@
 //! takes what the driver's core had to wait ([`SimulatedPci::take_stall`]), and later brings the
 //! device to the times that [`SimulatedPci::next_event`] names.
 
-mod config_space;
 #[cfg(test)]
 mod early;
 mod interrupts;
@@ -21,9 +20,8 @@ use ssdyno_block::Time;
 
 use crate::{
     BusMaster, DmaDirection, DmaFault, DmaRegion, FunctionError, Identity, InterruptMode,
-    MsixPlace, PciDevice, PciFunction,
+    MsixPlace, PciDevice, PciFunction, SlotConfig,
 };
-use config_space::ConfigSpace;
 pub use interrupts::InterruptFault;
 use interrupts::Interrupts;
 use memory::Memory;
@@ -78,7 +76,7 @@ pub struct SimulatedPci<D> {
     device: D,
     identity: Identity,
     timing: PciTiming,
-    config: ConfigSpace,
+    config: SlotConfig,
     msix: Option<MsixPlace>,
     bus: Bus,
     writes: Writes,
@@ -135,7 +133,7 @@ impl<D: PciDevice> SimulatedPci<D> {
             device,
             identity,
             timing,
-            config: ConfigSpace::new(&identity, msix),
+            config: SlotConfig::new(&identity),
             msix,
             bus: Bus {
                 memory: Memory::new(),
@@ -283,7 +281,7 @@ impl<D: PciDevice> SimulatedPci<D> {
     #[inline]
     fn check_access(&self, bar: u8, offset: u32) {
         assert!(
-            self.config.decodes,
+            self.config.decodes(),
             "a register is accessed, but the function does not decode memory: set bit 1 of the \
              command register and power state D0 first"
         );
@@ -305,12 +303,12 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         }
         let masked = self.config.function_masked();
         self.config.write(offset, value);
-        self.bus.masters = self.config.masters;
-        self.bus.mastered |= self.config.masters;
+        self.bus.masters = self.config.masters();
+        self.bus.mastered |= self.config.masters();
         if self.config.function_masked() != masked {
             self.bus.interrupts.mask_function(self.now, !masked);
         }
-        self.bus.interrupts.set_pin_off(self.now, self.config.pin_off);
+        self.bus.interrupts.set_pin_off(self.now, self.config.pin_off());
     }
 
     #[inline]

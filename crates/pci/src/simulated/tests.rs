@@ -44,6 +44,9 @@ impl PciDevice for Copier {
             _ => self.registers[offset as usize / 4] = value,
         }
     }
+    fn reset(&mut self, _: Time) {
+        (self.registers, self.due, self.release) = (Default::default(), None, false);
+    }
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         if core::mem::take(&mut self.release) {
             bus.deassert(now);

@@ -7,7 +7,7 @@ const PAGE: u64 = 4096;
 
 /// What was written, page by page; everything else reads as zero.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Contents {
+pub(crate) struct Contents {
     pages: BTreeMap<u64, Box<[u8]>>,
 }
 
@@ -25,7 +25,7 @@ fn cut(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize))
 }
 
 impl Contents {
-    pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) {
         cut(offset, out.len() as u64, |page, inside, done, here| {
             let out = &mut out[done..done + here];
             match self.pages.get(&page) {
@@ -35,7 +35,7 @@ impl Contents {
         });
     }
 
-    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         cut(offset, bytes.len() as u64, |page, inside, done, here| {
             let empty = || vec![0; PAGE as usize].into_boxed_slice();
             let data = self.pages.entry(page).or_insert_with(empty);
@@ -44,7 +44,7 @@ impl Contents {
     }
 
     /// True if `bytes` are what the store has from `offset` on.
-    pub(super) fn equals(&self, offset: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn equals(&self, offset: u64, bytes: &[u8]) -> bool {
         let mut equal = true;
         cut(offset, bytes.len() as u64, |page, inside, done, here| {
             let bytes = &bytes[done..done + here];
@@ -57,7 +57,7 @@ impl Contents {
     }
 
     /// The range reads as zero again.
-    pub(super) fn clear(&mut self, offset: u64, length: u64) {
+    pub(crate) fn clear(&mut self, offset: u64, length: u64) {
         let end = offset + length;
         let whole = offset.div_ceil(PAGE)..end / PAGE;
         if whole.start < whole.end {
@@ -83,19 +83,19 @@ impl Contents {
 
 /// A set of bytes as ranges that do not touch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges {
+pub(crate) struct Ranges {
     /// Start to end.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The first byte of `from..to` that is in the set.
-    pub(super) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
+    pub(crate) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
         let before = self.ranges.range(..=from).next_back();
         if before.is_some_and(|(_, end)| *end > from) {
             return Some(from);
@@ -103,7 +103,7 @@ impl Ranges {
         self.ranges.range(from..to).next().map(|(start, _)| *start)
     }
 
-    pub(super) fn remove(&mut self, from: u64, to: u64) {
+    pub(crate) fn remove(&mut self, from: u64, to: u64) {
         while let Some(at) = self.first_in(from, to) {
             let Some((&start, &end)) = self.ranges.range(..=at).next_back() else { return };
             self.ranges.remove(&start);
@@ -116,7 +116,7 @@ impl Ranges {
         }
     }
 
-    pub(super) fn insert(&mut self, from: u64, to: u64) {
+    pub(crate) fn insert(&mut self, from: u64, to: u64) {
         self.remove(from, to);
         self.ranges.insert(from, to);
     }

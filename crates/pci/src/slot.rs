@@ -23,20 +23,29 @@ const MSIX_FUNCTION_MASK: u32 = 1 << 30;
 
 /// A type 0 header with power management, MSI, MSI-X and PCI Express capabilities. Each bit is
 /// writable or not; writable bits start at 0, as after a reset.
+///
+/// For who puts a [`PciDevice`](crate::PciDevice) into a slot: the simulated connector, and what
+/// shows a device to other programs.
 #[derive(Debug)]
-pub(super) struct ConfigSpace {
+pub struct SlotConfig {
     values: Box<[u32]>,
     writable: Box<[u32]>,
     has_msi: bool,
     has_msix: bool,
-    pub(super) decodes: bool,
-    pub(super) masters: bool,
-    pub(super) pin_off: bool,
+    decodes: bool,
+    masters: bool,
+    pin_off: bool,
 }
 
-impl ConfigSpace {
-    pub(super) fn new(identity: &Identity, msix: Option<MsixPlace>) -> ConfigSpace {
-        let mut space = ConfigSpace {
+impl SlotConfig {
+    /// As `identity` wants it, after a reset: nothing is decoded, nothing is sent.
+    ///
+    /// # Panics
+    /// If the identity cannot be put into configuration space: a BAR that is no power of two, or
+    /// none left for the MSI-X table.
+    pub fn new(identity: &Identity) -> SlotConfig {
+        let msix = identity.msix_place();
+        let mut space = SlotConfig {
             values: vec![0; BYTES / 4].into_boxed_slice(),
             writable: vec![0; BYTES / 4].into_boxed_slice(),
             has_msi: identity.msi_vectors != 0,
@@ -120,18 +129,26 @@ impl ConfigSpace {
     }
 
     /// What link capabilities and link status say (PCIe 5.0, clauses 7.5.3.6 and 7.5.3.8).
-    pub(super) fn set_link(&mut self, generation: u8, lanes: u8) {
+    pub fn set_link(&mut self, generation: u8, lanes: u8) {
         let link = u32::from(generation & 0xf) | u32::from(lanes & 0x3f) << 4;
         self.put(PCIE + 0x0c, link, 0);
         self.put(PCIE + 0x10, link << 16, 0);
     }
 
-    pub(super) fn read(&self, offset: u16) -> u32 {
+    /// The dword at `offset`; ones behind the end.
+    ///
+    /// # Panics
+    /// If `offset` is no multiple of 4.
+    pub fn read(&self, offset: u16) -> u32 {
         assert!(offset.is_multiple_of(4), "configuration dword at {offset:#x}");
         self.values.get(usize::from(offset / 4)).copied().unwrap_or(!0)
     }
 
-    pub(super) fn write(&mut self, offset: u16, value: u32) {
+    /// Sets what can be set of the dword at `offset`.
+    ///
+    /// # Panics
+    /// If `offset` is no multiple of 4.
+    pub fn write(&mut self, offset: u16, value: u32) {
         assert!(offset.is_multiple_of(4), "configuration dword at {offset:#x}");
         let index = usize::from(offset / 4);
         if let (Some(old), Some(&mask)) = (self.values.get_mut(index), self.writable.get(index)) {
@@ -150,7 +167,7 @@ impl ConfigSpace {
     }
 
     /// Switches message signalled interrupts on and off, as their mode wants it; MSI gets `vectors`.
-    pub(super) fn enable_messages(&mut self, msi: Option<u16>, msix: bool) {
+    pub fn enable_messages(&mut self, msi: Option<u16>, msix: bool) {
         if self.has_msi {
             let granted = msi.map_or(0, u16::trailing_zeros);
             let old = self.values[usize::from(MSI / 4)] & !(0b111 << 20);
@@ -162,8 +179,26 @@ impl ConfigSpace {
         }
     }
 
+    /// The function answers memory accesses: it may, and is awake.
+    #[inline]
+    pub fn decodes(&self) -> bool {
+        self.decodes
+    }
+
+    /// The function may reach host memory, and send messages.
+    #[inline]
+    pub fn masters(&self) -> bool {
+        self.masters
+    }
+
+    /// The host does not want to hear of the pin.
+    #[inline]
+    pub fn pin_off(&self) -> bool {
+        self.pin_off
+    }
+
     /// MSI-X as a whole is masked.
-    pub(super) fn function_masked(&self) -> bool {
+    pub fn function_masked(&self) -> bool {
         self.has_msix && self.values[usize::from(MSIX / 4)] & MSIX_FUNCTION_MASK != 0
     }
 }
