@@ -50,6 +50,11 @@ impl RingCard {
         number as usize & (self.local.len() - 1)
     }
 
+    /// The descriptor in `slot`, as fetched.
+    pub(super) fn descriptor(&self, slot: usize) -> &Descriptor {
+        &self.local[slot].descriptor
+    }
+
     /// Address of descriptor `number`, and how many from it on are contiguous.
     fn place(setup: &Setup, number: u32) -> (u64, u32) {
         let index = number & (setup.size - 1);
@@ -305,6 +310,9 @@ impl RingCard {
                     return self.done(slot, Some(ErrorKind::OutOfRange));
                 };
                 let offset_bytes = descriptor.device_offset.get();
+                if let Some(contents) = &mut self.contents {
+                    contents.clear(offset_bytes, bytes);
+                }
                 Request { op: Op::Trim, offset_bytes, length_bytes }
             }
             Kind::Flush => Request::flush(),
@@ -354,7 +362,9 @@ impl RingCard {
     fn queue_data(&mut self, slot: usize, bus: &mut dyn BusMaster, way: DmaDirection) {
         let address = self.local[slot].descriptor.host_address.get();
         let bytes = u64::from(layout::PAGE_BYTES);
-        if address.checked_add(bytes).is_none() || bus.touch(address, bytes, way).is_err() {
+        // Where data is kept, moving it is the check.
+        let checked = self.contents.is_some() || bus.touch(address, bytes, way).is_ok();
+        if address.checked_add(bytes).is_none() || !checked {
             return self.done(slot, Some(ErrorKind::HostMemory));
         }
         let work = match way {
@@ -367,8 +377,14 @@ impl RingCard {
     /// The page of a command has crossed the link.
     pub(super) fn data_done(&mut self, now: Time, work: Work, bus: &mut dyn BusMaster) {
         match work {
-            Work::Read(slot) => self.done(slot as usize, None),
-            Work::Write(slot) => self.access(now, slot as usize, bus),
+            Work::Read(slot) => {
+                let error = self.give_data(slot as usize, bus).err();
+                self.done(slot as usize, error);
+            }
+            Work::Write(slot) => match self.take_data(slot as usize, bus) {
+                Ok(()) => self.access(now, slot as usize, bus),
+                Err(error) => self.done(slot as usize, Some(error)),
+            },
             Work::Fetch(..) | Work::Prefetch(..) | Work::Return(..) => {}
         }
     }

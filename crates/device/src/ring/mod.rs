@@ -5,10 +5,11 @@
 //! of the last one runs (S0-21); what is done goes back as the response mode says, then an interrupt.
 //!
 //! Here is the card's life; `registers` is what the host sees, `block` has commands and responses,
-//! `dma` the engines, `tlp` the link, `media` what stores the data.
+//! `data` what is in the pages, `dma` the engines, `tlp` the link, `media` what stores the data.
 
 mod block;
 mod config;
+mod data;
 mod dma;
 mod interrupt;
 mod media;
@@ -26,6 +27,7 @@ use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Fault, ResponseMode};
 
 use crate::DeviceFacts;
+use crate::contents::Contents;
 use block::Local;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::{Engine, Transfer};
@@ -215,6 +217,7 @@ pub struct RingCard {
     traffic: RingTraffic,
     busy_since: Option<Time>,
     answers: Vec<Completion>,
+    contents: Option<Contents>,
 }
 
 impl RingCard {
@@ -293,8 +296,16 @@ impl RingCard {
             traffic: RingTraffic::default(),
             busy_since: None,
             answers: Vec::with_capacity(64),
+            contents: None,
             config: config.clone(),
         })
+    }
+
+    /// From now on real data is kept, and found again when it is read; what was not written reads as
+    /// zeros. Without, transfers take their time and move nothing. Costs the host's memory and time,
+    /// and changes no figure.
+    pub fn keep_contents(&mut self) {
+        self.contents.get_or_insert_default();
     }
 
     /// The hooks through which tests let it fail.

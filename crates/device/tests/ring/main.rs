@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
+mod data;
 mod parallel;
 mod properties;
 
