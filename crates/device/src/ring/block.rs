@@ -5,6 +5,7 @@ use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::{BusMaster, DmaDirection};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Descriptor, ErrorKind, Fault, Kind, ResponseMode};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::dma::{Transfer, Work};
@@ -481,8 +482,12 @@ impl RingCard {
             response.status =
                 if error.is_some() { layout::STATUS_ERROR } else { layout::STATUS_SUCCESS };
             response.error = error.map_or(0, |error| error as u8);
-            // Where it cannot be written, reading failed and was reported.
-            let _ = bus.write(address, response.as_bytes());
+            // Control last: the host may look at any time, and a write of several dwords is seen
+            // in the order of addresses (PCIe 5.0, clause 2.4.3). Where it cannot be written,
+            // reading failed and was reported.
+            let (control, rest) = response.as_bytes().split_at(size_of::<U32>());
+            let _ = bus.write(address + control.len() as u64, rest);
+            let _ = bus.write(address, control);
             self.local[slot].state = State::Empty;
         }
         self.returned += count;

@@ -1,4 +1,4 @@
-//! Data that is kept, and the function level reset.
+//! Data that is kept, the order in which responses are written, and the function level reset.
 
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
 
@@ -98,6 +98,19 @@ fn start(card: &mut RingCard, memory: &mut Memory) {
     memory.bytes[0x1000..0x1020].copy_from_slice(descriptor.as_bytes());
     card.bar_write(Time::ZERO, 0, layout::NEXT_SIZE, 1);
     card.advance(Time::ZERO, memory);
+}
+
+/// The host may look at any time: a response that is seen is there as a whole.
+#[test]
+fn a_response_shows_itself_last() {
+    let mut card = RingCard::new(&preset(), 1).unwrap();
+    let mut memory = Memory { bytes: vec![0; 1 << 20], writes: Vec::new() };
+    start(&mut card, &mut memory);
+    while let Some(at) = card.next_event() {
+        card.advance(at, &mut memory);
+    }
+    assert_eq!(memory.writes, [(0x1004, 28), (0x1000, 4)]);
+    assert_eq!(memory.bytes[0x1000], layout::RESPONSE_FLAG as u8);
 }
 
 /// PCIe 5.0, clause 6.6.2.
