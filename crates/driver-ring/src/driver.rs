@@ -316,6 +316,9 @@ impl<F: PciFunction> RingDriver<F> {
         self.interrupted = true;
         if self.interrupt_mode == InterruptMode::Pin {
             self.function.bar_write32(0, layout::INTERRUPT_ACKNOWLEDGE, 1);
+            // The read pushes the write to the card. Otherwise a response that comes while the write is
+            // on its way could be missed by the look below, and its interrupt be released unseen.
+            self.function.bar_read32(0, layout::STATUS);
         }
         if self.phase != Phase::Up {
             return true;

@@ -1,0 +1,78 @@
+//! A card that has nothing but its interrupt pin.
+
+#![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
+
+use ssdyno_block::{Request, Status, Time, Token};
+use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_driver_ring::{CompletionPolicy, Options, ResponseMode, RingDriver, Submission};
+use ssdyno_pci::{BusMaster, Identity, PciDevice, PciTiming, SimulatedPci};
+
+const ZC706: &str = include_str!("../../../presets/devices/zc706-ring.toml");
+
+struct PinOnly(RingCard);
+
+impl PciDevice for PinOnly {
+    fn identity(&self) -> Identity {
+        Identity { msix_vectors: 0, msi_vectors: 0, ..self.0.identity() }
+    }
+    fn bar_read(&mut self, now: Time, bar: u8, offset: u32) -> u32 {
+        self.0.bar_read(now, bar, offset)
+    }
+    fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32) {
+        self.0.bar_write(now, bar, offset, value);
+    }
+    fn reset(&mut self, now: Time) {
+        self.0.reset(now);
+    }
+    fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
+        self.0.advance(now, bus);
+    }
+    fn next_event(&self) -> Option<Time> {
+        self.0.next_event()
+    }
+}
+
+/// The acknowledgement of one interrupt takes `way` to the card; what the card returns meanwhile must
+/// not be forgotten. The way is tried in steps of 100 ns up to 10 us, longer than a command takes.
+#[test]
+fn an_acknowledgement_on_its_way_hides_no_response() {
+    for step in 1..=100 {
+        let way = Time::from_ns(100) * step;
+        let timing =
+            PciTiming { posted_write: way, read_round_trip: way * 2, interrupt: Time::from_us(1) };
+        let config = RingConfig::parse(ZC706).unwrap();
+        let card = PinOnly(RingCard::new(&config, 1).unwrap());
+        let options = Options {
+            response: ResponseMode::Each,
+            completion: CompletionPolicy::PerReturn,
+            ..Options::default()
+        };
+        let mut driver = RingDriver::new(SimulatedPci::new(card, timing), options).unwrap();
+        for page in 0..9 {
+            let request = Request::read(u64::from(page) * 4096, 4096);
+            let token = Token(page);
+            let submission = Submission { request, token, address: None, urgent: false };
+            driver.submit(Time::ZERO, submission).unwrap();
+        }
+        let (mut done, mut vectors) = (Vec::new(), Vec::new());
+        while driver.in_flight() > 0 {
+            let deadline = driver.next_deadline();
+            let next = driver.function().next_event().into_iter().chain(deadline).min();
+            let now = next.expect("something happens while requests are in flight");
+            driver.function_mut().advance(now);
+            driver.function_mut().set_now(now);
+            driver.function_mut().take_interrupts(now, &mut vectors);
+            for _ in vectors.drain(..) {
+                if driver.on_interrupt(now) {
+                    while driver.poll(now, &mut done).again {}
+                }
+            }
+            if deadline.is_some_and(|at| at <= now) {
+                while driver.poll(now, &mut done).again {}
+            }
+        }
+        assert!(done.len() == 9 && done.iter().all(|done| done.status == Status::Ok));
+        let last = done.iter().map(|done| done.completed).max();
+        assert!(last < Some(Time::from_ms(500)), "with {way:?} a request waited for the limit");
+    }
+}
