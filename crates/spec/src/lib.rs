@@ -1,8 +1,8 @@
-//! Wire layouts of NVMe, SCSI and PCI: data only, each field with its clause.
+//! Wire layouts of NVMe, SCSI, PCI and vfio-user: data only, each field with its clause.
 //!
 //! Key types: [`nvme::SubmissionEntry`], [`nvme::CompletionEntry`] and the registers in
 //! [`nvme::registers`]; offsets of configuration space in [`pci`]; the descriptor-ring card in
-//! [`ring`]. Drivers, controllers and translators share them, so neither side can disagree with the
+//! [`ring`]; the messages of [`vfio_user`]. Drivers, controllers and translators share them, so neither side can disagree with the
 //! other about a layout by accident; tests compare them with byte dumps.
 //!
 //! Errors: none. Reading never fails; who reads decides what is valid.
@@ -15,3 +15,4 @@ pub mod nvme;
 pub mod pci;
 pub mod ring;
 pub mod scsi;
+pub mod vfio_user;
