@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-papers", "ssdyno-pts"],
     &["ssdyno-bench"],
     &["ssdyno-rig"],
-    &["ssdyno-host", "ssdyno-iscsi"],
+    &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
     &["ssdyno-device"],
     &["ssdyno-ftl"],

@@ -1,0 +1,191 @@
+//! The server: a device at a socket, for one client at a time.
+
+mod interrupts;
+mod maps;
+mod session;
+mod slot;
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use ssdyno_block::Time;
+use ssdyno_pci::PciDevice;
+
+use crate::ProtocolError;
+use crate::message::{Inbox, Received};
+pub use slot::ServerCounters;
+use slot::Slot;
+
+/// A client that takes no replies for so long has left.
+const REPLY_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why a device cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// There cannot be a socket of that name.
+    #[error("{}: no socket can be made there: {source}", path.display())]
+    Bind {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else listens there, or there is a file.
+    #[error("{}: in use; end who serves it, or choose another place", path.display())]
+    InUse {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The system does not let us wait for a client.
+    #[error("no client can be waited for: {0}")]
+    Wait(io::Error),
+}
+
+/// How a client left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// It closed the connection, or died.
+    Left,
+    /// It sent what cannot be understood, so the connection was closed.
+    Nonsense(ProtocolError),
+}
+
+/// A device at a socket.
+///
+/// One client at a time. When it has left, its memory and its eventfds are given up, and the device stays
+/// as it was, as the protocol's specification says: who comes next resets it.
+#[derive(Debug)]
+pub struct Server<D> {
+    listener: UnixListener,
+    path: PathBuf,
+    slot: Slot<D>,
+    start: Instant,
+}
+
+impl<D: PciDevice> Server<D> {
+    /// Shows `device` at a new socket, `path`. A socket there that nobody listens at any more is
+    /// replaced. The device's clock starts now; what falls due while nobody is connected happens, late, when
+    /// somebody is.
+    ///
+    /// # Errors
+    /// The path cannot be used.
+    ///
+    /// # Panics
+    /// If the device's identity cannot be put into configuration space: a BAR that is no power of
+    /// two, or none left for the MSI-X table.
+    pub fn bind(path: &Path, device: D) -> Result<Server<D>, ServerError> {
+        let refused = |source| ServerError::Bind { path: path.to_owned(), source };
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if !is_left_over(path) {
+                    return Err(ServerError::InUse { path: path.to_owned() });
+                }
+                std::fs::remove_file(path).map_err(refused)?;
+                UnixListener::bind(path).map_err(refused)?
+            }
+            bound => bound.map_err(refused)?,
+        };
+        let slot = Slot::new(device);
+        Ok(Server { listener, path: path.to_owned(), slot, start: Instant::now() })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.slot.device
+    }
+
+    /// The device, for its own hooks.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.slot.device
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> ServerCounters {
+        self.slot.counters()
+    }
+
+    /// Waits for a client and serves it until it leaves.
+    ///
+    /// # Errors
+    /// The system does not let us wait.
+    pub fn serve_client(&mut self) -> Result<End, ServerError> {
+        let (socket, _) = self.listener.accept().map_err(ServerError::Wait)?;
+        socket.set_write_timeout(Some(REPLY_LIMIT)).map_err(ServerError::Wait)?;
+        // Otherwise a sleep may last 50 us longer than asked. Where that cannot be had, it does.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let end = self.serve(&socket);
+        self.slot.forget_client();
+        end.map_err(|error| ServerError::Wait(error.into()))
+    }
+
+    fn serve(&mut self, socket: &UnixStream) -> Result<End, Errno> {
+        let mut inbox = Inbox::default();
+        let mut agreed = false;
+        loop {
+            let next = self.slot.run(self.now());
+            let handled = match inbox.receive(socket) {
+                Ok(Received::Message(message)) => {
+                    let now = self.now();
+                    session::handle(&mut self.slot, now, socket, message, &mut agreed)
+                }
+                Ok(Received::NotYet) => {
+                    self.sleep(socket, next)?;
+                    Ok(())
+                }
+                Ok(Received::Closed) => return Ok(End::Left),
+                Err(error) => Err(error),
+            };
+            match handled {
+                Ok(()) => {}
+                // It left while it was being answered.
+                Err(ProtocolError::Socket(error)) if is_gone(error) => return Ok(End::Left),
+                Err(error) => return Ok(End::Nonsense(error)),
+            }
+        }
+    }
+
+    /// Time since the device was shown.
+    fn now(&self) -> Time {
+        let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::from_ns(ns.min(Time::MAX.as_ns()))
+    }
+
+    /// Until a message comes, or `next`.
+    fn sleep(&self, socket: &UnixStream, next: Option<Time>) -> Result<(), Errno> {
+        let left = next.map(|next| next.saturating_sub(self.now()).as_ps().div_ceil(1000));
+        let limit = left.map(|ns| Timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        });
+        let mut ready = [PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut ready, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<D> Drop for Server<D> {
+    fn drop(&mut self) {
+        // Who has removed it already did our work.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A socket that nobody listens at. Connections to a file of another kind are refused, too.
+fn is_left_over(path: &Path) -> bool {
+    let is_socket = |facts: std::fs::Metadata| facts.file_type().is_socket();
+    if !std::fs::symlink_metadata(path).is_ok_and(is_socket) {
+        return false;
+    }
+    UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+fn is_gone(error: i32) -> bool {
+    [Errno::PIPE, Errno::CONNRESET].iter().any(|gone| gone.raw_os_error() == error)
+}
