@@ -291,3 +291,161 @@ impl BusMaster for Bus {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use ssdyno_spec::pci::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY};
+    use ssdyno_spec::vfio_user::{DmaMap, SetInterrupts};
+
+    use super::*;
+
+    /// Each write of register 0 begins a chain of three events, 10 us apart; each copies the time into memory at
+    /// 0 and interrupts.
+    #[derive(Default)]
+    struct Chain {
+        due: Vec<Time>,
+        log: Vec<Time>,
+        written: Vec<(Time, u32)>,
+    }
+
+    const STEP: Time = Time::from_us(10);
+
+    impl PciDevice for Chain {
+        fn identity(&self) -> Identity {
+            Identity {
+                vendor: 1,
+                device: 2,
+                class: 3,
+                revision: 4,
+                bar_bytes: [4096, 0, 0],
+                msix_vectors: 1,
+                msi_vectors: 0,
+                interrupt_pin: 1,
+            }
+        }
+        fn bar_read(&mut self, _: Time, _: u8, _: u32) -> u32 {
+            self.log.len() as u32
+        }
+        fn bar_write(&mut self, now: Time, _: u8, _: u32, value: u32) {
+            self.written.push((now, value));
+            self.due = vec![now + STEP * 3, now + STEP * 2, now + STEP];
+        }
+        fn reset(&mut self, _: Time) {
+            *self = Chain::default();
+        }
+        fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
+            while self.due.pop_if(|due| *due <= now).is_some() {
+                self.log.push(now);
+                let _ = bus.write(0, &now.as_ps().to_le_bytes());
+                bus.interrupt(now, 0);
+            }
+        }
+        fn next_event(&self) -> Option<Time> {
+            self.due.last().copied()
+        }
+    }
+
+    fn map(slot: &mut Slot<Chain>) {
+        let file = memfd_create("test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, 4096).unwrap();
+        let asked = DmaMap { bytes: 4096.into(), flags: 3.into(), ..DmaMap::default() };
+        slot.bus.maps.map(&asked, Some(file)).unwrap();
+    }
+
+    fn command(slot: &mut Slot<Chain>, command: u16) {
+        slot.write(Time::ZERO, layout::REGION_CONFIG, COMMAND.into(), &command.to_le_bytes());
+    }
+
+    fn msix(slot: &mut Slot<Chain>) -> OwnedFd {
+        let event = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let asked = SetInterrupts {
+            flags: (layout::SET_DATA_EVENTFD | layout::SET_ACTION_TRIGGER).into(),
+            index: layout::MSIX.into(),
+            count: 1.into(),
+            ..SetInterrupts::default()
+        };
+        slot.bus.interrupts.set(&asked, &[], vec![event.try_clone().unwrap()]).unwrap();
+        event
+    }
+
+    /// A server that sleeps too long lets nothing take longer than the sleep: what was due happens at its
+    /// own times.
+    #[test]
+    fn late_events_catch_up() {
+        let mut slot = Slot::new(Chain::default());
+        let event = msix(&mut slot);
+        map(&mut slot);
+        command(&mut slot, COMMAND_MEMORY | COMMAND_BUS_MASTER);
+        let start = Time::from_us(7);
+        slot.write(start, 0, 0, &1_u32.to_le_bytes());
+        assert_eq!(slot.run(Time::from_us(8)), Some(start + STEP));
+        assert_eq!(slot.run(Time::from_us(1000)), None);
+        assert_eq!(slot.device.log, [1, 2, 3].map(|step| start + STEP * step));
+        let mut time = [0; 8];
+        slot.bus.maps.read(0, &mut time).unwrap();
+        assert_eq!(u64::from_le_bytes(time), (start + STEP * 3).as_ps());
+        let mut came = [0; 8];
+        rustix::io::read(&event, &mut came).unwrap();
+        assert_eq!((u64::from_ne_bytes(came), slot.counters().interrupts), (3, 3));
+        // A register write comes when it comes, and a read brings the device up to it.
+        slot.write(Time::from_us(1001), 0, 4, &5_u32.to_le_bytes());
+        assert_eq!(slot.device.written.last(), Some(&(Time::from_us(1001), 5)));
+        let mut read = [0; 4];
+        slot.read(Time::from_us(1025), 0, 0, &mut read);
+        assert_eq!(u32::from_le_bytes(read), 5);
+    }
+
+    #[test]
+    fn without_bus_mastering_nothing_leaves_the_function() {
+        let mut slot = Slot::new(Chain::default());
+        let event = msix(&mut slot);
+        map(&mut slot);
+        command(&mut slot, COMMAND_MEMORY);
+        slot.write(Time::ZERO, 0, 0, &[0; 4]);
+        slot.run(Time::from_us(100));
+        let counters = slot.counters();
+        assert_eq!(
+            (counters.dma_faults, counters.dma_bytes_to_host, counters.interrupts),
+            (3, 0, 0)
+        );
+        assert!(rustix::io::read(&event, &mut [0; 8]).is_err());
+    }
+
+    /// What the device still does when its client is gone hits nothing.
+    #[test]
+    fn a_client_that_is_gone_is_out_of_reach() {
+        let mut slot = Slot::new(Chain::default());
+        let event = msix(&mut slot);
+        map(&mut slot);
+        command(&mut slot, COMMAND_MEMORY | COMMAND_BUS_MASTER);
+        slot.write(Time::ZERO, 0, 0, &[0; 4]);
+        slot.run(STEP);
+        slot.forget_client();
+        slot.run(Time::from_us(100));
+        assert_eq!((slot.device.log.len(), slot.counters().dma_faults), (3, 2));
+        let mut came = [0; 8];
+        rustix::io::read(&event, &mut came).unwrap();
+        assert_eq!(u64::from_ne_bytes(came), 1);
+    }
+
+    #[test]
+    fn a_reset_leaves_what_the_client_gave() {
+        let mut slot = Slot::new(Chain::default());
+        let event = msix(&mut slot);
+        map(&mut slot);
+        let on = COMMAND_MEMORY | COMMAND_BUS_MASTER;
+        command(&mut slot, on);
+        slot.write(Time::ZERO, 0, 0, &[0; 4]);
+        slot.reset(Time::from_us(1));
+        assert_eq!((slot.run(Time::from_us(100)), slot.device.log.len()), (None, 0));
+        command(&mut slot, on);
+        slot.write(Time::from_us(200), 0, 0, &[0; 4]);
+        slot.run(Time::from_us(300));
+        assert_eq!(slot.counters().dma_bytes_to_host, 24);
+        assert!(rustix::io::read(&event, &mut [0; 8]).is_ok());
+    }
+}
