@@ -130,10 +130,13 @@ impl DeviceProcess {
         }
     }
 
-    /// Lets it stand still until it is killed.
+    /// Lets it stand still until it is killed; returns when it does.
     pub(crate) fn stop(&self) -> std::io::Result<()> {
         let id = rustix::process::Pid::from_child(&self.child);
-        Ok(rustix::process::kill_process(id, rustix::process::Signal::STOP)?)
+        rustix::process::kill_process(id, rustix::process::Signal::STOP)?;
+        // One thread gets the signal and stops the others: that may take a while.
+        rustix::process::waitpid(Some(id), rustix::process::WaitOptions::UNTRACED)?;
+        Ok(())
     }
 
     /// Ends it at once, in the middle of whatever it does.

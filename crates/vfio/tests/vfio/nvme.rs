@@ -18,7 +18,8 @@ const BLOCKS: u32 = BYTES / 512;
 
 fn config() -> NvmeConfig {
     NvmeConfig {
-        cores: 2,
+        // More vectors than descriptors fit into a message.
+        cores: 20,
         io_timeout: Time::from_s(30),
         admin_timeout: Time::from_s(30),
         ..NvmeConfig::default()
@@ -74,6 +75,7 @@ fn write_flush_and_read(mode: InterruptMode, what: &str, count: u32) {
     let mut nvme = Nvme::start(process.connect().unwrap(), config()).unwrap();
     assert_eq!(nvme.driver.interrupt_mode(), Some(mode));
     assert!(nvme.driver.controller().is_some_and(|identity| identity.model[..6] == *b"SSDyno"));
+    assert_eq!(nvme.driver.queues(), 20);
     let namespace = nvme.driver.namespaces()[0].id;
     let memory = nvme.function.dma_allocate(DEPTH * BYTES).unwrap();
     let place = |number: u32| u64::from(number) * u64::from(BLOCKS);
