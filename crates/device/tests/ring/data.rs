@@ -20,7 +20,9 @@ fn what_was_written_is_read() {
         let mut descriptor = host.get(part);
         (descriptor.first_sector, descriptor.sectors) = (2, 2);
         host.set(part, &descriptor);
-        host.pci.dma_write(&host.pages, part % 16 * 4096, &[0xee; 4096]);
+        // The data stands at its offset in its page of host memory.
+        host.pci.dma_write(&host.pages, part % 16 * 4096, &[0x11; 4096]);
+        host.pci.dma_write(&host.pages, part % 16 * 4096 + 1024, &[0xee; 1024]);
         host.put(Kind::Trim, 5);
         host.give(part, 2);
         host.settle();
