@@ -8,6 +8,7 @@ use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use crate::LinkConfig;
+use crate::faults::FaultConfig;
 use crate::nvme::NvmeConfig;
 
 /// What becomes of a write that covers only part of a page.
@@ -139,6 +140,9 @@ pub struct Config {
     /// What lies in the device before the run.
     #[serde(default)]
     pub precondition: Precondition,
+    /// What goes wrong on order; left out: nothing.
+    #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
+    pub faults: FaultConfig,
 }
 
 impl Config {
@@ -190,6 +194,7 @@ impl Config {
         if let Some(nvme) = &self.nvme {
             nvme.check()?;
         }
+        self.faults.check()?;
         self.check_power()
     }
 

@@ -4,6 +4,8 @@ use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::{Health, Pool, PrepareError};
 
+use crate::faults::Injected;
+
 /// Numbers about a device for reports.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeviceFacts {
@@ -74,6 +76,14 @@ pub trait Device: BlockTarget {
     /// that can be observed changes.
     fn expect(&self, upcoming: &[Request]) {
         let _ = upcoming;
+    }
+    /// True once it was pulled or given up: whatever is asked of it ends with an error at once.
+    fn is_gone(&self) -> bool {
+        false
+    }
+    /// What of its table `[faults]` it has done; `None` where that asks for nothing.
+    fn injected(&self) -> Option<Injected> {
+        None
     }
     /// Brings the device towards its next answer: to the next time at which something happens, or
     /// through several of them up to the first with an answer, but not beyond `limit`. Appends what

@@ -3,7 +3,7 @@
 //! Key types: [`Config`] (a device file), [`Ssd`] (controller, DRAM, host link, FTL and flash as one
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
 //! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
-//! driver), and [`presets`].
+//! driver), [`faults`] (what goes wrong on order), and [`presets`].
 //!
 //! Errors: a file that cannot be read is TOML's error, with its place;
 //! [`ConfigError`](ssdyno_block::ConfigError) names a key whose value cannot be and what to write
@@ -16,6 +16,7 @@ mod config;
 mod contents;
 mod contract;
 pub mod delay;
+pub mod faults;
 mod governor;
 mod link;
 pub mod nvme;

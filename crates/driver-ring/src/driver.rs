@@ -176,6 +176,11 @@ impl<F: PciFunction> RingDriver<F> {
         self.requests.len()
     }
 
+    /// True if the card was given up: every request ends with an error.
+    pub fn is_gone(&self) -> bool {
+        self.phase.is_gone()
+    }
+
     /// True if a block is with the card.
     pub fn is_outstanding(&self) -> bool {
         self.ring.block.is_some()

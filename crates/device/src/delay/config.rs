@@ -6,6 +6,8 @@ use ssdyno_block::units::{Amperes, Bandwidth, Bytes, Span, Volts, Watts};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
 
+use crate::faults::FaultConfig;
+
 /// How a request's delay is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -68,6 +70,9 @@ pub struct DelayConfig {
     /// Currents and powers; left out, it draws nothing.
     #[serde(default = "nothing")]
     pub energy: ssdyno_energy::Config,
+    /// What goes wrong on order; left out: nothing.
+    #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
+    pub faults: FaultConfig,
 }
 
 fn nothing() -> ssdyno_energy::Config {
@@ -137,6 +142,6 @@ impl DelayConfig {
             let help = "write a rate such as \"53MB/s\", or leave the key out";
             return error("bandwidth", "below 1kB/s".into(), help);
         }
-        Ok(())
+        self.faults.check()
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum State {
     List,
     /// The device works on it.
     Device,
+    /// The device works on it, and whatever it says the command fails: an injected fault.
+    Spoilt,
     /// A timer runs: an admin command in execution, or an injected delay.
     Timer,
     /// Its completion entry is on the way to host memory.

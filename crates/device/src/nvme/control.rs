@@ -75,7 +75,9 @@ impl<D: Device> NvmeController<D> {
         for slot in self.commands.all() {
             match self.commands.get(slot).state {
                 State::Free | State::Forgotten => {}
-                State::Device => self.commands.get_mut(slot).state = State::Forgotten,
+                State::Device | State::Spoilt => {
+                    self.commands.get_mut(slot).state = State::Forgotten
+                }
                 _ => self.drop_command(slot),
             }
         }

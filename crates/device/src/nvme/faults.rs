@@ -5,6 +5,8 @@ use std::ops::Range;
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::Status;
 
+use crate::faults::{FaultDraw, Injected, Lot};
+
 /// What happens to a command that a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
@@ -14,6 +16,8 @@ pub enum Effect {
     Delay(Time),
     /// It is taken and never answered; Abort, or a reset, ends it.
     Lose,
+    /// It is done, and ends with an error of the medium all the same.
+    Spoil,
 }
 
 /// A fault for I/O commands.
@@ -45,19 +49,38 @@ pub enum Stuck {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     list: Vec<Fault>,
+    /// The faults of the device's file.
+    draw: Option<Box<FaultDraw>>,
+    /// Commands are to be looked at.
+    hits_commands: bool,
     pub(super) stuck: Option<Stuck>,
-    pub(super) interrupts_to_lose: u32,
+    interrupts_to_lose: u32,
+    /// Interrupts are to be looked at.
+    hits_interrupts: bool,
 }
 
 impl Faults {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        !self.hits_commands
     }
     pub(super) fn add(&mut self, fault: Fault) {
         if fault.times > 0 {
             self.list.push(fault);
+            self.hits_commands = true;
         }
+    }
+    pub(super) fn arm(&mut self, draw: FaultDraw) {
+        self.hits_commands = true;
+        self.hits_interrupts |= draw.hits_interrupts();
+        self.draw = Some(Box::new(draw));
+    }
+    pub(super) fn injected(&self) -> Option<Injected> {
+        self.draw.as_ref().map(|draw| draw.injected)
+    }
+    pub(super) fn lose_interrupts(&mut self, count: u32) {
+        self.interrupts_to_lose = count;
+        self.hits_interrupts |= count > 0;
     }
     pub(super) fn clear(&mut self) {
         *self = Faults::default();
@@ -71,7 +94,7 @@ impl Faults {
             let hit = if blocks.is_empty() { named } else { meets };
             hit && (named || fault.opcode.is_none()) && fault.namespace == namespace
         };
-        let at = self.list.iter().position(fits)?;
+        let Some(at) = self.list.iter().position(fits) else { return self.drawn() };
         let fault = &mut self.list[at];
         fault.times -= 1;
         let effect = fault.effect;
@@ -80,10 +103,29 @@ impl Faults {
         }
         Some(effect)
     }
+    /// What the lot says.
+    fn drawn(&mut self) -> Option<Effect> {
+        let draw = self.draw.as_mut()?;
+        let (count, effect) = match draw.command() {
+            Lot::Spared => return None,
+            Lot::Error => (&mut draw.injected.errors, Effect::Spoil),
+            Lot::Delay(by) => (&mut draw.injected.delays, Effect::Delay(by)),
+            Lot::Drop => (&mut draw.injected.drops, Effect::Lose),
+        };
+        *count += 1;
+        Some(effect)
+    }
     /// True if this interrupt is lost.
+    #[inline]
     pub(super) fn loses_interrupt(&mut self) -> bool {
-        let lost = self.interrupts_to_lose > 0;
-        self.interrupts_to_lose -= u32::from(lost);
-        lost
+        self.hits_interrupts && self.loses_this_interrupt()
+    }
+    #[cold]
+    fn loses_this_interrupt(&mut self) -> bool {
+        if self.interrupts_to_lose > 0 {
+            self.interrupts_to_lose -= 1;
+            return true;
+        }
+        self.draw.as_mut().is_some_and(|draw| draw.loses_interrupt())
     }
 }

@@ -274,11 +274,25 @@ impl<D: Device> NvmeController<D> {
         match self.faults.hit(command.opcode, command.namespace, first..end) {
             None => self.begin_on_device(at, slot, bus),
             Some(Effect::Fail(status)) => self.finish(at, slot, status),
+            Some(Effect::Spoil) => self.begin_spoilt(at, slot, bus),
             Some(Effect::Lose) => self.commands.get_mut(slot).state = State::Lost,
             Some(Effect::Delay(time)) => {
                 self.commands.get_mut(slot).state = State::Timer;
                 self.timers.set(at + time, Timer::Begin(slot));
             }
+        }
+    }
+
+    /// The command begins, and will fail.
+    #[cold]
+    fn begin_spoilt(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        self.begin_on_device(at, slot, bus);
+        let kind = self.commands.get(slot).kind;
+        let command = self.commands.get_mut(slot);
+        match command.state {
+            State::Device => command.state = State::Spoilt,
+            // It needed no device: its answer is on its way.
+            _ => command.status = failure(DeviceStatus::Error, kind),
         }
     }
 
@@ -373,8 +387,8 @@ impl<D: Device> NvmeController<D> {
             return;
         }
         let command = *self.commands.get(slot);
-        if command.state == State::Forgotten {
-            return self.drop_command(slot);
+        if command.state != State::Device {
+            return self.device_done_for_nothing(at, slot, completion.status);
         }
         if completion.status != DeviceStatus::Ok {
             if completion.status == DeviceStatus::ReadOnly {
@@ -410,6 +424,17 @@ impl<D: Device> NvmeController<D> {
             self.logs.count(command.kind, command.bytes);
         }
         self.finish(at, slot, status);
+    }
+
+    /// The device has done what nobody waits for, or what shall fail.
+    #[cold]
+    fn device_done_for_nothing(&mut self, at: Time, slot: u32, status: DeviceStatus) {
+        let Command { state, kind, .. } = *self.commands.get(slot);
+        if state != State::Spoilt {
+            return self.drop_command(slot);
+        }
+        let status = if status == DeviceStatus::Ok { DeviceStatus::Error } else { status };
+        self.finish(at, slot, failure(status, kind));
     }
 
     /// Moves the data of a command, or checks that it could be moved where no contents are kept;

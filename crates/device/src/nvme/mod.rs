@@ -55,6 +55,7 @@ use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
 use crate::contents::{Contents, Ranges};
+use crate::faults::{FaultDraw, Injected};
 use crate::{Config, Device, HostLink, LinkConfig};
 
 pub use config::{Burst, NamespaceConfig, NvmeConfig, OperationalState};
@@ -248,7 +249,15 @@ impl<D: Device> NvmeController<D> {
     }
     /// The next `count` interrupt messages are lost.
     pub fn lose_interrupts(&mut self, count: u32) {
-        self.faults.interrupts_to_lose = count;
+        self.faults.lose_interrupts(count);
+    }
+    /// From now on the lots of `draw` hit I/O commands and interrupts, those of the admin queue too.
+    pub fn arm(&mut self, draw: FaultDraw) {
+        self.faults.arm(draw);
+    }
+    /// What the lots did; `None` where none are drawn.
+    pub fn injected(&self) -> Option<Injected> {
+        self.faults.injected()
     }
     /// The controller hangs from now on.
     pub fn hang(&mut self, how: Stuck) {

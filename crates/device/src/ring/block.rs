@@ -11,6 +11,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::dma::{Transfer, Work};
 use super::media::Access;
 use super::{Job, RingCard, SLOT_BITS, Setup};
+use crate::faults::Lot;
 
 /// Where a command stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -145,7 +146,7 @@ impl RingCard {
         if !ready || self.data.len() >= self.config.dma.engines as usize {
             return None;
         }
-        if self.faults.sticks_at_command == Some(self.started) {
+        if self.faults.sticks_at_command == Some(self.started) || self.faults.stands_still {
             return None;
         }
         let number = self.next_command;
@@ -260,7 +261,6 @@ impl RingCard {
         self.started += 1;
         let slot = self.slot(number);
         let Local { descriptor, error, .. } = self.local[slot];
-        let kind = descriptor.kind();
         let error = error.or_else(|| self.refuse(&descriptor)).or_else(|| {
             let fails = self.faults.failing_commands.contains(&ordinal);
             fails.then_some(ErrorKind::Medium)
@@ -268,7 +268,35 @@ impl RingCard {
         if let Some(error) = error {
             return self.done(slot, Some(error));
         }
-        match kind {
+        if self.draw.is_some() && self.is_hit(now, slot) {
+            return;
+        }
+        self.begin(now, slot, bus);
+    }
+
+    /// True if a fault of the card's file hits the command in `slot`, which does not begin now.
+    #[cold]
+    fn is_hit(&mut self, now: Time, slot: usize) -> bool {
+        let Some(draw) = &mut self.draw else { return false };
+        match draw.command() {
+            Lot::Spared => return false,
+            Lot::Error => {
+                draw.injected.errors += 1;
+                self.done(slot, Some(ErrorKind::Medium));
+            }
+            Lot::Delay(by) => {
+                draw.injected.delays += 1;
+                self.queue.schedule(now + by, super::Event::Begin(slot as u32));
+            }
+            // Its block never comes back: a reset ends it.
+            Lot::Drop => draw.injected.drops += 1,
+        }
+        true
+    }
+
+    /// The command in `slot` begins.
+    pub(super) fn begin(&mut self, now: Time, slot: usize, bus: &mut dyn BusMaster) {
+        match self.local[slot].descriptor.kind() {
             Kind::Write => self.queue_data(slot, bus, DmaDirection::FromHost),
             Kind::Read | Kind::Trim | Kind::Flush => self.access(now, slot, bus),
         }

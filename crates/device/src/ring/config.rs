@@ -8,6 +8,7 @@ use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use super::tlp::TlpConfig;
+use crate::faults::FaultConfig;
 
 /// The `[card]` table: the microprocessor and what it takes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -115,6 +116,9 @@ pub struct RingConfig {
     pub precondition: Option<Precondition>,
     /// Currents and powers.
     pub energy: ssdyno_energy::Config,
+    /// What goes wrong on order; left out: nothing.
+    #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
+    pub faults: FaultConfig,
 }
 
 impl RingConfig {
@@ -134,6 +138,7 @@ impl RingConfig {
 
     /// Checks what no part checks by itself.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.faults.check()?;
         let CardConfig { max_block, prefetch, processors, .. } = self.card;
         within("card.max_block", max_block, 1, 1024, "descriptors, such as 32")?;
         within("card.prefetch", prefetch, 0, max_block.min(255), "descriptors, or 0 for none")?;

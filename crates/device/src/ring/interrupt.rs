@@ -60,7 +60,8 @@ impl RingCard {
         }
         let number = self.traffic.interrupts;
         self.traffic.interrupts += 1;
-        if !self.faults.lost_interrupts.contains(&number) {
+        let drawn = self.draw.as_mut().is_some_and(|draw| draw.loses_interrupt());
+        if !drawn && !self.faults.lost_interrupts.contains(&number) {
             // It follows the descriptors on the wire.
             let at = now + self.link.write_time(0, MESSAGE_BYTES);
             bus.interrupt(at, 0);

@@ -8,6 +8,7 @@ use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
 use super::config::{MediaConfig, RingConfig};
+use crate::faults::FaultConfig;
 use crate::{Config, ControllerConfig, Device, LinkConfig, PowerConfig, QueueConfig, Ssd};
 
 /// When the medium has done its part of a command.
@@ -73,6 +74,8 @@ fn inner(config: &RingConfig) -> Option<Config> {
         nvme: None,
         power: PowerConfig::default(),
         precondition: config.precondition.clone().unwrap_or_default(),
+        // They are the card's.
+        faults: FaultConfig::default(),
     })
 }
 

@@ -28,6 +28,7 @@ use ssdyno_spec::ring::{Fault, ResponseMode};
 
 use crate::DeviceFacts;
 use crate::contents::Contents;
+use crate::faults::{FaultDraw, Injected};
 use block::Local;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::{Engine, Transfer};
@@ -61,6 +62,8 @@ enum Event {
     Medium(u32),
     /// Returned descriptors have waited long enough for their interrupt.
     Timeout(u32),
+    /// The command in a slot, which a fault held up, begins.
+    Begin(u32),
 }
 
 /// Bits of a slot, and of a number of descriptors.
@@ -81,6 +84,7 @@ impl ssdyno_engine::Event for Event {
             Event::Landed(slot, count) => (8, slot | count << SLOT_BITS),
             Event::Medium(slot) => (9, slot),
             Event::Timeout(number) => (10, number & REST),
+            Event::Begin(slot) => (11, slot),
         };
         kind << 28 | rest
     }
@@ -97,7 +101,8 @@ impl ssdyno_engine::Event for Event {
             7 => Event::Sent(rest),
             8 => Event::Landed(rest & ((1 << SLOT_BITS) - 1), rest >> SLOT_BITS),
             9 => Event::Medium(rest),
-            _ => Event::Timeout(rest),
+            10 => Event::Timeout(rest),
+            _ => Event::Begin(rest),
         }
     }
 }
@@ -134,6 +139,8 @@ pub struct RingFaults {
     pub sticks_at_command: Option<u64>,
     /// Interrupts that are never sent, counted from 0.
     pub lost_interrupts: BTreeSet<u64>,
+    /// The card begins nothing more, until it is reset.
+    pub stands_still: bool,
 }
 
 /// What crossed the link, by purpose (S0-24).
@@ -212,6 +219,8 @@ pub struct RingCard {
     /// How often the card was reset: part of the media's tokens. 19 bits of it count.
     epoch: u32,
     faults: RingFaults,
+    /// The faults of the card's file.
+    draw: Option<Box<FaultDraw>>,
     /// Commands started so far.
     started: u64,
     traffic: RingTraffic,
@@ -292,6 +301,7 @@ impl RingCard {
             interrupts: Interrupts::default(),
             epoch: 0,
             faults: RingFaults::default(),
+            draw: None,
             started: 0,
             traffic: RingTraffic::default(),
             busy_since: None,
@@ -311,6 +321,16 @@ impl RingCard {
     /// The hooks through which tests let it fail.
     pub fn faults_mut(&mut self) -> &mut RingFaults {
         &mut self.faults
+    }
+
+    /// From now on the lots of `draw` hit commands and interrupts.
+    pub fn arm(&mut self, draw: FaultDraw) {
+        self.draw = Some(Box::new(draw));
+    }
+
+    /// What the lots did; `None` where none are drawn.
+    pub fn injected(&self) -> Option<Injected> {
+        self.draw.as_ref().map(|draw| draw.injected)
     }
 
     /// How the host broke the protocol since the card was last reset, if it did.
@@ -396,6 +416,7 @@ impl RingCard {
             if self.faults.sticks_at_command == Some(self.started) {
                 self.faults.sticks_at_command = None;
             }
+            self.faults.stands_still = false;
             self.idle(now);
         }
     }
@@ -438,6 +459,7 @@ impl RingCard {
             Event::Landed(slot, count) => self.landed(now, slot, count, bus),
             Event::Medium(slot) => self.medium_done(slot, bus),
             Event::Timeout(number) => self.timeout(now, number, bus),
+            Event::Begin(slot) => self.begin(now, slot as usize, bus),
         }
         self.work(now);
     }

@@ -1,6 +1,7 @@
 //! Faults on order.
 
 use ssdyno_block::Time;
+use ssdyno_device::faults::{FaultConfig, FaultDraw};
 use ssdyno_device::nvme::{Effect, Fault, Stuck};
 use ssdyno_spec::nvme::{Status, admin, nvm, registers};
 
@@ -49,6 +50,52 @@ fn a_delay_is_added() {
     let start = host.now;
     host.command(1, read(100));
     assert_eq!(host.now - start, usual + Time::from_ms(3));
+}
+
+/// A command that is spoilt takes its time, touches the medium, and fails.
+#[test]
+fn a_spoilt_command_takes_its_time() {
+    let mut host = ready();
+    let start = host.now;
+    host.command(1, read(100));
+    let usual = host.now - start;
+    host.controller.inject(fault(Effect::Spoil, 1));
+    host.controller.inject(Fault { opcode: Some(nvm::WRITE), ..fault(Effect::Spoil, 1) });
+    let start = host.now;
+    assert_eq!(host.command(1, read(100)).status(), Status::UNRECOVERED_READ);
+    assert_eq!(host.now - start, usual);
+    assert_eq!(host.command(1, write(100)).status(), Status::WRITE_FAULT);
+    // A reset meanwhile leaves nothing behind.
+    host.controller.inject(fault(Effect::Spoil, 1));
+    host.push(1, read(100));
+    host.ring(1);
+    host.run_until(host.now + LATENCY / 2);
+    host.write(registers::CC, 0);
+    assert_eq!(host.controller.commands_in_flight(), 0);
+    host.enable();
+    host.create_pair(1, 16);
+    assert_eq!(host.command(1, read(100)).status(), Status::SUCCESS);
+}
+
+/// The lots of a file: 2 000 commands, within five standard deviations, the same for the same seed.
+#[test]
+fn lots_hit_commands() {
+    let config = FaultConfig { error: 0.1, ..FaultConfig::default() };
+    let failed = |seed| {
+        let mut host = ready();
+        assert_eq!(host.controller.injected(), None);
+        host.controller.arm(FaultDraw::new(&config, seed));
+        let failed: Vec<u64> = (0..2_000)
+            .filter(|n| !host.command(1, read(n % 100)).status().is_success())
+            .collect();
+        assert_eq!(host.controller.injected().unwrap().errors, failed.len() as u64);
+        failed
+    };
+    let (first, other) = (failed(1), failed(2));
+    assert!(first == failed(1) && first != other);
+    for failed in [first, other] {
+        assert!((133..267).contains(&failed.len()), "{}", failed.len());
+    }
 }
 
 #[test]

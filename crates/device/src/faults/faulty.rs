@@ -1,0 +1,285 @@
+//! A device with faults, where neither a controller nor a driver lies before it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ssdyno_block::units::Span;
+use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::{Health, PrepareError};
+
+use super::{FaultConfig, FaultDraw, Injected, Lot};
+use crate::{Device, DeviceFacts};
+
+/// A request inside.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    lot: Lot,
+    submitted: Time,
+}
+
+/// A device whose answers are wrong, late, or end. A failing request takes its time, and fails in the end;
+/// a late one keeps nobody else waiting; once the device is pulled everything is
+/// [abandoned](Status::Abandoned).
+///
+/// Nobody here has a time limit or interrupts, so nothing may be dropped, lose its interrupt or stand
+/// still: whoever builds it refuses those.
+pub struct Faulty {
+    inner: Box<dyn Device>,
+    draw: FaultDraw,
+    /// [`Time::MAX`]: never.
+    remove_at: Time,
+    gone: bool,
+    /// By token, of requests that are not answered.
+    inside: BTreeMap<u32, Inside>,
+    /// Answers that are still to be given, by time and in order of coming.
+    answers: BTreeMap<(Time, u64), Completion>,
+    number: u64,
+    batch: Vec<Completion>,
+}
+
+impl Faulty {
+    /// `inner` with the faults of `config`, which were checked with the rest of its file; `seed` draws
+    /// them.
+    pub fn new(inner: Box<dyn Device>, config: &FaultConfig, seed: u64) -> Faulty {
+        Faulty {
+            inner,
+            draw: FaultDraw::new(config, seed),
+            remove_at: config.remove_at.map_or(Time::MAX, |Span(at)| at),
+            gone: false,
+            inside: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            number: 0,
+            batch: Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, at: Time, token: Token, status: Status, accepted: Time) {
+        self.number += 1;
+        let completion = Completion { token, status, accepted, completed: at };
+        self.answers.insert((at, self.number), completion);
+    }
+
+    /// Takes what the device has done up to `now`.
+    fn collect(&mut self, now: Time) {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.inner.reap(now, &mut batch);
+        for done in batch.drain(..) {
+            let inside = self.inside.get(&done.token.0);
+            let (status, late) = match inside.map_or(Lot::Spared, |inside| inside.lot) {
+                Lot::Error if done.status == Status::Ok => (Status::Error, Time::ZERO),
+                Lot::Delay(by) => (done.status, by),
+                Lot::Spared | Lot::Error | Lot::Drop => (done.status, Time::ZERO),
+            };
+            self.answer(done.completed + late, done.token, status, done.accepted);
+        }
+        self.batch = batch;
+    }
+
+    /// Gives the answers that are due by `now`.
+    fn give(&mut self, now: Time, out: &mut Vec<Completion>) {
+        while let Some(first) = self.answers.first_entry().filter(|first| first.key().0 <= now) {
+            let completion = first.remove();
+            self.inside.remove(&completion.token.0);
+            out.push(completion);
+        }
+    }
+
+    /// The device is pulled: what is inside is given up.
+    fn remove(&mut self) {
+        self.gone = true;
+        self.draw.injected.removed_at = Some(self.remove_at);
+        self.answers.clear();
+        let inside: Vec<_> = self.inside.iter().map(|(token, inside)| (*token, *inside)).collect();
+        for (token, Inside { submitted, .. }) in inside {
+            self.answer(self.remove_at, Token(token), Status::Abandoned, submitted);
+        }
+    }
+}
+
+impl BlockTarget for Faulty {
+    fn capacity_bytes(&self) -> u64 {
+        self.inner.capacity_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.inner.sector_bytes()
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        if !self.gone && now >= self.remove_at {
+            self.remove();
+        }
+        if self.gone {
+            self.inside.insert(token.0, Inside { lot: Lot::Spared, submitted: now });
+            self.answer(now, token, Status::Abandoned, now);
+            return Ok(());
+        }
+        self.inner.submit(now, request, token)?;
+        let lot = self.draw.command();
+        let injected = &mut self.draw.injected;
+        match lot {
+            Lot::Error => injected.errors += 1,
+            Lot::Delay(_) => injected.delays += 1,
+            Lot::Drop => injected.drops += 1,
+            Lot::Spared => {}
+        }
+        self.inside.insert(token.0, Inside { lot, submitted: now });
+        Ok(())
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        if !self.gone {
+            let until = now.min(self.remove_at);
+            self.collect(until);
+            self.give(until, out);
+            if now >= self.remove_at && !self.inside.is_empty() {
+                self.remove();
+            }
+        }
+        self.give(now, out);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let answer = self.answers.first_key_value().map(|((at, _), _)| *at);
+        if self.gone {
+            return answer;
+        }
+        // A removal that hits nobody is none.
+        let removal =
+            (!self.inside.is_empty() && self.remove_at < Time::MAX).then_some(self.remove_at);
+        [answer, removal, self.inner.next_event()].into_iter().flatten().min()
+    }
+}
+
+impl Device for Faulty {
+    fn events(&mut self) -> &mut EventLog {
+        self.inner.events()
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        self.inner.facts()
+    }
+
+    fn health(&self) -> Health {
+        self.inner.health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.inner.precondition(watcher)
+    }
+
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        self.inner.set_sleep(now, policy);
+    }
+
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        self.inner.limit_power(from, watts)
+    }
+
+    fn least_watts(&self) -> f64 {
+        self.inner.least_watts()
+    }
+
+    fn expect(&self, upcoming: &[Request]) {
+        self.inner.expect(upcoming);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    fn injected(&self) -> Option<Injected> {
+        Some(self.draw.injected)
+    }
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Faulty { draw, gone, inside, .. } = self;
+        f.debug_struct("Faulty")
+            .field("draw", draw)
+            .field("gone", gone)
+            .field("inside", inside)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::conformance::check_target;
+
+    use super::*;
+    use crate::delay::{DelayConfig, DelayDevice};
+
+    const READ: Time = Time::from_us(100);
+
+    fn faulty(faults: FaultConfig, seed: u64) -> Faulty {
+        let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"30us\"\nservers = 4";
+        let device = DelayDevice::new(&DelayConfig::parse(text).unwrap(), seed).unwrap();
+        Faulty::new(Box::new(device), &faults, seed)
+    }
+
+    fn span(time: Time) -> Option<Span> {
+        Some(Span(time))
+    }
+
+    #[test]
+    fn keeps_the_contract_of_targets() {
+        let delay = FaultConfig { delay: 0.3, delay_by: span(READ * 7), ..FaultConfig::default() };
+        let removed = FaultConfig { remove_at: span(READ * 50), ..delay };
+        for faults in [FaultConfig::default(), delay, removed] {
+            check_target(|| faulty(faults, 1));
+        }
+    }
+
+    /// One read at a time: what it took, and how it ended.
+    fn one_by_one(device: &mut Faulty, reads: u32) -> Vec<(Time, Status)> {
+        let (mut now, mut out, mut all) = (Time::ZERO, Vec::new(), Vec::new());
+        for n in 0..reads {
+            let began = now;
+            device.submit(now, Request::read(u64::from(n) * 4096, 4096), Token(0)).unwrap();
+            while out.is_empty() {
+                now = device.next_event().unwrap();
+                device.reap(now, &mut out);
+            }
+            assert_eq!(out.len(), 1);
+            all.extend(out.drain(..).map(|done| (done.completed - began, done.status)));
+        }
+        all
+    }
+
+    /// Depth 1: the sum of all times is n times the delay of the device and `delay_by` for each that was
+    /// late, to the picosecond; errors take their time.
+    #[test]
+    fn late_requests_are_late_by_what_was_said() {
+        let by = Time::from_ms(3);
+        for seed in [1, 2] {
+            let share = FaultConfig { delay: 0.05, error: 0.02, ..FaultConfig::default() };
+            let mut device = faulty(FaultConfig { delay_by: span(by), ..share }, seed);
+            let all = one_by_one(&mut device, 4_000);
+            let Injected { errors, delays, .. } = device.injected().unwrap();
+            let sum: Time = all.iter().map(|(took, _)| *took).sum();
+            assert_eq!(sum, READ * 4_000 + by * delays);
+            let failed = all.iter().filter(|(_, status)| *status == Status::Error).count();
+            assert_eq!(failed as u64, errors);
+            // Five standard deviations of binomials: 200 +- 69 and 80 +- 44.
+            assert!((131..269).contains(&delays) && (36..124).contains(&errors), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn what_is_pulled_answers_with_errors_alone() {
+        let at = READ * 10 + READ / 2;
+        let mut device = faulty(FaultConfig { remove_at: span(at), ..FaultConfig::default() }, 1);
+        let all = one_by_one(&mut device, 14);
+        assert!(device.is_gone());
+        let (good, bad) = all.split_at(10);
+        assert!(good.iter().all(|read| *read == (READ, Status::Ok)));
+        let cut = (READ / 2, Status::Abandoned);
+        assert_eq!(bad[0], cut);
+        assert!(bad[1..].iter().all(|read| *read == (Time::ZERO, Status::Abandoned)));
+        assert_eq!(device.injected().unwrap().removed_at, Some(at));
+    }
+}
