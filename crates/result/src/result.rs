@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::FaultsResult;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
 use crate::probe::Machine;
@@ -101,6 +102,9 @@ pub struct RunResult {
     /// What the simulated host added; `null` where the workload was attached to the device alone.
     #[serde(default)]
     pub host: Option<HostResult>,
+    /// What went wrong on order, and what became of it; left out where nothing was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultsResult>,
     /// What the tool itself cost.
     pub own_cost: Option<OwnCost>,
     /// What the machine did meanwhile; `null` for a simulated target, or where it was not probed.

@@ -23,6 +23,7 @@ pub fn summary_text(result: &RunResult) -> String {
     flash(&mut text, result);
     energy(&mut text, result);
     text.push_str(&result.host.as_ref().map(|host| host.text()).unwrap_or_default());
+    text.push_str(&result.faults.as_ref().map(|faults| faults.text()).unwrap_or_default());
     text.push_str(&result.machine.as_ref().map(|machine| machine.text()).unwrap_or_default());
     expected(&mut text, result);
     remarks(&mut text, result);

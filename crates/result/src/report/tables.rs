@@ -111,6 +111,12 @@ pub(super) fn host(r: &RunResult) -> String {
     table(&["host", "per request"], &rows)
 }
 
+pub(super) fn faults(r: &RunResult) -> String {
+    let rows: Vec<Vec<String>> =
+        r.faults.iter().flat_map(|faults| faults.rows()).map(|row| row.to_vec()).collect();
+    if rows.is_empty() { String::new() } else { table(&["", "what went wrong on order"], &rows) }
+}
+
 pub(super) fn host_cores(r: &RunResult) -> String {
     let row = |(index, core): (usize, &crate::HostCore)| {
         let throughput = bytes_per_second(core.throughput_bytes_per_second);
