@@ -43,6 +43,7 @@ macro_rules! set_help {
             "Keys of --set:\n",
             "  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo\n",
             $($workload,)?
+            "  faults.KEY    what goes wrong on order: faults.error=0.001, faults.remove_at=5s (docs/faults.md)\n",
             "  A value is read as TOML; what is no TOML is text, so flash.read_time=25us needs no quotes.\n",
             "  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them."
         )
@@ -51,7 +52,8 @@ macro_rules! set_help {
 
 /// Shown below the help of verbs with `--set`.
 const SET: &str = set_help!(
-    "  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9\n"
+    "  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9\n\
+     \x20 network.KEY   of the network file: network.faults.drop=0.01\n"
 );
 
 /// The same where the loads are given.

@@ -2,6 +2,8 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
 use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_host::{ThreadMode, Waiting};
@@ -13,6 +15,7 @@ use ssdyno_workload::Config as WorkloadConfig;
 use crate::device_file::DeviceFile;
 use crate::diagnose::Failure;
 use crate::load;
+use crate::overlay::{self, Setting};
 use crate::ring::RingArg;
 
 /// What lies between the workload and the device.
@@ -65,6 +68,14 @@ pub(crate) struct HostArgs {
     /// 1,2,3,4 for four threads, which then load nothing else [default: 1].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) namespaces: Vec<u32>,
+    /// How long the NVMe driver waits for an answer, 1ms to 1h: then it looks for it, has the command
+    /// aborted, and after twice as long resets the controller; see `faults` of the device file
+    /// [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = time_limit)]
+    pub(crate) time_limit: Option<Span>,
+    /// How often an NVMe command that failed is given to the device again [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub(crate) retries: Option<u32>,
     /// How the ring driver works, such as block=16,completion=napi:64. Keys: block (dynamic or N),
     /// partial-after, max-block, idle (first, request), response (block, each, subset:N), completion
     /// (block, return, napi:BUDGET, calibrated:N:TIME, hybrid:TIME), prefetch, queue-depth,
@@ -186,6 +197,8 @@ impl HostArgs {
             given.push(("--namespaces", ids.join(",")));
         }
         given.extend(self.power_state.map(|state| ("--power-state", state.to_string())));
+        given.extend(self.time_limit.map(|limit| ("--time-limit", limit.to_string())));
+        given.extend(self.retries.map(|retries| ("--retries", retries.to_string())));
         given.extend(self.ring.as_ref().map(|ring| ("--ring", ring.typed.clone())));
         given
     }
@@ -207,6 +220,7 @@ impl HostArgs {
             doorbell_per_batch: self.doorbell == Some(DoorbellArg::Batch),
             classes: self.classes.clone(),
             namespaces: self.namespaces.clone(),
+            retries: self.retries.unwrap_or(0),
         }
     }
 
@@ -236,7 +250,12 @@ impl HostArgs {
     }
 
     /// Puts the host before the device.
-    pub(crate) fn attach(&self, device: DeviceFile, source: &Source) -> Result<Attach, Failure> {
+    pub(crate) fn attach(
+        &self,
+        device: DeviceFile,
+        source: &Source,
+        settings: &[Setting],
+    ) -> Result<Attach, Failure> {
         let driver = self.driver.unwrap_or(match &device {
             _ if self.network.is_some() => DriverArg::Network,
             DeviceFile::Card(_) => DriverArg::Ring,
@@ -250,6 +269,13 @@ impl HostArgs {
         if driver != DriverArg::Network && self.network.is_some() {
             return Err(Failure::usage("`--network` needs the driver `network`")
                 .with_help("leave --driver out, or --network"));
+        }
+        let of_network = settings.iter().find(|setting| setting.key.starts_with(overlay::NETWORK));
+        if let Some(setting) = of_network.filter(|_| driver != DriverArg::Network) {
+            return Err(Failure::usage(format!("there is no network for `{}`", setting.key))
+                .with_help("add --network s4-iscsi, or leave the setting out")
+                .with_key(&setting.key)
+                .at(Some(setting.place(true, "no effect here"))));
         }
         self.check_effect(driver)?;
         match (driver, device) {
@@ -268,7 +294,7 @@ impl HostArgs {
                         Ok(Attach::Adapter { device, host: Box::new(self.plan(source)?) })
                     }
                     DriverArg::Network => {
-                        let network = Box::new(self.network()?);
+                        let network = Box::new(self.network(settings)?);
                         Ok(Attach::Network { device, network, host: Box::new(self.plan(source)?) })
                     }
                     _ => self.direct(device),
@@ -291,6 +317,14 @@ impl HostArgs {
         } else if other && self.power_state.is_some() {
             let help = "leave it out, or run an SSD such as sim:gen4-consumer";
             ("`--power-state` is for the NVMe driver", help)
+        } else if other && self.time_limit.is_some() {
+            (
+                "`--time-limit` is for the NVMe driver",
+                "leave it out; a ring card has --ring timeout=1s",
+            )
+        } else if other && self.retries.is_some() {
+            let help = "leave it out, or run an SSD such as sim:p3600";
+            ("`--retries` is for the NVMe driver", help)
         } else if driver == DriverArg::Ring && self.stack.as_deref() == Some("scsi") {
             let help = "leave --stack out, or run an SSD such as sim:p3600";
             ("the ring card takes no SCSI commands: the translation makes NVMe commands", help)
@@ -319,7 +353,14 @@ impl HostArgs {
 
     fn nvme(&self, mut config: Config, source: &Source) -> Result<Attach, Failure> {
         config.nvme.get_or_insert_with(ControllerConfig::default);
+        let usual = NvmeConfig::default();
+        let (io_timeout, admin_timeout) = match self.time_limit {
+            Some(Span(limit)) => (limit, limit * 2),
+            None => (usual.io_timeout, usual.admin_timeout),
+        };
         let driver = NvmeConfig {
+            io_timeout,
+            admin_timeout,
             policy: self.queues.map_or(QueuePolicy::PerCore, QueuesArg::policy),
             // A driver as the wish wants it.
             scsi: self.stack() == Some(Stack::Scsi),
@@ -330,16 +371,26 @@ impl HostArgs {
                 _ => HeadDoorbell::PerBatch,
             },
             features: self.power_state.map(Feature::PowerState).into_iter().collect(),
-            ..NvmeConfig::default()
+            ..usual
         };
         let host = Box::new(self.plan(source)?);
         Ok(Attach::Nvme { device: Box::new(config), driver: Box::new(driver), host })
     }
 
     /// The network that `--network` names.
-    fn network(&self) -> Result<NetworkConfig, Failure> {
+    fn network(&self, settings: &[Setting]) -> Result<NetworkConfig, Failure> {
         let name = self.network.as_deref().unwrap_or(NETWORKS[0].name);
-        Ok(load::network(name)?.config)
+        Ok(load::network(name, settings)?.config)
+    }
+}
+
+/// A time that a driver may wait.
+fn time_limit(text: &str) -> Result<Span, String> {
+    let span: Span =
+        text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
+    match (Time::from_ms(1)..=Time::from_s(3600)).contains(&span.0) {
+        true => Ok(span),
+        false => Err("write a time of 1ms to 1h, such as 100ms".to_owned()),
     }
 }
 

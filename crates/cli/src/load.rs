@@ -34,7 +34,7 @@ pub(crate) fn device(target: &str, settings: &[Setting]) -> Result<Loaded<Device
     } else {
         return Err(unknown_device(target));
     };
-    let document = document.with(settings, |s| !s.key.starts_with(overlay::WORKLOAD));
+    let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
     let config = if document.has_table("card") {
         DeviceFile::Card(document.parse(&keys)?)
@@ -66,7 +66,7 @@ pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
 }
 
 /// The network that `name` names: a preset or `FILE.toml`.
-pub(crate) fn network(name: &str) -> Result<Loaded<NetworkConfig>, Failure> {
+pub(crate) fn network(name: &str, settings: &[Setting]) -> Result<Loaded<NetworkConfig>, Failure> {
     let document = if is_toml(name) {
         Document::file(name)?
     } else if let Some(preset) = Preset::find(NETWORKS, name) {
@@ -76,6 +76,7 @@ pub(crate) fn network(name: &str) -> Result<Loaded<NetworkConfig>, Failure> {
         let help = format!("write one of {}, or a file that ends in .toml", known.join(", "));
         return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
     };
+    let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
     let config: NetworkConfig = document.parse(&overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
     Ok(Loaded { name: name.to_owned(), config, document })

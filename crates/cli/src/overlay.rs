@@ -10,6 +10,9 @@ use crate::diagnose::{Failure, Place, nearest};
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
 
+/// The prefix of keys that belong to the network.
+pub(crate) const NETWORK: &str = "network.";
+
 /// One `--set`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Setting {
@@ -48,9 +51,15 @@ impl Setting {
         }
     }
 
-    /// The key without the prefix `workload.`.
+    /// The key without the prefix `workload.` or `network.`.
     fn local_key(&self) -> &str {
-        self.key.strip_prefix(WORKLOAD).unwrap_or(&self.key)
+        let strip = |prefix| self.key.strip_prefix(prefix);
+        strip(WORKLOAD).or_else(|| strip(NETWORK)).unwrap_or(&self.key)
+    }
+
+    /// Whether it is of the device: of neither workload nor network.
+    pub(crate) fn is_of_device(&self) -> bool {
+        !self.key.starts_with(WORKLOAD) && !self.key.starts_with(NETWORK)
     }
 
     /// Whether it decides about `path`: it sets the key, one above or one below it.
@@ -76,10 +85,11 @@ impl Setting {
         inner.insert(last.to_owned(), self.value.clone());
     }
 
-    /// Refuses a key that is in neither schema, with the nearest that is.
+    /// Refuses a key that is in no schema, with the nearest that is.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let mut known = device_keys();
         known.extend(workload_keys().into_iter().map(|key| format!("{WORKLOAD}{key}")));
+        known.extend(network_keys().into_iter().map(|key| format!("{NETWORK}{key}")));
         if known.contains(&self.key) {
             return Ok(());
         }

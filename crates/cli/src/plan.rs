@@ -46,7 +46,7 @@ impl Plan {
         let settings = settings(&load.set)?;
         let device = load::device(target, &settings)?;
         let (workload, source) = source(load, target, &[], &settings)?;
-        let attach = load.host.attach(device.config, &source)?;
+        let attach = load.host.attach(device.config, &source, &settings)?;
         let run = Run {
             target: device.name,
             device: attach,
@@ -98,6 +98,9 @@ impl Plan {
             }
             RunError::Unprepared => Failure::new(Exit::Interrupted, error.to_string())
                 .with_help("nothing was measured, and nothing is kept"),
+            RunError::Gone { .. } => Failure::new(Exit::Failed, error.to_string())
+                .with_help("the figures are those of the requests before it; `faults` of the device \
+                            file, or --set, has what was asked for"),
             RunError::Memory => Failure::new(Exit::Failed, error.to_string()).with_help(
                 "the figures are those of the requests until then; --keep summary takes the same for \
                  any number of requests",

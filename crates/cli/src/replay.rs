@@ -121,7 +121,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 51] = [
+    const SAMPLES: [(&str, &str); 53] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -146,6 +146,8 @@ mod tests {
         ("classes", "1,3"),
         ("namespaces", "2,1"),
         ("power-state", "2"),
+        ("time-limit", "1500ms"),
+        ("retries", "3"),
         ("ring", "block=16,completion=napi:64"),
         ("engine", "io_uring"),
         ("iopoll", ""),

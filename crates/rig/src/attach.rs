@@ -2,6 +2,7 @@
 
 use ssdyno_device::Config;
 use ssdyno_device::delay::DelayConfig;
+use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::Options as RingOptions;
@@ -46,6 +47,8 @@ pub struct HostPlan {
     pub namespaces: Vec<u32>,
     /// Threads that there will be; none where their number is open.
     pub processes: Option<u32>,
+    /// How often a command that failed is given to an NVMe device again.
+    pub retries: u32,
 }
 
 /// How a host is to be used, as far as it is said.
@@ -65,6 +68,8 @@ pub struct HostOptions {
     pub classes: Vec<u8>,
     /// See [`HostPlan::namespaces`].
     pub namespaces: Vec<u32>,
+    /// See [`HostPlan::retries`].
+    pub retries: u32,
 }
 
 impl HostPlan {
@@ -95,7 +100,8 @@ impl HostPlan {
             ThreadMode::Async | ThreadMode::Batch => Some(threads),
         };
         let (name, namespaces) = (name.to_owned(), options.namespaces.clone());
-        HostPlan { name, config, plan, stack: options.stack, namespaces, processes }
+        let HostOptions { stack, retries, .. } = *options;
+        HostPlan { name, config, plan, stack, namespaces, processes, retries }
     }
 }
 
@@ -110,6 +116,13 @@ pub enum BlockDevice {
 }
 
 impl BlockDevice {
+    pub(crate) fn faults(&self) -> &FaultConfig {
+        match self {
+            BlockDevice::Ssd(config) => &config.faults,
+            BlockDevice::Delay(config) => &config.faults,
+        }
+    }
+
     fn energy(&self) -> &ssdyno_energy::Config {
         match self {
             BlockDevice::Ssd(config) => &config.energy,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
@@ -103,6 +103,10 @@ pub struct Ended {
     pub precision: Option<Precision>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
+    /// Requests that ended in an error, with those of a ramp-up.
+    pub failed: u64,
+    /// When a request found the device gone, which ended the run.
+    pub gone: Option<Time>,
     /// Wall-clock time of the loop.
     pub wall: Duration,
 }
@@ -173,6 +177,8 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         out_of_memory: state.out_of_memory,
         precision: precise.map(|precise| precise.precision()),
         refused: state.refused,
+        failed: state.failed,
+        gone: state.gone,
         wall: started.elapsed(),
     }
 }
@@ -197,6 +203,8 @@ struct State {
     written_bytes: u64,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
+    failed: u64,
+    gone: Option<Time>,
     /// The next report of progress is to have a glance.
     look: bool,
     /// A request that found the target full.
@@ -314,6 +322,19 @@ impl State {
         }
         drive.workload.completed_in(stream, self.now);
         self.last_completion = completion.completed;
+        if completion.status != Status::Ok {
+            self.failed(drive, completion.completed);
+        }
+    }
+
+    /// A request failed; perhaps because the device is gone, and the others would too.
+    #[cold]
+    fn failed(&mut self, drive: &mut Drive<'_>, at: Time) {
+        self.failed += 1;
+        if self.gone.is_none() && drive.device.is_gone() {
+            self.gone = Some(at);
+            self.stop();
+        }
     }
 
     fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&Progress) -> Flow) {

@@ -19,6 +19,7 @@ mod attach;
 mod bounds;
 mod drive;
 mod expected;
+mod faults;
 mod host_report;
 mod machine;
 mod namespaces;
@@ -33,6 +34,7 @@ mod timeline;
 
 pub use attach::{Attach, BlockDevice, HostOptions, HostPlan, Stack};
 pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
+pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError};
 pub use session::{Loaded, Session};

@@ -2,13 +2,15 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::delay::DelayDevice;
+use ssdyno_device::faults::Faulty;
 use ssdyno_device::{Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, Host, Plan, Unwatched, Watch, Watched};
-use ssdyno_result::{Invariant, NamespaceResult, NetworkResult};
+use ssdyno_result::{FaultsResult, Invariant, NamespaceResult, NetworkResult};
 
 use crate::attach::{Attach, BlockDevice, HostPlan, Stack};
+use crate::faults;
 use crate::namespaces::{self, Apart};
 use crate::network::NetworkConfig;
 use crate::ports::{Behind, NvmePort, QueuedPort, RingPort};
@@ -26,6 +28,10 @@ pub(crate) trait Rigged: Device {
     }
     /// The network to the device, if there is one; `end` is when everything was over.
     fn network(&self, _end: Time) -> Option<NetworkResult> {
+        None
+    }
+    /// What went wrong on order, where anything was asked for.
+    fn faults(&self) -> Option<FaultsResult> {
         None
     }
     /// The figures of each namespace, where namespaces were chosen. Ends their recording.
@@ -56,6 +62,19 @@ impl Rigged for DelayDevice {
     fn laws(&self, _: &mut Vec<Invariant>) {}
 }
 
+impl Rigged for Faulty {
+    fn as_device(&mut self) -> &mut dyn Device {
+        self
+    }
+    fn account(&self) -> Option<&Account> {
+        None
+    }
+    fn faults(&self) -> Option<FaultsResult> {
+        Some(FaultsResult { device: faults::of_device(self.injected()), ..FaultsResult::default() })
+    }
+    fn laws(&self, _: &mut Vec<Invariant>) {}
+}
+
 /// What a workload must know of `target`.
 pub(crate) fn facts(target: &dyn Rigged) -> ssdyno_workload::DeviceFacts {
     ssdyno_workload::DeviceFacts {
@@ -74,7 +93,9 @@ struct Machine<P, W> {
 /// preconditioned ([`Device::precondition`]): whatever cannot be built shows before that has taken
 /// its time. Where `told`, the log of events also has what each core of the host did.
 pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Rigged>, RunError> {
+    faults::check(attach)?;
     match attach {
+        Attach::Direct(device) if !device.faults().is_none() => Ok(Box::new(faulty(device, seed)?)),
         Attach::Direct(device) => Ok(match &**device {
             BlockDevice::Ssd(config) => Box::new(Ssd::fresh(config, seed)?),
             BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
@@ -87,7 +108,7 @@ pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Ri
         Attach::Nvme { device, driver, host } => {
             namespaces::check(host)?;
             let ssd = Ssd::fresh(device, seed)?;
-            let port = NvmePort::start(device, driver, host, ssd)?;
+            let port = NvmePort::start(device, driver, host, ssd, seed)?;
             let loaded = port.namespaces().to_vec();
             let machine = machine(host, port, seed, told)?;
             Ok(match host.namespaces.is_empty() {
@@ -110,15 +131,28 @@ fn queued(
     told: bool,
 ) -> Result<Box<dyn Rigged>, RunError> {
     match device {
+        _ if !device.faults().is_none() => {
+            let port = QueuedPort::new(host, network, faulty(device, seed)?, seed);
+            machine(host, port, seed, told)
+        }
         BlockDevice::Ssd(config) => {
             let ssd = Ssd::fresh(config, seed)?;
-            machine(host, QueuedPort::new(host, network, ssd), seed, told)
+            machine(host, QueuedPort::new(host, network, ssd, seed), seed, told)
         }
         BlockDevice::Delay(config) => {
-            let port = QueuedPort::new(host, network, DelayDevice::new(config, seed)?);
+            let port = QueuedPort::new(host, network, DelayDevice::new(config, seed)?, seed);
             machine(host, port, seed, told)
         }
     }
+}
+
+/// A device with the faults of its file.
+fn faulty(device: &BlockDevice, seed: u64) -> Result<Faulty, RunError> {
+    let inner: Box<dyn Device> = match device {
+        BlockDevice::Ssd(config) => Box::new(Ssd::fresh(config, seed)?),
+        BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
+    };
+    Ok(Faulty::new(inner, device.faults(), seed))
 }
 
 fn machine<P: Behind + 'static>(
@@ -183,6 +217,10 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
         self.host.port().expect(upcoming);
     }
 
+    fn is_gone(&self) -> bool {
+        self.host.port().is_gone()
+    }
+
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
         self.host.run(limit.unwrap_or(Time::MAX), out)
     }
@@ -205,6 +243,10 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         self.host.port().network(end)
     }
 
+    fn faults(&self) -> Option<FaultsResult> {
+        self.host.port().faults()
+    }
+
     fn laws(&self, laws: &mut Vec<Invariant>) {
         let account = self.host.account();
         let delivered: u64 = account.delivered_by_core.iter().sum();
@@ -223,7 +265,8 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         let late = self.host.late_errors();
         laws.push(Invariant {
             name: "late_errors".into(),
-            holds: late == 0,
+            // On order they may.
+            holds: late == 0 || self.host.port().faults().is_some(),
             detail: format!("{late} writes failed after they had been reported as done"),
         });
         self.host.port().laws(laws);

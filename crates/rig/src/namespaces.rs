@@ -10,7 +10,7 @@ use ssdyno_driver_nvme::{Namespace, NvmeDriver};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, ThreadMode};
-use ssdyno_result::{Invariant, Keep, NamespaceResult, NetworkResult, Recorder};
+use ssdyno_result::{FaultsResult, Invariant, Keep, NamespaceResult, NetworkResult, Recorder};
 
 use crate::attach::{HostPlan, Stack};
 use crate::machine::Rigged;
@@ -180,6 +180,10 @@ impl Device for Apart {
         self.machine.precondition(watcher)
     }
 
+    fn is_gone(&self) -> bool {
+        self.machine.is_gone()
+    }
+
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
         let first = out.len();
         let reached = self.machine.towards_answer(limit, out);
@@ -203,6 +207,10 @@ impl Rigged for Apart {
 
     fn network(&self, end: Time) -> Option<NetworkResult> {
         self.machine.network(end)
+    }
+
+    fn faults(&self) -> Option<FaultsResult> {
+        self.machine.faults()
     }
 
     fn namespaces(&mut self) -> Vec<NamespaceResult> {

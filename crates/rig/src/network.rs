@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
 use ssdyno_block::{ConfigError, Preset, Time, presets};
 
+use crate::faults::NetworkFaultConfig;
+
 /// The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
 ///
-/// Not modelled: loss and congestion (the link is a server each way), logins, digests, more than
-/// one connection a session. A session is a queue of the host: one for each of its cores, which
+/// Not modelled: congestion (the link is a server each way), logins, more than one connection a
+/// session; loss, damage and broken sessions only as far as `[faults]` asks for them. A session is a queue of the host: one for each of its cores, which
 /// so stand for as many client machines of one core.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +24,9 @@ pub struct NetworkConfig {
     pub target: TargetTable,
     /// The protocol's work on the machine with the workload.
     pub initiator: EndTable,
+    /// What goes wrong on order; left out: nothing.
+    #[serde(default, skip_serializing_if = "NetworkFaultConfig::is_none")]
+    pub faults: NetworkFaultConfig,
 }
 
 /// The `[link]` table: each direction is for itself.
@@ -207,7 +212,8 @@ impl NetworkConfig {
             return Err(error("target.surcharge", "outside 0 to 100", help));
         }
         self.target.end().check("target")?;
-        self.initiator.check("initiator")
+        self.initiator.check("initiator")?;
+        self.faults.check()
     }
 
     /// Time on the wire of a header with `bytes` of data.

@@ -8,8 +8,9 @@ use ssdyno_energy::{Breakdown, Facts};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
-    BusyShare, Configuration, Ending, Energy, EnergyRow, FlashOperations, HostResult, Invariant,
-    JobResult, NamespaceResult, OwnCost, PackageEnergy, Power, Recording, RunResult, StopReason,
+    BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
+    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, Power, Recording, RunResult,
+    StopReason,
 };
 use ssdyno_workload::FioFiles;
 
@@ -91,6 +92,10 @@ impl Parts<'_> {
             let host = host_report::result(&self.run.device, account, network, stack, end)?;
             Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
+        result.faults = self
+            .target
+            .faults()
+            .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
         self.invariants(&mut result);
         self.describe_health(&mut result);
         self.describe_power_state(&mut result);

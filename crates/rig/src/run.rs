@@ -98,6 +98,12 @@ pub enum RunError {
         /// Why.
         error: SubmitError,
     },
+    /// The device was pulled, or its driver gave it up.
+    #[error("the device is gone: from {at} of the run on every request ends in an error")]
+    Gone {
+        /// When a request found it gone, from the start of the run.
+        at: Time,
+    },
     /// There is no memory for the rows of more requests.
     #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
     Memory,
@@ -203,6 +209,9 @@ fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {
     }
     if let Some(error) = workload.error() {
         return Some(RunError::Workload(error));
+    }
+    if let Some(at) = ended.gone {
+        return Some(RunError::Gone { at });
     }
     if ended.out_of_memory {
         return Some(RunError::Memory);

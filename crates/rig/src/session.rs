@@ -87,6 +87,9 @@ impl Session {
         if let Some((request, error)) = ended.refused {
             return Err(RunError::Refused { request, error });
         }
+        if let Some(at) = ended.gone {
+            return Err(RunError::Gone { at });
+        }
         let mut recording = recorder.finish(ended.last_completion);
         let mut result = RunResult { partial: ended.stopped, ..RunResult::default() };
         recording.fill(&mut result);

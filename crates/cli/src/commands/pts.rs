@@ -174,7 +174,7 @@ fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
     refuse_workload_keys(&settings, "the test", help)?;
     let device = load::device(&args.target, &settings)?;
     let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
-    let attach = args.host.attach(device.config, &Source::Generator(load))?;
+    let attach = args.host.attach(device.config, &Source::Generator(load), &settings)?;
     let document = device.document;
     let subject = Simulated::new(attach, args.seed).map_err(|error| match &error {
         PtsError::Simulated(ssdyno_rig::RunError::Device(inner)) => document.impossible(inner),

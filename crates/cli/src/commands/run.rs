@@ -269,7 +269,10 @@ pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
     }
     (result.errors > 0).then(|| {
         let message = format!("{} requests ended in an error", result.errors);
-        let help = "the notes of the result say what became of the device";
+        let help = match &result.faults {
+            Some(_) => "faults were asked for: the result counts what went wrong and what was done about it",
+            None => "the notes of the result say what became of the device",
+        };
         Failure::new(Exit::Failed, message).with_help(help)
     })
 }

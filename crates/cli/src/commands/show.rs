@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
             Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
         }
         Kind::Network => {
-            let network = load::network(&args.what)?;
+            let network = load::network(&args.what, &settings)?;
             Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
         }
         Kind::Device => {

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod common;
+mod faults;
 #[cfg(target_os = "linux")]
 mod fuse;
 #[cfg(target_os = "linux")]

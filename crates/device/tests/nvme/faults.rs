@@ -85,9 +85,8 @@ fn lots_hit_commands() {
         let mut host = ready();
         assert_eq!(host.controller.injected(), None);
         host.controller.arm(FaultDraw::new(&config, seed));
-        let failed: Vec<u64> = (0..2_000)
-            .filter(|n| !host.command(1, read(n % 100)).status().is_success())
-            .collect();
+        let failed: Vec<u64> =
+            (0..2_000).filter(|n| !host.command(1, read(n % 100)).status().is_success()).collect();
         assert_eq!(host.controller.injected().unwrap().errors, failed.len() as u64);
         failed
     };

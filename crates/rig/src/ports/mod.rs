@@ -5,6 +5,8 @@ pub(crate) mod power;
 mod queued;
 mod ring;
 mod scsi;
+mod trouble;
+mod weather;
 
 pub(crate) use nvme::NvmePort;
 pub(crate) use queued::QueuedPort;
@@ -17,7 +19,7 @@ use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
-use ssdyno_result::{Invariant, NetworkResult};
+use ssdyno_result::{FaultsResult, Invariant, NetworkResult};
 
 use crate::attach::Stack;
 use crate::run::RunError;
@@ -37,6 +39,14 @@ pub(crate) trait Behind: Port {
     fn expect(&self, _upcoming: &[Request]) {}
     /// The network that lies between, if one does; `end` is when everything was over.
     fn network(&self, _end: Time) -> Option<NetworkResult> {
+        None
+    }
+    /// True if whatever is asked of the device ends with an error at once.
+    fn is_gone(&self) -> bool {
+        false
+    }
+    /// What went wrong on order, and what the driver did about it.
+    fn faults(&self) -> Option<FaultsResult> {
         None
     }
     /// The stack before the driver, as that reports it.

@@ -1,18 +1,21 @@
 //! The ring driver over a simulated function with the ring card behind it.
 
 use ssdyno_block::{Completion, Request, SECTOR_BYTES, SubmitError, Time, Token};
+use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceFacts, PrepareError};
 use ssdyno_driver_ring::{Options, RingDriver, Submission};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers};
-use ssdyno_pci::SimulatedPci;
 use ssdyno_pci::driver::DriverFlags;
-use ssdyno_result::Invariant;
+use ssdyno_pci::{PciFault, SimulatedPci};
+use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
+use super::trouble::{Schedule, Strike};
 use super::{Behind, accesses, dma_law, none_law, reported, timing};
 use crate::attach::{HostPlan, Stack};
+use crate::faults;
 use crate::run::RunError;
 
 /// The driver's only vector.
@@ -30,6 +33,8 @@ pub(crate) struct RingPort {
     last: Time,
     /// A poll is on its way to a core.
     asked: bool,
+    /// Where something may go wrong.
+    schedule: Option<Schedule>,
 }
 
 impl RingPort {
@@ -42,6 +47,7 @@ impl RingPort {
     ) -> Result<RingPort, RunError> {
         // It is no block driver of this system, but the module of one card: it reports no SCSI.
         reported("ring", DriverFlags::BUS_MASTER, host.stack)?;
+        let faults = card.faults;
         let card = RingCard::fresh(card, seed)?;
         let pci = SimulatedPci::new(card, timing(&host.config));
         let mut driver = RingDriver::new(pci, *driver)?;
@@ -55,11 +61,37 @@ impl RingPort {
         }
         pci.set_now(epoch);
         pci.device_mut().events().begin_at(epoch);
-        Ok(RingPort { driver, epoch, again: false, last: Time::ZERO, asked: false })
+        let armed = faults != FaultConfig::default();
+        if armed {
+            pci.device_mut().arm(FaultDraw::new(&faults, seed));
+        }
+        let schedule = armed.then(|| Schedule::new(&faults, epoch));
+        Ok(RingPort { driver, epoch, again: false, last: Time::ZERO, asked: false, schedule })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
         self.driver.function()
+    }
+
+    /// When something happens to the card; while nothing is asked of it that hits nobody.
+    fn fault_at(&self) -> Time {
+        let awaited = self.driver.in_flight() > 0;
+        self.schedule.filter(|_| awaited).map_or(Time::MAX, |schedule| schedule.next())
+    }
+
+    /// What is due by `now` happens.
+    fn strike(&mut self, now: Time) {
+        while let Some(strike) = self.schedule.as_mut().and_then(|s| s.take_due(now)) {
+            let pci = self.driver.function_mut();
+            match strike {
+                Strike::Hang => pci.device_mut().faults_mut().stands_still = true,
+                Strike::Remove => {
+                    // Nobody tells the driver: its time limit does.
+                    pci.inject(PciFault::Removal(now));
+                    pci.advance(now);
+                }
+            }
+        }
     }
 
     /// When the driver looks for what is lost, or sends a block that does not become full.
@@ -106,6 +138,7 @@ impl Port for RingPort {
         _more: bool,
     ) -> Result<Registers, SubmitError> {
         let now = now + self.epoch;
+        self.strike(now);
         self.driver.function_mut().set_now(now);
         self.driver.submit(now, Submission { request, token, address: None, urgent: false })?;
         Ok(accesses(self.driver.function_mut()))
@@ -119,14 +152,16 @@ impl Port for RingPort {
         if self.again {
             return Some(self.last);
         }
-        let at = [self.pci().next_event(), self.deadline()].into_iter().flatten().min();
+        let fault = Some(self.fault_at()).filter(|at| *at < Time::MAX);
+        let at = [self.pci().next_event(), self.deadline(), fault].into_iter().flatten().min();
         at.map(|at| at.saturating_sub(self.epoch))
     }
 
     fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
         let deadline = self.deadline().unwrap_or(Time::MAX);
         let again = if self.again { self.last + self.epoch } else { Time::MAX };
-        let own = deadline.min(again);
+        let fault = self.fault_at();
+        let own = deadline.min(again).min(fault);
         let pci = self.driver.function_mut();
         let at = match pci.next_event() {
             Some(next) if next <= own => pci.run(own.min(until.saturating_add(self.epoch))),
@@ -134,7 +169,10 @@ impl Port for RingPort {
         };
         pci.take_interrupts(at, vectors);
         vectors.iter_mut().for_each(|vector| *vector = VECTOR);
-        if at >= own {
+        if fault <= at {
+            self.strike(at);
+        }
+        if at >= own && own < fault {
             self.again = false;
             self.asked = true;
             vectors.push(POLL);
@@ -173,6 +211,31 @@ impl Behind for RingPort {
         Stack::Block
     }
 
+    fn is_gone(&self) -> bool {
+        self.driver.is_gone()
+    }
+
+    fn faults(&self) -> Option<FaultsResult> {
+        let schedule = self.schedule?;
+        let of_run = |at: Time| at.saturating_sub(self.epoch);
+        let injected = self.pci().device().injected().map(|injected| Injected {
+            hung_at: schedule.hung.map(of_run),
+            removed_at: schedule.removed.map(of_run),
+            ..injected
+        });
+        let counters = self.driver.counters();
+        let driver = DriverRecovery {
+            interrupts_missed: counters.lost_interrupts,
+            resets: counters.resets,
+            ..DriverRecovery::default()
+        };
+        Some(FaultsResult {
+            device: faults::of_device(injected),
+            driver,
+            ..FaultsResult::default()
+        })
+    }
+
     fn health(&self) -> Health {
         self.pci().device().health()
     }
@@ -206,8 +269,11 @@ impl Behind for RingPort {
             },
         });
         let counters = self.driver.counters();
-        laws.push(none_law("interrupts", counters.lost_interrupts, "interrupts were lost"));
-        laws.push(none_law("resets", counters.resets, "resets of the card"));
+        if self.schedule.is_none() {
+            let lost = counters.lost_interrupts;
+            laws.push(none_law("interrupts", lost, "interrupts were lost"));
+            laws.push(none_law("resets", counters.resets, "resets of the card"));
+        }
         laws.push(Invariant {
             name: "commands".into(),
             holds: self.driver.in_flight() == 0,

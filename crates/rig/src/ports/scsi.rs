@@ -23,11 +23,15 @@ pub(super) struct ScsiLayer {
     jobs: Vec<Job>,
     /// Commands that did not end as SCSI says they should.
     odd: u64,
+    /// Sense data of commands that failed.
+    sense: BTreeMap<String, u64>,
 }
 
 impl ScsiLayer {
     pub(super) fn new(namespaces: &[Namespace]) -> Result<ScsiLayer, FactsError> {
-        let controller = ControllerFacts::named("SSDyno", "1", "1");
+        let mut controller = ControllerFacts::named("SSDyno", "1", "1");
+        // The simulated controller has it; without, UNMAP would be refused.
+        controller.optional.dataset_management = true;
         let unit = |n: &Namespace| NamespaceFacts::plain(n.id, n.blocks, n.block_bytes);
         // One may be there for several threads.
         let each: BTreeMap<u32, &Namespace> = namespaces.iter().map(|n| (n.id, n)).collect();
@@ -39,7 +43,14 @@ impl ScsiLayer {
         let config =
             Config { transfer_blocks_max: 1 << 16, power_on_attention: false, ..Config::default() };
         let translator = Translator::new(controller, &units, config)?;
-        Ok(ScsiLayer { translator, luns, block_bytes, jobs: Vec::new(), odd: 0 })
+        Ok(ScsiLayer {
+            translator,
+            luns,
+            block_bytes,
+            jobs: Vec::new(),
+            odd: 0,
+            sense: BTreeMap::new(),
+        })
     }
 
     /// The NVMe command for `request` to the namespace at `index`; `None` where SCSI needs none (a flush without a cache).
@@ -63,13 +74,18 @@ impl ScsiLayer {
             Op::Flush => cdb::synchronize_cache16(),
         };
         let mut command = ssdyno_scsi::Request::local(self.luns[unit], cdb.as_bytes());
-        if request.op == Op::Trim {
-            command = command.with_data(&list);
+        match request.op {
+            Op::Trim => command = command.with_data(&list),
+            // Nobody looks at the data, but a WRITE without any is refused.
+            Op::Write => command.data_out_bytes = request.length_bytes.into(),
+            Op::Read | Op::Flush => {}
         }
         let job = &mut self.jobs[index];
         let pending = self.translator.begin(job, &command) == Progress::Pending;
         let first = job.next_command().filter(|_| pending);
         debug_assert!(job.next_command().is_none(), "one command for each piece");
+        // Refused, where NVMe is about to do it.
+        self.odd += u64::from(!pending && job.status() != 0);
         first
     }
 
@@ -91,7 +107,27 @@ impl ScsiLayer {
         let done = self.translator.complete(job, status, 0) == Progress::Done;
         let good = done && job.status() == 0;
         self.odd += u64::from(good != status.is_success());
+        if !good {
+            self.note_sense(token);
+        }
         good
+    }
+
+    #[cold]
+    fn note_sense(&mut self, token: Token) {
+        let job = &self.jobs[token.0 as usize];
+        let name = job.sense_bytes().summary().map_or_else(
+            || format!("status {:02X}h", job.status()),
+            |(key, more)| {
+                format!("{} {:02X}h/{:02X}h", key_name(key), more.code(), more.qualifier())
+            },
+        );
+        *self.sense.entry(name).or_default() += 1;
+    }
+
+    /// How often commands failed with which sense data.
+    pub(super) fn sense(&self) -> &BTreeMap<String, u64> {
+        &self.sense
     }
 
     pub(super) fn law(&self) -> Invariant {
@@ -104,5 +140,17 @@ impl ScsiLayer {
                 counts.cdbs, counts.nvme_commands, self.odd
             ),
         }
+    }
+}
+
+/// Names of sense keys (SPC-4, table 48).
+fn key_name(key: u8) -> &'static str {
+    match key {
+        0x3 => "MEDIUM ERROR",
+        0x4 => "HARDWARE ERROR",
+        0x5 => "ILLEGAL REQUEST",
+        0x7 => "DATA PROTECT",
+        0xb => "ABORTED COMMAND",
+        _ => "sense",
     }
 }

@@ -1,6 +1,9 @@
 //! The NVMe driver over a simulated function with a controller and an SSD behind it.
 
+mod trouble;
+
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_device::faults::FaultDraw;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
@@ -11,9 +14,10 @@ use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers, Waiting};
 use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
-use ssdyno_result::Invariant;
+use ssdyno_result::{FaultsResult, Invariant};
 use ssdyno_spec::nvme::{self, DatasetRange};
 
+use self::trouble::Trouble;
 use super::scsi::ScsiLayer;
 use super::{Behind, accesses, dma_law, none_law, power, reported, timing};
 use crate::attach::{HostPlan, Stack};
@@ -39,19 +43,25 @@ pub(crate) struct NvmePort {
     outstanding: u32,
     /// The driver's next deadline, [`Time::MAX`] for none.
     deadline: Time,
+    /// The same while nothing is outstanding.
+    alarm: Time,
     /// Completion entries that the controller had written when it was looked at last.
     seen: u64,
     answers: Vec<IoCompletion>,
     scsi: Option<ScsiLayer>,
+    /// Where something may go wrong.
+    trouble: Option<Box<Trouble>>,
 }
 
 impl NvmePort {
-    /// Puts `ssd` behind the controller of its file, and lets the driver start that.
+    /// Puts `ssd` behind the controller of its file, and lets the driver start that. What goes wrong on
+    /// order is drawn with `seed`, from then on.
     pub(crate) fn start(
         device: &Config,
         driver: &NvmeConfig,
         host: &HostPlan,
         ssd: Ssd,
+        seed: u64,
     ) -> Result<NvmePort, RunError> {
         power::check(device, driver, &ssd)?;
         let controller = NvmeController::new(device, ssd)?;
@@ -71,12 +81,18 @@ impl NvmePort {
         pci.take_stall();
         pci.take_accesses();
         pci.watch_memory(polled);
+        if !device.faults.is_none() {
+            pci.device_mut().arm(FaultDraw::new(&device.faults, seed));
+        }
+        let trouble = Trouble::new(&device.faults, host.retries, epoch);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let deadline = driver.next_deadline().unwrap_or(Time::MAX);
         let stack = reported("nvme", driver.flags(), host.stack)?;
         let scsi = (stack == Stack::Scsi).then(|| ScsiLayer::new(&namespaces)).transpose()?;
-        Ok(NvmePort {
+        let mut port = NvmePort {
             scsi,
+            trouble,
+            alarm: Time::MAX,
             cores: vector_cores(&driver, cores),
             seen: pci.device().counters().completions,
             pci,
@@ -90,7 +106,9 @@ impl NvmePort {
             outstanding: 0,
             deadline,
             answers: Vec::with_capacity(256),
-        })
+        };
+        port.note_trouble(epoch);
+        Ok(port)
     }
 }
 
@@ -104,13 +122,53 @@ impl NvmePort {
     #[inline]
     fn watchdog(&self) -> Time {
         // Deadlines of commands matter only where something is lost.
-        if self.outstanding > 0 { self.deadline } else { Time::MAX }
+        if self.outstanding > 0 { self.deadline } else { self.alarm }
     }
 
     /// Something was done to the driver.
     #[inline]
     fn note_deadline(&mut self) {
         self.deadline = self.driver.next_deadline().unwrap_or(Time::MAX);
+    }
+
+    /// Gives the driver a command of the host.
+    #[inline(always)]
+    fn give(
+        &mut self,
+        now: Time,
+        queue: u16,
+        request: Request,
+        token: Token,
+        more: bool,
+    ) -> Result<(), IoError> {
+        let mut request = request;
+        let mut index = 0;
+        if request.offset_bytes >= self.span {
+            index = (request.offset_bytes / self.span) as usize;
+            request.offset_bytes %= self.span;
+        }
+        let namespace = &self.namespaces[index];
+        let scsi = self.scsi.as_mut();
+        if let Some(command) = scsi.and_then(|scsi| scsi.begin(index, &request, token)) {
+            // What goes to the driver is what the translator made of the CDB.
+            if matches!(request.op, Op::Read | Op::Write) {
+                let block_bytes = namespace.block_bytes;
+                request.offset_bytes = command.lba() * u64::from(block_bytes);
+                request.length_bytes = command.blocks() * block_bytes;
+            }
+        }
+        let range = range(namespace, &request);
+        let command = command(namespace, &self.buffer, &request, &range);
+        let taken = match more {
+            true => self.driver.stage(&mut self.pci, now, queue, &command, token),
+            false => self.driver.submit(&mut self.pci, now, queue, &command, token),
+        };
+        if taken.is_err()
+            && let Some(scsi) = &mut self.scsi
+        {
+            scsi.withdraw(token);
+        }
+        taken
     }
 }
 
@@ -210,42 +268,22 @@ impl Port for NvmePort {
     ) -> Result<Registers, SubmitError> {
         let now = now + self.epoch;
         self.pci.set_now(now);
-        let mut request = request;
-        let mut index = 0;
-        if request.offset_bytes >= self.span {
-            index = (request.offset_bytes / self.span) as usize;
-            request.offset_bytes %= self.span;
+        if let Some(trouble) = &mut self.trouble {
+            trouble.note(queue, request, token);
+            self.strike(now);
         }
-        let namespace = &self.namespaces[index];
-        let scsi = self.scsi.as_mut();
-        if let Some(command) = scsi.and_then(|scsi| scsi.begin(index, &request, token)) {
-            // What goes to the driver is what the translator made of the CDB.
-            if matches!(request.op, Op::Read | Op::Write) {
-                let block_bytes = namespace.block_bytes;
-                request.offset_bytes = command.lba() * u64::from(block_bytes);
-                request.length_bytes = command.blocks() * block_bytes;
-            }
-        }
-        let range = range(namespace, &request);
-        let command = command(namespace, &self.buffer, &request, &range);
-        let taken = match more {
-            true => self.driver.stage(&mut self.pci, now, queue, &command, token),
-            false => self.driver.submit(&mut self.pci, now, queue, &command, token),
-        };
-        match taken {
+        match self.give(now, queue, request, token, more) {
             Ok(()) => {
                 self.outstanding += 1;
                 self.note_deadline();
-                Ok(accesses(&mut self.pci))
-            }
-            Err(IoError::Full) => {
-                if let Some(scsi) = &mut self.scsi {
-                    scsi.withdraw(token);
+                if self.trouble.is_some() {
+                    self.note_trouble(now);
                 }
-                Err(SubmitError::Full)
             }
-            Err(error) => unreachable!("the driver refuses {request:?}: {error}"),
+            Err(IoError::Full) => return Err(SubmitError::Full),
+            Err(error) => self.not_taken(now, queue, request, token, error),
         }
+        Ok(accesses(&mut self.pci))
     }
 
     fn ring(&mut self, now: Time, queue: u16) -> Registers {
@@ -275,9 +313,20 @@ impl Port for NvmePort {
         }
         if self.deadline <= now {
             self.pci.set_now(now);
+            if self.trouble.is_some() && self.outstanding > 0 {
+                self.strike(now);
+            }
             self.driver.poll(&mut self.pci, now, &mut self.answers);
             self.note_deadline();
+            if self.trouble.is_some() {
+                self.hand_out(now);
+            }
             if !self.answers.is_empty() {
+                if let Some(trouble) = &mut self.trouble {
+                    trouble.called = true;
+                    self.note_deadline();
+                    self.note_trouble(now);
+                }
                 // Found without an interrupt: the next handler takes them along.
                 vectors.push(1);
             }
@@ -297,17 +346,34 @@ impl Port for NvmePort {
         self.outstanding -= self.answers.len() as u32;
         for answer in &self.answers {
             let mut status = status(answer.result);
-            if let (Some(scsi), IoResult::Answered(answered)) = (&mut self.scsi, answer.result)
-                && !scsi.end(answer.token, answered)
-                && status == Status::Ok
-            {
-                status = Status::Error;
+            if let Some(scsi) = &mut self.scsi {
+                match answer.result {
+                    IoResult::Answered(answered) => {
+                        if !scsi.end(answer.token, answered) && status == Status::Ok {
+                            status = Status::Error;
+                        }
+                    }
+                    IoResult::Abandoned => scsi.withdraw(answer.token),
+                }
             }
             let token = answer.token;
+            if status != Status::Ok
+                && let Some(trouble) = &mut self.trouble
+            {
+                trouble.abandoned += u64::from(answer.result == IoResult::Abandoned);
+                if trouble.tries_again(token, status) {
+                    self.outstanding += 1;
+                    continue;
+                }
+            }
             done.push(Completion { token, status, accepted: now, completed: now });
         }
         self.answers.clear();
         self.note_deadline();
+        if let Some(trouble) = &mut self.trouble {
+            trouble.called = false;
+            self.hand_out(at);
+        }
         accesses(&mut self.pci)
     }
 }
@@ -373,6 +439,14 @@ impl Behind for NvmePort {
         self.pci.device_mut().device_mut().precondition(watcher)
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_given_up()
+    }
+
+    fn faults(&self) -> Option<FaultsResult> {
+        self.recovered()
+    }
+
     fn stack(&self) -> Stack {
         if self.scsi.is_some() { Stack::Scsi } else { Stack::Block }
     }
@@ -388,16 +462,24 @@ impl Behind for NvmePort {
             "completions of commands that were not outstanding",
         ));
         laws.push(none_law("doorbells", controller.bad_doorbells, "doorbell writes were refused"));
-        laws.push(none_law(
-            "interrupts",
-            counters.lost_interrupts,
-            "completions were found by the watchdog, without an interrupt",
-        ));
-        laws.push(none_law("resets", counters.resets, "resets of the controller"));
+        // What the driver itself gave up, it was given.
+        let mut given_up = 0;
+        match &self.trouble {
+            Some(trouble) => given_up = trouble.abandoned - trouble.refused,
+            None => {
+                laws.push(none_law(
+                    "interrupts",
+                    counters.lost_interrupts,
+                    "completions were found by the watchdog, without an interrupt",
+                ));
+                laws.push(none_law("resets", counters.resets, "resets of the controller"));
+            }
+        }
+        let answered = counters.completions + given_up;
         laws.push(Invariant {
             name: "commands".into(),
-            holds: counters.commands == counters.completions && self.outstanding == 0,
-            detail: format!("{} given, {} answered", counters.commands, counters.completions),
+            holds: counters.commands == answered && self.outstanding == 0,
+            detail: format!("{} given, {answered} answered", counters.commands),
         });
     }
 }

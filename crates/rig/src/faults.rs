@@ -1,0 +1,190 @@
+//! Faults on order (S4-48): what a network can do, which way to a device can stand which fault, and what
+//! is told of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Span;
+use ssdyno_block::{ConfigError, Time};
+use ssdyno_device::faults::{FaultConfig, Injected, check_faults};
+use ssdyno_driver_ring::CompletionPolicy;
+use ssdyno_host::Waiting;
+use ssdyno_result::DeviceFaults;
+
+use crate::attach::Attach;
+
+/// The `[faults]` table of a network. Left out, nothing goes wrong.
+///
+/// A command with its data is a message, and so is its answer. A message meets one kind of fault at most,
+/// so that the shares may sum to 1 at most; one that is sent again can meet the next.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkFaultConfig {
+    /// Share of messages that arrive late, 0 to 1.
+    pub delay: f64,
+    /// By so much; up to an hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_by: Option<Span>,
+    /// Share of messages that are lost, 0 to 1; they are sent again after `resend_after`.
+    pub drop: f64,
+    /// From the sending of a message that is lost to its next sending: the retransmission time-out of
+    /// TCP (RFC 6298; 200 ms is the least that Linux takes).
+    pub resend_after: Span,
+    /// Share of messages that arrive damaged, 0 to 1: their digest is wrong, the other end says so, and
+    /// they are sent again at once (RFC 7143, clause 7.8).
+    pub error: f64,
+    /// Share of messages that break their session, 0 to 1: all commands of it that are not answered
+    /// begin anew after `reconnect`, those in the device too (RFC 7143, clause 7.5).
+    pub reset: f64,
+    /// All sessions break at this time of the run, once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<Span>,
+    /// From the break of a session until it takes commands again (RFC 7143, clause 13.15,
+    /// `DefaultTime2Wait`: 2 s).
+    pub reconnect: Span,
+    /// How often a command is begun, 1 to 1000; when its session breaks then, it ends in an error.
+    pub tries: u32,
+}
+
+impl Default for NetworkFaultConfig {
+    fn default() -> NetworkFaultConfig {
+        NetworkFaultConfig {
+            delay: 0.0,
+            delay_by: None,
+            drop: 0.0,
+            resend_after: Span(Time::from_ms(200)),
+            error: 0.0,
+            reset: 0.0,
+            reset_at: None,
+            reconnect: Span(Time::from_s(2)),
+            tries: 5,
+        }
+    }
+}
+
+impl NetworkFaultConfig {
+    /// Nothing goes wrong.
+    pub fn is_none(&self) -> bool {
+        let quiet = NetworkFaultConfig {
+            resend_after: self.resend_after,
+            reconnect: self.reconnect,
+            tries: self.tries,
+            ..NetworkFaultConfig::default()
+        };
+        *self == quiet
+    }
+
+    /// Checks the values.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let NetworkFaultConfig { delay, drop, error, reset, tries, .. } = *self;
+        let times = [
+            ("delay_by", self.delay_by),
+            ("reset_at", self.reset_at),
+            ("resend_after", Some(self.resend_after)),
+            ("reconnect", Some(self.reconnect)),
+        ];
+        let shares = [("error", error), ("delay", delay), ("drop", drop), ("reset", reset)];
+        check_faults(&times, &shares, (delay, self.delay_by))?;
+        for (key, share) in shares {
+            // A message that never gets through is sent for ever.
+            if key != "delay" && share > 0.9 {
+                let problem = format!("with {share} hardly anything gets through");
+                let help = "write a share up to 0.9, such as 0.01";
+                return Err(ConfigError::new(format!("faults.{key}"), problem, help));
+            }
+        }
+        if error + drop + reset > 0.95 {
+            let problem = "error, drop and reset together leave hardly anything that gets through";
+            return Err(ConfigError::new("faults.drop", problem, "write shares such as 0.01"));
+        }
+        if !(1..=1000).contains(&tries) {
+            let problem = format!("{tries} is outside 1 to 1000");
+            return Err(ConfigError::new("faults.tries", problem, "write a number such as 5"));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses faults that nobody on this way to the device could notice, or get over.
+pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
+    match attach {
+        Attach::Direct(device) => without_driver(device.faults(), "direct"),
+        Attach::Adapter { device, .. } => without_driver(device.faults(), "adapter"),
+        Attach::Network { device, .. } => without_driver(device.faults(), "network"),
+        Attach::Nvme { device, host, .. } => {
+            let polled = host.plan.waiting != Waiting::Interrupt;
+            with_interrupts(&device.faults, polled, "leave --completion out")
+        }
+        Attach::Ring { card, driver, .. } => {
+            let polled = matches!(driver.completion, CompletionPolicy::HybridPolling { .. });
+            with_interrupts(&card.faults, polled, "choose another completion in --ring")
+        }
+    }
+}
+
+/// Drivers that are models of cost alone have neither time limits nor interrupts that can be lost.
+fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError> {
+    let (key, what) = if faults.drop > 0.0 {
+        ("drop", "a command that is never answered would hang the run")
+    } else if faults.hang_at.is_some() {
+        ("hang_at", "a device that stands still would hang the run")
+    } else if faults.lost_interrupts > 0.0 {
+        ("lost_interrupts", "no interrupt can be lost")
+    } else {
+        return Ok(());
+    };
+    let problem = format!("the driver `{driver}` has no time limit and sends no reset: {what}");
+    let help = "run an SSD with --driver nvme, or a ring card; or leave the key out";
+    Err(ConfigError::new(format!("faults.{key}"), problem, help))
+}
+
+fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(), ConfigError> {
+    if polled && faults.lost_interrupts > 0.0 {
+        let problem = "the host polls: there are no interrupts that could be lost";
+        return Err(ConfigError::new(
+            "faults.lost_interrupts",
+            problem,
+            format!("{help}, or the key"),
+        ));
+    }
+    Ok(())
+}
+
+/// What a device did, as it is reported.
+pub(crate) fn of_device(injected: Option<Injected>) -> Option<DeviceFaults> {
+    let Injected { errors, delays, drops, lost_interrupts, hung_at, removed_at } = injected?;
+    Some(DeviceFaults {
+        errors,
+        delays,
+        drops,
+        lost_interrupts,
+        hung_at_seconds: hung_at.map(Time::as_s_f64),
+        removed_at_seconds: removed_at.map(Time::as_s_f64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_values_are_named() {
+        for (keys, key) in [
+            ("drop = 1.5", "faults.drop"),
+            ("drop = 1", "faults.drop"),
+            ("error = -1", "faults.error"),
+            ("reset = nan", "faults.reset"),
+            ("error = 0.5\nreset = 0.49", "faults.drop"),
+            ("delay = 0.5", "faults.delay"),
+            ("delay_by = \"1ms\"", "faults.delay_by"),
+            ("reset_at = \"0s\"", "faults.reset_at"),
+            ("resend_after = \"0ms\"", "faults.resend_after"),
+            ("reconnect = \"2h\"", "faults.reconnect"),
+            ("tries = 0", "faults.tries"),
+        ] {
+            let config: NetworkFaultConfig = toml::from_str(keys).unwrap();
+            assert_eq!(config.check().unwrap_err().key, key, "{keys}");
+        }
+        let waits: NetworkFaultConfig = toml::from_str("reconnect = \"1s\"\ntries = 2").unwrap();
+        assert!(waits.is_none() && waits.check().is_ok());
+    }
+}
