@@ -220,6 +220,47 @@ fn namespaces_come_and_go() {
     rig.check();
 }
 
+/// S1-43: namespaces share the flash, and no page of it: what was written in one of them alone takes a read of
+/// flash there, and none in the others.
+#[test]
+fn namespaces_have_pages_of_their_own() {
+    const IDS: [u32; 3] = [1, 2, 3];
+    const PAGES: u64 = 24;
+    let small = include_str!("../../../device/tests/small_nvme.toml");
+    let spaces = "[{ size = \"1MiB\" }, { size = \"1MiB\", block_size = \"4KiB\" }, {}]";
+    let keys = format!("[nvme]\nready_time = \"1ms\"\nnamespaces = {spaces}");
+    let device = Config::parse(&format!("{small}\n{keys}")).unwrap();
+    let controller = NvmeController::new(&device, Ssd::fresh(&device, 7).unwrap()).unwrap();
+    let mut rig = Rig::ready(SimulatedPci::new(controller, TIMING), patient());
+    assert_eq!(rig.driver.namespaces().len(), IDS.len());
+    let data = DataBuffer::Contiguous(rig.buffer.address);
+    // Pages are 4 KiB; the second namespace has blocks as large.
+    let blocks = |id: u32| if id == 2 { 1 } else { 8 };
+    let first = |id: u32, page: u64| page * u64::from(blocks(id));
+    // Each page is written in one of the namespaces.
+    for page in 0..PAGES {
+        let id = IDS[page as usize % IDS.len()];
+        rig.submit(1, &IoCommand::write(id, first(id, page), blocks(id), data)).unwrap();
+        rig.drain();
+    }
+    for id in IDS {
+        rig.submit(1, &IoCommand::flush(id)).unwrap();
+    }
+    rig.drain();
+    for page in 0..PAGES {
+        for id in IDS {
+            let before = rig.now;
+            rig.submit(1, &IoCommand::read(id, first(id, page), blocks(id), data)).unwrap();
+            rig.drain();
+            let from_flash = rig.now - before >= Time::from_us(50);
+            let written = IDS[page as usize % IDS.len()] == id;
+            assert_eq!(from_flash, written, "page {page} of namespace {id}");
+        }
+    }
+    assert!(rig.done.iter().all(|done| done.is_success()));
+    rig.check();
+}
+
 #[test]
 fn lost_command_is_aborted() {
     let mut rig = Rig::ready(real(""), patient());
