@@ -1,8 +1,9 @@
 //! Short loads before the run that tell what suits the target. They only read.
 //!
-//! Choices are tried in turn, in rounds, so that whatever else runs on the machine meets them all;
-//! one is better where it was so in nearly every round. A round that a neighbour spoils then counts
-//! as one, however much it was spoilt.
+//! Choices are tried in turn, in rounds, so that whatever else runs on the machine meets them all, and
+//! are compared round by round: a round that a neighbour spoils counts as one, however much it was
+//! spoilt. A core has to be better in nearly every round ([`FASTER_ROUNDS`]), since the scheduler's choice
+//! stands otherwise; of batches, one of which has to be taken, the middle round decides (`batching`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ const ENOUGH: u64 = 8;
 const ENOUGH_LEAST: u64 = 32;
 /// A device that takes longer for [`ENOUGH`] is too slow for our ways to matter.
 const SLOW: Duration = Duration::from_millis(20);
-/// Every choice is tried so often at most.
+/// Every core is tried so often at most.
 pub(crate) const ROUNDS: usize = 9;
 /// One is faster where it was so in this many rounds: of two that are alike, one is by chance in one
 /// case of fifty (the binomial distribution of nine tosses).
