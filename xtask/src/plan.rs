@@ -76,10 +76,19 @@ fn cargo_step(name: &str, cmd: Cmd) -> Step {
         .rerun_by(rerun)
 }
 
+/// Where the random cases of property tests begin, if [`PROPTEST_SEED`] says nothing else. The same
+/// each time, so that a change passes or fails for what it changes; new cases are the business of
+/// [`crate::soak`] and of plain `cargo test`.
+const FIRST_SEED: &str = "1";
+
+/// What `proptest` reads its seed from.
+const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// A step that is one `cargo test` call; stored outputs are compared, never rewritten.
 fn cargo_tests(name: &str, workspace: &Workspace, flags: &[&str]) -> Step {
     let cmd = Cmd::cargo(&workspace.root, ["test", "--workspace", "--no-fail-fast"])
         .args(flags.iter().copied())
+        .env(PROPTEST_SEED, std::env::var(PROPTEST_SEED).unwrap_or_else(|_| FIRST_SEED.to_owned()))
         .env("INSTA_UPDATE", "no");
     let rerun = cmd.to_string();
     Step::new(name, move |_| {

@@ -39,10 +39,25 @@ fn load(read_percent: u32, requests: u32) -> String {
     )
 }
 
+/// How far from its closed form a measured write amplification may be: 1.5 % for the form, where
+/// planes have 200 blocks and more, and five standard deviations of chance.
+///
+/// Greedy, FIFO and windowed cleaning take blocks that are much alike: the deviation is 0.40 to
+/// 0.55 by the root of the host's pages. A random victim has had a random time to lose its pages,
+/// all of which stand or fall together: 0.31 to 0.51 by the root of the host's *blocks* (40 seeds
+/// each of 8, 55 and 99 pages a block, over-provisioning .2, .51 and 1.3, write amplification 1.2
+/// to 8.4; the mean of the seeds is within 0.6 % of every form).
+fn tolerance(cleaning: Cleaning, pages_per_block: u32, host_pages: u32) -> f64 {
+    let chances = match cleaning {
+        Cleaning::Random => host_pages / pages_per_block,
+        _ => host_pages,
+    };
+    0.015 + 5.0 * 0.55 / f64::from(chances).sqrt()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// 3 %: two planes of 200 blocks and more, where the forms are within 1.5 %, and chance.
     #[test]
     fn a_closed_form_that_stands_is_kept(
         (blocks, pages) in (200_u32..400, 2_u32..100),
@@ -73,17 +88,22 @@ proptest! {
         if device.flash.factory_bad > 0.0 {
             device.ftl.over_provisioning += 0.1;
         }
-        let result = measure(device, &load(read_percent, 60_000), seed);
+        // Long enough that 5 % off is told from chance.
+        let requests = if cleaning == Cleaning::Random { 600_000 } else { 60_000 };
+        let result = measure(device, &load(read_percent, requests), seed);
+        let tolerance = tolerance(cleaning, pages, requests / 100 * (100 - read_percent));
         for expected in &result.expected {
             let measured = result.write_amplification.unwrap();
             prop_assert_eq!(expected.measured, Some(measured));
             let ratio = measured / expected.value;
-            prop_assert!((ratio - 1.0).abs() < 0.03, "{} {:?}", ratio, expected);
+            prop_assert!((ratio - 1.0).abs() < tolerance, "{} {} {:?}", ratio, tolerance, expected);
         }
         let plain = wear != WearLevelling::Static && hot_cold == HotCold::Off && factory_bad == 0.0;
-        let known = cleaning != Cleaning::Windowed && pace == CleaningPace::Whole;
+        // Blocks of few pages, where spare ones are few too, have no form; see below.
+        let room = pages >= 12;
+        let known = room && cleaning != Cleaning::Windowed && pace == CleaningPace::Whole;
         prop_assert!(plain || result.expected.is_empty());
-        prop_assert!(!(plain && known) || result.expected.len() == 1);
+        prop_assert!(!(plain && known) || result.expected.len() == 1, "{:?}", result.notes);
     }
 }
 
@@ -109,7 +129,7 @@ fn hot_load(space: f64, access: f64, requests: u32) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Pools for classes, from the first request on; tolerance as above.
+    /// Pools for classes, from the first request on.
     #[test]
     fn form_5_of_separate_pools_is_kept(
         (blocks, pages) in (300_u32..600, 4_u32..64),
@@ -148,7 +168,8 @@ proptest! {
         for expected in &result.expected {
             prop_assert!(expected.form.contains("form 5"), "{:?}", expected);
             let ratio = result.write_amplification.unwrap() / expected.value;
-            prop_assert!((ratio - 1.0).abs() < 0.03, "{} {:?}", ratio, expected);
+            let tolerance = tolerance(cleaning, pages, 60_000);
+            prop_assert!((ratio - 1.0).abs() < tolerance, "{} {} {:?}", ratio, tolerance, expected);
         }
         let none = wear == WearLevelling::Static || cleaning == Cleaning::Windowed;
         prop_assert!(!none || result.expected.is_empty());
