@@ -14,6 +14,7 @@ use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
+use crate::options::Batch;
 use crate::ramp::Ramp;
 
 /// How long a job waits for a moment, or for the rest of a batch, before it looks up.
@@ -53,21 +54,12 @@ pub(crate) struct Shared {
     pub(crate) tape: Arc<Mutex<Option<Tape>>>,
 }
 
-/// When a job reaps.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reaping {
-    /// As soon as something can be reaped: nobody waits in vain.
-    AtOnce,
-    /// When so many can: fewer system calls and switches.
-    Batches(u32),
-}
-
 /// One job.
 pub(crate) struct Job {
     pub(crate) workload: Box<dyn Workload + Send>,
     /// Most requests outstanding.
     pub(crate) slots: u32,
-    pub(crate) reaping: Reaping,
+    pub(crate) batch: Batch,
     /// Requests to issue at most.
     pub(crate) requests_max: u64,
     /// Nothing is issued at this time or later.
@@ -87,13 +79,13 @@ impl Job {
     pub(crate) fn alone(
         workload: Box<dyn Workload + Send>,
         slots: u32,
-        reaping: Reaping,
+        batch: Batch,
         tape: Arc<Mutex<Option<Tape>>>,
     ) -> Job {
         Job {
             workload,
             slots,
-            reaping,
+            batch,
             requests_max: u64::MAX,
             end_ns: u64::MAX,
             writable: false,
@@ -157,7 +149,10 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
             if tape.must_end() && !state.done {
                 state.fail(JobFailure::Memory);
             }
-            state.issue(job, engine, tape);
+            if let Err(error) = state.issue(job, engine, tape) {
+                state.fail(JobFailure::Engine(error));
+                return state.end();
+            }
             // Whoever watches sees what is outstanding before we wait for it.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
             if job.shared.pulse.asked.load(Ordering::Relaxed) {
@@ -262,13 +257,18 @@ impl State {
 
     /// Issues all that the workload wants now.
     #[inline]
-    fn issue<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
+    fn issue<E: Engine>(
+        &mut self,
+        job: &mut Job,
+        engine: &mut E,
+        tape: &mut Tape,
+    ) -> io::Result<()> {
         let was_full = std::mem::replace(&mut self.full, false);
         self.wake_ns = u64::MAX;
         let now = Time::from_ns(self.now_ns);
         let over = self.now_ns >= job.end_ns || job.shared.stop.load(Ordering::Relaxed);
         self.done |= over;
-        let mut punctual = 0;
+        let (mut punctual, mut pushed) = (0, 0);
         while !self.done {
             let Some(&slot) = self.free.last() else {
                 self.full = true;
@@ -293,6 +293,11 @@ impl State {
                     engine.push(slot, &request);
                     self.outstanding += 1;
                     self.issued += 1;
+                    pushed += 1;
+                    if pushed == job.batch.submit {
+                        pushed = 0;
+                        engine.turn(0, None)?;
+                    }
                     self.done = self.issued >= job.requests_max;
                 }
                 Step::NotBefore(at) => {
@@ -308,6 +313,7 @@ impl State {
             }
         }
         tape.issued(self.now_ns, punctual);
+        Ok(())
     }
 
     fn may_change(&mut self, job: &Job, op: Op) -> bool {
@@ -324,11 +330,7 @@ impl State {
         if self.wake_ns != u64::MAX {
             return self.wait_for_time(job, engine);
         }
-        let want = match job.reaping {
-            Reaping::AtOnce => 1,
-            Reaping::Batches(batch) => batch,
-        };
-        let want = want.min(self.outstanding);
+        let want = job.batch.complete.min(self.outstanding);
         // Before the first answer nothing can be done, and whoever watches gives up a target that
         // does not answer: a timer for each wait would be in vain. The rest of a batch is another
         // matter: one request that stalls must not keep the answers of the others.

@@ -82,7 +82,7 @@ mod worker;
 pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
-pub use options::{EngineKind, NULL, Options, Probing, SyncWrites};
+pub use options::{Batch, EngineKind, NULL, Options, Probing, SyncWrites};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

@@ -72,13 +72,35 @@ pub struct Options {
     /// of a closed loop with io_uring stays where a loop device's threads follow it, or where a disk
     /// with one queue interrupts, if a trial is faster there.
     pub cores: Vec<usize>,
-    /// Completions that a closed loop waits for at a time; `None`: what a short trial before the
-    /// run finds to be the largest of the fastest. 1 has the truest latencies of single requests, more cost less.
-    pub batch: Option<u32>,
+    /// How many requests of a closed loop go at a time; `None`: what a short trial before the run finds
+    /// to be the cheapest of the fastest.
+    pub batch: Option<Batch>,
     /// Without a completion for so long the target is taken to hang, and the run ends.
     pub timeout: Duration,
     /// Whether the machine is probed meanwhile.
     pub probing: Probing,
+}
+
+/// How many requests go to the target and back at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// Completions that are waited for: 1 has the truest latencies of single requests, more cost less
+    /// (fewer system calls and switches).
+    pub complete: u32,
+    /// Requests that are handed over together, at most: fewer let the first one begin while the others
+    /// are prepared, and cost more.
+    pub submit: u32,
+}
+
+impl Batch {
+    /// Whatever can be reaped, and all that there is to hand over: nobody waits in vain.
+    pub(crate) const AT_ONCE: Batch = Batch::of(1);
+
+    /// So many completions; whatever is to be handed over goes together.
+    #[must_use]
+    pub const fn of(complete: u32) -> Batch {
+        Batch { complete, submit: u32::MAX }
+    }
 }
 
 impl Default for Options {

@@ -125,7 +125,7 @@ fn check(options: &Options) -> Result<(), BenchError> {
     if options.jobs == 0 {
         return refuse("jobs", "nobody would carry the load");
     }
-    if options.batch == Some(0) {
+    if options.batch.is_some_and(|batch| batch.complete == 0 || batch.submit == 0) {
         return refuse("batch", "a batch of nothing never completes");
     }
     if options.timeout < Duration::from_millis(100) {

@@ -20,7 +20,8 @@ use crate::engine::null::Null;
 use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
-use crate::job::{Job, Reaping, drive};
+use crate::job::{Job, drive};
+use crate::options::Batch;
 use crate::plan::Means;
 use crate::run::Run;
 use crate::settle::Home;
@@ -51,7 +52,7 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
     let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let workload = config.build(&facts, 1)?;
     let tape = Arc::new(Mutex::new(Some(Tape::new(keep, None, false))));
-    let alone = Job::alone(workload, depth, Reaping::AtOnce, tape);
+    let alone = Job::alone(workload, depth, Batch::AT_ONCE, tape);
     let mut job = Job { requests_max: FLOOR_REQUESTS, ..alone };
     let before = thread_cpu_ns();
     let ended = drive(&mut job, &mut Null::default());
@@ -213,7 +214,7 @@ impl Parts<'_> {
             None => jobs,
         };
         let choices = || self.reports.iter().filter_map(|report| report.batch.as_ref());
-        let batches = choices().map(|choice| choice.batch);
+        let batches = choices().map(|choice| choice.batch.complete);
         let engine = match self.means {
             Means::Null => return,
             Means::Threads => format!("engine threads: pread and pwrite, {jobs}"),
@@ -235,9 +236,13 @@ impl Parts<'_> {
             (Some(batch), _) => format!(", batches of {batch} completions"),
             _ => String::new(),
         };
+        let pieces = choices().map(|choice| choice.batch.submit).min();
+        let pieces = pieces.filter(|submit| *submit < u32::MAX);
+        let pieces = pieces.map(|submit| format!(", {submit} requests handed over at a time"));
+        let pieces = pieces.unwrap_or_default();
         let why = choices().find_map(Choice::text);
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        result.notes.push(format!("{engine}{batch}{why}"));
+        result.notes.push(format!("{engine}{batch}{pieces}{why}"));
     }
 
     fn warn(&self, result: &mut RunResult) {

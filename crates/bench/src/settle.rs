@@ -24,10 +24,8 @@ pub(crate) use interrupts::{Counts, Interrupts};
 
 use crate::engine::Engine;
 use crate::error::BenchError;
-use crate::trial::{FASTER_ROUNDS, ROUNDS, Trial, median, rounds_faster};
-
-/// Cores that differ by less than this share are alike.
-const ALIKE: f64 = 0.02;
+use crate::options::Batch;
+use crate::trial::{EQUAL, Lead, ROUNDS, ROUNDS_LEAST, Trial, median};
 
 /// Looks at who wants a processor, and the time between them: what runs for a moment is no neighbour.
 const LOOKS: u32 = 4;
@@ -119,12 +117,12 @@ pub(crate) fn bind(cores: &[usize]) -> rustix::io::Result<()> {
 }
 
 /// Binds the thread to the core that the disk called `disk` interrupts, if it may run there and a trial
-/// with completions taken `batch` at a time shows that it is faster there than on another core.
+/// in batches of `batch` shows that it is faster there than on another core.
 /// Otherwise the thread may run where it might before.
 pub(crate) fn by_interrupts<E: Engine>(
     engine: &mut E,
     trial: &Trial,
-    batch: u32,
+    batch: Batch,
     disk: &str,
 ) -> Result<Option<Home>, BenchError> {
     let Some(interrupts) = Interrupts::of_disk(disk) else { return Ok(None) };
@@ -146,15 +144,13 @@ pub(crate) fn by_interrupts<E: Engine>(
                 }
                 rates[at].push(trial.rate(engine, batch, round)?);
             }
-            let wins = rounds_faster(&rates[0], &rates[1], ALIKE);
-            if rates[0].len() - wins > ROUNDS - FASTER_ROUNDS {
-                break 'faster false;
-            }
-            if wins >= FASTER_ROUNDS {
+            let Lead { share, error } = Lead::of(&rates[0], &rates[1]);
+            if index + 1 >= ROUNDS_LEAST && (share - EQUAL).abs() > 2.0 * error {
                 break;
             }
         }
-        bind(&[core]).is_ok()
+        let Lead { share, error } = Lead::of(&rates[0], &rates[1]);
+        share > EQUAL.max(error) && bind(&[core]).is_ok()
     };
     if !faster {
         // It was allowed a moment ago; a core that was taken away since is none to run on.

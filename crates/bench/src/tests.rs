@@ -15,7 +15,7 @@ use ssdyno_rig::{Flow, Limits, Source};
 use ssdyno_workload::{Config, Timing, TraceOptions};
 
 use crate::permit::{Access, WritePermit};
-use crate::{BenchError, EngineKind, Measured, Options, Run};
+use crate::{Batch, BenchError, EngineKind, Measured, Options, Run};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
@@ -238,7 +238,7 @@ fn options_that_cannot_be_carried_out_are_named() {
     };
     assert_eq!(option(|o| o.jobs = 0), "jobs");
     assert_eq!(option(|o| o.jobs = 3), "jobs");
-    assert_eq!(option(|o| o.batch = Some(0)), "batch");
+    assert_eq!(option(|o| o.batch = Some(Batch::of(0))), "batch");
     assert_eq!(option(|o| o.timeout = Duration::ZERO), "timeout");
     assert_eq!(option(|o| o.cores = vec![100_000]), "cores");
     assert_eq!(
@@ -433,12 +433,19 @@ fn a_block_device_is_read() {
     let name = file(directory.path(), 4 << 20);
     let Some(device) = Loop::over(&name) else { return };
     let mut run = run(&device.name, "depth = 32\nrequests = 5000\nramp_up = 100\n");
-    run.options.batch = Some(29);
+    run.options.batch = Some(Batch::of(29));
     let result = measure(&run).result;
     assert_eq!((result.requests, result.errors), (5_000, 0), "{:?}", result.notes);
     if result.notes.iter().any(|note| note.starts_with("engine io_uring")) {
         let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
         assert!(calls <= 0.035 + 0.01, "{calls} system calls for each request");
+        // In pairs: a call for two requests, and one for each wait.
+        run.options.batch = Some(Batch { complete: 29, submit: 2 });
+        let result = measure(&run).result;
+        let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
+        assert!((0.5..=0.55).contains(&calls), "{calls} system calls for each request");
+        let said = |note: &String| note.contains("completions, 2 requests handed over at a time");
+        assert!(result.notes.iter().any(said), "{:?}", result.notes);
     }
     // Nobody else uses it: its own account is ours, with the ramp-up, to the last request.
     let machine = result.machine.unwrap();

@@ -1,9 +1,8 @@
 //! Short loads before the run that tell what suits the target. They only read.
 //!
 //! Choices are tried in turn, in rounds, so that whatever else runs on the machine meets them all, and
-//! are compared round by round: a round that a neighbour spoils counts as one, however much it was
-//! spoilt. A core has to be better in nearly every round ([`FASTER_ROUNDS`]), since the scheduler's choice
-//! stands otherwise; of batches, one of which has to be taken, the middle round decides (`batching`).
+//! are compared round by round: the middle one decides ([`Lead`]), so that a round that a neighbour spoils
+//! counts as one, however much it was spoilt.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +14,8 @@ use ssdyno_workload::{Config, DeviceFacts};
 
 use crate::engine::Engine;
 use crate::error::BenchError;
-use crate::job::{Job, Reaping, drive};
+use crate::job::{Job, drive};
+use crate::options::Batch;
 
 /// One choice is tried for so long at a time, or for as long as [`ENOUGH`] takes.
 const ROUND: Duration = Duration::from_millis(5);
@@ -24,11 +24,11 @@ const ENOUGH: u64 = 8;
 const ENOUGH_LEAST: u64 = 32;
 /// A device that takes longer for [`ENOUGH`] is too slow for our ways to matter.
 const SLOW: Duration = Duration::from_millis(20);
-/// Every core is tried so often at most.
-pub(crate) const ROUNDS: usize = 9;
-/// One is faster where it was so in this many rounds: of two that are alike, one is by chance in one
-/// case of fifty (the binomial distribution of nine tosses).
-pub(crate) const FASTER_ROUNDS: usize = 8;
+/// Every choice is tried so often at most, and at least before a trial may end early.
+pub(crate) const ROUNDS: usize = 15;
+pub(crate) const ROUNDS_LEAST: usize = 7;
+/// What costs more is worth it where it is faster by more than this share.
+pub(crate) const EQUAL: f64 = 0.02;
 
 /// The load of a trial.
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +44,18 @@ impl Trial {
     pub(crate) fn round<E: Engine>(
         &self,
         engine: &mut E,
-        batch: u32,
+        batch: Batch,
     ) -> Result<Option<Duration>, BenchError> {
         let enough = (ENOUGH * u64::from(self.depth)).max(ENOUGH_LEAST);
         let (completed, seconds) = self.load(engine, batch, enough, SLOW)?;
         Ok((completed >= enough).then(|| ROUND.max(Duration::from_secs_f64(seconds))))
     }
 
-    /// Requests a second in a load of `length`, with completions taken `batch` at a time.
+    /// Requests a second in a load of `length`.
     pub(crate) fn rate<E: Engine>(
         &self,
         engine: &mut E,
-        batch: u32,
+        batch: Batch,
         length: Duration,
     ) -> Result<f64, BenchError> {
         let (completed, seconds) = self.load(engine, batch, u64::MAX, length)?;
@@ -66,7 +66,7 @@ impl Trial {
     fn load<E: Engine>(
         &self,
         engine: &mut E,
-        batch: u32,
+        batch: Batch,
         requests: u64,
         length: Duration,
     ) -> Result<(u64, f64), BenchError> {
@@ -80,7 +80,7 @@ impl Trial {
         let workload = config.build(&self.facts, self.seed)?;
         let tape = Tape::new(Keep::Summary, Some(Time::from_s(1)), false);
         let tape = Arc::new(Mutex::new(Some(tape)));
-        let alone = Job::alone(workload, self.depth, Reaping::Batches(batch), Arc::clone(&tape));
+        let alone = Job::alone(workload, self.depth, batch, Arc::clone(&tape));
         let mut job = Job { requests_max: requests, end_ns: length.as_nanos() as u64, ..alone };
         let ended = drive(&mut job, engine);
         let completed = tape.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,9 +89,24 @@ impl Trial {
     }
 }
 
-/// Rounds in which `one` was faster than `other` by more than the share `margin`.
-pub(crate) fn rounds_faster(one: &[f64], other: &[f64], margin: f64) -> usize {
-    one.iter().zip(other).filter(|(one, other)| **one > (1.0 + margin) * **other).count()
+/// By how much one choice was faster than another.
+pub(crate) struct Lead {
+    /// In the middle round, as a share: neighbours that spoil a round do not count.
+    pub(crate) share: f64,
+    /// Its standard error.
+    pub(crate) error: f64,
+}
+
+impl Lead {
+    /// Round by round: whatever slows the machine down for a while meets both.
+    pub(crate) fn of(one: &[f64], other: &[f64]) -> Lead {
+        let leads: Vec<f64> =
+            one.iter().zip(other).map(|(one, other)| (one / other).ln()).collect();
+        // Of a normal distribution half of the distance between the quartiles is 0.6745 standard
+        // deviations, and the standard error of the median is 1.2533 of these by the root of the number.
+        let error = spread(&leads) / 0.6745 * 1.2533 / (leads.len() as f64).sqrt();
+        Lead { share: median(&leads), error }
+    }
 }
 
 /// The rate of the middle round.
@@ -114,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_counted_one_by_one() {
-        let (one, other) = ([1.1, 9.0, 1.0, 1.0], [1.0, 1.0, 1.0, 8.0]);
-        assert_eq!(rounds_faster(&one, &other, 0.02), 2);
-        assert_eq!(rounds_faster(&one, &other, 0.2), 1);
+    fn the_middle_round_decides() {
+        let (one, other) = ([1.1, 9.0, 1.1, 1.0, 1.1], [1.0, 1.0, 1.0, 8.0, 1.0]);
+        let lead = Lead::of(&one, &other);
+        assert!((lead.share - 1.1_f64.ln()).abs() < 1e-9);
         assert_eq!(median(&[3.0, 1.0, 100.0]), 3.0);
         assert_eq!(spread(&[10.0, 90.0, 20.0, 30.0, 40.0, 0.0, 12.0, 35.0, 25.0]), 11.5);
     }

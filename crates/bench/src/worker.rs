@@ -15,7 +15,8 @@ use crate::engine::null::Null;
 use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
-use crate::job::{Ended, Job, Reaping, Shared, drive};
+use crate::job::{Ended, Job, Shared, drive};
+use crate::options::Batch;
 use crate::plan::{JobPlan, Means};
 use crate::ramp::Ramp;
 use crate::settle::{self, Home};
@@ -29,7 +30,7 @@ pub(crate) struct Worker {
     pub(crate) means: Means,
     pub(crate) target: Arc<Target>,
     pub(crate) block_bytes: u32,
-    pub(crate) batch: Option<u32>,
+    pub(crate) batch: Option<Batch>,
     /// No other job runs beside it.
     pub(crate) alone: bool,
     /// Requests that it gets memory ready for.
@@ -139,7 +140,7 @@ impl Worker {
         let disk = self.target.disk_name().filter(|_| home.is_none() && self.may_stay());
         let Some(disk) = disk else { return Ok(home) };
         // Whichever batch comes of it: half of what may be outstanding is never far from the best.
-        let batch = self.batch.unwrap_or(self.plan.slots / 2).clamp(1, self.plan.slots);
+        let batch = self.batch.unwrap_or(Batch::of((self.plan.slots / 2).max(1)));
         settle::by_interrupts(engine, &self.trial(), batch, &disk)
     }
 
@@ -153,9 +154,9 @@ impl Worker {
     ) {
         let tried = self.check_polling(&mut engine).and_then(|()| {
             let home = self.find_home(&mut engine, home)?;
-            Ok((home, self.reaping(&mut engine)?))
+            Ok((home, self.choose_batch(&mut engine)?))
         });
-        let (home, (reaping, choice)) = match tried {
+        let (home, choice) = match tried {
             Ok(tried) => tried,
             Err(error) => {
                 let _ = messages.send(Message::Ready(Err(error)));
@@ -177,7 +178,7 @@ impl Worker {
             workload: delayed(self.plan.workload, Time::from_ns(start_ns)),
             origin_ns: self.plan.ramp_ns.map(|_| self.origin_ns),
             slots: self.plan.slots,
-            reaping,
+            batch: choice.as_ref().map_or(Batch::AT_ONCE, |choice| choice.batch),
             requests_max: self.plan.requests_max,
             end_ns: self.end_ns,
             writable: self.target.writable,
@@ -231,15 +232,17 @@ impl Worker {
         }
     }
 
-    /// How a closed loop waits: as asked, or as a trial tells.
-    fn reaping<E: Engine>(&self, engine: &mut E) -> Result<(Reaping, Option<Choice>), BenchError> {
+    /// How a closed loop waits: as asked, or as a trial tells. `None` for other loops.
+    fn choose_batch<E: Engine>(&self, engine: &mut E) -> Result<Option<Choice>, BenchError> {
         let several = self.plan.slots > 1 && matches!(self.means, Means::Uring(_));
-        let choice = match self.batch {
-            _ if !self.plan.closed => return Ok((Reaping::AtOnce, None)),
-            Some(batch) => Choice::only(batch.min(self.plan.slots)),
-            None if several => batching::best(engine, &self.trial())?,
-            None => Choice::only(1),
-        };
-        Ok((Reaping::Batches(choice.batch), Some(choice)))
+        Ok(match self.batch {
+            _ if !self.plan.closed => None,
+            Some(Batch { complete, submit }) => {
+                let complete = complete.min(self.plan.slots);
+                Some(Choice::only(Batch { complete, submit }))
+            }
+            None if several => Some(batching::best(engine, &self.trial())?),
+            None => Some(Choice::only(Batch::AT_ONCE)),
+        })
     }
 }

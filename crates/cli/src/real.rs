@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ssdyno_bench::{Access, BenchError, NULL, Options, Probing, Run};
+use ssdyno_bench::{Access, Batch, BenchError, NULL, Options, Probing, Run};
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
@@ -53,6 +53,10 @@ pub(crate) struct RealArgs {
     /// cost less [default: the largest of the fastest in a short trial that reads].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: Option<u32>,
+    /// Requests that go to the kernel with one call at most: with fewer the first ones are under way
+    /// while others are prepared [default: all that there are; in the trial also 2].
+    #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) submit: Option<u32>,
     /// Without an answer for so long the target is taken to hang [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,
@@ -82,6 +86,7 @@ impl RealArgs {
             given.push(("--pin", Some(cores.join(","))));
         }
         given.extend(self.batch.map(|batch| ("--batch", Some(batch.to_string()))));
+        given.extend(self.submit.map(|submit| ("--submit", Some(submit.to_string()))));
         given.extend(self.timeout.map(|timeout| ("--timeout", Some(timeout.to_string()))));
         given.extend(self.no_probes.then_some(("--no-probes", None)));
         let interval = self.probe_interval.map(|interval| interval.to_string());
@@ -99,7 +104,9 @@ impl RealArgs {
             sync_writes: usual.sync_writes,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
-            batch: self.batch,
+            batch: self
+                .batch
+                .map(|complete| Batch { complete, submit: self.submit.unwrap_or(u32::MAX) }),
             timeout: self
                 .timeout
                 .map_or(usual.timeout, |timeout| Duration::from_nanos(timeout.0.as_ns())),
