@@ -459,6 +459,9 @@ pub struct Expected {
     pub value: f64,
     /// What the run gave; `null` where it could not be measured.
     pub measured: Option<f64>,
+    /// How far chance takes a run as long as this one: 95 of 100 seeds are within this share of their
+    /// mean, at least. `null` where it is not known.
+    pub chance: Option<f64>,
     /// The form, with its source.
     pub form: String,
     /// What went into it, by name with unit.

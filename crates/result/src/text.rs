@@ -302,16 +302,21 @@ fn expected(text: &mut String, r: &RunResult) {
     for e in &r.expected {
         let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
         let name = format!("{} ({})", e.figure, e.form);
-        table.add_row([name, significant(e.value, 4), measured, deviation(e.value, e.measured)]);
+        table.add_row([name, significant(e.value, 4), measured, deviation(e)]);
     }
     push_table(text, &table);
 }
 
-/// How far a measured figure is off what was expected: `+0.31 %`.
-pub(crate) fn deviation(expected: f64, measured: Option<f64>) -> String {
-    match measured {
-        Some(m) if expected != 0.0 => format!("{:+.2} %", 100.0 * (m / expected - 1.0)),
-        _ => "-".into(),
+/// How far a measured figure is off what was expected, and how far chance may take it:
+/// `+0.31 % (chance ± 0.44 %)`.
+pub(crate) fn deviation(expected: &crate::Expected) -> String {
+    let Some(measured) = expected.measured.filter(|_| expected.value != 0.0) else {
+        return "-".into();
+    };
+    let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
+    match expected.chance {
+        Some(chance) => format!("{off} (chance ± {:.2} %)", 100.0 * chance),
+        None => off,
     }
 }
 

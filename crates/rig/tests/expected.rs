@@ -55,6 +55,31 @@ fn tolerance(cleaning: Cleaning, pages_per_block: u32, host_pages: u32) -> f64 {
     0.015 + 5.0 * 0.55 / f64::from(chances).sqrt()
 }
 
+/// What is said of chance is what other seeds show, and not much more.
+#[test]
+fn chance_is_told() {
+    for (cleaning, over_provisioning) in
+        [(Cleaning::Greedy, 0.3), (Cleaning::Fifo, 0.3), (Cleaning::Random, 0.6)]
+    {
+        let (mut measured, mut told) = (Vec::new(), 0.0);
+        for seed in 0..30 {
+            let mut device = device(220, 40, over_provisioning);
+            device.ftl.cleaning = cleaning;
+            let result = measure(device, &load(0, 30_000), seed);
+            let [expected] = &result.expected[..] else { panic!("{:?}", result.notes) };
+            measured.push(expected.measured.unwrap());
+            told = expected.chance.unwrap() / 1.96;
+        }
+        let count = measured.len() as f64;
+        let mean = measured.iter().sum::<f64>() / count;
+        let squares: f64 = measured.iter().map(|m| (m / mean - 1.0).powi(2)).sum();
+        // The deviation of thirty is itself off by 13 %.
+        let ratio = (squares / (count - 1.0)).sqrt() / told;
+        assert!((0.5..1.3).contains(&ratio), "{cleaning:?}: {ratio} of {told}");
+        eprintln!("{cleaning:?} {ratio}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

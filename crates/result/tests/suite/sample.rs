@@ -106,6 +106,20 @@ fn package(joules: f64, seconds: f64) -> PackageEnergy {
     }
 }
 
+fn expected() -> Expected {
+    Expected {
+        figure: "write_amplification".into(),
+        value: 2.881,
+        measured: Some(2.897),
+        chance: Some(0.0123),
+        form: "greedy, mean field".into(),
+        inputs: BTreeMap::from([
+            ("pages_per_block".into(), 64.0),
+            ("effective_utilisation".into(), 0.8),
+        ]),
+    }
+}
+
 fn add_device(r: &mut RunResult, end: Time) {
     let seconds = end.as_s_f64();
     let (extra_from, extra_to) = (seconds / 3.0, seconds / 2.0);
@@ -162,16 +176,7 @@ fn add_device(r: &mut RunResult, end: Time) {
         context_switches_per_request: Some(0.0002),
         ..OwnCost::default()
     });
-    r.expected = vec![Expected {
-        figure: "write_amplification".into(),
-        value: 2.881,
-        measured: Some(2.897),
-        form: "greedy, mean field".into(),
-        inputs: BTreeMap::from([
-            ("pages_per_block".into(), 64.0),
-            ("effective_utilisation".into(), 0.8),
-        ]),
-    }];
+    r.expected = vec![expected()];
     r.notes.push("sample data: no device like this exists".into());
     r.configuration = Some(Configuration {
         device_toml: "[flash]\nchannels = 8\nread_time = \"50us\" # <tR & bus>\n".into(),
