@@ -10,7 +10,19 @@ const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a text file, with a message for whatever may be wrong with it.
 pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
+    text(path, read_bytes(path)?)
+}
+
+/// The same of what other programs print: names of devices were in Latin-1 once.
+pub(crate) fn read_printed_text(path: &str) -> Result<String, Failure> {
     let bytes = read_bytes(path)?;
+    if str::from_utf8(&bytes).is_ok() || bytes.contains(&0) {
+        return text(path, bytes);
+    }
+    Ok(bytes.into_iter().map(char::from).collect())
+}
+
+fn text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();

@@ -8,7 +8,7 @@ use ssdyno_spec::pci::{
 };
 
 use crate::config::ConfigSpace;
-use crate::header::bar_count;
+use crate::header::{Header, bar_count};
 
 /// A base address register that exists (PCI clause 6.2.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,45 @@ pub enum BarSpace {
         /// Reads have no side effects and may be merged.
         prefetchable: bool,
     },
+}
+
+/// A base address register as it stands, without writing to it: how much it asks for, and registers that
+/// hold nothing yet, cannot be told so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldBar {
+    /// Its number, 0 to 5; that of its lower half if it takes two.
+    pub index: u8,
+    /// What it maps.
+    pub space: BarSpace,
+    /// What it holds; 0 is nothing yet.
+    pub address: u64,
+}
+
+/// The registers of `header` that hold something, be it only their kind.
+pub fn held_bars(header: &Header) -> Vec<HeldBar> {
+    let bars = if header.is_gone() { &[][..] } else { &header.bars[..bar_count(header.layout)] };
+    let mut held = Vec::new();
+    let mut index = 0;
+    while let Some(&low) = bars.get(index) {
+        let wide = low & BAR_IO == 0 && low & BAR_TYPE == BAR_TYPE_64;
+        // The upper half of a 64-bit register in the last place does not exist.
+        let upper = if wide { bars.get(index + 1) } else { Some(&0) };
+        let space = space_of(low, wide);
+        if let Some(&upper) = upper.filter(|_| low != 0) {
+            let bits = if space == BarSpace::Io { BAR_IO_ADDRESS } else { BAR_MEMORY_ADDRESS };
+            let address = u64::from(low & bits) | u64::from(upper) << 32;
+            held.push(HeldBar { index: index as u8, space, address });
+        }
+        index += if wide { 2 } else { 1 };
+    }
+    held
+}
+
+fn space_of(low: u32, wide: bool) -> BarSpace {
+    match low & BAR_IO != 0 {
+        true => BarSpace::Io,
+        false => BarSpace::Memory { wide, prefetchable: low & BAR_PREFETCHABLE != 0 },
+    }
 }
 
 /// The registers that are there, by writing ones and reading back. Meanwhile the function answers no
@@ -86,10 +125,7 @@ fn size_bar(space: &mut dyn ConfigSpace, index: u8, old: u32, wide: bool) -> Opt
     let settable = u64::from(low) | u64::from(upper_bits) << 32;
     Some(Bar {
         index,
-        space: match is_io {
-            true => BarSpace::Io,
-            false => BarSpace::Memory { wide, prefetchable: old & BAR_PREFETCHABLE != 0 },
-        },
+        space: space_of(old, wide),
         bytes: 1 << settable.trailing_zeros(),
         address: u64::from(old & address_bits) | u64::from(upper_old) << 32,
     })
@@ -113,5 +149,53 @@ pub fn set_bar(space: &mut dyn ConfigSpace, bar: &Bar, address: u64) {
     space.write32(bar_offset(bar.index), address as u32);
     if let BarSpace::Memory { wide: true, .. } = bar.space {
         space.write32(bar_offset(bar.index + 1), (address >> 32) as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_spec::pci::{HEADER_TYPE, LAYOUT_BRIDGE, LAYOUT_CARDBUS};
+
+    use crate::Address;
+    use crate::config::{At, Snapshot};
+
+    use super::*;
+
+    /// What a function of this layout holds in these registers.
+    fn held(layout: u8, bars: [u32; 6]) -> Vec<HeldBar> {
+        let mut image = [0; 64];
+        image[usize::from(HEADER_TYPE)] = layout;
+        for (slot, bar) in image[usize::from(BAR0)..].chunks_exact_mut(4).zip(bars) {
+            slot.copy_from_slice(&bar.to_le_bytes());
+        }
+        let (mut snapshot, at) = (Snapshot::default(), Address::new(0, 0, 0, 0));
+        snapshot.add(at, image.to_vec());
+        held_bars(&Header::read(&mut At::new(&mut snapshot, at)))
+    }
+
+    fn bar(index: u8, space: BarSpace, address: u64) -> HeldBar {
+        HeldBar { index, space, address }
+    }
+
+    /// PCI clause 6.2.5.1.
+    #[test]
+    fn registers_as_they_stand() {
+        let memory = |wide, prefetchable| BarSpace::Memory { wide, prefetchable };
+        let bars = [0xfe80_000c, 0x12, 0, 0xe001, 0xd000_0000, 0x8];
+        let expected = [
+            bar(0, memory(true, true), 0x12_fe80_0000),
+            bar(3, BarSpace::Io, 0xe000),
+            bar(4, memory(false, false), 0xd000_0000),
+            bar(5, memory(false, true), 0),
+        ];
+        assert_eq!(held(0, bars), expected);
+        // Half of a register is none, and what follows in other layouts are no registers.
+        assert_eq!(held(0, [0, 0, 0, 0, 0, 0xfe80_0004]), []);
+        let first = [bar(0, memory(false, false), 0xd000_0000)];
+        let bars = [0xd000_0000, 0, 0x0020_2000, 0x0101_e0e1, 0xfff0_fff0, 0xd1];
+        assert_eq!(held(LAYOUT_BRIDGE, bars), first);
+        let bars = [0xd000_0000, 0x0200_00a0, 0xb005_0402, 0x8000_0000, 0, 0];
+        assert_eq!(held(LAYOUT_CARDBUS, bars), first);
+        assert_eq!(held(0x7f, [u32::MAX; 6]), []);
     }
 }

@@ -22,6 +22,8 @@ pub struct Dump {
     pub interrupts: BTreeMap<Address, u32>,
     /// The driver that `-v` or `-k` prints.
     pub drivers: BTreeMap<Address, String>,
+    /// What a base address register asks for, in bytes, by its number, where `-vv` prints it.
+    pub bar_bytes: BTreeMap<(Address, u8), u64>,
 }
 
 /// A line that does not belong into a dump.
@@ -87,13 +89,20 @@ impl Open {
     }
 }
 
-/// A line without the marks of a mail that quotes it.
-fn unquoted(line: &str) -> &str {
+/// A line without its end, a byte order mark, and the marks of a mail that quotes it.
+fn bare(raw: &str) -> &str {
+    let line = raw.trim_end().trim_start_matches('\u{feff}');
     let rest = line.trim_start_matches('>');
     if rest.len() == line.len() { line } else { rest.strip_prefix(' ').unwrap_or(rest) }
 }
 
-/// Reads a dump, alone or quoted in a mail.
+/// The blanks before the line of a function.
+fn blanks_before_function(line: &str) -> Option<&str> {
+    let bare = line.trim_start();
+    function_line(bare).map(|_| &line[..line.len() - bare.len()])
+}
+
+/// Reads a dump, alone, quoted in a mail or indented as a whole.
 ///
 /// # Errors
 /// The first line that does not belong there.
@@ -103,10 +112,14 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
     let mut lines = 0;
     // Some ends of lines are a carriage return alone; those before a line feed are trimmed.
     let end = if text.contains('\n') { '\n' } else { '\r' };
+    // What was pasted as a block is indented as a whole, and `-v` indents more.
+    let indent = text.split_terminator(end).find_map(|raw| blanks_before_function(bare(raw)));
+    let indent = indent.unwrap_or_default();
     for (index, raw) in text.split_terminator(end).enumerate() {
         lines = index + 1;
         let error = |what| DumpError { line: index + 1, what };
-        let line = unquoted(raw.trim_end().trim_start_matches('\u{feff}'));
+        let line = bare(raw);
+        let line = line.strip_prefix(indent).unwrap_or(line);
         if let Some((offset, bytes)) = hex_line(line.trim_start()) {
             let open = open.as_mut().ok_or(error(Garbled::NoFunction))?;
             add_bytes(&mut open.image, offset, bytes).map_err(error)?;
@@ -129,6 +142,7 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
         } else if let Some(open) = &open {
             dump.interrupts.extend(interrupt(line).map(|irq| (open.address, irq)));
             dump.drivers.extend(driver(line).map(|name| (open.address, name.to_owned())));
+            dump.bar_bytes.extend(region(line).map(|(bar, bytes)| ((open.address, bar), bytes)));
         }
     }
     dump.close(open)?;
@@ -207,6 +221,24 @@ fn driver(line: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
+/// Number and size in `Region 0: Memory at fe800000 (64-bit, non-prefetchable) [size=16K]`.
+fn region(line: &str) -> Option<(u8, u64)> {
+    let (bar, rest) = line.trim_start().strip_prefix("Region ")?.split_once(": ")?;
+    let (_, size) = rest.split_once("[size=")?;
+    let size = size.split_once(']')?.0;
+    let digits = size.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &size[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    Some((bar.parse().ok().filter(|bar| *bar < 6)?, bytes))
+}
+
 /// What `-v` prints is indented; messages of lspci itself begin with its name.
 fn is_text(line: &str) -> bool {
     line.is_empty()
@@ -271,12 +303,18 @@ mod tests {
             + &with("00:04.0", "Interrupt: pin ? routed to IRQ 255")
             + &with("00:05.0", "Interrupt: pin A routed to IRQ 0")
             + &with("00:06.0", "Kernel driver in use: vfio-pci")
+            + &with("00:08.0", "Region 0: Memory at d0 (64-bit, prefetchable) [size=256M]")
+            + &with("00:09.0", "Region 5: I/O ports at e000 [disabled] [size=32]")
+            + &with("00:0a.0", "Region 1: Memory at <unassigned> (32-bit) [size=4X]")
+            + &with("00:0b.0", "Region 6: Memory at d0 [size=99999999999T]")
             + &with("00:07.0", "Flags: fast devsel, IRQ x");
         let dump = parse(&text).unwrap();
         let at = |device| Address::new(0, 0, device, 0);
         let expected = [(at(1), 17), (at(2), 209), (at(3), 16)];
         assert_eq!(dump.interrupts, BTreeMap::from(expected));
         assert_eq!(dump.drivers, BTreeMap::from([(at(6), "vfio-pci".to_owned())]));
+        let sizes = [((at(8), 0), 256 << 20), ((at(9), 5), 32)];
+        assert_eq!(dump.bar_bytes, BTreeMap::from(sizes));
     }
 
     /// Mail programs quote lines and break long ones.
@@ -296,6 +334,22 @@ mod tests {
         }
         // After the bytes there is nothing to be broken.
         assert_eq!(error(&format!("{text}Queue=0/0\n")).1, Garbled::Unknown);
+    }
+
+    /// Trackers show a block of text as it is where all of it is indented.
+    #[test]
+    fn dumps_that_are_indented_as_a_whole() {
+        let text = function("00:01.0", "5a")
+            .replace("00: 5a", "\tFlags: bus master, fast devsel, latency 0, IRQ 209\n00: 5a");
+        let text = format!("{text}\n{}", function("01:00.0", "a5"));
+        for indent in ["    ", "\t", "> "] {
+            let indented = text.replace('\n', &format!("\n{indent}"));
+            let mut dump = parse(&format!("{indent}{indented}")).unwrap();
+            let (first, second) = (Address::new(0, 0, 1, 0), Address::new(0, 1, 0, 0));
+            assert_eq!(dump.snapshot.read(first, 60), 0x5a5a_5a5a);
+            assert_eq!(dump.snapshot.read(second, 60), 0xa5a5_a5a5);
+            assert_eq!(dump.interrupts, BTreeMap::from([(first, 209)]));
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct System {
     pub interrupts: BTreeMap<Address, u32>,
     /// The driver that has the function.
     pub drivers: BTreeMap<Address, String>,
+    /// What a base address register asks for, in bytes, by its number.
+    pub bar_bytes: BTreeMap<(Address, u8), u64>,
 }
 
 /// Why the machine cannot be read.
@@ -66,8 +68,22 @@ pub fn read(devices: &Path) -> Result<System, SysfsError> {
             let name = driver.file_name().map(|name| name.to_string_lossy().into_owned());
             system.drivers.extend(name.map(|name| (address, name)));
         }
+        let resources = fs::read_to_string(directory.join("resource")).unwrap_or_default();
+        let sizes = (0..6).zip(resources.lines());
+        let sizes = sizes.filter_map(|(bar, line)| Some(((address, bar), resource_bytes(line)?)));
+        system.bar_bytes.extend(sizes);
     }
     Ok(system)
+}
+
+/// The size of `0x00000000fe800000 0x00000000fe803fff 0x0000000000140204`: first and last address, and
+/// flags, which are 0 where there is nothing.
+fn resource_bytes(line: &str) -> Option<u64> {
+    let mut numbers = line.split_whitespace().map(|word| {
+        word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
+    });
+    let (first, last, flags) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    last.checked_sub(first)?.checked_add(1).filter(|_| flags != 0)
 }
 
 /// Why there is no MP table of the machine.

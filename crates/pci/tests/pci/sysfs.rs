@@ -37,6 +37,10 @@ fn configuration_interrupts_and_drivers() {
     fs::write(scratch.0.join("0000:01:00.0/msi_irqs/35"), "msix\n").unwrap();
     std::os::unix::fs::symlink("../../drivers/nvme", scratch.0.join("0000:01:00.0/driver"))
         .unwrap();
+    let resource = "0x00000000fe800000 0x00000000fe803fff 0x0000000000140204\n\
+                    0x0000000000000000 0x0000000000000000 0x0000000000000000\n\
+                    0x000000000000e000 0x000000000000e01f 0x0000000000040101\ngarbled\n";
+    fs::write(scratch.0.join("0000:01:00.0/resource"), resource).unwrap();
     fs::create_dir(scratch.0.join("0000:00:1f.0")).unwrap();
     fs::create_dir(scratch.0.join("no address")).unwrap();
     let mut system = read(&scratch.0).unwrap();
@@ -45,6 +49,8 @@ fn configuration_interrupts_and_drivers() {
     assert_eq!((system.snapshot.read(first, 0), system.snapshot.bytes(first)), (0x5555_5555, 64));
     assert_eq!(system.interrupts.into_iter().collect::<Vec<_>>(), [(first, 11)]);
     assert_eq!(system.drivers.into_iter().collect::<Vec<_>>(), [(second, "nvme".to_owned())]);
+    let sizes: Vec<_> = system.bar_bytes.into_iter().collect();
+    assert_eq!(sizes, [((second, 0), 16 << 10), ((second, 2), 32)]);
     assert!(read(&scratch.0.join("nowhere")).unwrap_err().to_string().contains("nowhere"));
 }
 

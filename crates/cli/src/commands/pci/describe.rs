@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_pci::bars::{BarSpace, HeldBar, held_bars};
 use ssdyno_pci::capability::{Capability, CapabilityKind, Link};
 use ssdyno_pci::interrupts::InterruptAbilities;
 use ssdyno_pci::routing::quirks;
@@ -55,6 +56,8 @@ pub(super) struct FunctionOutput {
     /// The interrupts that a driver gets: the best kind; `null` for bridges, which are passive, and
     /// functions without.
     pub(super) interrupts: Option<InterruptsOutput>,
+    /// Base address registers that hold something, be it only their kind.
+    pub(super) bars: Vec<BarOutput>,
     /// In the order of the list.
     pub(super) capabilities: Vec<CapabilityOutput>,
     /// Whether firmware set it up; `null` where that cannot be told.
@@ -128,6 +131,23 @@ pub(super) struct BesideOutput {
     pub(super) pin_at_root_by_equation_2: String,
     /// The pin on the root bus by table 3.1, which subtracts (S1-18).
     pub(super) pin_at_root_by_table_3_1: String,
+}
+
+/// A base address register.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BarOutput {
+    /// Its number, 0 to 5; that of its lower half if it takes two.
+    pub(super) index: u8,
+    /// What it maps: memory or ports.
+    pub(super) space: &'static str,
+    /// It may lie above 4 GiB: it takes two registers.
+    pub(super) wide: bool,
+    /// Reads of it have no side effects and may be merged.
+    pub(super) prefetchable: bool,
+    /// Its address, as in 0xfe800000; `null`: it has none yet.
+    pub(super) address: Option<String>,
+    /// What it asks for, in bytes; `null` where the source does not tell.
+    pub(super) bytes: Option<u64>,
 }
 
 /// A kind of interrupts.
@@ -273,10 +293,26 @@ fn function(machine: &MachineFacts, index: usize, quirks: bool) -> FunctionOutpu
         routed,
         beside,
         interrupts: best.map(|(mode, vectors)| InterruptsOutput { mode: mode_name(mode), vectors }),
+        bars: held_bars(header).iter().map(|held| bar(machine, *address, held)).collect(),
         capabilities: function.capabilities.all.iter().map(capability).collect(),
         recognised_by_firmware: is_known,
         bootable: is_known.filter(|_| class == DeviceClass::Storage),
         driver: machine.drivers.get(address).cloned(),
+    }
+}
+
+fn bar(machine: &MachineFacts, address: Address, held: &HeldBar) -> BarOutput {
+    let (wide, prefetchable) = match held.space {
+        BarSpace::Io => (false, false),
+        BarSpace::Memory { wide, prefetchable } => (wide, prefetchable),
+    };
+    BarOutput {
+        index: held.index,
+        space: if held.space == BarSpace::Io { "ports" } else { "memory" },
+        wide,
+        prefetchable,
+        address: (held.address != 0).then(|| format!("{:#x}", held.address)),
+        bytes: machine.bar_bytes.get(&(address, held.index)).copied(),
     }
 }
 

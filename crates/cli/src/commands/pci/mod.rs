@@ -125,6 +125,9 @@ mod tests {
         let capabilities = nvme["capabilities"].as_array().unwrap();
         let names: Vec<_> = capabilities.iter().map(|c| c["name"].as_str().unwrap()).collect();
         assert!(names.contains(&"msi-x") && names.contains(&"pci-express"), "{names:?}");
+        let bars = serde_json::json!([{ "index": 0, "space": "memory", "wide": true,
+            "prefetchable": false, "address": "0xfe800000", "bytes": null }]);
+        assert_eq!(nvme["bars"], bars, "a dump without -vv does not tell sizes");
         let quirks = PciArgs { vortex_quirks: true, ..saved("qemu-pc-bridge") };
         let nvme = json(&quirks, "0000:01:03.0");
         assert_eq!(nvme["routed"]["irq"], 10, "the thesis takes the entry of another pin");
@@ -146,6 +149,8 @@ mod tests {
                 (&true.into(), &true.into())
             );
             assert!(known["routed"]["irq"].is_u64(), "{known}");
+            let bar = &known["bars"][0];
+            assert!(bar["address"].is_string() && bar["bytes"].is_u64(), "{bar}");
             let firmware = Some(FirmwareArg::OverlooksDevice);
             let args = PciArgs { machine, firmware, ..args("sim:nvme-tlc") };
             let unknown = json(&args, at);
@@ -169,6 +174,23 @@ mod tests {
         let nvme = json(&args(path.to_str().unwrap()), "0000:01:03.0");
         assert_eq!(nvme["routed"]["via"], "operating-system");
         assert_eq!((&nvme["routed"]["irq"], &nvme["driver"]), (&22.into(), &"nvme".into()));
+    }
+
+    /// Names were in Latin-1 once, and `-vv` tells sizes.
+    #[test]
+    fn old_names_and_printed_sizes() {
+        let plain = std::fs::read_to_string(format!("{DATA}qemu-pc-bridge.lspci")).unwrap();
+        let line = plain.lines().find(|line| line.starts_with("01:03.0")).unwrap();
+        let said = "01:03.0 NVM: Int\u{e9}l\n\tRegion 0: Memory at fe800000 (64-bit) [size=16K]";
+        let latin_1: Vec<u8> = plain.replace(line, said).chars().map(|c| c as u8).collect();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("saved");
+        std::fs::write(&path, latin_1).unwrap();
+        let nvme = json(&args(path.to_str().unwrap()), "0000:01:03.0");
+        assert_eq!(
+            (&nvme["name"], &nvme["bars"][0]["bytes"]),
+            (&"Int\u{e9}l".into(), &16384.into())
+        );
     }
 
     #[test]

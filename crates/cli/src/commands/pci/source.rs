@@ -6,7 +6,9 @@ use std::io::Read;
 
 use ssdyno_device::{LinkConfig, ring::RingCard};
 use ssdyno_pci::assign::NoRoom;
+use ssdyno_pci::bars::size_bars;
 use ssdyno_pci::capability::{CapabilityKind, Link};
+use ssdyno_pci::config::At;
 use ssdyno_pci::dump::DumpError;
 use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
 use ssdyno_pci::{
@@ -33,6 +35,8 @@ pub(super) struct MachineFacts {
     pub(super) drivers: BTreeMap<Address, String>,
     /// What the operating system says of pins.
     pub(super) interrupts: BTreeMap<Address, u32>,
+    /// What base address registers ask for, in bytes, by their number, where the source tells it.
+    pub(super) bar_bytes: BTreeMap<(Address, u8), u64>,
     /// Functions that firmware did not set up, as far as that could still be seen.
     pub(super) unrecognised: Vec<Address>,
     /// What was left without addresses.
@@ -71,6 +75,7 @@ impl MachineFacts {
             names: BTreeMap::new(),
             drivers: BTreeMap::new(),
             interrupts: BTreeMap::new(),
+            bar_bytes: BTreeMap::new(),
             unrecognised,
             no_room: Vec::new(),
             remarks: Vec::new(),
@@ -100,6 +105,11 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
     let tree = scan(&mut topology, &[RootBus::FIRST]);
     let mut facts = MachineFacts { mp, ..MachineFacts::new(tree) };
     facts.no_room = assign(&mut topology, &mut facts.tree, 0, &APERTURES).failures;
+    for function in &facts.tree.functions {
+        let mut space = At::new(&mut topology, function.address);
+        let bars = size_bars(&mut space, function.header.layout).into_iter();
+        facts.bar_bytes.extend(bars.map(|bar| ((function.address, bar.index), bar.bytes)));
+    }
     let about = "the machine around the device is assumed: chipset and bridges as in QEMU's pc";
     facts.remarks.push(about.to_owned());
     if let Some(address) = topology.address(device) {
@@ -152,6 +162,7 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
     let mut facts = MachineFacts {
         drivers: system.drivers,
         interrupts: system.interrupts,
+        bar_bytes: system.bar_bytes,
         ..MachineFacts::new(tree)
     };
     if facts.tree.notes.iter().any(|note| note.to_string().contains("only 64 bytes")) {
@@ -180,7 +191,7 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
             "write sys, sim:NAME (see `ssdyno list devices`), or a file saved by lspci -xxxx";
         return Err(Failure::usage(format!("there is no target `{path}`")).with_help(help));
     }
-    let text = files::read_text(path)?;
+    let text = files::read_printed_text(path)?;
     let mut dump = dump::parse(&text).map_err(|error| garbled(path, &text, error))?;
     let tree = scan(&mut dump.snapshot, &[]);
     // Where messages are in use the number is that of a message.
@@ -193,6 +204,7 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
     Ok(MachineFacts {
         names: dump.names,
         drivers: dump.drivers,
+        bar_bytes: dump.bar_bytes,
         interrupts,
         ..MachineFacts::new(tree)
     })

@@ -1,6 +1,8 @@
 //! The tree as text (S1-12).
 
-use super::describe::{FunctionOutput, LinkOutput, PciOutput, RoutedOutput, Says};
+use ssdyno_block::units::Bytes;
+
+use super::describe::{BarOutput, FunctionOutput, LinkOutput, PciOutput, RoutedOutput, Says};
 
 /// Data rate of a lane, in GT/s, by generation (PCIe clause 1.2).
 const RATES: [&str; 7] = ["?", "2.5", "5", "8", "16", "32", "64"];
@@ -91,6 +93,10 @@ fn details(function: &FunctionOutput) -> Vec<String> {
     if !capabilities.is_empty() {
         lines.push(capabilities.join(", "));
     }
+    if !function.bars.is_empty() {
+        let bars: Vec<String> = function.bars.iter().map(bar_text).collect();
+        lines.push(bars.join(", "));
+    }
     if let (Some(pin), Some(routed)) = (&function.pin, &function.routed) {
         let way: Vec<String> =
             routed.path.iter().map(|step| format!("{} of {}", step.pin, step.bridge)).collect();
@@ -125,6 +131,20 @@ fn details(function: &FunctionOutput) -> Vec<String> {
     }
     lines.extend(function.driver.as_ref().map(|driver| format!("driver {driver}")));
     lines
+}
+
+/// `BAR 0 memory 16KiB at 0xfe800000 (64 bits)`.
+fn bar_text(bar: &BarOutput) -> String {
+    let bytes = bar.bytes.map(|bytes| format!(" {}", Bytes(bytes))).unwrap_or_default();
+    let place =
+        bar.address.as_ref().map_or("nowhere".to_owned(), |address| format!("at {address}"));
+    let kind = match (bar.wide, bar.prefetchable) {
+        (true, true) => " (64 bits, prefetchable)",
+        (true, false) => " (64 bits)",
+        (false, true) => " (prefetchable)",
+        (false, false) => "",
+    };
+    format!("BAR {} {}{bytes} {place}{kind}", bar.index, bar.space)
 }
 
 /// What the capabilities say; equal ones once, with their number.
