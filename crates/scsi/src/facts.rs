@@ -3,6 +3,9 @@
 /// The memory page that [`ControllerFacts::from_identify`] reckons MDTS in, where CAP.MPSMIN is 0.
 const PAGE_BYTES: u32 = 4096;
 
+/// Formats that Identify Namespace has room for (NVM 1.0c, figure 97).
+pub(crate) const FORMATS_MAX: usize = 64;
+
 /// Why a namespace cannot be shown as a logical unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FactsError {
@@ -79,6 +82,9 @@ pub struct ControllerFacts {
     pub compare_write_blocks_max: u32,
     /// There is a volatile write cache (VWC bit 0).
     pub volatile_write_cache: bool,
+    /// Flush takes the identifier of all namespaces. VWC bits 2:1 say so; before version 1.4 they say
+    /// nothing, and it does.
+    pub flush_of_all: bool,
     /// What else it can do.
     pub optional: Optional,
 }
@@ -95,6 +101,7 @@ impl ControllerFacts {
             power_state_max: 0,
             compare_write_blocks_max: 1,
             volatile_write_cache: false,
+            flush_of_all: true,
             optional: Optional::default(),
         }
     }
@@ -115,6 +122,7 @@ impl ControllerFacts {
             power_state_max: data[263].min(31),
             compare_write_blocks_max: u32::from(u16::from_le_bytes([data[532], data[533]])) + 1,
             volatile_write_cache: data[525] & 1 == 1,
+            flush_of_all: data[525] >> 1 & 3 != 2,
             optional: Optional {
                 compare: bit(oncs, 0),
                 dataset_management: bit(oncs, 2),
@@ -153,7 +161,7 @@ pub struct NamespaceFacts {
     /// Metadata of a block (MS), in bytes.
     pub metadata_bytes: u16,
     /// The block sizes that Format NVM offers without metadata: (number of the format, bytes).
-    pub formats: [Option<(u8, u32)>; 16],
+    pub formats: [Option<(u8, u32)>; FORMATS_MAX],
     /// IEEE extended unique identifier (EUI64); zero: none.
     pub eui64: [u8; 8],
     /// Globally unique identifier (NGUID); zero: none.
@@ -168,12 +176,14 @@ pub struct NamespaceFacts {
     pub write_protected: bool,
     /// Blocks that are best written together (NPWG); 0: not reported.
     pub write_granularity_blocks: u32,
+    /// Blocks that are best deallocated together (NPDG); 0: not reported.
+    pub deallocate_granularity_blocks: u32,
 }
 
 impl NamespaceFacts {
     /// A namespace of `blocks` blocks of `block_bytes` and nothing special.
     pub fn plain(nsid: u32, blocks: u64, block_bytes: u32) -> NamespaceFacts {
-        let mut formats = [None; 16];
+        let mut formats = [None; FORMATS_MAX];
         formats[0] = Some((0, block_bytes));
         NamespaceFacts {
             nsid,
@@ -188,6 +198,7 @@ impl NamespaceFacts {
             thin: false,
             write_protected: false,
             write_granularity_blocks: 0,
+            deallocate_granularity_blocks: 0,
         }
     }
 
@@ -198,14 +209,20 @@ impl NamespaceFacts {
             let metadata = u16::from_le_bytes([data[at], data[at + 1]]);
             (metadata, 1_u32.checked_shl(u32::from(data[at + 2])).unwrap_or(0))
         };
-        let (metadata_bytes, block_bytes) = format(usize::from(data[26] & 0xf));
-        let mut formats = [None; 16];
-        for (index, slot) in formats.iter_mut().enumerate().take(usize::from(data[25] & 0xf) + 1) {
+        let last = usize::from(data[25]).min(FORMATS_MAX - 1);
+        // Bits 6:5 of FLBAS are reserved where 16 formats are enough.
+        let upper = if last < 16 { 0 } else { data[26] >> 5 & 3 };
+        let (metadata_bytes, block_bytes) = format(usize::from(upper << 4 | data[26] & 0xf));
+        let mut formats = [None; FORMATS_MAX];
+        for (index, slot) in formats.iter_mut().enumerate().take(last + 1) {
             let (metadata, bytes) = format(index);
             *slot = (metadata == 0 && bytes >= 512).then_some((index as u8, bytes));
         }
         let optperf = data[24] >> 4 & 1 == 1;
-        let granularity = u32::from(u16::from_le_bytes([data[64], data[65]])) + 1;
+        let granularity = |at: usize| match optperf {
+            true => u32::from(u16::from_le_bytes([data[at], data[at + 1]])) + 1,
+            false => 0,
+        };
         NamespaceFacts {
             nsid,
             blocks: u64::from_le_bytes(array(&data[0..8])),
@@ -222,7 +239,8 @@ impl NamespaceFacts {
             write_zeroes_deallocates: data[33] >> 3 & 1 == 1,
             thin: data[24] & 1 == 1,
             write_protected: data[99] & 1 == 1,
-            write_granularity_blocks: if optperf { granularity } else { 0 },
+            write_granularity_blocks: granularity(64),
+            deallocate_granularity_blocks: granularity(68),
         }
     }
 
@@ -334,7 +352,8 @@ mod tests {
         assert_eq!(facts(77, &[20]).transfer_bytes_max, 0, "no limit of 32 bits");
         assert_eq!(facts(263, &[4]).power_state_max, 4);
         assert_eq!(facts(532, &[63, 1]).compare_write_blocks_max, 320);
-        assert!(facts(525, &[1]).volatile_write_cache);
+        assert!(facts(525, &[1]).volatile_write_cache && facts(525, &[1]).flush_of_all);
+        assert!(facts(525, &[7]).flush_of_all && !facts(525, &[5]).flush_of_all);
         let optional = |at, byte: u8| facts(at, &[byte]).optional;
         let not = Optional::default();
         assert_eq!(optional(520, 1), Optional { compare: true, ..not });
@@ -363,7 +382,7 @@ mod tests {
         assert_eq!((plain.nsid, plain.blocks), (7, 1 << 16));
         assert_eq!((plain.block_bytes, plain.metadata_bytes), (4096, 0));
         assert_eq!(plain.formats[..3], [Some((0, 512)), Some((1, 4096)), None]);
-        assert_eq!(plain.formats[3..], [None; 13]);
+        assert_eq!(plain.formats[3..], [None; FORMATS_MAX - 3]);
         assert_eq!(with(&[(26, &[2])]).metadata_bytes, 8);
         assert_eq!(with(&[(26, &[0x10])]).block_bytes, 512, "bit 4 is where metadata go");
         assert_eq!(with(&[(120, &[3; 8])]).eui64, [3; 8]);
@@ -378,5 +397,36 @@ mod tests {
         // NPWG counts from zero, and only with OPTPERF.
         assert_eq!(with(&[(24, &[1 << 4]), (64, &[7, 0])]).write_granularity_blocks, 8);
         assert_eq!(with(&[(64, &[7, 0])]).write_granularity_blocks, 0);
+        // NPDG likewise.
+        let deallocate = [(24, &[1 << 4][..]), (68, &[15, 1])];
+        assert_eq!(with(&deallocate).deallocate_granularity_blocks, 272);
+        assert_eq!(with(&deallocate[1..]).deallocate_granularity_blocks, 0);
+    }
+
+    /// More formats than four bits of FLBAS can name (NVM 1.0c, figure 97).
+    #[test]
+    fn formats_beyond_the_sixteenth() {
+        let with = |last: u8, in_use: u8| {
+            let (last, in_use) = ([last], [in_use]);
+            let formats: [(usize, &[u8]); 5] = [
+                (25, &last),
+                (26, &in_use),
+                (128, &[0, 0, 9, 0]),
+                (128 + 4 * 16, &[0, 0, 12, 0]),
+                (128 + 4 * 63, &[0, 0, 13, 0]),
+            ];
+            NamespaceFacts::from_identify(1, &structure(&formats))
+        };
+        let offered = |facts: &NamespaceFacts| facts.formats.iter().flatten().count();
+        let seventeen = with(16, 0x20);
+        assert_eq!((seventeen.block_bytes, seventeen.formats[16]), (4096, Some((16, 4096))));
+        assert_eq!(offered(&seventeen), 2);
+        assert_eq!(
+            (with(63, 0x6f).block_bytes, with(63, 0x6f).formats[63]),
+            (8192, Some((63, 8192)))
+        );
+        assert_eq!(offered(&with(255, 0)), 3, "there is no room for more");
+        // Where 16 are enough the upper bits are reserved.
+        assert_eq!((with(15, 0x20).block_bytes, offered(&with(15, 0x20))), (512, 1));
     }
 }

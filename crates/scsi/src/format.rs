@@ -35,8 +35,8 @@ impl Translator {
             admin: true,
             opcode: admin::FORMAT_NVM,
             nsid: target.facts.nsid,
-            // No protection information, no secure erase (NVM 1.0c, figure 81).
-            dwords: [u32::from(format & 0xf), 0, 0, 0, 0, 0],
+            // LBAFL and LBAFU; no protection information, no secure erase (base 2.0c, clause 5.14).
+            dwords: [u32::from(format & 0xf) | u32::from(format >> 4) << 12, 0, 0, 0, 0, 0],
             ..NvmeCommand::default()
         });
         Ok(())

@@ -227,7 +227,6 @@ impl Translator {
     fn block_limits(&self, unit: usize) -> BlockLimitsPage {
         let facts = &self.units[unit].facts;
         let unmaps = self.unmaps();
-        let granularity = facts.write_granularity_blocks;
         let (transfer_granularity, transfer_optimal) = self.transfer_blocks_preferred(unit);
         let mut page = BlockLimitsPage {
             page_code: vpd::BLOCK_LIMITS,
@@ -246,7 +245,7 @@ impl Translator {
         if unmaps {
             page.unmap_blocks_max = u32::MAX.into();
             page.unmap_descriptors_max = (UNMAP_DESCRIPTORS_MAX as u32).into();
-            page.unmap_granularity_blocks = granularity.into();
+            page.unmap_granularity_blocks = facts.deallocate_granularity_blocks.into();
         }
         page
     }

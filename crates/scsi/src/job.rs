@@ -190,6 +190,8 @@ pub(crate) enum After {
     RequestSense(SenseRequest),
     /// Submit this, where there is one; then the power condition has been entered.
     Power { command: Option<NvmeCommand>, condition: Condition },
+    /// Flush the units from this one on, each by itself, then submit this.
+    FlushUnits { next: usize, power: NvmeCommand, condition: Condition },
     /// Write zeroes to the ranges that are held, from this one on.
     ZeroRanges(usize),
 }

@@ -126,12 +126,33 @@ impl Translator {
             ..NvmeCommand::default()
         };
         let flush_first = cdb[4] & 4 == 0 && state != 0 && self.controller.volatile_write_cache;
-        // One flush for all namespaces: the power state is the controller's.
+        // All namespaces are flushed: the power state is the controller's.
+        if flush_first && !self.controller.flush_of_all {
+            self.flush_units(job, 0, power, condition);
+            return Ok(());
+        }
         let (first, command) =
             if flush_first { (flush(u32::MAX), Some(power)) } else { (power, None) };
         job.work = Work::Single(first);
         job.after = After::Power { command, condition };
         Ok(())
+    }
+
+    /// Flushes the unit at `next` and has those behind it flushed, or sends `power` when there is none left.
+    pub(crate) fn flush_units(
+        &self,
+        job: &mut Job,
+        next: usize,
+        power: NvmeCommand,
+        condition: Condition,
+    ) {
+        (job.work, job.after) = match self.units.get(next) {
+            Some(unit) => (
+                Work::Single(flush(unit.facts.nsid)),
+                After::FlushUnits { next: next + 1, power, condition },
+            ),
+            None => (Work::Single(power), After::Power { command: None, condition }),
+        };
     }
 }
 

@@ -285,6 +285,9 @@ impl Translator {
                 job.after = After::Power { command: None, condition };
             }
             After::Power { command: None, condition } => self.condition = condition,
+            After::FlushUnits { next, power, condition } => {
+                self.flush_units(job, next, power, condition);
+            }
             After::ZeroRanges(index) => self.zero_range(job, index),
         }
         Ok(())

@@ -46,7 +46,7 @@ fn preferred_sizes_come_in_pairs() {
         (0, 0, 65536, [0, 0]),
     ] {
         let mut facts = namespace(1 << 20, 512);
-        facts.write_granularity_blocks = granule;
+        (facts.write_granularity_blocks, facts.deallocate_granularity_blocks) = (granule, 48);
         let config =
             Config { power_on_attention: false, transfer_blocks_max: most, ..Config::default() };
         let controller = ControllerFacts { transfer_bytes_max: transfer_bytes, ..able() };
@@ -54,6 +54,7 @@ fn preferred_sizes_come_in_pairs() {
         let granularity = u32::from(u16::from_be_bytes([page[6], page[7]]));
         let optimal = u32::from_be_bytes([page[12], page[13], page[14], page[15]]);
         assert_eq!([granularity, optimal], expected, "{granule} blocks of {transfer_bytes} bytes");
+        assert_eq!(page[28..32], [0, 0, 0, 48], "to unmap, NPDG says what is best");
     }
 }
 
@@ -420,6 +421,21 @@ fn less_power_comes_after_a_flush() {
     }
 }
 
+/// Base 2.0c, figure 275: with VWC bits 2:1 at 2 a Flush of all namespaces is refused.
+#[test]
+fn a_controller_without_flush_of_all_is_flushed_namespace_by_namespace() {
+    let controller = ControllerFacts { flush_of_all: false, ..able() };
+    let second = ssdyno_scsi::NamespaceFacts { nsid: 3, ..namespace(8, 512) };
+    let config = Config { power_on_attention: false, ..Config::default() };
+    let all = [namespace(1024, 512), second];
+    let mut host = Host::small(able());
+    host.translator = ssdyno_scsi::Translator::new(controller, &all, config).unwrap();
+    host.send(&[0x1b, 0, 0, 0, 0x30, 0], &[]).good();
+    let seen: Vec<_> = host.device.seen.iter().map(|c| (c.admin, c.opcode, c.nsid)).collect();
+    assert_eq!(seen, [(false, 0, 1), (false, 0, 3), (true, 0x09, 0)]);
+    assert_eq!(host.device.power_state, 3);
+}
+
 fn plain_with_states() -> ControllerFacts {
     ControllerFacts { volatile_write_cache: false, ..able() }
 }
@@ -429,6 +445,7 @@ fn plain_with_states() -> ControllerFacts {
 fn format_unit() {
     let mut facts = namespace(1024, 512);
     facts.formats[1] = Some((1, 4096));
+    facts.formats[33] = Some((33, 8192));
     let config = Config { power_on_attention: false, ..Config::default() };
     let mut host = Host::new(able(), facts, config);
     host.send(&[0x04, 0, 0, 0, 0, 0], &[]).good();
@@ -438,6 +455,10 @@ fn format_unit() {
     host.send(&[0x04, 0x10, 0, 0, 0, 0], &[0, 0x80, 0, 0]).good();
     assert_eq!(host.device.seen.pop().unwrap().dwords[0], 1);
     host.send(&[0x04, 0x10, 0, 0, 0, 0], &[3, 0, 0, 0]).check(5, 0x2600);
+    let list = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x20, 0];
+    host.send(&[0x15, 0x10, 0, 0, 12, 0], &list).good();
+    host.send(&[0x04, 0, 0, 0, 0, 0], &[]).good();
+    assert_eq!(host.device.seen.pop().unwrap().dwords[0], 0x2001, "LBAFU and LBAFL");
     let wrong = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x08, 0];
     host.send(&[0x15, 0x10, 0, 0, 12, 0], &wrong).check(5, 0x2600);
     assert!(host.translator.replace_namespace(namespace(128, 4096)).unwrap());
