@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     };
     let output = Output { json: cli.json };
     memory::tell_as_json(cli.json);
-    progress::watch_interrupts();
+    progress::watch_interrupts(output);
     #[cfg(target_os = "linux")]
     ssdyno_bench::outlive_file_size_limit();
     let done = match &cli.verb {

@@ -1,10 +1,14 @@
 //! Standard output: text or one JSON object.
 
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::diagnose::{Exit, Failure};
+use crate::diagnose::{ErrorObject, Exit, Failure};
+
+/// Something is on standard output, or is being written there.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// How a verb speaks.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,7 @@ impl Output {
     /// Prints a text as it is.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
+        BEGUN.store(true, Ordering::SeqCst);
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
             // Whoever reads has seen enough, as with `| head`.
@@ -44,6 +49,19 @@ impl Output {
             }
         }
     }
+}
+
+/// Ends the program at once, from any thread. With `--json` standard output has one object even then.
+pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
+    let begun = || BEGUN.load(Ordering::SeqCst);
+    let text = ssdyno_result::to_json(&ErrorObject { error: failure.body() });
+    // Held to the end, so that nothing follows. Who prints at this moment may wait for a reader.
+    let mut out = (output.json && !begun()).then(|| std::io::stdout().lock());
+    if let (Some(out), Ok(text), false) = (&mut out, text, begun()) {
+        // If not even this can be printed, the exit code still tells.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+    std::process::exit(failure.exit as i32)
 }
 
 /// How a verb ends once it has `told` what there is: as `failure` says, which then need not be told

@@ -1,7 +1,7 @@
 //! How far a run is, on standard error; and the interrupt that stops it.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,12 +9,16 @@ use ssdyno_block::Time;
 use ssdyno_result::{nanoseconds, rate, seconds};
 use ssdyno_rig::{Flow, Progress};
 
-use crate::diagnose::Exit;
-use crate::output::tell;
+use crate::diagnose::{Exit, Failure};
+use crate::output::{Output, abandon, tell};
 use crate::screen::{self, Screen};
 
-/// Set by the first interrupt.
-static STOP: AtomicBool = AtomicBool::new(false);
+/// When the first interrupt came.
+static FIRST: OnceLock<Instant> = OnceLock::new();
+
+/// What comes so soon after the first interrupt is the same one: timeout(1), for one, sends its signal to the
+/// program and then to the group that it is in, and what was measured must not be lost by that.
+const SAME: Duration = Duration::from_millis(250);
 
 /// Without a terminal: a line this often.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -23,15 +27,22 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 const STEPS: u64 = 1000;
 
 /// The first Ctrl-C or SIGTERM stops the run, the second ends the program.
-pub(crate) fn watch_interrupts() {
-    let handler = || {
-        if STOP.swap(true, Ordering::SeqCst) {
+pub(crate) fn watch_interrupts(output: Output) {
+    // Never two at a time.
+    let handler = move || match FIRST.get() {
+        Some(first) if first.elapsed() < SAME => {}
+        Some(_) => {
             screen::leave();
-            std::process::exit(Exit::Interrupted as i32);
+            let message = "interrupted twice: ended at once, without a result";
+            let help = "interrupt once, and wait for the end of what is in flight";
+            abandon(&Failure::new(Exit::Interrupted, message).with_help(help), output)
         }
-        // Who shows the live view takes it away before it says so.
-        if !screen::is_active() {
-            tell_stopping();
+        None => {
+            let _ = FIRST.set(Instant::now());
+            // Who shows the live view takes it away before it says so.
+            if !screen::is_active() {
+                tell_stopping();
+            }
         }
     };
     // Without a handler an interrupt ends the program at once, which is safe too.
@@ -45,7 +56,7 @@ pub(crate) fn tell_stopping() {
 
 /// True after the first interrupt.
 pub(crate) fn interrupted() -> bool {
-    STOP.load(Ordering::Relaxed)
+    FIRST.get().is_some()
 }
 
 /// What to do next.

@@ -233,7 +233,11 @@ fn an_interrupt_keeps_what_was_measured() {
     use std::thread::sleep;
     use std::time::Duration;
 
-    for signal in ["INT", "TERM"] {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    // Twice, as timeout(1) sends it: to the program, and at once to its group.
+    let (int, term) = (Signal::INT, Signal::TERM);
+    for (signal, times) in [(int, 1), (term, 1), (int, 2), (term, 3)] {
         let place = Place::new();
         // Small: what is interrupted is the load, not the preparation of the device.
         let small = ["--set", "flash.blocks_per_plane=32", "--set", "flash.channels=2"];
@@ -249,15 +253,43 @@ fn an_interrupt_keeps_what_was_measured() {
             sleep(Duration::from_millis(10));
         }
         sleep(Duration::from_millis(300));
-        let kill = ["-s", signal, &child.id().to_string()];
-        assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+        for _ in 0..times {
+            let pid = Pid::from_child(&child);
+            kill_process(pid, signal).unwrap();
+            sleep(Duration::from_millis(1));
+        }
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{signal}");
+        assert_eq!(output.status.code(), Some(130), "{signal:?}");
         let stored = std::fs::read_to_string(place.path().join("results/i/result.json")).unwrap();
         let stored = one_object(&stored);
         assert_eq!(stored["partial"], true);
         assert!(stored["requests"].as_u64().unwrap() > 0);
     }
+}
+
+/// One that waits for something else can be ended, and says so with `--json`, too.
+#[cfg(unix)]
+#[test]
+fn a_second_interrupt_ends_at_once_with_one_object() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::time::{Duration, Instant};
+
+    let place = Place::new();
+    let mkfifo = std::process::Command::new("mkfifo").arg(place.path().join("never.toml")).status();
+    assert!(mkfifo.unwrap().success());
+    // Nobody writes: it waits in open(2).
+    let mut command = place.command(&["show", "never.toml", "--json"]);
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it hangs");
+        std::thread::sleep(Duration::from_millis(300));
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let object = one_object(&String::from_utf8(output.stdout).unwrap());
+    assert!(object["error"]["message"].as_str().unwrap().contains("interrupted twice"), "{object}");
 }
 
 /// With a side that cannot start there is nothing to compare: the other, which would take an hour, is

@@ -90,7 +90,8 @@ fn other_signals_give_the_terminal_back() {
     for (signal, twice) in [("TERM", false), ("HUP", false), ("TERM", true)] {
         let program = env!("CARGO_BIN_EXE_ssdyno");
         let run = format!("exec {program} run null: --for 100s --keep none");
-        let again = if twice { format!("; kill -{signal} $(cat pid)") } else { String::new() };
+        let again =
+            if twice { format!("; sleep 0.5; kill -{signal} $(cat pid) ") } else { String::new() };
         let command = format!(
             "(sleep 1.5; kill -{signal} $(cat pid){again}) & sh -c 'echo $$ > pid; {run}'; C=$?; \
              {ECHO}; echo CODE $C"
