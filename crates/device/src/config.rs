@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Bandwidth, Span, Watts};
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use crate::LinkConfig;
 use crate::faults::FaultConfig;
+use crate::link::RATES;
 use crate::nvme::NvmeConfig;
 
 /// What becomes of a write that covers only part of a page.
@@ -99,6 +100,9 @@ pub struct PowerState {
     pub exit_latency: Span,
 }
 
+/// More than any device draws.
+const POWER_WATTS_MAX: f64 = 1e6;
+
 /// The `[power]` table.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -176,20 +180,22 @@ impl Config {
                 "write the number of firmware cores; cores cost no time if command_time is 0us",
             ));
         }
-        if self.controller.dram_bandwidth.is_some_and(|rate| rate.0 < 1e6) {
+        if let Some(rate) = self.controller.dram_bandwidth.filter(|rate| !RATES.contains(&rate.0)) {
             return Err(ConfigError::new(
                 "controller.dram_bandwidth",
-                "below 1MB/s".to_owned(),
+                format!("{rate} is outside 1MB/s to 1000GB/s"),
                 "write a bandwidth such as \"3.2GB/s\", or leave the key out",
             ));
         }
-        let long = [self.controller.command_time, self.controller.page_time];
-        if long.iter().any(|span| span.0.as_s_f64() > 1.0) {
-            return Err(ConfigError::new(
-                "controller.command_time",
-                "longer than 1s".to_owned(),
-                "firmware takes microseconds",
-            ));
+        let ControllerConfig { command_time, page_time, .. } = &self.controller;
+        for (key, span) in [("command_time", command_time), ("page_time", page_time)] {
+            if span.0 > Time::from_s(1) {
+                return Err(ConfigError::new(
+                    format!("controller.{key}"),
+                    format!("{span} is longer than 1s"),
+                    "firmware takes microseconds",
+                ));
+            }
         }
         if let Some(nvme) = &self.nvme {
             nvme.check()?;
@@ -208,7 +214,14 @@ impl Config {
                 "sort the states from the shallowest to the deepest",
             ));
         }
-        let hour = ssdyno_block::Time::from_s(3600);
+        if let Some(state) = states.iter().find(|state| state.power.0 > POWER_WATTS_MAX) {
+            return Err(ConfigError::new(
+                "power.states",
+                format!("a power of {} is outside 0W to 1000000W", state.power),
+                "write what the device draws, such as \"50mW\"",
+            ));
+        }
+        let hour = Time::from_s(3600);
         let spans = |s: &PowerState| [s.idle_after.0, s.entry_latency.0, s.exit_latency.0];
         match states.iter().flat_map(spans).all(|span| span <= hour) {
             true => Ok(()),

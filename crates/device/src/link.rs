@@ -1,5 +1,7 @@
 //! The link to the host.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
@@ -66,6 +68,21 @@ pub(crate) enum Direction {
     ToHost,
 }
 
+/// Bandwidths of memory and links, in bytes a second. Above, a byte takes less than the picosecond in
+/// which time is counted.
+pub(crate) const RATES: RangeInclusive<f64> = 1e6..=1e12;
+
+fn wrong<T>(key: &str, problem: String, help: &str) -> Result<T, ConfigError> {
+    Err(ConfigError::new(format!("host_link.{key}"), problem, help))
+}
+
+fn up_to_a_second(key: &str, span: Span) -> Result<Time, ConfigError> {
+    if span.0 <= Time::from_s(1) {
+        return Ok(span.0);
+    }
+    wrong(key, format!("{span} is longer than 1s"), "a link takes nanoseconds to microseconds")
+}
+
 /// The link's state.
 #[derive(Clone, Debug)]
 pub struct HostLink {
@@ -95,33 +112,32 @@ impl HostLink {
         match config {
             LinkConfig::Ideal => {}
             LinkConfig::Pcie { generation, lanes, max_payload, packet_overhead, latency } => {
-                if !(64..=4096).contains(&max_payload.0) || packet_overhead.0 > 64 {
-                    return Err(ConfigError::new(
-                        "host_link.max_payload",
-                        format!("{max_payload} with {packet_overhead} overhead is no PCIe packet"),
-                        "write 128B to 4096B of payload and at most 64B of overhead",
-                    ));
+                if !(64..=4096).contains(&max_payload.0) {
+                    let problem = format!("{max_payload} is outside 64B to 4KiB");
+                    return wrong("max_payload", problem, "write 128B, 256B … 4KiB");
+                }
+                if packet_overhead.0 > 64 {
+                    let problem = format!("{packet_overhead} is outside 0B to 64B");
+                    return wrong("packet_overhead", problem, "write 24B, as with a 3-DW header");
                 }
                 link.ps_per_byte = 1e12 / pcie_bytes_per_second(*generation, *lanes)?;
                 link.payload = max_payload.0;
                 link.overhead = packet_overhead.0;
-                link.latency = latency.0;
+                link.latency = up_to_a_second("latency", *latency)?;
             }
             LinkConfig::Sata { rate, latency } => {
-                if rate.0 < 1e6 {
-                    return Err(ConfigError::new(
-                        "host_link.rate",
-                        format!("{rate} is not a SATA data rate"),
-                        "write 150MB/s, 300MB/s or 600MB/s",
-                    ));
+                if !RATES.contains(&rate.0) {
+                    let problem = format!("{rate} is outside 1MB/s to 1000GB/s");
+                    return wrong("rate", problem, "write 150MB/s, 300MB/s or 600MB/s");
                 }
                 link.half_duplex = true;
                 link.ps_per_byte = 1e12 / rate.0;
-                link.latency = latency.0;
+                link.latency = up_to_a_second("latency", *latency)?;
             }
             LinkConfig::SectorBus { sector_time } => {
                 link.half_duplex = true;
-                link.ps_per_byte = sector_time.0.as_ps() as f64 / f64::from(SECTOR_BYTES);
+                let sector_time = up_to_a_second("sector_time", *sector_time)?;
+                link.ps_per_byte = sector_time.as_ps() as f64 / f64::from(SECTOR_BYTES);
             }
         }
         Ok(link)

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Amperes, Span, Volts, Watts};
+use ssdyno_block::{ConfigError, Time};
 
 /// The `[energy]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -109,7 +109,47 @@ impl Config {
                 "write the power in slow mode, such as \"33mW\", or remove slow_when_idle_after",
             ));
         }
-        Ok(())
+        self.check_range()
+    }
+
+    /// Keeps typing errors out, and sums of joules finite.
+    fn check_range(&self) -> Result<(), ConfigError> {
+        let Config { flash, cpu, dram, bus } = self;
+        let volts = [("flash.voltage", flash.voltage), ("bus.voltage", bus.voltage)];
+        let amperes = [
+            ("flash.read_current", flash.read_current),
+            ("flash.program_current", flash.program_current),
+            ("flash.erase_current", flash.erase_current),
+            ("flash.transfer_current", flash.transfer_current),
+            ("flash.idle_current", flash.idle_current),
+            ("bus.channel_current", bus.channel_current),
+            ("bus.host_link_current", bus.host_link_current),
+        ];
+        let watts = [
+            ("cpu.normal_power", cpu.normal_power),
+            ("cpu.idle_power", cpu.idle_power),
+            ("cpu.slow_power", cpu.slow_power.unwrap_or_default()),
+            ("dram.active_power", dram.active_power),
+            ("dram.idle_power", dram.idle_power),
+        ];
+        let volts = volts.map(|(key, volts)| (key, volts.0, volts.to_string(), "0V to 1000V", 1e3));
+        let amperes = amperes.map(|(key, a)| (key, a.0, a.to_string(), "0A to 1000A", 1e3));
+        let watts = watts.map(|(key, w)| (key, w.0, w.to_string(), "0W to 1000000W", 1e6));
+        for (key, value, text, range, most) in volts.into_iter().chain(amperes).chain(watts) {
+            if !(0.0..=most).contains(&value) {
+                let (key, problem) =
+                    (format!("energy.{key}"), format!("{text} is outside {range}"));
+                return Err(error(&key, problem, "write what data sheets say, with its unit"));
+            }
+        }
+        match cpu.slow_when_idle_after {
+            Some(span) if span.0 > Time::from_s(3600) => Err(error(
+                "energy.cpu.slow_when_idle_after",
+                format!("{span} is longer than an hour"),
+                "write a time such as \"100us\"",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

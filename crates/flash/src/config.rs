@@ -216,14 +216,7 @@ impl Config {
 
     /// Checks everything and gives the times.
     pub fn timing(&self) -> Result<Timing, ConfigError> {
-        let transfer = self.bus.time_for(self.page_size.0 + self.spare_size.0);
-        if transfer > Time::from_s(1) {
-            return Err(ConfigError::new(
-                "flash.bus",
-                format!("a page would take {transfer} to cross the bus"),
-                "write a faster bus, such as \"333MB/s\"",
-            ));
-        }
+        let transfer = self.transfer()?;
         for (key, value, most) in [
             ("endurance_spread", self.endurance_spread, 0.3),
             ("factory_bad", self.factory_bad, 0.1),
@@ -248,6 +241,21 @@ impl Config {
             command: within_range("command_time", self.command_time)?,
             suspend: within_range("suspend_time", self.suspend_time)?,
         })
+    }
+
+    /// The time in which a page crosses the bus: a second at most, and a picosecond for each byte at least,
+    /// which is the resolution of time.
+    fn transfer(&self) -> Result<Time, ConfigError> {
+        let bytes = self.page_size.0 + self.spare_size.0;
+        let transfer = self.bus.time_for(bytes);
+        if (Time::from_ps(bytes)..=Time::from_s(1)).contains(&transfer) {
+            return Ok(transfer);
+        }
+        Err(ConfigError::new(
+            "flash.bus",
+            format!("{} is outside {bytes}B/s, a page a second, to 1000GB/s", self.bus),
+            "write a bus such as \"333MB/s\", \"25ns/B\" or \"onfi-nv-ddr3-12\"",
+        ))
     }
 
     fn levels(&self, key: &str, times: &PerLevel) -> Result<[Time; 4], ConfigError> {

@@ -138,9 +138,9 @@ impl DelayConfig {
             let help = "write how many requests its queue takes, such as 256";
             return error("depth", format!("{depth} is outside 1 to 1048576"), help);
         }
-        if bandwidth.is_some_and(|rate| rate.0 < 1e3) {
+        if let Some(rate) = bandwidth.filter(|rate| !(1e3..=1e12).contains(&rate.0)) {
             let help = "write a rate such as \"53MB/s\", or leave the key out";
-            return error("bandwidth", "below 1kB/s".into(), help);
+            return error("bandwidth", format!("{rate} is outside 1KB/s to 1000GB/s"), help);
         }
         self.faults.check()
     }

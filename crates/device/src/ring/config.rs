@@ -9,6 +9,7 @@ use ssdyno_ftl::buffer::BufferConfig;
 
 use super::tlp::TlpConfig;
 use crate::faults::FaultConfig;
+use crate::link::RATES;
 
 /// The `[card]` table: the microprocessor and what it takes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -145,13 +146,16 @@ impl RingConfig {
         within("card.processors", processors, 1, 64, "microprocessors, such as 1")?;
         within("dma.engines", self.dma.engines, 1, 64, "engines, such as 1")?;
         let card = &self.card;
-        let times = [card.command_time, card.doorbell_time, card.return_time, self.dma.setup_time];
-        if times.iter().any(|time| time.0 > Time::from_ms(100)) {
-            return Err(ConfigError::new(
-                "card.command_time",
-                "a time of the card is longer than 100ms",
-                "firmware and DMA take microseconds",
-            ));
+        for (key, span) in [
+            ("card.command_time", card.command_time),
+            ("card.doorbell_time", card.doorbell_time),
+            ("card.return_time", card.return_time),
+            ("dma.setup_time", self.dma.setup_time),
+        ] {
+            if span.0 > Time::from_ms(100) {
+                let problem = format!("{span} is longer than 100ms");
+                return Err(ConfigError::new(key, problem, "firmware and DMA take microseconds"));
+            }
         }
         let flash = matches!(self.media, MediaConfig::Flash);
         if flash != self.flash.is_some() || flash != self.ftl.is_some() {
@@ -163,18 +167,22 @@ impl RingConfig {
         }
         match &self.media {
             MediaConfig::Dram { capacity, bandwidth } => {
-                if bandwidth.0 < 1e6 {
+                if !RATES.contains(&bandwidth.0) {
+                    let problem = format!("{bandwidth} is outside 1MB/s to 1000GB/s");
                     let help = "write a bandwidth such as \"6.4GB/s\"";
-                    return Err(ConfigError::new("media.bandwidth", "below 1MB/s", help));
+                    return Err(ConfigError::new("media.bandwidth", problem, help));
                 }
                 whole_pages(*capacity)
             }
             MediaConfig::Pcm { capacity, channels, banks_per_channel, read_time, write_time } => {
                 within("media.channels", *channels, 1, 1024, "channels, such as 8")?;
                 within("media.banks_per_channel", *banks_per_channel, 1, 1024, "banks")?;
-                if read_time.0.max(write_time.0) > Time::from_s(1) {
-                    let help = "phase-change memory takes below a millisecond";
-                    return Err(ConfigError::new("media.write_time", "longer than 1s", help));
+                for (key, span) in [("read_time", read_time), ("write_time", write_time)] {
+                    if span.0 > Time::from_s(1) {
+                        let problem = format!("{span} is longer than 1s");
+                        let help = "phase-change memory takes below a millisecond";
+                        return Err(ConfigError::new(format!("media.{key}"), problem, help));
+                    }
                 }
                 whole_pages(*capacity)
             }

@@ -129,9 +129,14 @@ impl TlpLink {
                 "write 64B, 128B … up to max_payload and max_read_request",
             );
         }
-        if config.request_overhead.0 > 64 || config.completion_overhead.0 > 64 {
-            let problem = "no packet has more than 64B around its data".to_owned();
-            return wrong("request_overhead", problem, "write 24B, and 20B for completions");
+        for (key, overhead) in [
+            ("request_overhead", config.request_overhead),
+            ("completion_overhead", config.completion_overhead),
+        ] {
+            if overhead.0 > 64 {
+                let problem = format!("{overhead} is outside 0B to 64B around a packet's data");
+                return wrong(key, problem, "write 24B, and 20B for completions");
+            }
         }
         if !(1..=1024).contains(&config.read_tags) {
             let problem = format!("{} is outside 1 to 1024", config.read_tags);
@@ -141,9 +146,13 @@ impl TlpLink {
             let problem = "longer than 1ms".to_owned();
             return wrong("latency", problem, "a link takes well below a microsecond");
         }
+        // The same rules as those of `[host_link]`, in another table.
+        let rate = pcie_bytes_per_second(config.generation, config.lanes).map_err(|error| {
+            ConfigError { key: error.key.replace("host_link.", "link."), ..error }
+        })?;
         Ok(TlpLink {
             config: config.clone(),
-            ps_per_byte: 1e12 / pcie_bytes_per_second(config.generation, config.lanes)?,
+            ps_per_byte: 1e12 / rate,
             up: Server::default(),
             down: Server::default(),
         })
