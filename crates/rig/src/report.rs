@@ -321,7 +321,7 @@ impl Parts<'_> {
     /// What the power state that the host has set allowed, and what was drawn.
     fn describe_power_state(&self, result: &mut RunResult) {
         let Attach::Nvme { device, driver, .. } = &self.run.device else { return };
-        let (Some(state), Some(nvme)) = (ports::power::wanted(driver), &device.nvme) else {
+        let (Some(state), Some(nvme)) = (ports::nvme::power::wanted(driver), &device.nvme) else {
             return;
         };
         let note = match nvme.operational_states.get(usize::from(state)) {

@@ -1,12 +1,16 @@
-//! Drivers with their functions and devices, as the host calls them.
+//! Drivers with their functions and devices, as the host calls them: a [`Port`] each, and [`Behind`] for
+//! what the runner wants to know besides.
+//!
+//! - `nvme`: the NVMe driver over the controller; in it the SCSI stack before the driver, the power state,
+//!   and what a host does when the controller does not answer (`trouble`);
+//! - `ring`: the ring driver over its card;
+//! - `queued`: no driver, but what it costs: an adapter, or a network with its sessions and its weather;
+//! - `schedule`: when a device stands still or is pulled, for the two that have a driver to notice.
 
-mod nvme;
-pub(crate) mod power;
+pub(crate) mod nvme;
 mod queued;
 mod ring;
-mod scsi;
-mod trouble;
-mod weather;
+mod schedule;
 
 pub(crate) use nvme::NvmePort;
 pub(crate) use queued::QueuedPort;

@@ -12,7 +12,7 @@ use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciFault, SimulatedPci};
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
-use super::trouble::{Schedule, Strike};
+use super::schedule::{Schedule, Strike};
 use super::{Behind, accesses, dma_law, none_law, reported, timing};
 use crate::attach::{HostPlan, Stack};
 use crate::faults;

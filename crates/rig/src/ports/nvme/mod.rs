@@ -1,5 +1,8 @@
-//! The NVMe driver over a simulated function with a controller and an SSD behind it.
+//! The NVMe driver over a simulated function with a controller and an SSD behind it. Here is the way of a
+//! command; what happens when it does not end as it should is in `trouble`.
 
+pub(crate) mod power;
+mod scsi;
 mod trouble;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
@@ -17,9 +20,9 @@ use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
 use ssdyno_result::{FaultsResult, Invariant};
 use ssdyno_spec::nvme::{self, DatasetRange};
 
+use self::scsi::ScsiLayer;
 use self::trouble::Trouble;
-use super::scsi::ScsiLayer;
-use super::{Behind, accesses, dma_law, none_law, power, reported, timing};
+use super::{Behind, accesses, dma_law, none_law, reported, timing};
 use crate::attach::{HostPlan, Stack};
 use crate::namespaces;
 use crate::run::RunError;

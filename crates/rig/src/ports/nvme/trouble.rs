@@ -12,7 +12,7 @@ use ssdyno_result::{DriverRecovery, FaultsResult};
 
 use super::NvmePort;
 use crate::faults;
-use crate::ports::trouble::{Schedule, Strike};
+use crate::ports::schedule::{Schedule, Strike};
 
 /// A command of the host, as it came.
 #[derive(Clone, Copy, Debug)]

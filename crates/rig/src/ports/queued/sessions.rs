@@ -1,0 +1,105 @@
+//! The sessions of a network: commands and answers set out, arrive or do not; a session breaks, and its
+//! commands begin again.
+
+use ssdyno_block::{Status, Time};
+use ssdyno_device::Device;
+
+use super::slots::{Event, Slot};
+use super::weather::Fate;
+use super::{QueuedPort, Way};
+
+impl<D: Device> QueuedPort<D> {
+    /// A command has reached the target machine.
+    pub(super) fn arrive(&mut self, at: Time, slot: u32) {
+        let Slot { request, queue, tries, .. } = self.slots[slot];
+        let Way::Network(remote) = &mut self.way else { return };
+        if tries == 0 {
+            return self.slots.free(slot);
+        }
+        let end = remote.take(at, &request, queue);
+        self.queue.schedule(end, Event::AtDevice(slot));
+    }
+
+    /// What the target has of a broken session is for nobody.
+    pub(super) fn forget(&mut self, slot: u32, queue: u16) {
+        self.slots.free(slot);
+        if let Way::Network(remote) = &mut self.way {
+            remote.leave(queue);
+        }
+    }
+
+    /// A command sets out over the network, or waits for its session.
+    pub(super) fn send_command(&mut self, now: Time, slot: u32) {
+        let Slot { request, queue, tries, .. } = self.slots[slot];
+        let Way::Network(remote) = &mut self.way else { return };
+        if tries == 0 {
+            return self.slots.free(slot);
+        }
+        let down = remote.weather.as_ref().and_then(|w| w.down(now, queue.into()));
+        if let Some(until) = down {
+            return self.queue.schedule(until, Event::Again(slot));
+        }
+        match remote.send_command(now, &request) {
+            Fate::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
+            Fate::Again(at) => self.queue.schedule(at, Event::Again(slot)),
+            Fate::Breaks => {
+                self.queue.schedule(now, Event::Again(slot));
+                self.break_session(now, queue);
+            }
+        }
+    }
+
+    /// An answer sets out over the network.
+    pub(super) fn send_answer(&mut self, now: Time, slot: u32) {
+        let Slot { request, queue, tries, .. } = self.slots[slot];
+        let Way::Network(remote) = &mut self.way else { return };
+        if tries == 0 {
+            return self.slots.free(slot);
+        }
+        match remote.send_answer(now, &request) {
+            Fate::Arrives(at) => self.queue.schedule(at, Event::Told(slot)),
+            Fate::Again(at) => self.queue.schedule(at, Event::AnswerAgain(slot)),
+            Fate::Breaks => {
+                self.queue.schedule(now, Event::AnswerAgain(slot));
+                self.break_session(now, queue);
+            }
+        }
+    }
+
+    /// The session of `queue` breaks: what of it is on its way is for nobody, and begins again in slots
+    /// of its own; the device may do it twice.
+    #[cold]
+    fn break_session(&mut self, now: Time, queue: u16) {
+        let Way::Network(remote) = &mut self.way else { return };
+        let Some(weather) = &mut remote.weather else { return };
+        let back = weather.break_session(now, queue.into());
+        for old in self.slots.of_session(queue) {
+            let slot = self.slots[old];
+            let begins = weather.may_begin_again(slot.tries);
+            self.slots[old].tries = 0;
+            let status = if begins { slot.status } else { Status::Error };
+            let again = Slot { tries: slot.tries + u32::from(begins), status, ..slot };
+            let at = self.slots.insert(again);
+            let event = if begins { Event::Again(at) } else { Event::Told(at) };
+            self.queue.schedule(back, event);
+        }
+    }
+
+    /// When all sessions break; while nothing is on its way that hits nobody.
+    pub(super) fn break_at(&self) -> Time {
+        match &self.way {
+            Way::Network(remote) if self.taken > self.answered => {
+                remote.weather.as_ref().map_or(Time::MAX, |weather| weather.break_at)
+            }
+            _ => Time::MAX,
+        }
+    }
+
+    /// All sessions break, if it is time.
+    pub(super) fn break_all(&mut self, now: Time) {
+        let Way::Network(remote) = &mut self.way else { return };
+        let Some(weather) = remote.weather.as_mut().filter(|w| w.break_at <= now) else { return };
+        let at = std::mem::replace(&mut weather.break_at, Time::MAX);
+        (0..self.in_queue.len()).for_each(|queue| self.break_session(at, queue as u16));
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands on their way, and what can happen to them.
+
+use std::ops::{Index, IndexMut};
+
+use ssdyno_block::{Request, Status, Token};
+
+/// What can happen to the command of a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// It has reached the target machine.
+    AtTarget(u32),
+    /// It has reached the device.
+    AtDevice(u32),
+    /// The target machine has sent its answer.
+    Sent(u32),
+    /// The host is told.
+    Told(u32),
+    /// It is sent to the target machine again.
+    Again(u32),
+    /// Its answer is sent to the host again.
+    AnswerAgain(u32),
+}
+
+/// Three bits for the kind, 29 for the slot.
+impl ssdyno_engine::Event for Event {
+    #[inline]
+    fn pack(self) -> u32 {
+        match self {
+            Event::AtTarget(slot) => slot,
+            Event::AtDevice(slot) => slot | 1 << 29,
+            Event::Sent(slot) => slot | 2 << 29,
+            Event::Told(slot) => slot | 3 << 29,
+            Event::Again(slot) => slot | 4 << 29,
+            Event::AnswerAgain(slot) => slot | 5 << 29,
+        }
+    }
+    #[inline]
+    fn unpack(code: u32) -> Event {
+        let slot = code & !(7 << 29);
+        match code >> 29 {
+            0 => Event::AtTarget(slot),
+            1 => Event::AtDevice(slot),
+            2 => Event::Sent(slot),
+            3 => Event::Told(slot),
+            4 => Event::Again(slot),
+            _ => Event::AnswerAgain(slot),
+        }
+    }
+}
+
+/// A command of the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) request: Request,
+    pub(super) token: Token,
+    pub(super) queue: u16,
+    pub(super) status: Status,
+    /// How often it was begun; 0: the slot is free, or its session broke and what still happens is for
+    /// nobody.
+    pub(super) tries: u32,
+}
+
+/// All commands, by a number that is free again once nothing of the command is on its way.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    all: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    pub(super) fn insert(&mut self, slot: Slot) -> u32 {
+        let at = self.free.pop().unwrap_or(self.all.len() as u32);
+        match self.all.get_mut(at as usize) {
+            Some(place) => *place = slot,
+            None => self.all.push(slot),
+        }
+        at
+    }
+
+    pub(super) fn free(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// The commands of a session that are not answered.
+    pub(super) fn of_session(&self, queue: u16) -> Vec<u32> {
+        let of = |slot: &Slot| slot.queue == queue && slot.tries > 0;
+        (0..self.all.len() as u32).filter(|at| of(&self[*at])).collect()
+    }
+}
+
+impl Index<u32> for Slots {
+    type Output = Slot;
+    #[inline]
+    fn index(&self, slot: u32) -> &Slot {
+        &self.all[slot as usize]
+    }
+}
+
+impl IndexMut<u32> for Slots {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Slot {
+        &mut self.all[slot as usize]
+    }
+}
