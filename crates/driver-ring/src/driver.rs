@@ -323,7 +323,7 @@ impl<F: PciFunction> RingDriver<F> {
             self.function.bar_write32(0, layout::INTERRUPT_ACKNOWLEDGE, 1);
             // The read pushes the write to the card. Otherwise a response that comes while the write is
             // on its way could be missed by the look below, and its interrupt be released unseen.
-            self.function.bar_read32(0, layout::STATUS);
+            self.finds_it_gone();
         }
         if self.phase != Phase::Up {
             return true;
@@ -390,6 +390,11 @@ impl<F: PciFunction> RingDriver<F> {
     /// The last call in which the driver looked at the card.
     pub(crate) fn last_poll(&self) -> Time {
         self.last_poll
+    }
+
+    /// The driver looked at the card at `now`.
+    pub(crate) fn polled_at(&mut self, now: Time) {
+        self.last_poll = now;
     }
 
     /// An interrupt came since the last block was given.

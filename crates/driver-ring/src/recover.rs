@@ -2,8 +2,8 @@
 //!
 //! A block that is late is looked for: its interrupt may be lost. If it is not back, the card is
 //! reset; what it had is answered as abandoned. A card that does not come out of the reset in as
-//! long a time, or whose registers read as ones, is gone: it may not touch memory any more, and every
-//! request is answered with an error.
+//! long a time, whose registers read as ones, or of which the slot says that it was pulled, is gone: it
+//! may not touch memory any more, and every request is answered with an error.
 
 use alloc::vec::Vec;
 
@@ -68,12 +68,33 @@ impl<F: PciFunction> RingDriver<F> {
         true
     }
 
+    /// The card was pulled, as its slot says: nothing is waited for. The next poll, which
+    /// [`next_deadline`](RingDriver::next_deadline) asks for at `now`, answers every request with an error.
+    pub fn removed(&mut self, now: Time) {
+        if !self.phase.is_gone() {
+            self.give_up();
+            self.polled_at(now);
+        }
+    }
+
+    /// True, and the card is given up, if its registers read as ones: it is not there any more.
+    pub(crate) fn finds_it_gone(&mut self) -> bool {
+        let gone = self.function.bar_read32(0, layout::STATUS) == u32::MAX;
+        if gone {
+            self.give_up();
+        }
+        gone
+    }
+
     /// The block is late.
     fn late(&mut self, now: Time) {
         self.ring.look(&mut self.function);
         if self.ring.take_returned().is_some() {
             let polls = matches!(self.options.completion, CompletionPolicy::HybridPolling { .. });
             self.counters.lost_interrupts += u64::from(!polls && !self.was_interrupted());
+            return;
+        }
+        if self.finds_it_gone() {
             return;
         }
         self.counters.resets += 1;

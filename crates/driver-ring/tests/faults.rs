@@ -248,3 +248,48 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
     target.reap(Time::from_s(4), &mut done);
     assert_eq!(done[0].status, Status::Ok);
 }
+
+/// The slot says that the card was pulled: everything is answered then, and nothing is waited for.
+#[test]
+fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
+    let mut target = RingTarget::new(driver(&card(&[]), Options::default()));
+    // More than the ring has descriptors for.
+    let pages = target.driver.ring_size() / 64 + 2;
+    for token in 0..pages {
+        let request = Request::read(u64::from(token) * 262_144, 64 * 4096);
+        target.submit(Time::ZERO, request, Token(token)).unwrap();
+    }
+    let (mut done, at) = (Vec::new(), Time::from_us(3));
+    target.reap(at, &mut done);
+    assert_eq!(done, []);
+    let pci = target.driver.function_mut();
+    pci.inject(PciFault::Removal(at));
+    pci.advance(at);
+    target.driver.removed(at);
+    assert_eq!(target.driver.next_deadline(), Some(at));
+    target.reap(at, &mut done);
+    assert_eq!(done.len(), pages as usize);
+    assert!(done.iter().all(|done| done.status != Status::Ok && done.completed == at));
+    assert_eq!((target.driver.counters().resets, target.driver.in_flight()), (0, 0));
+    // Again means nothing; who comes later is told the same.
+    target.driver.removed(at);
+    target.submit(Time::from_us(5), Request::read(0, 4096), Token(0)).unwrap();
+    done.clear();
+    target.reap(Time::from_us(5), &mut done);
+    assert_eq!((done.len(), done[0].status), (1, Status::Error));
+}
+
+/// Where no slot tells, registers that read as ones do, with the time limit: that is no reset.
+#[test]
+fn registers_that_read_as_ones_are_no_reset() {
+    let options = Options { timeout: Time::from_ms(5), ..Options::default() };
+    let mut target = RingTarget::new(driver(&card(&[]), options));
+    target.driver.function_mut().inject(PciFault::Removal(Time::ZERO));
+    target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
+    let mut done = Vec::new();
+    target.reap(Time::from_s(1), &mut done);
+    assert_eq!((done.len(), done[0].completed), (1, Time::from_ms(5)));
+    assert_ne!(done[0].status, Status::Ok);
+    assert!(target.driver.is_gone());
+    assert_eq!(target.driver.counters().resets, 0);
+}

@@ -283,8 +283,7 @@ fn a_device_that_is_pulled_ends_the_run() {
         (direct(keys, &load, 1), 0.000_1),
         // Its answers cross the network.
         (network("", keys, &load, 1), 0.01),
-        // Nobody tells its driver: the time limit of 5 ms does.
-        (ring(keys, &load, 1), 0.006),
+        (ring(keys, &load, 1), 0.000_1),
     ] {
         let Measured { result, failure, .. } = measure(&run);
         let Some(RunError::Gone { at }) = failure else { panic!("{failure:?}") };

@@ -30,7 +30,7 @@ pub use faulty::Faulty;
 #[serde(default, deny_unknown_fields)]
 pub struct FaultConfig {
     /// Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others
-    /// with a write fault. They take their time first; in the ring card they end as they begin.
+    /// with a write fault. They take their time first.
     pub error: f64,
     /// Share of commands that are answered late, 0 to 1.
     pub delay: f64,

@@ -34,11 +34,18 @@ pub(super) struct Local {
     descriptor: Descriptor,
     state: State,
     error: Option<ErrorKind>,
+    /// The medium fails it: its time is taken first.
+    fails: bool,
 }
 
 impl Default for Local {
     fn default() -> Local {
-        Local { descriptor: Descriptor::new_zeroed(), state: State::Empty, error: None }
+        Local {
+            descriptor: Descriptor::new_zeroed(),
+            state: State::Empty,
+            error: None,
+            fails: false,
+        }
     }
 }
 
@@ -215,7 +222,7 @@ impl RingCard {
             }
             let error = (!right).then_some(ErrorKind::NotACommand);
             let slot = self.slot(due);
-            self.local[slot] = Local { descriptor, state: State::Pending, error };
+            self.local[slot] = Local { descriptor, state: State::Pending, error, fails: false };
             self.fetched = due.wrapping_add(1);
         }
         if prefetch {
@@ -261,13 +268,10 @@ impl RingCard {
         self.started += 1;
         let slot = self.slot(number);
         let Local { descriptor, error, .. } = self.local[slot];
-        let error = error.or_else(|| self.refuse(&descriptor)).or_else(|| {
-            let fails = self.faults.failing_commands.contains(&ordinal);
-            fails.then_some(ErrorKind::Medium)
-        });
-        if let Some(error) = error {
+        if let Some(error) = error.or_else(|| self.refuse(&descriptor)) {
             return self.done(slot, Some(error));
         }
+        self.local[slot].fails = self.faults.failing_commands.contains(&ordinal);
         if self.draw.is_some() && self.is_hit(now, slot) {
             return;
         }
@@ -282,7 +286,8 @@ impl RingCard {
             Lot::Spared => return false,
             Lot::Error => {
                 draw.injected.errors += 1;
-                self.done(slot, Some(ErrorKind::Medium));
+                self.local[slot].fails = true;
+                return false;
             }
             Lot::Delay(by) => {
                 draw.injected.delays += 1;
@@ -332,7 +337,7 @@ impl RingCard {
             Kind::Trim => {
                 let bytes = u64::from(descriptor.pages.get()) * u64::from(layout::PAGE_BYTES);
                 if bytes == 0 {
-                    return self.done(slot, None);
+                    return self.accessed(slot, bus);
                 }
                 // A descriptor of more than 4 GiB less a page is beyond what a request can say.
                 let Ok(length_bytes) = u32::try_from(bytes) else {
@@ -348,6 +353,10 @@ impl RingCard {
         };
         let token = Token(slot as u32 | self.epoch << SLOT_BITS);
         match self.media.access(now, request, token, &mut self.log) {
+            // Its data come out of it while they cross the link.
+            Ok(Access::Now) if descriptor.kind() == Kind::Read => {
+                self.queue_data(slot, bus, DmaDirection::ToHost);
+            }
             Ok(Access::Now) => self.accessed(slot, bus),
             Ok(Access::At(at)) => self.queue.schedule(at, super::Event::Medium(slot as u32)),
             Ok(Access::Later) => {}
@@ -358,6 +367,7 @@ impl RingCard {
     /// The medium has done its part.
     fn accessed(&mut self, slot: usize, bus: &mut dyn BusMaster) {
         match self.local[slot].descriptor.kind() {
+            _ if self.local[slot].fails => self.done(slot, Some(ErrorKind::Medium)),
             Kind::Read => self.queue_data(slot, bus, DmaDirection::ToHost),
             Kind::Write | Kind::Trim | Kind::Flush => self.done(slot, None),
         }
@@ -406,6 +416,9 @@ impl RingCard {
     /// The page of a command has crossed the link.
     pub(super) fn data_done(&mut self, now: Time, work: Work, bus: &mut dyn BusMaster) {
         match work {
+            Work::Read(slot) if self.local[slot as usize].fails => {
+                self.done(slot as usize, Some(ErrorKind::Medium));
+            }
             Work::Read(slot) => {
                 let error = self.give_data(slot as usize, bus).err();
                 self.done(slot as usize, error);

@@ -86,9 +86,10 @@ impl RingPort {
             match strike {
                 Strike::Hang => pci.device_mut().faults_mut().stands_still = true,
                 Strike::Remove => {
-                    // Nobody tells the driver: its time limit does.
                     pci.inject(PciFault::Removal(now));
                     pci.advance(now);
+                    // The slot says so at once (PCI Express 5.0, clause 6.7: presence detect).
+                    self.driver.removed(now);
                 }
             }
         }
