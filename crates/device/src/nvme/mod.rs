@@ -78,6 +78,9 @@ use queues::Queues;
 use registers::Registers;
 use timers::Timers;
 
+/// The last time before "never": from it on nothing is waited for.
+const LAST: Time = Time::from_ps(u64::MAX - 1);
+
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
 
@@ -322,7 +325,10 @@ impl<D: Device> NvmeController<D> {
     /// has answered.
     #[inline(always)]
     fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
-        let at = self.device.towards_answer(Some(until), &mut self.done).unwrap_or(until);
+        // Where nobody waits for anything the time reached is that of the device's last event: what comes next
+        // must not come before it.
+        let limit = (until < LAST).then_some(until);
+        let at = self.device.towards_answer(limit, &mut self.done).unwrap_or(until);
         let answered = !self.done.is_empty();
         if answered {
             self.take_answers(at, bus);
