@@ -155,6 +155,7 @@ mod tests {
         ("jobs", "2"),
         ("pin", "0,1"),
         ("batch", "8"),
+        ("submit", "2"),
         ("timeout", "90s"),
         ("no-probes", ""),
         ("probe-interval", "200ms"),
@@ -224,6 +225,7 @@ mod tests {
             let needs = match name {
                 "destroy" | "overwrite" => vec![("write", "")],
                 "timeline-from" => vec![("timeline", "t.json")],
+                "submit" => vec![("batch", "8")],
                 _ => Vec::new(),
             };
             repeats(&line(&[&needs[..], &[(name, value)]].concat()));

@@ -533,7 +533,7 @@ fn the_preset_says_what_it_reads() {
         ("prefetch = 8", "prefetch = 64", "card.prefetch"),
         ("engines = 1", "engines = 0", "dma.engines"),
         ("max_payload = \"128B\"", "max_payload = \"100B\"", "link.max_payload"),
-        ("generation = 2", "generation = 9", "host_link.generation"),
+        ("generation = 2", "generation = 9", "link.generation"),
         ("capacity = \"1GiB\"", "capacity = \"1KiB\"", "media.capacity"),
         ("read_tags = 2", "read_tags = 0", "link.read_tags"),
     ] {
