@@ -169,7 +169,8 @@ impl BenchError {
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",
                 io::ErrorKind::PermissionDenied => {
-                    "run as root, or as a member of the group that owns the device (`disk`)"
+                    "run as root, or as somebody who may open it: the owner of a file, a member of a \
+                     device's group (`disk`)"
                 }
                 io::ErrorKind::ResourceBusy => "something holds it: unmount it, stop it, or wait",
                 _ => "the system's message says why",

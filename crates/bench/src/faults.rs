@@ -21,14 +21,19 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
+    /// The outcome that `request` should have.
+    #[inline]
+    pub(crate) fn wanted(request: &Request) -> Outcome {
+        match request.op {
+            Op::Read | Op::Write => request.length_bytes as Outcome,
+            Op::Trim | Op::Flush => 0,
+        }
+    }
+
     /// Whether `outcome` is the one that `request` should have.
     #[inline]
     pub(crate) fn is_ok(request: &Request, outcome: Outcome) -> bool {
-        let wanted = match request.op {
-            Op::Read | Op::Write => request.length_bytes as Outcome,
-            Op::Trim | Op::Flush => 0,
-        };
-        outcome == wanted
+        outcome == Faults::wanted(request)
     }
 
     /// A request succeeded after others had failed.

@@ -142,12 +142,13 @@ impl Parts<'_> {
         }
         let per_request = |amount: u64| amount as f64 / issued as f64;
         let calls: u64 = self.reports.iter().map(|report| report.system_calls).sum();
+        let (user, system) = self.usage.parts().unzip();
         result.own_cost = Some(OwnCost {
             cpu_ns_per_request: per_request(self.usage.cpu_ns()),
             syscalls_per_request: Some(per_request(calls)),
             context_switches_per_request: Some(per_request(self.usage.switches)),
-            user_cpu_ns_per_request: Some(per_request(self.usage.user_ns)),
-            system_cpu_ns_per_request: Some(per_request(self.usage.system_ns)),
+            user_cpu_ns_per_request: user.map(per_request),
+            system_cpu_ns_per_request: system.map(per_request),
             floor_cpu_ns_per_request: Some(self.floor),
         });
     }

@@ -362,7 +362,7 @@ pub struct OwnCost {
     pub syscalls_per_request: Option<f64>,
     /// Context switches, voluntary and not; `null` where they are not counted.
     pub context_switches_per_request: Option<f64>,
-    /// The part of the CPU time in user mode; `null` where it is not known.
+    /// The part of the CPU time in user mode; `null` where it is not known: of less than 0.1 s in all, too.
     #[serde(default)]
     pub user_cpu_ns_per_request: Option<f64>,
     /// The part of the CPU time in the kernel; `null` where it is not known.

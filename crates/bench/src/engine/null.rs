@@ -6,6 +6,7 @@ use std::time::Duration;
 use ssdyno_block::Request;
 
 use super::{Engine, Outcome};
+use crate::faults::Faults;
 
 /// Completes what it is given.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(crate) struct Null {
 impl Engine for Null {
     #[inline]
     fn push(&mut self, slot: u32, request: &Request) {
-        self.done.push((slot, request.length_bytes as Outcome));
+        self.done.push((slot, Faults::wanted(request)));
     }
 
     #[inline]
@@ -37,5 +38,25 @@ impl Engine for Null {
 
     fn system_calls(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_ends_as_it_should() {
+        let mut null = Null::default();
+        let (trim, flush) = (Request::trim(0, 4096), Request::flush());
+        for request in [Request::read(0, 4096), Request::write(512, 512), trim, flush] {
+            null.push(3, &request);
+            let mut seen = 0;
+            null.reap(|slot, outcome| {
+                assert!(slot == 3 && Faults::is_ok(&request, outcome), "{request:?}: {outcome}");
+                seen += 1;
+            });
+            assert_eq!(seen, 1);
+        }
     }
 }

@@ -128,6 +128,10 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "filename_format",
 ];
 
+/// What there is in place of an end by steady state.
+const STEADY: &str = "leave it out: each result says when it was steady, `ssdyno pts` loads a device until it \
+                      is, and `run --until 1%` ends without a job file when the figures are that sure";
+
 /// Options that change what is asked of the target in a way that is not offered: ignoring one would
 /// measure something else. With what to do instead.
 pub(super) const REFUSED: &[(&str, &str)] = &[
@@ -149,13 +153,13 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("latency_target", "run at several depths and compare"),
     ("latency_window", "run at several depths and compare"),
     ("latency_percentile", "run at several depths and compare"),
-    ("steadystate", "use --until or the workload `pts`"),
-    ("steadystate_duration", "use --until or the workload `pts`"),
-    ("steadystate_ramp_time", "use --until or the workload `pts`"),
-    ("steadystate_check_interval", "use --until or the workload `pts`"),
-    ("ss", "use --until or the workload `pts`"),
-    ("ss_dur", "use --until or the workload `pts`"),
-    ("ss_ramp", "use --until or the workload `pts`"),
+    ("steadystate", STEADY),
+    ("steadystate_duration", STEADY),
+    ("steadystate_ramp_time", STEADY),
+    ("steadystate_check_interval", STEADY),
+    ("ss", STEADY),
+    ("ss_dur", STEADY),
+    ("ss_ramp", STEADY),
     ("max_open_zones", "zoned devices are not offered"),
     ("read_iolog", "replay it: ssdyno run TARGET --workload FILE"),
     ("blocksize_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
@@ -208,7 +212,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
         "replay a trace with ssdyno run TARGET --workload FILE, which has --timing",
     ),
     ("serialize_overlap", "use depth 1, or leave it out"),
-    ("sprandom", "precondition with the workload `pts`"),
+    ("sprandom", "`ssdyno pts` preconditions a device"),
     ("thinkcycles", "pause with thinktime"),
     ("trim_backlog", "data is checked by `ssdyno verify`"),
     ("trim_backlog_batch", "data is checked by `ssdyno verify`"),
@@ -225,10 +229,10 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("verifysort_nr", "data is checked by `ssdyno verify`"),
     ("fdp", "placement of data is not offered; leave it out"),
     ("filetype", "name one file or device with filename"),
-    ("ss_interval", "use --until or the workload `pts`"),
-    ("spr_cs", "precondition with the workload `pts`"),
-    ("spr_num_regions", "precondition with the workload `pts`"),
-    ("spr_op", "precondition with the workload `pts`"),
+    ("ss_interval", STEADY),
+    ("spr_cs", "`ssdyno pts` preconditions a device"),
+    ("spr_num_regions", "`ssdyno pts` preconditions a device"),
+    ("spr_op", "`ssdyno pts` preconditions a device"),
     ("merge_blktrace_iters", "replay one trace: ssdyno run TARGET --workload FILE"),
     ("merge_blktrace_scalars", "replay one trace: ssdyno run TARGET --workload FILE"),
     ("recover_zbd_write_error", "zoned devices are not offered"),

@@ -2,7 +2,7 @@
 
 use ssdyno_block::Op;
 
-use super::super::number::{Fault, bytes, missing, time_ps};
+use super::super::number::{Fault, bytes, time_ps};
 use super::{LineReader, Sink, op_named};
 
 /// What the header says.
@@ -94,7 +94,8 @@ impl LineReader for Csv {
             }
         }
         if count <= header.last() {
-            return Err(missing("a column", "as many columns as the header"));
+            let what = "the line is cut short: a column is missing";
+            return Err(Fault::new(what, "each line needs as many columns as the header"));
         }
         let time = match header.time {
             Some((_, exponent)) => time_ps(time, "the time", exponent)?,
