@@ -49,6 +49,10 @@ impl WriteArgs {
             return Ok(Access::ReadOnly);
         }
         if !Path::new(target).exists() {
+            if target.starts_with("sim:") {
+                return Err(Failure::usage(format!("{target} is simulated: it has no contents"))
+                    .with_help("name a device or a file"));
+            }
             let Some(size) = self.size else {
                 return Err(Failure::usage(format!("there is no device or file `{target}`"))
                     .with_help("check the path, or make a file with --size 1GiB"));

@@ -94,6 +94,21 @@ impl RealArgs {
         given
     }
 
+    /// Refuses what was given, of [`WriteArgs`], too, for a simulated target, where it would mean
+    /// nothing. `instead` says what to name for it.
+    pub(crate) fn refuse(&self, instead: &str) -> Result<(), Failure> {
+        let mut given = self.given();
+        #[cfg(target_os = "linux")]
+        given.extend(self.write.given());
+        let Some((option, _)) = given.first() else { return Ok(()) };
+        let mut help = format!("leave it out, or name {instead}");
+        if matches!(*option, "--write" | "--size") {
+            // Without a slash it is taken for the name of a simulated device.
+            help += "; a file that is to be made is named with its path, such as ./NAME";
+        }
+        Err(Failure::usage(format!("`{option}` is for real targets")).with_help(help))
+    }
+
     /// What was given, over what is usual.
     pub(crate) fn options(&self) -> Options {
         let usual = Options::default();

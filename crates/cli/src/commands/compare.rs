@@ -126,12 +126,9 @@ fn is_stored(side: &str) -> bool {
 /// Options of real targets need one.
 fn check_options(args: &CompareArgs) -> Result<(), Failure> {
     let real = |side: &String| !is_stored(side) && real::is_real(side);
-    match args.real.given().first() {
-        Some((option, _)) if !args.sides.iter().any(real) => {
-            Err(Failure::usage(format!("`{option}` is for real targets"))
-                .with_help("leave it out, or name a device, a file or null: among the sides"))
-        }
-        _ => Ok(()),
+    match args.sides.iter().any(real) {
+        true => Ok(()),
+        false => args.real.refuse("a device, a file or null: among the sides"),
     }
 }
 

@@ -165,10 +165,7 @@ fn plan(args: &PtsArgs, is_real: bool) -> Plan {
 }
 
 fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
-    if let Some((option, _)) = args.real.given().first() {
-        return Err(Failure::usage(format!("`{option}` is for real targets"))
-            .with_help("leave it out, or name a device or a file"));
-    }
+    args.real.refuse("a device or a file")?;
     let settings = settings(&args.set)?;
     let help = "its loads are those of the specification; --depth sets what is outstanding";
     refuse_workload_keys(&settings, "the test", help)?;

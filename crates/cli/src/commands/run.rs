@@ -99,10 +99,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     if real::is_real(args.target()) {
         return run_real(args, more, output);
     }
-    if let Some((option, _)) = args.real.given().first() {
-        return Err(Failure::usage(format!("`{option}` is for real targets"))
-            .with_help("leave it out, or name a device, a file or null:"));
-    }
+    args.real.refuse("a device, a file or null:")?;
     let plan = Plan::new(args.target(), &args.load, args.keep, args.series_interval())?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;

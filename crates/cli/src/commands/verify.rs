@@ -50,7 +50,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) journal: Option<PathBuf>,
     /// After a crash: check the target against this journal; nothing is written.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "journal", "write", "seed", "block_size", "range", "writes", "read_percent", "flush_every",
+        "journal", "write", "size", "seed", "block_size", "range", "writes", "read_percent",
+        "flush_every",
     ])]
     pub(crate) resume: Option<PathBuf>,
     /// Without an answer for so long the target is taken to hang.
