@@ -15,7 +15,7 @@ use fuser::{
 };
 
 use crate::common::{Place, one_object};
-use crate::trouble::{ended, message, started, stored};
+use crate::trouble::{at_work, ended, message, started, stored};
 
 /// Where the server mounts, and after how many reads it answers no more.
 const MOUNT: &str = "SSDYNO_TEST_FUSE_MOUNT";
@@ -153,6 +153,7 @@ fn a_server_that_is_killed_ends_the_run_and_what_was_measured_is_kept() {
         let Some(mut server) = Server::start(&place, None) else { return };
         let depth = ["--engine", engine, "--set", "workload.depth=8"];
         let run = started(&place, &[&RUN[..], &depth].concat(), "a");
+        at_work(&run);
         server.kill();
         let began = Instant::now();
         let object = ended(run, 1);

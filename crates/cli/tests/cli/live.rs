@@ -28,12 +28,20 @@ fn on_a_terminal(place: &Place, command: &str, typed: &[u8]) -> Option<(String, 
         return None;
     };
     let mut keys = child.stdin.take().unwrap();
+    let mut shown = Vec::new();
+    let mut screen = child.stdout.take().unwrap();
     if !typed.is_empty() {
-        std::thread::sleep(Duration::from_millis(1500));
+        // What is typed before the view is there is the shell's.
+        let mut some = [0; 4096];
+        while !String::from_utf8_lossy(&shown).contains(ENTER) {
+            let length = screen.read(&mut some).unwrap();
+            assert!(length > 0, "no view: {}", String::from_utf8_lossy(&shown));
+            shown.extend(&some[..length]);
+        }
+        std::thread::sleep(Duration::from_millis(1000));
         keys.write_all(typed).unwrap();
     }
-    let mut shown = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut shown).unwrap();
+    screen.read_to_end(&mut shown).unwrap();
     drop(keys);
     let code = child.wait().unwrap().code().unwrap();
     Some((String::from_utf8_lossy(&shown).into_owned(), code))
@@ -93,7 +101,8 @@ fn other_signals_give_the_terminal_back() {
         let again =
             if twice { format!("; sleep 0.5; kill -{signal} $(cat pid) ") } else { String::new() };
         let command = format!(
-            "(sleep 1.5; kill -{signal} $(cat pid){again}) & sh -c 'echo $$ > pid; {run}'; C=$?; \
+            "rm -f pid; (until [ -s pid ]; do sleep 0.1; done; sleep 1.5; \
+             kill -{signal} $(cat pid){again}) & sh -c 'echo $$ > pid; {run}'; C=$?; \
              {ECHO}; echo CODE $C"
         );
         let Some((shown, _)) = on_a_terminal(&place, &command, b"") else { return };
@@ -121,17 +130,21 @@ fn a_run_outlives_its_terminal() {
         println!("skipped: there is no script(1) here");
         return;
     };
-    std::thread::sleep(Duration::from_millis(1500));
+    let within = |what: &str, done: &dyn Fn() -> bool| {
+        let began = std::time::Instant::now();
+        while !done() {
+            assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let results = place.path().join("results/w");
+    // Made after the handlers of signals are set.
+    within("it does not start", &|| results.exists());
+    std::thread::sleep(Duration::from_millis(1000));
     window.kill().unwrap();
     window.wait().unwrap();
-    let file = place.path().join("results/w/result.json");
-    let began = std::time::Instant::now();
-    while !file.exists() {
-        assert!(began.elapsed() < Duration::from_secs(20), "nothing was kept");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(std::fs::read_to_string(file).unwrap().contains("\"partial\": true"));
+    let kept = || std::fs::read_to_string(results.join("result.json")).unwrap_or_default();
+    within("nothing was kept", &|| kept().contains("\"partial\": true"));
 }
 
 #[test]

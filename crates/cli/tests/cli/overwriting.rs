@@ -5,6 +5,47 @@ use std::process::Command;
 use crate::common::Place;
 use crate::trouble::{Loops, shell};
 
+/// What allows writing, and making files, means nothing where nothing is real: whoever typed it meant
+/// something else.
+#[test]
+fn options_of_real_targets_are_refused_for_simulated_ones() {
+    let place = Place::new();
+    place.write("device.toml", place.ok(&["show", "sim:config-a"]));
+    let runs: [&[&str]; 5] = [
+        &["run", "sim:config-a"],
+        &["run", "device.toml", "--workload", "randread"],
+        &["run"],
+        &["compare", "sim:config-a", "sim:nvme-tlc"],
+        &["pts", "sim:config-a"],
+    ];
+    let options: [&[&str]; 5] = [
+        &["--engine", "threads"],
+        &["--write"],
+        &["--size", "1MiB"],
+        &["--write", "--overwrite"],
+        &["--write", "--destroy", "X"],
+    ];
+    for run in runs {
+        for option in options {
+            let text = place.fails(2, &[run, option].concat());
+            let refused = format!("`{}` is for real targets", option[0]);
+            assert!(text.contains(&refused) && text.contains("leave it out"), "{text}");
+        }
+    }
+    let text = place.fails(2, &["run", "new", "--write", "--size", "1MiB"]);
+    assert!(text.contains("./NAME"), "{text}");
+    let args = ["verify", "sim:config-a", "--write", "--size", "1MiB"];
+    assert!(place.fails(2, &args).contains("sim:config-a is simulated"));
+    assert!(!place.path().join("sim:config-a").exists() && !place.path().join("results").exists());
+    let resumed = ["verify", "device.toml", "--resume", "journal", "--size", "1MiB"];
+    assert!(place.fails(2, &resumed).contains("--size"));
+    // One side is real: it is asked for that one.
+    let load = ["--workload", "randread", "--requests", "100", "--keep", "none"];
+    let both = [&["compare", "sim:config-a", "./real", "--size", "1MiB"], &load[..]].concat();
+    place.ok(&both);
+    place.ok(&[&["run", "./another", "--write", "--size", "1MiB"], &load[..]].concat());
+}
+
 /// The kernel does not say that a loop device holds the device below it; what is mounted there would
 /// be lost.
 #[test]
