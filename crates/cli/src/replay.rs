@@ -121,7 +121,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 53] = [
+    const SAMPLES: [(&str, &str); 54] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
