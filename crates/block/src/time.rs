@@ -16,6 +16,8 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than everything.
     pub const MAX: Time = Time(u64::MAX);
+    /// No event is later: [`MAX`](Time::MAX) stands for never.
+    pub const LAST: Time = Time(u64::MAX - 1);
 
     /// `ps` picoseconds.
     #[inline]

@@ -78,9 +78,6 @@ use queues::Queues;
 use registers::Registers;
 use timers::Timers;
 
-/// The last time before "never": from it on nothing is waited for.
-const LAST: Time = Time::from_ps(u64::MAX - 1);
-
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
 
@@ -327,7 +324,7 @@ impl<D: Device> NvmeController<D> {
     fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
         // Where nobody waits for anything the time reached is that of the device's last event: what comes next
         // must not come before it.
-        let limit = (until < LAST).then_some(until);
+        let limit = (until < Time::LAST).then_some(until);
         let at = self.device.towards_answer(limit, &mut self.done).unwrap_or(until);
         let answered = !self.done.is_empty();
         if answered {

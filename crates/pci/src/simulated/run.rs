@@ -6,8 +6,6 @@ use super::SimulatedPci;
 use super::writes::Write;
 use crate::PciDevice;
 
-/// No event is later; [`Time::MAX`] stands for never.
-const LAST: Time = Time::from_ps(u64::MAX - 1);
 /// Steps after which [`SimulatedPci::run`] lets its caller look after other things.
 const STEPS: u32 = 64;
 
@@ -65,7 +63,7 @@ impl<D: PciDevice> SimulatedPci<D> {
             self.bus.shown = false;
             if !self.step(end) {
                 self.remove_at(end);
-                return if event <= until.min(LAST) { event } else { self.device_now };
+                return if event <= until.min(Time::LAST) { event } else { self.device_now };
             }
             if self.bus.shown && self.bus.watched {
                 break;
