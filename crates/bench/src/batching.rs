@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_of_the_fastest_is_chosen() {
+    fn the_cheapest_of_the_fastest_is_chosen() {
         let chosen = |speeds| ladder(32)[choose(&rates(speeds, ROUNDS, 0.0, 1))];
         let pairs = Batch { complete: 16, submit: 2 };
         let [most, half, quarter, eighth, one] = [29, 16, 8, 4, 1].map(Batch::of);
