@@ -5,7 +5,9 @@
 //! one, and among those that are as fast the largest costs least: fewer system calls and switches.
 //! A device that answers many requests at once gets as many back at once, and has nothing to do until the
 //! last of them is prepared; handed over in pairs, the first ones are under way by then (a virtual disk at
-//! depth 32: 74 k requests a second instead of 70 k, for half a system call more by request).
+//! depth 32: 74 k requests a second instead of 70 k, for half a system call more by request). One that
+//! answers with threads of the kernel, such as a loop device, is kept at work best by requests that come
+//! one by one.
 //! Which is best depends on the device; a short trial before the run tells. It only reads.
 
 use crate::engine::Engine;
@@ -16,6 +18,11 @@ use crate::trial::{EQUAL, Lead, ROUNDS, ROUNDS_LEAST, Trial, median, spread};
 /// Requests that are handed over together where it is not all of them: more than two the kernel holds
 /// back until it has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD`).
 const PAIR: u32 = 2;
+/// Each for itself, but for two completions: waking up for one costs as much as for two.
+const ONE_BY_ONE: Batch = Batch { complete: 2, submit: 1 };
+/// What falls behind by so many standard errors, and by more than [`EQUAL`], is tried no more. More than in
+/// a single look: it is looked at after every round.
+const BEHIND: f64 = 2.5;
 
 /// What the trial found.
 #[derive(Clone, Debug)]
@@ -34,15 +41,19 @@ impl Choice {
     /// What was found, as a remark; `None` where nothing was tried.
     pub(crate) fn text(&self) -> Option<String> {
         let rates = |(batch, rates): &(Batch, Vec<f64>)| {
-            let pairs = if batch.submit == PAIR { " handed over in pairs" } else { "" };
+            let how = match batch.submit {
+                1 => " handed over one by one",
+                PAIR => " handed over in pairs",
+                _ => "",
+            };
             let (rate, spread) = (median(rates) / 1e3, spread(rates) / 1e3);
-            format!("{}{pairs} at {rate:.0} ± {spread:.0}", batch.complete)
+            format!("{}{how} at {rate:.0} ± {spread:.0}", batch.complete)
         };
         let each: Vec<String> = self.tried.iter().map(rates).collect();
-        let rounds = self.tried.first()?.1.len();
+        let rounds = self.tried.iter().map(|(_, rates)| rates.len()).max()?;
         let each = each.join(", ");
         Some(format!(
-            "the cheapest of the fastest in {rounds} rounds before the run: {each} k IOPS"
+            "the cheapest of the fastest in up to {rounds} rounds before the run: {each} k IOPS"
         ))
     }
 }
@@ -56,19 +67,9 @@ pub(crate) fn best<E: Engine>(engine: &mut E, trial: &Trial) -> Result<Choice, B
     let Some(round) = trial.round(engine, Batch::AT_ONCE)? else {
         return Ok(Choice::only(Batch::AT_ONCE));
     };
-    let mut rates = vec![Vec::with_capacity(ROUNDS); ladder.len()];
-    for index in 0..ROUNDS {
-        // In an order that turns round: whoever comes after the quickest is not always the same.
-        for step in 0..ladder.len() {
-            let at = if index % 2 == 0 { step } else { ladder.len() - 1 - step };
-            rates[at].push(trial.rate(engine, ladder[at], round)?);
-        }
-        if index + 1 >= ROUNDS_LEAST && is_settled(&rates) {
-            break;
-        }
-    }
-    let batch = ladder[choose(&rates)];
-    Ok(Choice { batch, tried: ladder.into_iter().zip(rates).collect() })
+    let mut race = Race::new(ladder);
+    race.run(|batch| trial.rate(engine, batch, round))?;
+    Ok(Choice { batch: race.ladder[race.choice()], tried: race.tried() })
 }
 
 /// Batches worth trying, cheapest first. The largest leaves the device something to do while the
@@ -82,88 +83,171 @@ fn ladder(depth: u32) -> Vec<Batch> {
     if depth / 2 > PAIR {
         let pairs = Batch { complete: depth / 2, submit: PAIR };
         ladder.insert(ladder.len() - 1, pairs);
+        ladder.push(ONE_BY_ONE);
     }
     ladder
 }
 
-/// The fastest batch, or the cheapest of which the rounds cannot tell that it is slower: by no more than
-/// [`EQUAL`], or than the standard error of the difference.
-fn choose(rates: &[Vec<f64>]) -> usize {
-    let faster = |one: usize, other: usize| Lead::of(&rates[one], &rates[other]).share > 0.0;
-    let fastest = (1..rates.len()).fold(0, |best, at| if faster(at, best) { at } else { best });
-    let behind = |at: &usize| Lead::of(&rates[fastest], &rates[*at]);
-    let alike = |at: &usize| behind(at).share <= EQUAL.max(behind(at).error);
-    (0..fastest).find(alike).unwrap_or(fastest)
+/// Batches tried in rounds. What is clearly slower leaves the later ones to those among which it is hard
+/// to tell.
+struct Race {
+    ladder: Vec<Batch>,
+    /// Of each batch in each round that it took part in: the first ones.
+    rates: Vec<Vec<f64>>,
+    running: Vec<bool>,
 }
 
-/// Whether more rounds would hardly change the choice: no other batch is near it.
-fn is_settled(rates: &[Vec<f64>]) -> bool {
-    let chosen = choose(rates);
-    let mut others = (0..rates.len()).filter(|at| *at != chosen);
-    others.all(|at| {
-        let lead = Lead::of(&rates[chosen], &rates[at]);
-        // What costs more must be no faster; of what costs less it is known that it is slower.
-        lead.share > if at > chosen { 2.0 * lead.error - EQUAL } else { EQUAL + 2.0 * lead.error }
-    })
+impl Race {
+    fn new(ladder: Vec<Batch>) -> Race {
+        let entrants = ladder.len();
+        let rates = vec![Vec::with_capacity(ROUNDS); entrants];
+        Race { ladder, rates, running: vec![true; entrants] }
+    }
+
+    /// Runs with what `rate` finds, until the choice is clear.
+    fn run<F>(&mut self, mut rate: F) -> Result<(), BenchError>
+    where
+        F: FnMut(Batch) -> Result<f64, BenchError>,
+    {
+        for index in 0..ROUNDS {
+            // In an order that turns round: whoever comes after the quickest is not always the same.
+            let mut order = self.running();
+            if index % 2 == 1 {
+                order.reverse();
+            }
+            for at in order {
+                self.rates[at].push(rate(self.ladder[at])?);
+            }
+            if index + 1 >= ROUNDS_LEAST {
+                self.drop_out();
+                if self.is_settled() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn running(&self) -> Vec<usize> {
+        (0..self.ladder.len()).filter(|at| self.running[*at]).collect()
+    }
+
+    fn lead(&self, one: usize, other: usize) -> Lead {
+        Lead::of(&self.rates[one], &self.rates[other])
+    }
+
+    fn fastest(&self) -> usize {
+        let faster = |one: usize, other: usize| self.lead(one, other).share > 0.0;
+        let running = self.running().into_iter();
+        running.reduce(|best, at| if faster(at, best) { at } else { best }).unwrap_or(0)
+    }
+
+    /// The fastest batch, or the cheapest of which the rounds cannot tell that it is slower: by no more
+    /// than [`EQUAL`], or than the standard error of the difference.
+    fn choice(&self) -> usize {
+        let fastest = self.fastest();
+        let alike = |at: &usize| {
+            let lead = self.lead(fastest, *at);
+            lead.share <= EQUAL.max(lead.error)
+        };
+        self.running().into_iter().find(alike).unwrap_or(fastest)
+    }
+
+    /// Whoever is clearly behind the fastest leaves the race.
+    fn drop_out(&mut self) {
+        let fastest = self.fastest();
+        for at in self.running() {
+            let lead = self.lead(fastest, at);
+            self.running[at] = lead.share <= EQUAL + BEHIND * lead.error;
+        }
+    }
+
+    /// Whether more rounds would hardly change the choice: nothing else that still runs is near it.
+    fn is_settled(&self) -> bool {
+        let chosen = self.choice();
+        self.running().into_iter().filter(|at| *at != chosen).all(|at| {
+            let lead = self.lead(chosen, at);
+            // What costs more must be no faster; of what costs less it is known that it is slower.
+            let needed =
+                if at > chosen { 2.0 * lead.error - EQUAL } else { EQUAL + 2.0 * lead.error };
+            lead.share > needed
+        })
+    }
+
+    fn tried(self) -> Vec<(Batch, Vec<f64>)> {
+        self.ladder.into_iter().zip(self.rates).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Rates of batches with these mean speeds: the machine is slower in some rounds for all alike, and
-    /// each rate is off by up to `noise`, from a fixed seed.
-    fn rates(speeds: [f64; 6], rounds: usize, noise: f64, seed: u64) -> Vec<Vec<f64>> {
+    /// A race between batches with these mean speeds on a machine that gets slower and faster, for all alike;
+    /// each rate is off by up to `noise`, from a fixed seed. The choice, and how often each was tried.
+    fn race(speeds: [f64; 7], noise: f64, seed: u64) -> (usize, Vec<usize>) {
         let mut rng = ssdyno_engine::Rng::new(seed, "rates");
-        let mut machine = || 1.0 - 0.5 * rng.unit();
-        let machine: Vec<f64> = (0..rounds).map(|_| machine()).collect();
-        let mut off = || 1.0 + noise * (2.0 * rng.unit() - 1.0);
-        speeds.map(|speed| machine.iter().map(|m| m * speed * off()).collect()).to_vec()
+        let (ladder, mut machine) = (ladder(32), 0.75);
+        let mut race = Race::new(ladder.clone());
+        let rate = |batch| {
+            machine = 0.95 * machine + 0.05 * (1.0 - 0.5 * rng.unit());
+            let at = ladder.iter().position(|one| *one == batch).unwrap();
+            Ok(machine * speeds[at] * (1.0 + noise * (2.0 * rng.unit() - 1.0)))
+        };
+        race.run(rate).unwrap();
+        (race.choice(), race.rates.iter().map(Vec::len).collect())
     }
 
     #[test]
     fn the_cheapest_of_the_fastest_is_chosen() {
-        let chosen = |speeds| ladder(32)[choose(&rates(speeds, ROUNDS, 0.0, 1))];
+        let chosen = |speeds| ladder(32)[race(speeds, 0.0, 1).0];
         let pairs = Batch { complete: 16, submit: 2 };
         let [most, half, quarter, eighth, one] = [29, 16, 8, 4, 1].map(Batch::of);
-        assert_eq!(ladder(32), [most, half, quarter, eighth, pairs, one]);
-        assert_eq!(chosen([99.5, 100.0, 90.0, 90.0, 90.0, 50.0]), most);
-        assert_eq!(chosen([50.0, 97.0, 99.0, 99.5, 100.0, 99.0]), quarter);
-        assert_eq!(chosen([50.0, 97.0, 97.0, 99.5, 103.0, 99.0]), pairs);
-        assert_eq!(chosen([10.0, 20.0, 30.0, 40.0, 41.0, 100.0]), one);
-        // One that is faster in some rounds only is not.
-        let mut noisy = rates([100.0; 6], ROUNDS, 0.0, 1);
-        noisy[4][..7].iter_mut().for_each(|rate| *rate *= 3.0);
-        assert_eq!(choose(&noisy), 0);
-        noisy[4][7..9].iter_mut().for_each(|rate| *rate *= 3.0);
-        assert_eq!(choose(&noisy), 4);
+        assert_eq!(ladder(32), [most, half, quarter, eighth, pairs, one, ONE_BY_ONE]);
+        assert_eq!(chosen([99.8, 100.0, 90.0, 90.0, 90.0, 50.0, 80.0]), most);
+        assert_eq!(chosen([50.0, 97.0, 99.7, 99.8, 100.0, 99.0, 90.0]), quarter);
+        assert_eq!(chosen([50.0, 96.0, 96.0, 98.5, 103.0, 98.0, 98.0]), pairs);
+        assert_eq!(chosen([10.0, 20.0, 30.0, 40.0, 41.0, 100.0, 90.0]), one);
+        assert_eq!(chosen([50.0, 90.0, 92.0, 94.0, 95.0, 87.0, 99.0]), ONE_BY_ONE);
     }
 
-    /// What is seen of a loop device on a shared machine: rounds are off by a fifth, and batches of a quarter
-    /// of the depth are faster by 40 % than the largest and by 10 % than half of the depth.
+    /// What is seen of a loop device on a shared machine: rounds are off by a fifth, and batches of a
+    /// quarter of the depth are faster by 40 % than the largest and by 10 % than half of the depth.
     #[test]
     fn noise_does_not_hide_the_faster_ones() {
-        let mut chosen = [0; 6];
+        let speeds = [178.0, 225.0, 250.0, 240.0, 220.0, 216.0, 240.0];
+        let (mut chosen, mut speed) = ([0; 7], 0.0);
         for seed in 0..200 {
-            chosen
-                [choose(&rates([178.0, 225.0, 250.0, 240.0, 220.0, 216.0], ROUNDS, 0.2, seed))] +=
-                1;
+            let choice = race(speeds, 0.2, seed).0;
+            chosen[choice] += 1;
+            speed += speeds[choice] / 200.0;
         }
         assert_eq!(chosen[0], 0, "{chosen:?}");
-        assert!(chosen[2] + chosen[3] > 130, "{chosen:?}");
+        assert!(speed > 0.985 * 250.0, "{speed} with {chosen:?}");
         // Where all are alike the larger ones, which cost less, are taken more often.
-        let mut alike = [0; 6];
-        (0..200).for_each(|seed| alike[choose(&rates([100.0; 6], ROUNDS, 0.2, seed))] += 1);
-        assert!(alike[0] > 100, "{alike:?}");
+        let mut alike = [0; 7];
+        (0..200).for_each(|seed| alike[race([100.0; 7], 0.2, seed).0] += 1);
+        assert!(alike[0] > 80, "{alike:?}");
     }
 
     #[test]
-    fn a_trial_ends_when_the_choice_is_clear() {
-        let settled = |speeds, noise| is_settled(&rates(speeds, ROUNDS_LEAST, noise, 1));
-        assert!(settled([100.0, 90.0, 80.0, 70.0, 60.0, 50.0], 0.01));
-        assert!(settled([60.0, 70.0, 100.0, 80.0, 70.0, 60.0], 0.01));
-        assert!(!settled([60.0, 99.0, 100.0, 80.0, 70.0, 60.0], 0.05));
-        assert!(!settled([100.0, 99.0, 98.0, 97.0, 96.0, 95.0], 0.2));
+    fn rounds_go_to_those_that_are_hard_to_tell() {
+        let rounds = |speeds, noise| race(speeds, noise, 1).1;
+        let clear = rounds([60.0, 70.0, 100.0, 80.0, 70.0, 60.0, 80.0], 0.01);
+        assert_eq!(clear, [ROUNDS_LEAST; 7]);
+        let close = rounds([60.0, 99.0, 100.0, 80.0, 70.0, 60.0, 98.5], 0.05);
+        assert_eq!(close[2], ROUNDS, "{close:?}");
+        assert!([0, 3, 4, 5].iter().all(|at| close[*at] == ROUNDS_LEAST), "{close:?}");
+    }
+
+    #[test]
+    fn one_that_is_faster_in_some_rounds_only_is_not() {
+        let mut race = Race::new(ladder(32));
+        race.rates = vec![vec![100.0; 15]; 7];
+        race.rates[4][..7].iter_mut().for_each(|rate| *rate *= 3.0);
+        assert_eq!(race.choice(), 0);
+        race.rates[4][7..9].iter_mut().for_each(|rate| *rate *= 3.0);
+        assert_eq!(race.choice(), 4);
     }
 
     #[test]
@@ -175,6 +259,6 @@ mod tests {
         assert_eq!(ladder(1), [(1, 1)]);
         assert_eq!(ladder(2), [(2, 2), (1, 2)]);
         assert_eq!(ladder(4), [(4, 4), (2, 4), (1, 4)]);
-        assert_eq!(ladder(8), [(8, 8), (4, 8), (2, 8), (4, 2), (1, 8)]);
+        assert_eq!(ladder(8), [(8, 8), (4, 8), (2, 8), (4, 2), (1, 8), (2, 1)]);
     }
 }

@@ -25,10 +25,10 @@ const ENOUGH_LEAST: u64 = 32;
 /// A device that takes longer for [`ENOUGH`] is too slow for our ways to matter.
 const SLOW: Duration = Duration::from_millis(20);
 /// Every choice is tried so often at most, and at least before a trial may end early.
-pub(crate) const ROUNDS: usize = 15;
+pub(crate) const ROUNDS: usize = 31;
 pub(crate) const ROUNDS_LEAST: usize = 7;
 /// What costs more is worth it where it is faster by more than this share.
-pub(crate) const EQUAL: f64 = 0.02;
+pub(crate) const EQUAL: f64 = 0.01;
 
 /// The load of a trial.
 #[derive(Clone, Copy, Debug)]
