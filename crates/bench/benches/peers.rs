@@ -144,8 +144,8 @@ fn main() {
         return;
     };
     let plan = Plan {
-        runs: number("--runs", 8),
-        seconds: number("--seconds", 5),
+        runs: number("--runs", 15),
+        seconds: number("--seconds", 3),
         ours,
         raw: path("--t-io-uring"),
     };

@@ -132,46 +132,155 @@ impl Report {
         aligned(out, &rows);
     }
 
+    /// A row for each run, seeds taken together, without the columns that say nothing of any of them.
     fn text_of_runs(&self, out: &mut String) {
-        if self.runs.is_empty() {
+        let rows = by_seed(&self.runs);
+        let told: Vec<&Column> = COLUMNS.iter().filter(|column| column.tells(&rows)).collect();
+        if rows.is_empty() {
             return;
         }
-        out.push_str("\nRuns: what the paper does not print\n");
-        let head = [
-            "run",
-            "latency",
-            "with wait",
-            "busy",
-            "erased",
-            "moved",
-            "WA",
-            "above idle",
-            "per request",
-            "took",
-        ];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(self.runs.iter().map(run_row));
-        aligned(out, &rows);
+        let seeds = rows.iter().map(|(_, runs)| runs.len()).max().unwrap_or(1);
+        let merged = if seeds > 1 { format!(" (means of {seeds} seeds)") } else { String::new() };
+        let _ = writeln!(out, "\nRuns: what the paper does not print{merged}");
+        let head = std::iter::once("run").chain(told.iter().map(|column| column.title));
+        let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+        lines.extend(rows.iter().map(|(name, runs)| {
+            let part = if runs.iter().any(|run| run.partial) { " (part)" } else { "" };
+            let name = format!("{name}{part}");
+            std::iter::once(name).chain(told.iter().map(|column| column.cell(runs))).collect()
+        }));
+        aligned(out, &lines);
     }
 }
 
-fn run_row(run: &RunSummary) -> Vec<String> {
-    vec![
-        format!("{}{}", run.name, if run.partial { " (part)" } else { "" }),
-        format!("{:.6} ms", run.device_latency_ms),
-        format!("{:.6} ms", run.latency_ms),
-        format!("{:.2} %", run.busy_share * 100.0),
-        run.erases.to_string(),
-        run.relocations.to_string(),
-        optional(run.write_amplification),
-        format!("{:.2} J", run.above_idle_joules),
-        format!("{:.1} uJ", run.joules_per_request * 1e6),
-        format!("{:.1} s", run.wall_seconds),
-    ]
+/// What is told of a run.
+struct Column {
+    title: &'static str,
+    value: fn(&RunSummary) -> Option<f64>,
+    text: fn(f64) -> String,
+}
+
+/// In the order of the table.
+const COLUMNS: [Column; 9] = [
+    Column {
+        title: "latency",
+        value: |run| Some(run.device_latency_ms),
+        text: |ms| format!("{ms:.6} ms"),
+    },
+    Column {
+        title: "with wait",
+        value: |run| Some(run.latency_ms),
+        text: |ms| format!("{ms:.6} ms"),
+    },
+    Column {
+        title: "busy",
+        value: |run| Some(100.0 * run.busy_share),
+        text: |percent| format!("{percent:.2} %"),
+    },
+    Column { title: "erased", value: |run| Some(run.erases as f64), text: |n| format!("{n:.0}") },
+    Column {
+        title: "moved",
+        value: |run| Some(run.relocations as f64),
+        text: |n| format!("{n:.0}"),
+    },
+    Column { title: "WA", value: |run| run.write_amplification, text: number },
+    Column {
+        title: "above idle",
+        value: |run| Some(run.above_idle_joules),
+        text: |joules| format!("{joules:.2} J"),
+    },
+    Column {
+        title: "per request",
+        value: |run| Some(1e6 * run.joules_per_request),
+        text: |microjoules| format!("{microjoules:.1} uJ"),
+    },
+    Column {
+        title: "took",
+        value: |run| Some(run.wall_seconds),
+        text: |seconds| format!("{seconds:.1} s"),
+    },
+];
+
+impl Column {
+    /// Whether it reads other than zero for any of the runs.
+    fn tells(&self, rows: &[(&str, Vec<&RunSummary>)]) -> bool {
+        let nothing = (self.text)(0.0);
+        let mut values = rows.iter().flat_map(|(_, runs)| runs).filter_map(|run| (self.value)(run));
+        values.any(|value| (self.text)(value) != nothing)
+    }
+
+    /// The mean over `runs`.
+    fn cell(&self, runs: &[&RunSummary]) -> String {
+        let values: Option<Vec<f64>> = runs.iter().map(|run| (self.value)(run)).collect();
+        let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        values.map_or_else(|| "-".to_owned(), |values| (self.text)(mean(values)))
+    }
+}
+
+/// Runs that differ in their seed alone, under the name that they share.
+fn by_seed(runs: &[RunSummary]) -> Vec<(&str, Vec<&RunSummary>)> {
+    let mut rows: Vec<(&str, Vec<&RunSummary>)> = Vec::new();
+    let mut places = std::collections::BTreeMap::new();
+    for run in runs {
+        let name = without_seed(&run.name);
+        let at = *places.entry(name).or_insert_with(|| {
+            rows.push((name, Vec::new()));
+            rows.len() - 1
+        });
+        rows[at].1.push(run);
+    }
+    rows
+}
+
+/// `per-core_1_cores` of `per-core_1_cores_seed_3`.
+fn without_seed(name: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    name.rsplit_once("_seed_").filter(|(_, seed)| is_number(seed)).map_or(name, |(name, _)| name)
 }
 
 /// `S3/table3` of `S3/table3/random_write/iops`.
 fn table_of(id: &str) -> &str {
     let end = id.match_indices('/').nth(1).map_or(id.len(), |(at, _)| at);
     &id[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_share_a_row_and_columns_that_say_nothing_are_left_out() {
+        let run = |name: &str, latency_ms, relocations| RunSummary {
+            name: name.to_owned(),
+            device: "delay-10us".to_owned(),
+            workload: "randread".to_owned(),
+            requests: 10,
+            simulated_seconds: 1.0,
+            wall_seconds: 0.01,
+            device_latency_ms: latency_ms,
+            latency_ms: 2.0 * latency_ms,
+            busy_share: 0.0,
+            erases: 0,
+            relocations,
+            write_amplification: None,
+            above_idle_joules: 0.0,
+            joules_per_request: 0.0,
+            partial: name == "b_seed_2",
+        };
+        let mut report = Report {
+            runs: vec![run("a_seed_1", 1.0, 3), run("b_seed_1", 5.0, 0), run("a_seed_2", 3.0, 5)],
+            ..Report::default()
+        };
+        report.runs.push(run("b_seed_2", 7.0, 0));
+        let mut text = String::new();
+        report.text_of_runs(&mut text);
+        let expected = "
+Runs: what the paper does not print (means of 2 seeds)
+  run            latency      with wait   moved
+  a          2.000000 ms    4.000000 ms       4
+  b (part)   6.000000 ms   12.000000 ms       0
+";
+        assert_eq!(text, expected);
+        assert_eq!(without_seed("random_seed_mix"), "random_seed_mix");
+    }
 }
