@@ -115,14 +115,14 @@ pub(crate) struct LoadArgs {
     /// A job file of fio in place of a workload: its jobs run at once, groups (stonewall) one after
     /// the other. What cannot be carried over is named with its line.
     #[arg(long, value_name = "FILE.fio",
-          conflicts_with_all = ["workload", "duration", "requests", "trace_format", "timing",
-                                "trace_depth", "trace_device", "beyond_end"])]
+          conflicts_with_all = ["workload", "requests", "trace_format", "timing", "trace_depth",
+                                "trace_device", "beyond_end"])]
     pub(crate) fio: Option<PathBuf>,
     /// Decides about everything random: same seed, same figures.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = seed)]
     pub(crate) seed: u64,
-    /// Stop issuing after this time of the device, such as 10s.
+    /// Stop issuing after this time of the device, such as 10s; with --fio, each job at the latest.
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,

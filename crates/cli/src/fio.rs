@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ssdyno_bench::NULL;
+use ssdyno_block::Time;
 use ssdyno_rig::Source;
 use ssdyno_workload::{FioEngine, FioJob, WorkloadError, read_fio_jobs};
 
@@ -45,11 +46,20 @@ fn make_help(jobs: &[FioJob]) -> String {
     format!("check the path, or make a file as large as the jobs ask for with --size {size}B")
 }
 
-/// The jobs of the file at `path` as a load for `target` with the files `more` behind it.
-pub(crate) fn source(path: &Path, target: &str, more: &[String]) -> Result<Source, Failure> {
+/// The jobs of the file at `path` as a load for `target` with the files `more` behind it; each ends after
+/// `duration` at the latest.
+pub(crate) fn source(
+    path: &Path,
+    target: &str,
+    more: &[String],
+    duration: Option<Time>,
+) -> Result<Source, Failure> {
     let mut jobs = read(path)?;
     for job in &mut jobs {
         agree(path, job, target, more)?;
+        if let Some(duration) = duration {
+            job.end_after(duration);
+        }
         if !is_real(target) {
             job.flush_instead_of_sync();
         }

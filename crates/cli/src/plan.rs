@@ -121,7 +121,7 @@ pub(crate) fn source(
 ) -> Result<(Option<Document>, Source), Failure> {
     if let Some(path) = &load.fio {
         refuse_workload_keys(settings, "a job file", "change the options in the file")?;
-        return Ok((None, fio::source(path, target, more)?));
+        return Ok((None, fio::source(path, target, more, load.duration.map(|span| span.0))?));
     }
     let name = load.workload(target);
     if let Some(mut generator) = load::workload(name, settings)? {

@@ -31,6 +31,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use ssdyno_block::Time;
+use ssdyno_block::units::Span;
 
 pub use delayed::delayed;
 pub use exit::{FioEnd, FioExit};
@@ -117,6 +118,19 @@ impl FioJob {
     /// Whether the job writes or trims.
     pub fn changes_data(&self) -> bool {
         self.load.mix[1] + self.load.mix[2] > 0.0
+    }
+
+    /// Ends the job `time` after its start (and ramp-up) at the latest; where its own `runtime` was longer,
+    /// or there was none, a note says so.
+    pub fn end_after(&mut self, time: Time) {
+        let own = self.load.runtime;
+        if own.is_some_and(|own| own <= time) {
+            return;
+        }
+        self.load.runtime = Some(time);
+        let instead = own.map_or(String::new(), |own| format!(" instead of {}", Span(own)));
+        let name = &self.name;
+        self.notes.push(format!("[{name}]: ends after {} at the latest{instead}", Span(time)));
     }
 
     /// For targets that know no durable write: a flush follows each write in its place, and a note

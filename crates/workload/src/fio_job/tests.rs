@@ -9,6 +9,7 @@ use ssdyno_block::{Op, Request};
 use super::*;
 use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
 
+mod limits;
 mod passes;
 mod several;
 
@@ -52,7 +53,11 @@ fn offsets(text: &str) -> Vec<u64> {
 /// Everything the jobs issue on a target that answers after `service`: when, what and for which
 /// stream.
 fn play(text: &str, service: Time) -> Vec<(Time, Request, u32)> {
-    let streams = fio_streams(&jobs(text).unwrap(), &FioFiles::one(CAPACITY), 1);
+    play_jobs(&jobs(text).unwrap(), service)
+}
+
+fn play_jobs(jobs: &[FioJob], service: Time) -> Vec<(Time, Request, u32)> {
+    let streams = fio_streams(jobs, &FioFiles::one(CAPACITY), 1);
     let mut workload = run_together(streams, &FACTS).unwrap();
     let (mut now, mut issued, mut under_way) = (Time::ZERO, Vec::new(), VecDeque::new());
     loop {
