@@ -215,6 +215,7 @@ impl Crew {
                 target: Arc::clone(target),
                 block_bytes: plan.block_bytes,
                 batch: run.options.batch,
+                waiting: run.options.waiting,
                 alone,
                 rows_prepared: ROWS_PREPARED / jobs,
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),

@@ -14,11 +14,16 @@ use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
-use crate::options::Batch;
+use crate::options::Way;
 use crate::ramp::Ramp;
 
 /// How long a job waits for a moment, or for the rest of a batch, before it looks up.
 const TICK: Duration = Duration::from_millis(50);
+
+/// A job that spins sleeps after so long: being woken is little then. And it looks so often before it
+/// looks at the clock.
+const SPIN_NS: u64 = 1_000_000;
+const LOOKS_BY_CLOCK: u32 = 16;
 
 /// How far a job is: written by it, read by the one who watches.
 #[derive(Debug, Default)]
@@ -59,7 +64,7 @@ pub(crate) struct Job {
     pub(crate) workload: Box<dyn Workload + Send>,
     /// Most requests outstanding.
     pub(crate) slots: u32,
-    pub(crate) batch: Batch,
+    pub(crate) way: Way,
     /// Requests to issue at most.
     pub(crate) requests_max: u64,
     /// Nothing is issued at this time or later.
@@ -79,13 +84,13 @@ impl Job {
     pub(crate) fn alone(
         workload: Box<dyn Workload + Send>,
         slots: u32,
-        batch: Batch,
+        way: Way,
         tape: Arc<Mutex<Option<Tape>>>,
     ) -> Job {
         Job {
             workload,
             slots,
-            batch,
+            way,
             requests_max: u64::MAX,
             end_ns: u64::MAX,
             writable: false,
@@ -167,6 +172,23 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
             return state.end();
         }
         state.now_ns = job.clock.now_ns();
+    }
+}
+
+/// Looks for `want` completions all the time, for as long as that is worth it; says whether they are there.
+fn spin<E: Engine>(job: &Job, engine: &mut E, want: u32) -> io::Result<bool> {
+    engine.turn(0, None)?;
+    let end_ns = job.clock.now_ns() + SPIN_NS;
+    loop {
+        for _ in 0..LOOKS_BY_CLOCK {
+            if engine.ready(want)? {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        if job.clock.now_ns() >= end_ns {
+            return Ok(false);
+        }
     }
 }
 
@@ -294,7 +316,7 @@ impl State {
                     self.outstanding += 1;
                     self.issued += 1;
                     pushed += 1;
-                    if pushed == job.batch.submit {
+                    if pushed == job.way.batch.submit {
                         pushed = 0;
                         engine.turn(0, None)?;
                     }
@@ -330,7 +352,10 @@ impl State {
         if self.wake_ns != u64::MAX {
             return self.wait_for_time(job, engine);
         }
-        let want = job.batch.complete.min(self.outstanding);
+        let want = job.way.batch.complete.min(self.outstanding);
+        if job.way.awake && spin(job, engine, want)? {
+            return Ok(());
+        }
         // Before the first answer nothing can be done, and whoever watches gives up a target that
         // does not answer: a timer for each wait would be in vain. The rest of a batch is another
         // matter: one request that stalls must not keep the answers of the others.
@@ -341,7 +366,10 @@ impl State {
     fn wait_for_time<E: Engine>(&mut self, job: &Job, engine: &mut E) -> io::Result<()> {
         let now_ns = job.clock.now_ns();
         let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
-        let sleep = left.saturating_sub(self.margin.get()).min(TICK);
+        let mut sleep = left.saturating_sub(self.margin.get()).min(TICK);
+        if job.way.awake && self.outstanding > 0 {
+            sleep = Duration::ZERO;
+        }
         if self.outstanding > 0 {
             engine.turn(u32::from(!sleep.is_zero()), Some(sleep))?;
         } else if !sleep.is_zero() {
@@ -355,7 +383,7 @@ impl State {
             self.margin.learn(woke_ns - until_ns);
         }
         while job.clock.now_ns() < self.wake_ns {
-            if self.outstanding > 0 && engine.ready()? {
+            if self.outstanding > 0 && engine.ready(1)? {
                 return Ok(());
             }
             std::hint::spin_loop();

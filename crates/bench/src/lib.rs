@@ -2,7 +2,7 @@
 //!
 //! Key types: [`Run`] (a target, a workload and a seed) whose [`execute`](Run::execute) gives
 //! [`Measured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
-//! gives; [`Options`] (engine, jobs, cores, batches); [`Access`] and [`WritePermit`] (nothing is
+//! gives; [`Options`] (engine, jobs, cores, batches, waiting); [`Access`] and [`WritePermit`] (nothing is
 //! written without one).
 //!
 //! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
@@ -26,7 +26,6 @@
 //! Linux only; elsewhere every run ends with [`BenchError::System`].
 
 #[cfg(target_os = "linux")]
-mod batching;
 #[cfg(target_os = "linux")]
 mod buffers;
 #[cfg(target_os = "linux")]
@@ -77,12 +76,14 @@ mod trial;
 #[cfg(target_os = "linux")]
 pub mod verify;
 #[cfg(target_os = "linux")]
+mod ways;
+#[cfg(target_os = "linux")]
 mod worker;
 
 pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
-pub use options::{Batch, EngineKind, NULL, Options, Probing, SyncWrites};
+pub use options::{Batch, EngineKind, NULL, Options, Probing, SyncWrites, Waiting};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

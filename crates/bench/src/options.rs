@@ -75,10 +75,37 @@ pub struct Options {
     /// How many requests of a closed loop go at a time; `None`: what a short trial before the run finds
     /// to be the cheapest of the fastest.
     pub batch: Option<Batch>,
+    /// How jobs wait for completions.
+    pub waiting: Waiting,
     /// Without a completion for so long the target is taken to hang, and the run ends.
     pub timeout: Duration,
     /// Whether the machine is probed meanwhile.
     pub probing: Probing,
+}
+
+/// How a job waits for completions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Waiting {
+    /// A closed loop with one job spins where a trial shows that it is faster by more than a twentieth;
+    /// others sleep.
+    #[default]
+    Auto,
+    /// Until the kernel wakes it: what that takes is in every latency.
+    Sleep,
+    /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
+    Spin,
+}
+
+impl FromStr for Waiting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Waiting, String> {
+        match text {
+            "auto" => Ok(Waiting::Auto),
+            "sleep" => Ok(Waiting::Sleep),
+            "spin" => Ok(Waiting::Spin),
+            _ => Err(format!("`{text}` is not one of `auto`, `sleep` and `spin`")),
+        }
+    }
 }
 
 /// How many requests go to the target and back at a time.
@@ -103,6 +130,26 @@ impl Batch {
     }
 }
 
+/// The way of a job: what goes at a time, and how the rest is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Way {
+    pub(crate) batch: Batch,
+    /// It spins rather than sleep.
+    pub(crate) awake: bool,
+}
+
+impl Way {
+    /// Asleep.
+    pub(crate) const fn of(batch: Batch) -> Way {
+        Way { batch, awake: false }
+    }
+
+    /// Spinning.
+    pub(crate) const fn awake(batch: Batch) -> Way {
+        Way { batch, awake: true }
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -113,6 +160,7 @@ impl Default for Options {
             jobs: 1,
             cores: Vec::new(),
             batch: None,
+            waiting: Waiting::Auto,
             timeout: Duration::from_secs(30),
             probing: Probing::Auto,
         }

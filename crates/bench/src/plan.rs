@@ -14,7 +14,7 @@ use ssdyno_workload::{
 
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::error::BenchError;
-use crate::options::{EngineKind, Options, SyncWrites};
+use crate::options::{EngineKind, Options, SyncWrites, Waiting};
 use crate::run::Run;
 use crate::share;
 use crate::target::{Kind, Target};
@@ -134,6 +134,15 @@ fn check(options: &Options) -> Result<(), BenchError> {
     if options.engine == EngineKind::Threads && (options.iopoll || options.sqpoll) {
         let option = if options.iopoll { "iopoll" } else { "sqpoll" };
         return refuse(option, "only the engine io_uring has it");
+    }
+    if options.waiting == Waiting::Spin {
+        match options.engine {
+            EngineKind::Threads => {
+                return refuse("wait", "a thread of its own waits for each request");
+            }
+            _ if options.iopoll => return refuse("wait", "with iopoll the kernel spins"),
+            _ => {}
+        }
     }
     allowed(&options.cores).map(|_| ())
 }

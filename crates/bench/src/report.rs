@@ -13,7 +13,6 @@ use ssdyno_result::{
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts, FioFiles};
 
-use crate::batching::Choice;
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
 use crate::engine::null::Null;
@@ -21,7 +20,7 @@ use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
 use crate::job::{Job, drive};
-use crate::options::Batch;
+use crate::options::{Batch, Waiting, Way};
 use crate::plan::Means;
 use crate::run::Run;
 use crate::settle::Home;
@@ -52,7 +51,7 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
     let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let workload = config.build(&facts, 1)?;
     let tape = Arc::new(Mutex::new(Some(Tape::new(keep, None, false))));
-    let alone = Job::alone(workload, depth, Batch::AT_ONCE, tape);
+    let alone = Job::alone(workload, depth, Way::of(Batch::AT_ONCE), tape);
     let mut job = Job { requests_max: FLOOR_REQUESTS, ..alone };
     let before = thread_cpu_ns();
     let ended = drive(&mut job, &mut Null::default());
@@ -214,11 +213,17 @@ impl Parts<'_> {
             Some(home) => format!("{jobs} that {}", home.text()),
             None => jobs,
         };
-        let choices = || self.reports.iter().filter_map(|report| report.batch.as_ref());
-        let batches = choices().map(|choice| choice.batch.complete);
+        let ways =
+            || self.reports.iter().filter(|report| report.batched).map(|report| report.choice.way);
+        let batches = ways().map(|way| way.batch.complete);
         let engine = match self.means {
             Means::Null => return,
-            Means::Threads => format!("engine threads: pread and pwrite, {jobs}"),
+            Means::Threads => {
+                let spin = self.run.options.waiting == Waiting::Spin;
+                let idle =
+                    if spin { ", each waiting in its own call, so that none spins" } else { "" };
+                format!("engine threads: pread and pwrite, {jobs}{idle}")
+            }
             Means::Uring(setup) => {
                 let Setup { iopoll, sqpoll } = setup;
                 let unregistered = self.reports.iter().any(|r| r.registered == Some(false));
@@ -237,13 +242,14 @@ impl Parts<'_> {
             (Some(batch), _) => format!(", batches of {batch} completions"),
             _ => String::new(),
         };
-        let pieces = choices().map(|choice| choice.batch.submit).min();
+        let pieces = ways().map(|way| way.batch.submit).min();
         let pieces = pieces.filter(|submit| *submit < u32::MAX);
         let pieces = pieces.map(|submit| format!(", {submit} requests handed over at a time"));
         let pieces = pieces.unwrap_or_default();
-        let why = choices().find_map(Choice::text);
+        let awake = if self.spins() { ", spinning rather than sleeping" } else { "" };
+        let why = self.reports.iter().find_map(|report| report.choice.text());
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        result.notes.push(format!("{engine}{batch}{pieces}{why}"));
+        result.notes.push(format!("{engine}{batch}{pieces}{awake}{why}"));
     }
 
     fn warn(&self, result: &mut RunResult) {
@@ -270,6 +276,12 @@ impl Parts<'_> {
         self.warn_of_limit(result);
     }
 
+    /// Whether jobs look for completions all the time.
+    fn spins(&self) -> bool {
+        let uring = matches!(self.means, Means::Uring(_));
+        uring && self.reports.iter().any(|report| report.choice.way.awake)
+    }
+
     /// Whether the tool and not the target was the limit.
     fn warn_of_limit(&self, result: &mut RunResult) {
         let polled = matches!(self.means, Means::Uring(Setup { iopoll: true, .. }));
@@ -277,7 +289,7 @@ impl Parts<'_> {
         let wall: u128 = self.reports.iter().map(|report| report.wall.as_nanos()).sum();
         let busy = cpu as f64 / (wall as f64).max(1.0);
         // An open loop spins for exact starts; a poller polls.
-        if !self.closed || polled || self.means == Means::Null || busy < BUSY {
+        if !self.closed || polled || self.spins() || self.means == Means::Null || busy < BUSY {
             return;
         }
         let each = result.own_cost.map_or(0.0, |cost| cost.cpu_ns_per_request);

@@ -24,7 +24,7 @@ pub(crate) use interrupts::{Counts, Interrupts};
 
 use crate::engine::Engine;
 use crate::error::BenchError;
-use crate::options::Batch;
+use crate::options::Way;
 use crate::trial::{EQUAL, Lead, ROUNDS, ROUNDS_LEAST, Trial, median};
 
 /// Looks at who wants a processor, and the time between them: what runs for a moment is no neighbour.
@@ -56,7 +56,7 @@ impl Home {
     /// The core that the thread is on now: the scheduler has just chosen it. `None` where it may not be
     /// bound, or should not.
     pub(crate) fn here() -> Option<Home> {
-        if is_crowded(runnable) {
+        if others_want_cores() {
             return None;
         }
         let core = rustix::thread::sched_getcpu();
@@ -93,6 +93,11 @@ impl Home {
     }
 }
 
+/// Whether other programs want the processors right now.
+pub(crate) fn others_want_cores() -> bool {
+    is_crowded(runnable)
+}
+
 /// Whether others want a processor at every one of some looks; `runnable` tells how many threads run or
 /// could, the one that asks among them.
 fn is_crowded(mut runnable: impl FnMut() -> Option<u32>) -> bool {
@@ -116,19 +121,19 @@ pub(crate) fn bind(cores: &[usize]) -> rustix::io::Result<()> {
     rustix::thread::sched_setaffinity(None, &set)
 }
 
-/// Binds the thread to the core that the disk called `disk` interrupts, if it may run there and a trial
-/// in batches of `batch` shows that it is faster there than on another core.
-/// Otherwise the thread may run where it might before.
+/// Binds the thread to the core that the disk called `disk` interrupts, if it may run there and a trial of
+/// `way` shows that it is faster there than on another core. Otherwise the thread may run where it might
+/// before.
 pub(crate) fn by_interrupts<E: Engine>(
     engine: &mut E,
     trial: &Trial,
-    batch: Batch,
+    way: Way,
     disk: &str,
 ) -> Result<Option<Home>, BenchError> {
     let Some(interrupts) = Interrupts::of_disk(disk) else { return Ok(None) };
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return Ok(None) };
     let before = interrupts.counts();
-    let Some(round) = trial.round(engine, batch)? else { return Ok(None) };
+    let Some(round) = trial.round(engine, way)? else { return Ok(None) };
     let Some(core) = before.core_until(&interrupts.counts()) else { return Ok(None) };
     let Some(other) = other_core(core, rustix::thread::sched_getcpu(), &allowed) else {
         return Ok(None);
@@ -142,7 +147,7 @@ pub(crate) fn by_interrupts<E: Engine>(
                 if bind(&[cores[at]]).is_err() {
                     break 'faster false;
                 }
-                rates[at].push(trial.rate(engine, batch, round)?);
+                rates[at].push(trial.rate(engine, way, round)?);
             }
             let Lead { share, error } = Lead::of(&rates[0], &rates[1]);
             if index + 1 >= ROUNDS_LEAST && (share - EQUAL).abs() > 2.0 * error {

@@ -1,6 +1,8 @@
 //! Whole runs on targets that every Linux machine has, and on a loop device where root may.
 
+mod loops;
 mod several;
+mod spinning;
 mod stalled;
 
 use std::fs::File;
@@ -14,8 +16,10 @@ use ssdyno_result::Keep;
 use ssdyno_rig::{Flow, Limits, Source};
 use ssdyno_workload::{Config, Timing, TraceOptions};
 
+use loops::Loop;
+
 use crate::permit::{Access, WritePermit};
-use crate::{Batch, BenchError, EngineKind, Measured, Options, Run};
+use crate::{Batch, BenchError, EngineKind, Measured, Options, Run, Waiting};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
@@ -248,6 +252,15 @@ fn options_that_cannot_be_carried_out_are_named() {
         }),
         "iopoll"
     );
+    // A core for nothing: others wait there.
+    let spin = |change: fn(&mut Options)| {
+        let mut run = run("null:", "depth = 2\n");
+        run.options.waiting = Waiting::Spin;
+        change(&mut run.options);
+        matches!(refusal(&run), BenchError::Option { option: "wait", .. })
+    };
+    assert!(spin(|o| o.engine = EngineKind::Threads));
+    assert!(spin(|o| o.iopoll = true));
 }
 
 #[test]
@@ -362,115 +375,6 @@ fn cores_are_pinned() {
     let mut run = run("null:", "depth = 2\nrequests = 1000\n");
     (run.options.jobs, run.options.cores) = (2, vec![0]);
     assert_eq!(measure(&run).result.requests, 1_000);
-}
-
-/// It costs less there; others may know better, or must not wait for a core.
-#[test]
-fn only_the_single_job_of_a_closed_loop_on_a_loop_device_stays_on_a_core() {
-    // On no disk: there a trial decides.
-    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
-        return eprintln!("skipped: no /dev/shm");
-    };
-    let file = file(directory.path(), 1 << 20);
-    let Some(device) = Loop::over(&file) else { return };
-    let closed = "depth = 4\nrequests = 400\n";
-    let open = "requests = 40\narrivals = { kind = \"fixed\", rate = 1000.0 }\n";
-    for (name, workload, jobs, cores, stays) in [
-        // Beside other programs not even this one: other tests may be running.
-        (&device.name, closed, 1, vec![], true),
-        (&device.name, closed, 2, vec![], false),
-        (&device.name, closed, 1, vec![0], false),
-        (&device.name, open, 1, vec![], false),
-        (&file, closed, 1, vec![], false),
-    ] {
-        let mut run = run(name, workload);
-        run.options = Options { engine: EngineKind::Uring, jobs, cores, ..run.options };
-        let result = match run.execute(&mut |_| Flow::Continue) {
-            Err(BenchError::Uring { source }) => {
-                return eprintln!("skipped: no io_uring here ({source})");
-            }
-            other => other.unwrap().result,
-        };
-        let noted = result.notes.iter().any(|note| note.contains("stays on core"));
-        assert!(stays || !noted, "{name}, {jobs} jobs: {:?}", result.notes);
-    }
-}
-
-/// A loop device over a file, taken away when dropped.
-struct Loop {
-    name: String,
-}
-
-impl Loop {
-    /// `None`, with a word why, where it cannot be made.
-    fn over(path: &str) -> Option<Loop> {
-        let made = std::process::Command::new("losetup").args(["--find", "--show", path]).output();
-        match made {
-            Ok(output) if output.status.success() => {
-                Some(Loop { name: String::from_utf8(output.stdout).ok()?.trim().to_owned() })
-            }
-            other => {
-                eprintln!("skipped: no loop device ({other:?})");
-                None
-            }
-        }
-    }
-
-    fn detach(&self) {
-        let _ = std::process::Command::new("losetup").args(["--detach", &self.name]).status();
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        self.detach();
-    }
-}
-
-#[test]
-fn a_block_device_is_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let name = file(directory.path(), 4 << 20);
-    let Some(device) = Loop::over(&name) else { return };
-    let mut run = run(&device.name, "depth = 32\nrequests = 5000\nramp_up = 100\n");
-    run.options.batch = Some(Batch::of(29));
-    let result = measure(&run).result;
-    assert_eq!((result.requests, result.errors), (5_000, 0), "{:?}", result.notes);
-    if result.notes.iter().any(|note| note.starts_with("engine io_uring")) {
-        let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
-        assert!(calls <= 0.035 + 0.01, "{calls} system calls for each request");
-        // In pairs: a call for two requests, and one for each wait.
-        run.options.batch = Some(Batch { complete: 29, submit: 2 });
-        let result = measure(&run).result;
-        let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
-        assert!((0.5..=0.55).contains(&calls), "{calls} system calls for each request");
-        let said = |note: &String| note.contains("completions, 2 requests handed over at a time");
-        assert!(result.notes.iter().any(said), "{:?}", result.notes);
-    }
-    // Nobody else uses it: its own account is ours, with the ramp-up, to the last request.
-    let machine = result.machine.unwrap();
-    assert_eq!(machine.device.as_deref(), device.name.strip_prefix("/dev/"));
-    let check = machine.device_check.unwrap();
-    assert!(check.agrees, "{check:?}");
-    assert_eq!(check.device.read_bytes, check.run.read_bytes);
-    // The kernel joins neighbours, never more than a few in a random load.
-    assert_eq!(check.run.reads, 5_100);
-    assert!((4_900..=5_100).contains(&check.device.reads), "{check:?}");
-}
-
-#[test]
-fn a_device_that_fails_everything_ends_the_run() {
-    let directory = tempfile::tempdir().unwrap();
-    let name = file(directory.path(), 4 << 20);
-    let Some(device) = Loop::over(&name) else { return };
-    // The device is as long as it was, and what is behind it is gone.
-    File::options().write(true).open(&name).unwrap().set_len(0).unwrap();
-    let run = run(&device.name, "depth = 8\nduration = \"60s\"\n");
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
-    assert!(matches!(measured.failure, Some(BenchError::Gone { .. })), "{:?}", measured.failure);
-    assert!(measured.result.partial && measured.result.errors >= 1_000);
-    let notes = measured.result.notes.join("\n");
-    assert!(notes.contains("requests failed with Input/output error"), "{notes}");
 }
 
 /// A file system of its own, unmounted when dropped.

@@ -15,7 +15,7 @@ use ssdyno_workload::{Config, DeviceFacts};
 use crate::engine::Engine;
 use crate::error::BenchError;
 use crate::job::{Job, drive};
-use crate::options::Batch;
+use crate::options::Way;
 
 /// One choice is tried for so long at a time, or for as long as [`ENOUGH`] takes.
 const ROUND: Duration = Duration::from_millis(5);
@@ -44,10 +44,10 @@ impl Trial {
     pub(crate) fn round<E: Engine>(
         &self,
         engine: &mut E,
-        batch: Batch,
+        way: Way,
     ) -> Result<Option<Duration>, BenchError> {
         let enough = (ENOUGH * u64::from(self.depth)).max(ENOUGH_LEAST);
-        let (completed, seconds) = self.load(engine, batch, enough, SLOW)?;
+        let (completed, seconds) = self.load(engine, way, enough, SLOW)?;
         Ok((completed >= enough).then(|| ROUND.max(Duration::from_secs_f64(seconds))))
     }
 
@@ -55,10 +55,10 @@ impl Trial {
     pub(crate) fn rate<E: Engine>(
         &self,
         engine: &mut E,
-        batch: Batch,
+        way: Way,
         length: Duration,
     ) -> Result<f64, BenchError> {
-        let (completed, seconds) = self.load(engine, batch, u64::MAX, length)?;
+        let (completed, seconds) = self.load(engine, way, u64::MAX, length)?;
         Ok(completed as f64 / seconds)
     }
 
@@ -66,7 +66,7 @@ impl Trial {
     fn load<E: Engine>(
         &self,
         engine: &mut E,
-        batch: Batch,
+        way: Way,
         requests: u64,
         length: Duration,
     ) -> Result<(u64, f64), BenchError> {
@@ -80,7 +80,7 @@ impl Trial {
         let workload = config.build(&self.facts, self.seed)?;
         let tape = Tape::new(Keep::Summary, Some(Time::from_s(1)), false);
         let tape = Arc::new(Mutex::new(Some(tape)));
-        let alone = Job::alone(workload, self.depth, batch, Arc::clone(&tape));
+        let alone = Job::alone(workload, self.depth, way, Arc::clone(&tape));
         let mut job = Job { requests_max: requests, end_ns: length.as_nanos() as u64, ..alone };
         let ended = drive(&mut job, engine);
         let completed = tape.lock().unwrap_or_else(PoisonError::into_inner);

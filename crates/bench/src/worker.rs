@@ -7,7 +7,6 @@ use std::time::Duration;
 use ssdyno_block::{Request, Time};
 use ssdyno_workload::{WorkloadError, delayed};
 
-use crate::batching::{self, Choice};
 use crate::clock::{Clock, exact_timers};
 use crate::cost::Usage;
 use crate::engine::Engine;
@@ -16,12 +15,13 @@ use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
 use crate::job::{Ended, Job, Shared, drive};
-use crate::options::Batch;
+use crate::options::{Batch, Waiting, Way};
 use crate::plan::{JobPlan, Means};
 use crate::ramp::Ramp;
 use crate::settle::{self, Home};
 use crate::target::Target;
 use crate::trial::Trial;
+use crate::ways::{self, Choice};
 
 /// What a thread needs.
 pub(crate) struct Worker {
@@ -31,6 +31,7 @@ pub(crate) struct Worker {
     pub(crate) target: Arc<Target>,
     pub(crate) block_bytes: u32,
     pub(crate) batch: Option<Batch>,
+    pub(crate) waiting: Waiting,
     /// No other job runs beside it.
     pub(crate) alone: bool,
     /// Requests that it gets memory ready for.
@@ -68,8 +69,10 @@ pub(crate) struct JobReport {
     pub(crate) usage: Usage,
     pub(crate) wall: Duration,
     pub(crate) system_calls: u64,
-    /// Completions waited for at a time; `None` where each is taken at once.
-    pub(crate) batch: Option<Choice>,
+    /// What goes at a time, and how the rest is waited for.
+    pub(crate) choice: Choice,
+    /// Whether anything goes together: a closed loop of more than one.
+    pub(crate) batched: bool,
     /// Where it stayed without being told to.
     pub(crate) home: Option<Home>,
     /// Buffers are registered with the kernel; `None` where there is nothing to register with.
@@ -141,7 +144,7 @@ impl Worker {
         let Some(disk) = disk else { return Ok(home) };
         // Whichever batch comes of it: half of what may be outstanding is never far from the best.
         let batch = self.batch.unwrap_or(Batch::of((self.plan.slots / 2).max(1)));
-        settle::by_interrupts(engine, &self.trial(), batch, &disk)
+        settle::by_interrupts(engine, &self.trial(), Way::of(batch), &disk)
     }
 
     fn load<E: Engine>(
@@ -154,7 +157,7 @@ impl Worker {
     ) {
         let tried = self.check_polling(&mut engine).and_then(|()| {
             let home = self.find_home(&mut engine, home)?;
-            Ok((home, self.choose_batch(&mut engine)?))
+            Ok((home, self.choose(&mut engine)?))
         });
         let (home, choice) = match tried {
             Ok(tried) => tried,
@@ -178,7 +181,7 @@ impl Worker {
             workload: delayed(self.plan.workload, Time::from_ns(start_ns)),
             origin_ns: self.plan.ramp_ns.map(|_| self.origin_ns),
             slots: self.plan.slots,
-            batch: choice.as_ref().map_or(Batch::AT_ONCE, |choice| choice.batch),
+            way: choice.way,
             requests_max: self.plan.requests_max,
             end_ns: self.end_ns,
             writable: self.target.writable,
@@ -193,7 +196,8 @@ impl Worker {
             notes: job.workload.notes(),
             trace_error: job.workload.error(),
             system_calls: engine.system_calls() - calls_before,
-            batch: choice.filter(|_| self.plan.slots > 1),
+            batched: self.plan.closed && self.plan.slots > 1,
+            choice,
             home,
             registered,
             ended,
@@ -232,17 +236,27 @@ impl Worker {
         }
     }
 
-    /// How a closed loop waits: as asked, or as a trial tells. `None` for other loops.
-    fn choose_batch<E: Engine>(&self, engine: &mut E) -> Result<Option<Choice>, BenchError> {
-        let several = self.plan.slots > 1 && matches!(self.means, Means::Uring(_));
+    /// What goes at a time, and how the rest is waited for: as asked, or as a trial tells.
+    fn choose<E: Engine>(&self, engine: &mut E) -> Result<Choice, BenchError> {
+        let asked = self.waiting == Waiting::Spin;
+        let only = |batch: Batch| Choice::only(Way { batch, awake: asked });
+        let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, .. }));
         Ok(match self.batch {
-            _ if !self.plan.closed => None,
+            _ if !self.plan.closed => only(Batch::AT_ONCE),
             Some(Batch { complete, submit }) => {
-                let complete = complete.min(self.plan.slots);
-                Some(Choice::only(Batch { complete, submit }))
+                only(Batch { complete: complete.min(self.plan.slots), submit })
             }
-            None if several => Some(batching::best(engine, &self.trial())?),
-            None => Some(Choice::only(Batch::AT_ONCE)),
+            None if matches!(self.means, Means::Uring(_)) => {
+                let waiting = match self.waiting {
+                    // Several would take several cores, and nobody said that they are free.
+                    Waiting::Auto if !waits || !self.alone || settle::others_want_cores() => {
+                        Waiting::Sleep
+                    }
+                    waiting => waiting,
+                };
+                ways::best(engine, &self.trial(), waiting)?
+            }
+            None => only(Batch::AT_ONCE),
         })
     }
 }

@@ -57,6 +57,12 @@ pub(crate) struct RealArgs {
     /// while others are prepared [default: all that there are; in the trial also 2].
     #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) submit: Option<u32>,
+    /// How jobs wait for completions: sleep until the kernel wakes them, which is in every latency, or
+    /// spin, which takes a core; auto: a closed loop with one job spins where a short trial is faster
+    /// by more than 5 % [default: auto].
+    #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
+          value_parser = PossibleValuesParser::new(["auto", "sleep", "spin"]))]
+    pub(crate) wait: Option<String>,
     /// Without an answer for so long the target is taken to hang [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,
@@ -87,6 +93,7 @@ impl RealArgs {
         }
         given.extend(self.batch.map(|batch| ("--batch", Some(batch.to_string()))));
         given.extend(self.submit.map(|submit| ("--submit", Some(submit.to_string()))));
+        given.extend(self.wait.clone().map(|how| ("--wait", Some(how))));
         given.extend(self.timeout.map(|timeout| ("--timeout", Some(timeout.to_string()))));
         given.extend(self.no_probes.then_some(("--no-probes", None)));
         let interval = self.probe_interval.map(|interval| interval.to_string());
@@ -122,6 +129,7 @@ impl RealArgs {
             batch: self
                 .batch
                 .map(|complete| Batch { complete, submit: self.submit.unwrap_or(u32::MAX) }),
+            waiting: self.wait.as_ref().and_then(|how| how.parse().ok()).unwrap_or(usual.waiting),
             timeout: self
                 .timeout
                 .map_or(usual.timeout, |timeout| Duration::from_nanos(timeout.0.as_ns())),

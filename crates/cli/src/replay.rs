@@ -121,7 +121,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 54] = [
+    const SAMPLES: [(&str, &str); 55] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -156,6 +156,7 @@ mod tests {
         ("pin", "0,1"),
         ("batch", "8"),
         ("submit", "2"),
+        ("wait", "spin"),
         ("timeout", "90s"),
         ("no-probes", ""),
         ("probe-interval", "200ms"),

@@ -30,9 +30,9 @@ pub(crate) trait Engine {
     /// The engine as a whole failed; a request that fails is reaped like another.
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()>;
 
-    /// Whether something can be reaped, found out without a system call where nothing can: for
-    /// callers that spin.
-    fn ready(&mut self) -> io::Result<bool>;
+    /// Whether `want` requests can be reaped, 1 or more, found out without a system call where nothing has
+    /// completed: for callers that spin.
+    fn ready(&mut self, want: u32) -> io::Result<bool>;
 
     /// Hands over what has completed, in order.
     fn reap(&mut self, each: impl FnMut(u32, Outcome));

@@ -25,8 +25,8 @@ impl Engine for Null {
         Ok(())
     }
 
-    fn ready(&mut self) -> io::Result<bool> {
-        Ok(!self.done.is_empty())
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        Ok(self.done.len() >= want as usize)
     }
 
     #[inline]

@@ -84,7 +84,7 @@ impl Engine for Threads {
         Ok(())
     }
 
-    fn ready(&mut self) -> io::Result<bool> {
+    fn ready(&mut self, _want: u32) -> io::Result<bool> {
         Ok(!self.done.is_empty() || !self.pushed.is_empty())
     }
 

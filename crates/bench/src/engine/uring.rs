@@ -136,6 +136,10 @@ impl Uring {
         true
     }
 
+    fn reapable(&mut self) -> usize {
+        self.ring.completion().len() + self.done.len()
+    }
+
     /// Submits, and waits for `want` completions, for at most `wait` if there is one.
     fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         // A polling thread of the kernel that is awake needs no call to submit.
@@ -214,16 +218,15 @@ impl Engine for Uring {
     }
 
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
-        let ready = self.ring.completion().len() + self.done.len();
-        if ready >= want as usize {
+        if self.reapable() >= want as usize {
             let nothing = self.ring.submission().is_empty();
             return if nothing { Ok(()) } else { self.enter(0, None) };
         }
         self.enter(want.saturating_sub(self.done.len() as u32), wait)
     }
 
-    fn ready(&mut self) -> io::Result<bool> {
-        if !self.done.is_empty() || !self.ring.completion().is_empty() {
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        if self.reapable() >= want as usize {
             return Ok(true);
         }
         let (polled, deferred) =
@@ -231,7 +234,7 @@ impl Engine for Uring {
         if polled || deferred {
             self.enter(0, None)?;
         }
-        Ok(!self.ring.completion().is_empty())
+        Ok(self.reapable() >= want as usize)
     }
 
     #[inline]
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(ring.trims, [Trim::Hole]);
         ring.trims = vec![Trim::BlockingDiscard];
         ring.push(2, &Request::trim(4096, 4096));
-        assert!(ring.ready().unwrap());
+        assert!(ring.ready(1).unwrap());
         ring.turn(1, None).unwrap();
         ring.push(1, &Request::read(0, 4096));
         ring.turn(2, None).unwrap();

@@ -413,7 +413,8 @@ mod tests {
         let file = File::create(&image).unwrap();
         file.set_len(4 << 20).unwrap();
         let all = Consent { overwrite: true, typed: Some("image") };
-        assert!(inspect(&image).unwrap().permit(all).is_ok());
+        let permit = inspect(&image).unwrap().permit(all);
+        assert!(permit.is_ok(), "{:?}", permit.err());
         assert!(!inspect(&image).unwrap().is_file_with_signatures());
         let put = |bytes: &[u8], at| std::os::unix::fs::FileExt::write_all_at(&file, bytes, at);
         put(&[0x53, 0xef], 0x438).unwrap();

@@ -12,7 +12,7 @@ use ssdyno_workload::{Config, DeviceFacts, Step};
 use crate::clock::Clock;
 use crate::engine::{Engine, Outcome};
 use crate::job::{Job, Pulse, Shared, drive};
-use crate::options::Batch;
+use crate::options::{Batch, Way};
 use crate::ramp::Ramp;
 
 /// Completes at once what it is given, but nothing from `from` to `to`.
@@ -44,7 +44,7 @@ impl Engine for Stalled {
         Ok(())
     }
 
-    fn ready(&mut self) -> io::Result<bool> {
+    fn ready(&mut self, _want: u32) -> io::Result<bool> {
         Ok(!self.held.is_empty() && !self.stalls())
     }
 
@@ -77,7 +77,7 @@ pub(super) fn latency(depth: u32, stall: Duration) -> (Latency, Vec<u64>) {
     let mut job = Job {
         workload: Config::from_toml(&text).unwrap().build(&facts, 1).unwrap(),
         slots: depth,
-        batch: Batch::AT_ONCE,
+        way: Way::of(Batch::AT_ONCE),
         requests_max: u64::MAX,
         end_ns: u64::MAX,
         writable: false,

@@ -1,0 +1,86 @@
+//! Jobs that look for completions all the time.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ssdyno_block::Request;
+use ssdyno_result::{Keep, Tape};
+use ssdyno_workload::{Config, DeviceFacts};
+
+use crate::engine::{Engine, Outcome};
+use crate::job::{Job, drive};
+use crate::options::{Batch, Way};
+
+/// Answers what it was given after a time, all at once; counts how often it was looked at and slept on.
+#[derive(Debug)]
+struct Slow {
+    takes: Duration,
+    since: Instant,
+    given: Vec<u32>,
+    looks: u64,
+    sleeps: u64,
+}
+
+impl Engine for Slow {
+    fn push(&mut self, slot: u32, _request: &Request) {
+        self.since = Instant::now();
+        self.given.push(slot);
+    }
+
+    fn turn(&mut self, want: u32, _wait: Option<Duration>) -> io::Result<()> {
+        if want > 0 {
+            self.sleeps += 1;
+            std::thread::sleep(self.takes.saturating_sub(self.since.elapsed()));
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        self.looks += 1;
+        Ok(self.given.len() >= want as usize && self.since.elapsed() >= self.takes)
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
+        if self.since.elapsed() >= self.takes {
+            self.given.drain(..).for_each(|slot| each(slot, 4096));
+        }
+    }
+
+    fn system_calls(&self) -> u64 {
+        0
+    }
+}
+
+/// Looks and sleeps of `requests` at `depth`, each of which takes `takes`.
+fn waited(way: Way, depth: u32, requests: u64, takes: Duration) -> (u64, u64) {
+    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let text = format!("depth = {depth}\nrequests = {requests}\n");
+    let workload = Config::from_toml(&text).unwrap().build(&facts, 1).unwrap();
+    let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::Summary, None, false))));
+    let mut job = Job::alone(workload, depth, way, Arc::clone(&tape));
+    let mut target = Slow { takes, since: Instant::now(), given: Vec::new(), looks: 0, sleeps: 0 };
+    let ended = drive(&mut job, &mut target);
+    assert!(ended.failure.is_none() && ended.issued == requests);
+    assert_eq!(tape.lock().unwrap().as_ref().unwrap().completed(), requests);
+    (target.looks, target.sleeps)
+}
+
+#[test]
+fn who_spins_looks_and_who_sleeps_does_not() {
+    let soon = Duration::from_micros(20);
+    for (depth, batch) in [(1, Batch::AT_ONCE), (8, Batch::of(4))] {
+        let (looks, sleeps) = waited(Way::of(batch), depth, 400, soon);
+        assert!(looks == 0 && sleeps > 0, "{looks} looks, {sleeps} sleeps");
+        let (looks, sleeps) = waited(Way::awake(batch), depth, 400, soon);
+        // Another program may take the core for longer than that is worth.
+        assert!(looks > 0 && sleeps < 40, "{looks} looks, {sleeps} sleeps");
+    }
+}
+
+/// To be woken is little then.
+#[test]
+fn who_spins_sleeps_where_it_takes_long() {
+    let (looks, sleeps) = waited(Way::awake(Batch::AT_ONCE), 1, 5, Duration::from_millis(20));
+    assert_eq!(sleeps, 5, "{looks} looks");
+}
