@@ -382,7 +382,9 @@ impl State {
         if !sleep.is_zero() && woke_ns >= until_ns {
             self.margin.learn(woke_ns - until_ns);
         }
-        while job.clock.now_ns() < self.wake_ns {
+        // Who spins looks up as often as who sleeps.
+        let end_ns = self.wake_ns.min(now_ns + TICK.as_nanos() as u64);
+        while job.clock.now_ns() < end_ns {
             if self.outstanding > 0 && engine.ready(1)? {
                 return Ok(());
             }
