@@ -30,6 +30,8 @@ pub(crate) struct Cmd {
 pub(crate) struct Captured {
     /// Whether the exit code was 0.
     pub(crate) ok: bool,
+    /// The exit code; `None`: a signal ended it.
+    pub(crate) code: Option<i32>,
     /// Standard output, invalid UTF-8 replaced.
     pub(crate) stdout: String,
     /// Standard error, invalid UTF-8 replaced.
@@ -121,6 +123,7 @@ impl Cmd {
         let output = self.build().output().with_context(|| self.not_started())?;
         Ok(Captured {
             ok: output.status.success(),
+            code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })

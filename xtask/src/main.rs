@@ -17,12 +17,12 @@ mod layers;
 mod nvme_guest;
 mod peers;
 mod plan;
-mod readme;
 mod report;
 mod schemas;
 mod scsi_guest;
 mod scsi_suite;
 mod setup;
+mod shown;
 mod soak;
 mod tidy;
 mod workspace;
@@ -48,7 +48,8 @@ pub(crate) struct Cli {
 enum Chore {
     /// Before every commit: format, layering, tidy rules, lints, documentation, quick tests.
     Check(Selection),
-    /// Everything the project checks: `check`, all tests, examples, README, schemas, other systems.
+    /// Everything the project checks: `check`, all tests, examples, commands of the documents, schemas, other
+    /// systems.
     Test(Selection),
     /// Run the benchmarks, the speed of simulation among them.
     Bench {

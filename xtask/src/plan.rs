@@ -1,16 +1,16 @@
 //! Which steps `check` and `test` consist of.
 //!
 //! All builds use the dev profile and no RUSTFLAGS, so that steps share what they compile: lints
-//! and documentation share checked dependencies; tests, examples and the README step share built
-//! ones. Cheap steps come first.
+//! and documentation share checked dependencies; tests, examples and the commands of documents share
+//! built ones. Cheap steps come first.
 
 use crate::artifacts;
 use crate::command::{Cmd, ci};
 use crate::layers;
-use crate::readme;
 use crate::report::{Outcome, Step};
 use crate::schemas;
 use crate::setup;
+use crate::shown;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -44,7 +44,8 @@ pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     // Without target flags cargo runs unit, integration and documentation tests and builds examples.
     steps.push(cargo_tests("tests", workspace, &[]));
     steps.push(Step::new("examples", examples));
-    steps.push(Step::new("readme", readme::check));
+    steps.push(Step::new("commands", shown::exist::check));
+    steps.push(Step::new("commands-run", shown::trial::check));
     steps.push(Step::new("schemas", schemas::verify).rerun_by("cargo xtask schemas --check"));
     steps.extend(CROSS_TARGETS.iter().map(|target| cross(workspace, target)));
     let bare = BARE.iter().flat_map(|package| ["-p", package]);
