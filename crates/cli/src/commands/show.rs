@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
-use ssdyno_device::nvme::IdCtrl;
+use ssdyno_device::nvme::{IdCtrl, IdCtrlError};
 use ssdyno_rig::NETWORKS;
 
 use crate::device_file::DeviceFile;
@@ -106,9 +106,12 @@ fn identified(
     }
     let dump = files::read_bytes(path)?;
     let id = IdCtrl::parse(&dump).map_err(|error| {
-        Failure::usage(format!("cannot use {path}: {error}")).with_help(
-            "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`",
-        )
+        let help = if matches!(error, IdCtrlError::Unfilled { .. }) {
+            "see with `nvme list` whether the drive answers, then save it again with `nvme id-ctrl`"
+        } else {
+            "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`"
+        };
+        Failure::usage(format!("cannot use {path}: {error}")).with_help(help)
     })?;
     let mut all = Vec::new();
     for setting in id.settings() {

@@ -208,6 +208,18 @@ fn traces() {
     assert!(place.fails(2, &args).contains("a trace has no key"));
 }
 
+/// What reads as ones or zeroes was told by no controller.
+#[test]
+fn structures_that_nobody_filled() {
+    let place = Place::new();
+    for (name, byte) in [("ones.bin", 0xff), ("zeroes.bin", 0)] {
+        place.write(name, [byte; 4096]);
+        let text = place.fails(2, &["show", "sim:p3600", "--id-ctrl", name]);
+        assert!(text.contains(&format!("cannot use {name}: no controller told it")), "{text}");
+        assert!(text.contains("`nvme list` whether the drive answers"), "{text}");
+    }
+}
+
 #[test]
 fn places_that_cannot_be_written() {
     let place = Place::new();

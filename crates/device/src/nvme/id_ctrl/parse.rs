@@ -38,15 +38,41 @@ pub enum IdCtrlError {
         /// The field.
         key: String,
     },
+    /// No controller told it: the structure reads as zeroes or as ones.
+    #[error("no controller told it: vendor, model and serial number are all {pattern}")]
+    Unfilled {
+        /// `zeroes` or `ones`.
+        pattern: &'static str,
+    },
     /// Nothing of a controller.
     #[error("no field of a controller in it, such as `mn` or `mdts`")]
     Empty,
 }
 
 pub(super) fn any(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
-    let Some(text) = decoded(dump) else { return binary(dump) };
-    let text = text.trim_start_matches('\u{feff}');
-    if text.trim_start().starts_with('{') { json(text) } else { plain(text) }
+    let id = match decoded(dump) {
+        None => binary(dump),
+        Some(text) => {
+            let text = text.trim_start_matches('\u{feff}');
+            if text.trim_start().starts_with('{') { json(text) } else { plain(text) }
+        }
+    }?;
+    match unfilled(&id) {
+        Some(pattern) => Err(IdCtrlError::Unfilled { pattern }),
+        None => Ok(id),
+    }
+}
+
+/// What the structure reads as where nobody filled it: ones where a device does not answer, zeroes where a
+/// buffer was never written. Neither is a vendor (PCI), and a controller has a model. [`tidy`] leaves nothing of
+/// either, so a text or JSON made of such a structure shows it, too.
+fn unfilled(id: &IdCtrl) -> Option<&'static str> {
+    let empty = |text: &Option<String>| text.as_deref() == Some("");
+    match id.vendor {
+        Some(0) if empty(&id.model) && empty(&id.serial) => Some("zeroes"),
+        Some(0xffff) if empty(&id.model) && empty(&id.serial) => Some("ones"),
+        _ => None,
+    }
 }
 
 /// The dump as text: UTF-8; UTF-16 with its mark, which some shells save; or Latin-1, where what `-H`

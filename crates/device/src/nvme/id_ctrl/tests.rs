@@ -180,6 +180,38 @@ fn what_is_no_dump_is_refused_with_its_place() {
     assert!(error(b"{\"mn\":\"x\",\"psds\":[{\"max_power\":70000}]}").contains("psds"));
 }
 
+/// A drive that does not answer reads as ones, a buffer that nobody filled as zeroes.
+#[test]
+fn structures_that_nobody_filled_are_refused() {
+    let text = |vid: &str, sign: &str| format!("vid : {vid}\nsn : {sign}\nmn : {sign}\nmdts : 0\n");
+    let latin = |text: String| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+    for (what, dumps) in [
+        (
+            "zeroes",
+            [vec![0; 4096], latin(text("0", "")), b"{\"vid\":0,\"sn\":\"\",\"mn\":\"\"}".to_vec()],
+        ),
+        (
+            "ones",
+            [
+                vec![0xff; 4096],
+                latin(text("0xffff", "\u{ff}\u{ff}")),
+                b"{\"vid\":65535,\"sn\":\"\",\"mn\":\"\"}".to_vec(),
+            ],
+        ),
+    ] {
+        for dump in dumps {
+            let error = IdCtrl::parse(&dump).unwrap_err();
+            assert!(matches!(error, IdCtrlError::Unfilled { .. }), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+    // One sign of a controller is enough, and what is left out is no sign of none.
+    for (vid, sign) in [("0", "x"), ("0x1b36", ""), ("0xfffe", "")] {
+        assert!(IdCtrl::parse(text(vid, sign).as_bytes()).is_ok(), "{vid} {sign}");
+    }
+    assert!(IdCtrl::parse(b"vid : 0\nmdts : 5\n").is_ok());
+}
+
 /// nvme-cli groups the digits of a capacity as the locale does, and what it explains with `-H` may be
 /// saved in other encodings.
 #[test]
