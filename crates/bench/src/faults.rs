@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use ssdyno_block::{Op, Request};
+use ssdyno_block::{Op, Request, counted};
 
 use crate::engine::{Outcome, error_of};
 
@@ -78,7 +78,11 @@ impl Faults {
                 let (op, bytes, at) = (r.op.name(), r.length_bytes, r.offset_bytes);
                 format!("; the first was a {op} of {bytes} B at byte {at}")
             });
-            format!("{count} requests {what}{}", first.unwrap_or_default())
+            format!(
+                "{} {what}{}",
+                counted(*count, "request", "requests"),
+                first.unwrap_or_default()
+            )
         };
         self.by_error.iter().map(line).collect()
     }
@@ -102,7 +106,7 @@ mod tests {
         assert!(faults.add(&request, 100).is_none());
         let notes = faults.notes().join("\n");
         assert!(notes.contains("1000 requests failed with Input/output error"), "{notes}");
-        assert!(notes.contains("1 requests moved fewer bytes"), "{notes}");
+        assert!(notes.contains("1 request moved fewer bytes"), "{notes}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Key types: [`Time`] (an instant or a span, in picoseconds), [`Request`] and [`Completion`],
 //! the [`BlockTarget`] contract with its conformance suite in [`conformance`], the quantities of
 //! configuration files in [`units`], and [`Preset`], such a file with a name. [`prefetch`] is the
-//! processor's hint, here because models and drivers' test beds share it.
+//! processor's hint, here because models and drivers' test beds share it, and [`counted`] puts numbers into words.
 //!
 //! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
 //! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics
@@ -21,6 +21,7 @@ extern crate alloc;
 mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
+mod counted;
 mod prefetch;
 mod preset;
 mod request;
@@ -30,6 +31,7 @@ mod time;
 pub mod units;
 
 pub use config_error::ConfigError;
+pub use counted::counted;
 pub use prefetch::prefetch;
 pub use preset::Preset;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};

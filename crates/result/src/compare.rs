@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::counted;
 
 use crate::batches::Batches;
 use crate::format::significant;
@@ -154,10 +155,7 @@ fn too_short(which: &str, result: &RunResult) -> Option<String> {
         (false, true) => ("IOPS", Batches::COMPLETIONS_LEAST),
         (false, false) => ("IOPS and latency", Slices::COMPLETIONS_LEAST),
     };
-    let has = match result.requests {
-        1 => "1 request".to_owned(),
-        requests => format!("{requests} requests"),
-    };
+    let has = counted(result.requests, "request", "requests");
     let has = match result.requests < least {
         true => format!("{has}, at least {least} are needed"),
         // Each job is cut into batches by itself.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_block::counted;
 
 use crate::format::{bytes_per_second, joules, nanoseconds, percent, rate, significant};
 use crate::recording::Recording;
@@ -227,7 +228,7 @@ impl HostResult {
     pub(crate) fn text(&self) -> String {
         let HostResult { host, driver, queues, stack, threads, completion, .. } = self;
         let n = self.cores.len();
-        let cores = if n == 1 { "1 core".to_owned() } else { format!("{n} cores") };
+        let cores = counted(n as u64, "core", "cores");
         let mut text = format!(
             "\nHost  {host}, {cores}: {driver}, queues {queues}, stack {stack}, threads {threads}, by {completion}\n"
         );
@@ -272,8 +273,10 @@ impl HostResult {
             let ratio = cache.hit_ratio.map_or_else(|| "nothing read".to_owned(), percent);
             let _ = writeln!(
                 text,
-                "  page cache   hits {ratio}, {} pages written back in {} commands, {} waits of writers",
-                cache.pages_written, cache.write_commands, cache.throttled
+                "  page cache   hits {ratio}, {} written back in {}, {} of writers",
+                counted(cache.pages_written, "page", "pages"),
+                counted(cache.write_commands, "command", "commands"),
+                counted(cache.throttled, "wait", "waits"),
             );
         }
         if let Some(network) = &self.network {

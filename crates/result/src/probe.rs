@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Op;
 
 use crate::format::{count, percent, rate, watts};
+use crate::text::things;
 
 /// The machine while a real target was loaded, on one timeline with the series.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -181,10 +182,10 @@ impl Moved {
     fn text(&self) -> String {
         let mut parts = Vec::new();
         for (what, requests, bytes) in
-            [("reads", self.reads, self.read_bytes), ("writes", self.writes, self.write_bytes)]
+            [("read", self.reads, self.read_bytes), ("write", self.writes, self.write_bytes)]
         {
             if requests > 0 || bytes > 0 {
-                parts.push(format!("{} {what} of {} B", count(requests), count(bytes)));
+                parts.push(format!("{} of {} B", things(requests, what), count(bytes)));
             }
         }
         if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
@@ -302,6 +303,8 @@ mod tests {
             same.agrees && same.detail.ends_with(" B") && same.detail.starts_with("sda counted 1"),
             "{same:?}"
         );
+        let once = check(read(1, 4096), read(1, 4096)).detail;
+        assert!(once.contains("1 read of 4 096 B"), "{once}");
         let split = check(read(1000, 1 << 30), read(4000, 1 << 30));
         assert!(split.agrees && split.detail.contains("split"), "{split:?}");
         for (run, device, why) in [

@@ -1,6 +1,6 @@
 //! From what was recorded to the figures of a result.
 
-use ssdyno_block::{Op, Time};
+use ssdyno_block::{Op, Time, counted};
 
 use crate::batches::Batches;
 use crate::confidence::Source;
@@ -290,14 +290,16 @@ impl Recording {
         if self.skip_unfinished || (self.skipped > 0 && result.requests == 0) {
             let skipped = self.skipped;
             result.notes.push(format!(
-                "the run ended during its ramp-up ({skipped} requests): nothing was recorded; \
-                 run longer or shorten the ramp-up"
+                "the run ended during its ramp-up ({}): nothing was recorded; run longer or shorten \
+                 the ramp-up",
+                counted(skipped, "request", "requests")
             ));
         } else if self.skipped > result.requests {
             let (skipped, recorded) = (self.skipped, result.requests);
             result.notes.push(format!(
-                "the workload's ramp-up came first: {skipped} requests that are in no figure, more \
-                 than were recorded ({recorded}); a number of requests counts from its end"
+                "the workload's ramp-up came first: {}, in no figure, more than were recorded \
+                 ({recorded}); a number of requests counts from its end",
+                counted(skipped, "request", "requests")
             ));
         }
         if result.requests > 0 && self.window() == Time::ZERO {
@@ -308,10 +310,7 @@ impl Recording {
             );
         }
         if result.errors > 0 {
-            let errors = match result.errors {
-                1 => "1 request".to_owned(),
-                errors => format!("{errors} requests"),
-            };
+            let errors = counted(result.errors, "request", "requests");
             let when = when_errors(&result.series).unwrap_or_default();
             result.notes.push(format!(
                 "{errors} ended in an error{when}; latencies and rates are of the others"
@@ -402,18 +401,19 @@ fn when_errors(series: &[SeriesPoint]) -> Option<String> {
 
 fn series_sums(result: &RunResult, moved: u64) -> Invariant {
     let (series, requests, failed) = (&result.series, result.requests, result.errors);
-    let counted: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
+    let in_series: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
     let bytes: u64 = series.iter().map(|p| p.read_bytes + p.write_bytes).sum();
     let errors: u64 = series.iter().map(|p| p.errors).sum();
     let of_errors = match errors.max(failed) {
         0 => String::new(),
-        _ => format!(", {errors} of {failed} errors"),
+        _ => format!(", {errors} of {}", counted(failed, "error", "errors")),
     };
     Invariant {
         name: "series_sums".into(),
-        holds: counted == requests && bytes == moved && errors == failed,
+        holds: in_series == requests && bytes == moved && errors == failed,
         detail: format!(
-            "{counted} of {requests} requests{of_errors}, {bytes} of {moved} bytes in the series"
+            "{in_series} of {}{of_errors}, {bytes} of {moved} bytes in the series",
+            counted(requests, "request", "requests")
         ),
     }
 }

@@ -224,11 +224,11 @@ fn flash(text: &mut String, r: &RunResult) {
         line(
             text,
             format_args!(
-                "Flash operations     {} reads, {} programs, {} erases, {} relocations",
-                count(f.reads),
-                count(f.programs),
-                count(f.erases),
-                count(f.relocations)
+                "Flash operations     {}, {}, {}, {}",
+                things(f.reads, "read"),
+                things(f.programs, "program"),
+                things(f.erases, "erase"),
+                things(f.relocations, "relocation")
             ),
         );
     }
@@ -264,7 +264,12 @@ pub(crate) fn rate_of(r: &RunResult, value: f64, words: fn(f64) -> String) -> St
 
 /// `1 request`, `2 000 requests`.
 pub(crate) fn requests(n: u64) -> String {
-    format!("{} request{}", count(n), if n == 1 { "" } else { "s" })
+    things(n, "request")
+}
+
+/// `1 read`, `2 000 reads`.
+pub(crate) fn things(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// Mean power of `energy_joules` of a result, in watts; `None` of no time.

@@ -251,7 +251,7 @@ fn times_scale_or_do_not_matter() {
 fn late_lines_start_with_the_one_before() {
     let (all, error, notes) = run("5.0 0 0 1 1\n1.0 0 8 1 1\n6.0 0 16 1 1\n", &of(Format::DiskSim));
     assert_eq!((times_us(&all), error), (vec![5000, 5000, 6000], None));
-    assert!(notes.contains("1 requests are earlier"), "{notes}");
+    assert!(notes.contains("1 request is earlier"), "{notes}");
     let options = TraceOptions { from_first: Some(true), ..of(Format::DiskSim) };
     assert_eq!(times_us(&good("5.0 0 0 1 1\n1.0 0 8 1 1\n6.0 0 16 1 1\n", &options)), [0, 0, 1000]);
 }
@@ -277,11 +277,11 @@ fn requests_beyond_the_end_fail_wrap_or_go() {
         Request::read(5120, 4096),
     ];
     assert_eq!(requests(&all), expected);
-    assert!(notes.contains("2 requests ended behind") && notes.contains("1 requests were split"));
+    assert!(notes.contains("2 requests ended behind") && notes.contains("1 request was split"));
     let text = format!("1.5 0 0 {} 0\n", sectors + 1);
     assert!(open(text, &with(BeyondEnd::Wrap)).is_err());
     let error = refused(format!("1.5 0 {sectors} 8 0\n"), &with(BeyondEnd::Skip));
-    assert!(error.to_string().contains("1 requests lie behind"), "{error}");
+    assert!(error.to_string().contains("1 request lies behind"), "{error}");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn long_requests_are_split() {
     let contiguous =
         |pair: &[Issued]| pair[0].request.end_bytes() == Some(pair[1].request.offset_bytes);
     assert!(all.windows(2).all(contiguous));
-    assert!(notes.contains("1 requests were split") && notes.contains("1 requests were widened"));
+    assert!(notes.contains("1 request was split") && notes.contains("1 request was widened"));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_block::{Time, counted};
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
@@ -265,7 +265,8 @@ pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
         return Some(Failure::new(Exit::Failed, message).with_help(help));
     }
     (result.errors > 0).then(|| {
-        let message = format!("{} requests ended in an error", result.errors);
+        let who = counted(result.errors, "request", "requests");
+        let message = format!("{who} ended in an error");
         let help = match &result.faults {
             Some(_) => "faults were asked for: the result counts what went wrong and what was done about it",
             None => "the notes of the result say what became of the device",

@@ -10,6 +10,7 @@ use serde::Serialize;
 use ssdyno_bench::safety;
 use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, VerifyError};
 use ssdyno_bench::{Access, Target};
+use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
 
 use crate::args::positive_span;
@@ -220,12 +221,13 @@ fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
 }
 
 fn faults(count: u64) -> String {
-    format!("{count} faults")
+    counted(count, "fault", "faults")
 }
 
 fn judge(report: &Report) -> Option<Failure> {
     if report.faults > 0 {
-        let message = format!("{} blocks are not what was written", report.faults);
+        let who = counted(report.faults, "block is", "blocks are");
+        let message = format!("{who} not what was written");
         return Some(
             Failure::new(Exit::Failed, message)
                 .with_help("do not trust this target with data; the findings say where and what"),
@@ -265,8 +267,10 @@ fn text(args: &VerifyArgs, report: &Report) -> String {
     );
     if let Some(journal) = report.journal {
         text.push_str(&format!(
-            "  the journal tells of {} writes and {} flushes, which promise {} blocks\n",
-            journal.writes, journal.flushes, journal.promised_blocks,
+            "  the journal tells of {} and {}, which promise {}\n",
+            counted(journal.writes, "write", "writes"),
+            counted(journal.flushes, "flush", "flushes"),
+            counted(journal.promised_blocks, "block", "blocks"),
         ));
         if journal.unused_bytes > 0 {
             text.push_str(&format!(

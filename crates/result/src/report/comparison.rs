@@ -7,6 +7,7 @@ use crate::format::{
     bytes_per_second, joule_seconds, joules, nanoseconds, rate, seconds, significant,
 };
 use crate::result::{RunResult, SeriesPoint};
+use crate::text::requests;
 
 /// Colours of the lines, by side; more are not drawn.
 const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
@@ -16,7 +17,7 @@ const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
 pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> String {
     let facts: Vec<String> = results
         .iter()
-        .map(|r| format!("{} {}, {} requests", r.target, r.workload, r.requests))
+        .map(|r| format!("{} {}, {}", r.target, r.workload, requests(r.requests)))
         .collect();
     let partial = results.iter().any(|result| result.partial);
     let mut page = Page::new("Comparison", partial, &facts);

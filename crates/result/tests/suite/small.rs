@@ -1,7 +1,9 @@
 //! The page and the screen of runs that are next to nothing: no picture may be empty or lie.
 
 use ssdyno_block::{Completion, Request, Status, Time, Token};
-use ssdyno_result::{Energy, Keep, Recorder, RunResult, report_html, summary_text};
+use ssdyno_result::{
+    Energy, FlashOperations, Keep, Recorder, RunResult, comparison_html, report_html, summary_text,
+};
 
 /// A run of requests that each take `latency_ns`, one after another.
 fn run(requests: &[Request], latency_ns: u64) -> RunResult {
@@ -40,12 +42,21 @@ fn width(figure: &str) -> f64 {
 
 #[test]
 fn one_request_is_a_line_by_percentile() {
-    let result = run(&[Request::read(0, 4096)], 62_300);
+    let mut result = run(&[Request::read(0, 4096)], 62_300);
+    result.flash_operations =
+        Some(FlashOperations { reads: 1, programs: 1, erases: 1, relocations: 1 });
     let html = report_html(&result);
     let drawn = figure(&html, "Latency by percentile").unwrap();
     assert!(width(drawn) > 100.0, "no wider than a point: {drawn}");
     assert!(html.contains("· 1 request ·"), "one of them");
-    assert!(summary_text(&result).contains("\n1 request, "));
+    let text = summary_text(&result);
+    assert!(text.contains("\n1 request, "), "{text}");
+    assert!(text.contains("1 read, 1 program, 1 erase, 1 relocation\n"), "{text}");
+    let compared = comparison_html(&[result.clone(), result.clone()], &[]);
+    assert!(compared.contains(", 1 request"), "{compared}");
+    assert!(!compared.contains("1 requests"), "{compared}");
+    let sums = result.invariants.iter().find(|law| law.name == "series_sums").unwrap();
+    assert!(sums.detail.starts_with("1 of 1 request, "), "{}", sums.detail);
 }
 
 #[test]

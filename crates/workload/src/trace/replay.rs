@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ssdyno_block::{Op, Request, Time};
+use ssdyno_block::{Op, Request, Time, counted};
 
 use super::compress::{decompress, put_back, read_ahead, unpacked_with};
 use super::detect::{detect, only_dispatched};
@@ -178,7 +178,8 @@ impl Replay {
         let mut found = Vec::new();
         self.sink.notes(&mut found);
         if self.counts.beyond > 0 {
-            found.push(format!("{} requests lie behind the target's end", self.counts.beyond));
+            let who = counted(self.counts.beyond, "request lies", "requests lie");
+            found.push(format!("{who} behind the target's end"));
         }
         let mut what = format!("the trace has no request to play (read as {})", self.format);
         if !found.is_empty() {
@@ -336,15 +337,35 @@ impl Workload for Replay {
         let mut notes = self.remarks.clone();
         self.sink.notes(&mut notes);
         let Counts { late, split, widened, wrapped, beyond } = self.counts;
-        for (count, what) in [
-            (late, "requests are earlier than the line before; they started with it"),
-            (split, "requests were split: too long for one, or over the target's end"),
-            (widened, "requests were widened to whole sectors of the target"),
-            (wrapped, "requests ended behind the target's end; their addresses were wrapped"),
-            (beyond, "requests were left out: they end behind the target's end"),
+        for (count, one, many) in [
+            (
+                late,
+                "request is earlier than the line before; it started with that",
+                "requests are earlier than the line before; they started with it",
+            ),
+            (
+                split,
+                "request was split: too long for one, or over the target's end",
+                "requests were split: too long for one, or over the target's end",
+            ),
+            (
+                widened,
+                "request was widened to whole sectors of the target",
+                "requests were widened to whole sectors of the target",
+            ),
+            (
+                wrapped,
+                "request ended behind the target's end; its address was wrapped",
+                "requests ended behind the target's end; their addresses were wrapped",
+            ),
+            (
+                beyond,
+                "request was left out: it ends behind the target's end",
+                "requests were left out: they end behind the target's end",
+            ),
         ] {
             if count > 0 {
-                notes.push(format!("{count} {what}"));
+                notes.push(counted(count, one, many));
             }
         }
         notes
