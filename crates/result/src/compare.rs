@@ -33,7 +33,7 @@ pub struct FigureComparison {
     pub second: f64,
     /// How many times better the second is (above 1: better, whichever way the figure counts).
     pub ratio: f64,
-    /// Interval around `ratio`; `null` where a result has none, or where it has no upper bound.
+    /// Interval around `ratio`; `null` where a result has none, or where neither bound is known.
     pub interval: Option<Interval>,
     /// What may be said.
     pub verdict: Verdict,
@@ -186,8 +186,7 @@ fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<F
         _ => Verdict::CannotTell,
     };
     let text = words(kind, ratio, bounds, verdict);
-    // JSON has no infinity.
-    let bounds = bounds.filter(|(_, high)| high.is_finite());
+    let bounds = bounds.filter(|bounds| *bounds != UNKNOWN);
     let interval =
         bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level: RATIO_LEVEL });
     let (first, second) = (first.0, second.0);
@@ -197,6 +196,9 @@ fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<F
 /// Probability with which the interval of a ratio covers the true one.
 const RATIO_LEVEL: f64 = 0.99;
 
+/// Bounds of a ratio that say nothing.
+const UNKNOWN: (f64, f64) = (0.0, f64::INFINITY);
+
 /// How much wider than an interval at 95 % one at 99 % is: Student's t with 15 degrees of freedom,
 /// about the fewest that our intervals are made with.
 const WIDER: f64 = 2.947 / 2.131;
@@ -204,8 +206,8 @@ const WIDER: f64 = 2.947 / 2.131;
 /// A percentile may be off by so much where it is the middle of a bin.
 const BIN: f64 = 0.004;
 
-/// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, the
-/// ratio is bounded on one side alone: it is 0 below, or infinite above.
+/// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, or has
+/// no upper bound, the ratio is bounded on one side alone: it is 0 below, or infinite above.
 fn ratio_bounds(
     ratio: f64,
     above: Measured,
@@ -238,6 +240,9 @@ fn words(kind: Kind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -
         };
         return format!("{}x {word}{why}", significant(factor, 3));
     };
+    if (low, high) == UNKNOWN {
+        return format!("{}x {word}: cannot tell (no bound)", significant(factor, 3));
+    }
     // Of the factor as it is shown, whichever way round.
     let half = factor * (high / low).ln() / 2.0;
     let shown = if half < WIDE * factor {
@@ -348,11 +353,35 @@ mod tests {
         // The other way round there is no end to how much faster it may be.
         let better = compare(&slow, &sure);
         let iops = find(&better, "iops");
-        assert_eq!((iops.verdict, iops.interval), (Verdict::Better, None));
+        assert_eq!(iops.verdict, Verdict::Better);
+        assert!(iops.interval.unwrap().upper().is_none());
         assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) faster"));
         assert!(crate::to_json(&better).is_ok());
         let none = compare(&slow, &slow);
-        assert_eq!(find(&none, "iops").text, "1.00x (0 or more) faster: cannot tell");
+        assert_eq!(find(&none, "iops").text, "1.00x faster: cannot tell (no bound)");
+        assert_eq!(find(&none, "iops").interval, None);
+    }
+
+    /// A percentile whose upper end is not known bounds the ratio on one side.
+    #[test]
+    fn an_open_interval_bounds_one_side() {
+        let sure = run(1_000.0, 0.02, 1_000.0);
+        let mut open = run(1_000.0, 0.02, 5_000.0);
+        let confidence = open.confidence.as_mut().unwrap();
+        confidence.latency_ns.all.p99.as_mut().unwrap().high = f64::INFINITY;
+        let worse = compare(&sure, &open);
+        let p99 = find(&worse, "latency_ns.p99");
+        assert_eq!(p99.verdict, Verdict::Worse, "{p99:?}");
+        assert_eq!(p99.text, "5.00x (4.81 or more) slower");
+        let better = compare(&open, &sure);
+        let p99 = find(&better, "latency_ns.p99");
+        assert_eq!(p99.text, "5.00x (4.81 or more) faster");
+        assert!(p99.interval.unwrap().upper().is_none());
+        assert!(crate::to_json(&better).unwrap().contains("\"high\": null"));
+        // What is 1000 or more may well be 5000.
+        let unsure = compare(&open, &run(1_000.0, 0.02, 9_000.0));
+        assert_eq!(find(&unsure, "latency_ns.p99").verdict, Verdict::CannotTell);
+        assert_eq!(find(&compare(&open, &open), "latency_ns.p99").interval, None);
     }
 
     #[test]

@@ -11,12 +11,14 @@ use crate::result::{
     Confidence, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, RunResult,
 };
 use crate::slices::{INSIDE, Part, Slices};
-use crate::statistics::{self, Interval, LEVEL, Ratio};
+use crate::statistics::{self, Interval, LEVEL};
+use crate::tails::Shares;
 
 const MEANING: &str = "95 % intervals from batches of consecutive requests. Batches whose \
     neighbours are still correlated count for fewer, so that a run too short for its target has \
     wide intervals, not wrong ones (means, rates: batch means; percentiles: shares of batches, and \
-    never narrower than order statistics of independent requests). Batches at the start that are \
+    never narrower than order statistics of independent requests, and open above - `high` is null - \
+    where fewer than four independent requests lie beyond). Batches at the start that are \
     far off from the rest (a write buffer that fills) count in the figure and not in its spread. \
     Intervals say how far a run of the same length with another seed would differ. A simulated run repeats exactly with the same seed: there the interval is no error of \
     measurement, and it says nothing about the model's fidelity.";
@@ -99,7 +101,7 @@ impl Source<'_> {
         let ranks: Vec<_> = asked.iter().map(|one| one.as_ref().map(Asked::ranks)).collect();
         let flat = |at: usize| {
             let pairs = ranks[at].iter().flatten().flatten();
-            pairs.flat_map(|(low, high)| [*low, *high]).collect::<Vec<u64>>()
+            pairs.flat_map(|(low, high)| [Some(*low), *high]).flatten().collect::<Vec<u64>>()
         };
         let mut exact = self.exact(asked, flat).into_iter();
         let mut intervals = Vec::with_capacity(asked.len());
@@ -132,8 +134,9 @@ impl Source<'_> {
     }
 }
 
-/// Ranks between which each percentile lies; `None` where they leave the sample.
-type Ranks = [Option<(u64, u64)>; 4];
+/// Ranks between which each percentile lies, the upper one as far as it is known; `None` where
+/// the lower one leaves the sample.
+type Ranks = [Option<(u64, Option<u64>)>; 4];
 
 impl Asked<'_> {
     fn estimates(&self) -> [f64; 4] {
@@ -145,21 +148,23 @@ impl Asked<'_> {
         let count = self.histogram.total();
         std::array::from_fn(|at| {
             let share = SHARES[at];
-            let below = share_below(&self.parts, self.estimates()[at])?;
-            let (low, high) = statistics::quantile_shares(share, &below, count)?;
-            Some((rank(low, count), rank(high, count)))
+            let estimate = self.estimates()[at];
+            let Shares { low, high } =
+                Shares::around(share, estimate, &self.parts, self.histogram)?;
+            Some((rank(low, count), high.map(|high| rank(high, count))))
         })
     }
 
-    /// `bounds` are low and high of each percentile that has ranks.
+    /// `bounds` are low and, where there is one, high of each percentile that has ranks.
     fn intervals(&self, ranks: Option<&Ranks>, bounds: Vec<f64>) -> LatencyIntervals {
-        let mut bounds = bounds.chunks_exact(2);
-        let has = |at: usize| ranks.is_some_and(|ranks| ranks[at].is_some());
+        let mut bounds = bounds.into_iter();
         let mut percentile = |at: usize| {
-            let pair = if has(at) { bounds.next()? } else { return None };
+            let (_, high) = ranks?[at]?;
+            let low = bounds.next()?;
+            let high = if high.is_some() { bounds.next()? } else { f64::INFINITY };
             let estimate = self.estimates()[at];
             // Rounded bounds may cross the estimate, which is exact or rounded otherwise.
-            let (low, high) = (pair[0].min(estimate), pair[1].max(estimate));
+            let (low, high) = (low.min(estimate), high.max(estimate));
             Some(Interval { estimate, low, high, level: LEVEL })
         };
         LatencyIntervals {
@@ -186,20 +191,4 @@ pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
 
 fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
     parts.iter().map(|part| (part.latency_ps as f64 / 1e3, part.count as f64)).unzip()
-}
-
-/// The share of requests up to `latency_ns` and how far it varies from slice to slice. Slices
-/// know latencies by bucket only, so it is taken at either edge of that one, and the more
-/// uncertain edge counts.
-pub(crate) fn share_below(parts: &[Part], latency_ns: f64) -> Option<Ratio> {
-    let bucket = Histogram::bucket(latency_ns as u64);
-    let counts: Vec<f64> = parts.iter().map(|part| part.count as f64).collect();
-    let at = |bucket: usize| {
-        let below: Vec<f64> = parts.iter().map(|part| part.up_to(bucket) as f64).collect();
-        statistics::ratio(&below, &counts)
-    };
-    let upper = at(bucket)?;
-    let lower = bucket.checked_sub(1).and_then(at);
-    let width = |ratio: &Ratio| ratio.error * ratio.student;
-    Some(lower.filter(|lower| width(lower) > width(&upper)).unwrap_or(upper))
 }

@@ -46,6 +46,7 @@ mod slices;
 mod statistics;
 mod steady;
 mod stop;
+mod tails;
 mod tape;
 mod text;
 mod until;

@@ -18,7 +18,10 @@ pub struct Interval {
     pub estimate: f64,
     /// Lower bound.
     pub low: f64,
-    /// Upper bound.
+    /// Upper bound; infinite, in JSON `null`, where the run cannot tell one: the true figure is `low`
+    /// or more.
+    #[serde(serialize_with = "unbounded::serialize", deserialize_with = "unbounded::deserialize")]
+    #[schemars(extend("type" = ["number", "null"]))]
     pub high: f64,
     /// Probability of covering the true figure, 0 to 1.
     pub level: f64,
@@ -34,10 +37,30 @@ impl Interval {
         Some(Interval { estimate, low: estimate - half, high: estimate + half, level: LEVEL })
     }
 
-    /// Half the width by the estimate; `None` around zero.
+    /// Half the width by the estimate; `None` around zero, and where there is no upper bound.
     pub fn relative_half_width(&self) -> Option<f64> {
         let half = (self.high - self.low) / 2.0;
-        (self.estimate != 0.0).then(|| half / self.estimate.abs())
+        (self.estimate != 0.0 && half.is_finite()).then(|| half / self.estimate.abs())
+    }
+
+    /// The upper bound, where there is one.
+    pub fn upper(&self) -> Option<f64> {
+        self.high.is_finite().then_some(self.high)
+    }
+}
+
+/// JSON has no infinity.
+mod unbounded {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(high: &f64, to: S) -> Result<S::Ok, S::Error> {
+        // What is not a number stays an error.
+        (*high != f64::INFINITY).then_some(*high).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
     }
 }
 
@@ -184,23 +207,6 @@ pub(crate) fn relative_distance(amounts: &[f64], weights: &[f64]) -> Option<f64>
     let cut = start_up(amounts, weights);
     let moved = (whole - Spread::of(&amounts[cut..], &weights[cut..]).value).abs();
     (whole > 0.0).then(|| (student * error + moved) / whole)
-}
-
-/// Shares below and above `share` between which the true quantile lies: from the share of the
-/// requests that do not exceed the estimated quantile, of all batches. `None` where the bounds
-/// leave the sample.
-pub(crate) fn quantile_shares(share: f64, below: &Ratio, count: u64) -> Option<(f64, f64)> {
-    // Never narrower than independent requests would give (binomial order statistics).
-    let binomial = (share * (1.0 - share) / count as f64).sqrt();
-    let half = below.student * below.error.max(binomial);
-    // On the logistic scale, which keeps the bounds of high percentiles inside the sample and gives
-    // them the longer side that their latencies have.
-    let odds = (share / (1.0 - share)).ln();
-    let half = half / (share * (1.0 - share));
-    let logistic = |x: f64| 1.0 / (1.0 + (-x).exp());
-    let (low, high) = (logistic(odds - half), logistic(odds + half));
-    let edge = 1.0 / count as f64;
-    (low > edge && high < 1.0 - edge).then_some((low, high))
 }
 
 /// Correlation of each value with the next one; 0 where there is nothing to correlate.

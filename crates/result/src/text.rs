@@ -84,7 +84,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     };
     let Some(half) = p.at_stop else {
         return Some(format!(
-            "because {why}, before there was an interval of {}, asked for {asked}",
+            "because {why}, before there was an interval of {} with two ends, asked for {asked}",
             p.metric
         ));
     };
@@ -123,7 +123,8 @@ pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
 }
 
 /// `± 0.3 %`, or `-3 +12 %` where the sides differ: percentiles have lopsided intervals. `± 0 %`
-/// where both bounds are the figure itself, as with a latency that never varies.
+/// where both bounds are the figure itself, as with a latency that never varies. `-38 % or more`
+/// where the upper one is not known.
 pub(crate) fn either_side(interval: &Interval) -> String {
     let Interval { estimate, low, high, .. } = *interval;
     if estimate == 0.0 {
@@ -136,6 +137,7 @@ pub(crate) fn either_side(interval: &Interval) -> String {
         p => significant(p, 3).split('.').next().unwrap_or_default().to_owned(),
     };
     match (digits(down), digits(up)) {
+        (down, _) if interval.upper().is_none() => format!("-{down} % or more"),
         (down, up) if down == up => format!("± {up} %"),
         _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
         (down, up) => format!("-{down} +{up} %"),
@@ -367,6 +369,14 @@ pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
 mod tests {
     use super::*;
     use crate::until::{Metric, Precision};
+
+    #[test]
+    fn an_upper_end_that_is_not_known_is_open() {
+        let around = |high| Interval { estimate: 100.0, low: 62.0, high, level: 0.95 };
+        assert_eq!(either_side(&around(112.0)), "-38 +12 %");
+        assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
+        assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
+    }
 
     #[test]
     fn a_run_that_was_not_long_enough_says_how_long_it_should_have_been() {

@@ -12,7 +12,8 @@ use crate::confidence;
 use crate::histogram::Histogram;
 use crate::quantiles::rank;
 use crate::slices::{Part, Slices};
-use crate::statistics::{self, Interval, LEVEL};
+use crate::statistics::{Interval, LEVEL};
+use crate::tails::Shares;
 
 /// A figure whose interval decides when a run is long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -140,7 +141,8 @@ impl Evidence {
     }
 
     /// Half the width of the interval of `metric` by the figure, 0 or more, and of means and rates
-    /// what start-up moves them by; `None` where there are too few requests for an interval.
+    /// what start-up moves them by; `None` where there are too few requests for an interval, or for
+    /// its upper end.
     pub fn relative_half_width(&self, metric: Metric) -> Option<f64> {
         // Slices demand more requests than batches; both must have them.
         let slices = self.slices.enough()?;
@@ -162,10 +164,10 @@ fn percentile(share: f64, parts: &[Part]) -> Option<Interval> {
     parts.iter().for_each(|part| part.count_into(&mut histogram));
     let count = histogram.total();
     let estimate = histogram.value_at(rank(share, count))?;
-    let below = confidence::share_below(parts, estimate)?;
-    let (low, high) = statistics::quantile_shares(share, &below, count)?;
+    let Shares { low, high } = Shares::around(share, estimate, parts, &histogram)?;
     let at = |share| histogram.value_at(rank(share, count));
-    Some(Interval { estimate, low: at(low)?, high: at(high)?, level: LEVEL })
+    let high = high.map_or(Some(f64::INFINITY), at)?;
+    Some(Interval { estimate, low: at(low)?, high, level: LEVEL })
 }
 
 /// What became of an [`Until`].
@@ -175,7 +177,8 @@ pub struct Precision {
     pub metric: Metric,
     /// Half the width of the interval that was asked for, by the figure, 0 to 1.
     pub asked: f64,
-    /// The same where the run stopped; `null` where there was no interval yet.
+    /// The same where the run stopped; `null` where there was no interval yet, or none with an upper
+    /// end.
     pub at_stop: Option<f64>,
     /// Whether the run stopped because the interval was narrow enough.
     pub reached: bool,

@@ -31,9 +31,10 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
                 Verdict::Worse => "worse",
                 Verdict::CannotTell => "cannot tell",
             };
-            let interval = f
-                .interval
-                .map(|i| format!("{} to {}", significant(i.low, 4), significant(i.high, 4)));
+            let interval = f.interval.map(|i| match i.upper() {
+                Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
+                None => format!("{} or more", significant(i.low, 4)),
+            });
             vec![
                 f.figure.clone(),
                 figure_text(f, f.first),

@@ -182,7 +182,10 @@ pub(super) fn confidence(r: &RunResult) -> String {
     let mut rows = Vec::new();
     let mut add = |name: &str, interval: Option<Interval>, show: &dyn Fn(f64) -> String| {
         rows.push(match interval {
-            Some(i) => vec![name.to_owned(), show(i.estimate), show(i.low), show(i.high)],
+            Some(i) => {
+                let high = i.upper().map_or("or more".to_owned(), show);
+                vec![name.to_owned(), show(i.estimate), show(i.low), high]
+            }
             None => vec![name.to_owned(), "-".into(), "-".into(), "run too short".into()],
         });
     };

@@ -7,4 +7,5 @@ mod golden;
 mod recorder;
 mod sample;
 mod small;
+mod tails;
 mod tape;
