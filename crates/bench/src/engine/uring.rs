@@ -86,9 +86,12 @@ impl Uring {
         Ok(Uring { ring, buffers, registered, system_calls: 0, target, trims, done: Vec::new() })
     }
 
-    /// Whether io_uring can be used at all, found out with a ring of one.
+    /// Whether io_uring can be used at all, found out with a ring of one: a sandbox may let it be made, but
+    /// no file registered (none is: -1), or nothing asked of it.
     pub(crate) fn available() -> io::Result<()> {
-        IoUring::new(1).map(|_| ())
+        let ring = IoUring::new(1)?;
+        ring.submitter().register_files(&[-1])?;
+        ring.submit().map(|_| ())
     }
 
     /// Whether the buffers are registered: not where too little memory may be locked.
