@@ -146,13 +146,13 @@ impl Asked<'_> {
 
     fn ranks(&self) -> Ranks {
         let count = self.histogram.total();
-        std::array::from_fn(|at| {
+        closed(std::array::from_fn(|at| {
             let share = SHARES[at];
             let estimate = self.estimates()[at];
             let Shares { low, high } =
                 Shares::around(share, estimate, &self.parts, self.histogram)?;
             Some((rank(low, count), high.map(|high| rank(high, count))))
-        })
+        }))
     }
 
     /// `bounds` are low and, where there is one, high of each percentile that has ranks.
@@ -177,6 +177,18 @@ impl Asked<'_> {
     }
 }
 
+/// A percentile is at most the next higher one: where its own upper end is unknown and that of the higher one
+/// is not, it ends there.
+fn closed(mut ranks: Ranks) -> Ranks {
+    for at in (1..ranks.len()).rev() {
+        let bound = ranks[at].and_then(|(_, high)| high);
+        if let Some((_, high)) = &mut ranks[at - 1] {
+            *high = high.or(bound);
+        }
+    }
+    ranks
+}
+
 /// Interval around a mean latency in ns, from slices of unequal counts.
 pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
     let (amounts, counts) = amounts_and_counts(parts);
@@ -191,4 +203,23 @@ pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
 
 fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
     parts.iter().map(|part| (part.latency_ps as f64 / 1e3, part.count as f64)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_upper_end_is_that_of_the_next_higher_percentile() {
+        let known = Some((90, Some(97)));
+        assert_eq!(
+            closed([Some((40, None)), known, Some((96, None)), None]),
+            [Some((40, Some(97))), known, Some((96, None)), None]
+        );
+        let last = Some((98, Some(99)));
+        assert_eq!(
+            closed([Some((40, None)), None, Some((96, None)), last]),
+            [Some((40, None)), None, Some((96, Some(99))), last]
+        );
+    }
 }
