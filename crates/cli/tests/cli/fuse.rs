@@ -151,7 +151,7 @@ fn a_server_that_is_killed_ends_the_run_and_what_was_measured_is_kept() {
     for engine in ["io_uring", "threads"] {
         let place = Place::new();
         let Some(mut server) = Server::start(&place, None) else { return };
-        let depth = ["--engine", engine, "--set", "workload.depth=8"];
+        let depth = ["--engine", engine, "--set", "workload.depth=8", "--batch", "4"];
         let run = started(&place, &[&RUN[..], &depth].concat(), "a");
         at_work(&run);
         server.kill();

@@ -23,8 +23,9 @@ pub(crate) fn started(place: &Place, args: &[&str], name: &str) -> Child {
     child
 }
 
-/// Waits until the program has worked for half a second on a target that answers at once. Starting and
-/// the trial of batches take less, so its load has begun, however busy the machine is.
+/// Waits until the program has worked for half a second on a target that answers at once. Starting takes
+/// less, so its load has begun, however busy the machine is, if a batch is given: the trial that finds one
+/// may take longer.
 pub(crate) fn at_work(child: &Child) {
     let began = Instant::now();
     let stat = format!("/proc/{}/stat", child.id());
@@ -71,7 +72,7 @@ pub(crate) fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Outp
     Some(sh.args(["-c", &command]).current_dir(place.path()).output().unwrap())
 }
 
-const READ: [&str; 4] = ["run", "./file", "--workload", "randread"];
+const READ: [&str; 6] = ["run", "./file", "--workload", "randread", "--batch", "4"];
 
 /// A signal that asks politely keeps what was measured, as Ctrl-C does.
 #[test]
@@ -307,7 +308,8 @@ fn a_target_that_hangs_is_given_up_in_time() {
     let place = Place::new();
     let Some(mounted) = Mounted::new(&place) else { return };
     let write = ["mnt/t", "--write", "--size", "16MiB", "--timeout", "1s"];
-    let run = ["run", "--workload", "randwrite", "--for", "60s", "--keep", "summary"];
+    let run =
+        ["run", "--workload", "randwrite", "--batch", "4", "--for", "60s", "--keep", "summary"];
     let run = started(&place, &[&run[..], &write[..]].concat(), "a");
     at_work(&run);
     mounted.freeze("-f");
