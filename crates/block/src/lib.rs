@@ -1,6 +1,7 @@
 //! What every part of the rig agrees on: time, requests, the target contract and units.
 //!
-//! Key types: [`Time`] (an instant or a span, in picoseconds), [`Request`] and [`Completion`],
+//! Key types: [`Time`] (an instant or a span of a simulated clock, in picoseconds), [`MonotonicTime`] (an
+//! instant of a machine's clock, for drivers), [`Request`] and [`Completion`],
 //! the [`BlockTarget`] contract with its conformance suite in [`conformance`], the quantities of
 //! configuration files in [`units`], and [`Preset`], such a file with a name. [`prefetch`] is the
 //! processor's hint, here because models and drivers' test beds share it, and [`counted`] puts numbers into words.
@@ -22,6 +23,7 @@ mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod counted;
+mod monotonic;
 mod prefetch;
 mod preset;
 mod request;
@@ -32,6 +34,7 @@ pub mod units;
 
 pub use config_error::ConfigError;
 pub use counted::counted;
+pub use monotonic::MonotonicTime;
 pub use prefetch::prefetch;
 pub use preset::Preset;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};

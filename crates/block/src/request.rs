@@ -113,18 +113,19 @@ pub enum Status {
     Abandoned = 3,
 }
 
-/// The end of one request.
+/// The end of one request, on a clock of `At`: a simulated one, or a machine's
+/// ([`MonotonicTime`](crate::MonotonicTime)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Completion {
+pub struct Completion<At = Time> {
     /// The token it was submitted with.
     pub token: Token,
     /// How it ended.
     pub status: Status,
     /// When the target began to work on it: later than the submission where it had to wait for a
     /// place in the device's queue (the "outside" wait of S3-37).
-    pub accepted: Time,
+    pub accepted: At,
     /// When it ended. Never later than the `now` it is reaped at.
-    pub completed: Time,
+    pub completed: At,
 }
 
 #[cfg(test)]

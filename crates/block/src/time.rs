@@ -7,7 +7,9 @@ use core::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 /// An instant on the virtual clock, or a span between two instants, in picoseconds.
 ///
 /// Range: 0 to 2^64 - 1 ps (213 days). One type serves for both because every model does
-/// arithmetic on them together; arithmetic that leaves the range panics in debug builds.
+/// arithmetic on them together; arithmetic that leaves the range panics in debug builds. What is made
+/// from a coarser unit and does not fit is [`Time::MAX`], in every build. The clock of a machine, which
+/// may run for longer, is a [`MonotonicTime`](crate::MonotonicTime).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -24,25 +26,25 @@ impl Time {
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
-    /// `ns` nanoseconds.
+    /// `ns` nanoseconds; [`Time::MAX`] where that does not fit.
     #[inline]
     pub const fn from_ns(ns: u64) -> Time {
-        Time(ns * 1_000)
+        Time(ns.saturating_mul(1_000))
     }
-    /// `us` microseconds.
+    /// `us` microseconds; [`Time::MAX`] where that does not fit.
     #[inline]
     pub const fn from_us(us: u64) -> Time {
-        Time(us * 1_000_000)
+        Time(us.saturating_mul(1_000_000))
     }
-    /// `ms` milliseconds.
+    /// `ms` milliseconds; [`Time::MAX`] where that does not fit.
     #[inline]
     pub const fn from_ms(ms: u64) -> Time {
-        Time(ms * 1_000_000_000)
+        Time(ms.saturating_mul(1_000_000_000))
     }
-    /// `s` seconds.
+    /// `s` seconds; [`Time::MAX`] where that does not fit.
     #[inline]
     pub const fn from_s(s: u64) -> Time {
-        Time(s * 1_000_000_000_000)
+        Time(s.saturating_mul(1_000_000_000_000))
     }
     /// The nearest picosecond to `s` seconds; negative, NaN and overlong values saturate.
     #[inline]
@@ -188,6 +190,17 @@ mod tests {
         assert_eq!(Time::from_us(25).to_string(), "25 us");
         assert_eq!(Time::from_ps(1_234_000_000).to_string(), "1.234 ms");
         assert_eq!(Time::ZERO.to_string(), "0 ps");
+    }
+
+    #[test]
+    fn coarser_units_saturate_and_do_not_wrap() {
+        let day = 86_400;
+        assert_eq!(Time::from_ns(213 * day * 1_000_000_000).as_ns(), 213 * day * 1_000_000_000);
+        assert_eq!(Time::from_ns(214 * day * 1_000_000_000), Time::MAX);
+        assert_eq!(Time::from_us(214 * day * 1_000_000), Time::MAX);
+        assert_eq!(Time::from_ms(214 * day * 1_000), Time::MAX);
+        assert_eq!(Time::from_s(214 * day), Time::MAX);
+        assert_eq!(Time::from_ns(u64::MAX), Time::MAX);
     }
 
     #[test]

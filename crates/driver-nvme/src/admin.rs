@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
 use ssdyno_spec::nvme::{
     AutonomousTransition, IdentifyNamespace, PAGE_BYTES, Status, SubmissionEntry, admin, cns,
@@ -285,7 +285,7 @@ pub(crate) struct AdminAnswer {
 struct Slot {
     owner: Owner,
     opcode: u8,
-    deadline: Time,
+    deadline: MonotonicTime,
     receive_bytes: u32,
 }
 
@@ -329,13 +329,13 @@ impl AdminQueue {
         (self.submission.address(), self.completion.address())
     }
 
-    /// Sends `command` at once; `deadline` is [`Time::MAX`] for one that may take for ever.
+    /// Sends `command` at once; `deadline` is [`MonotonicTime::MAX`] for one that may take for ever.
     pub(crate) fn submit<F: PciFunction>(
         &mut self,
         f: &mut F,
         command: &AdminCommand,
         owner: Owner,
-        deadline: Time,
+        deadline: MonotonicTime,
     ) -> Result<(), AdminError> {
         let bytes = command.receive_bytes.max(command.send.len() as u32);
         if bytes > PAGE_BYTES {
@@ -387,7 +387,7 @@ impl AdminQueue {
     }
 
     /// The first deadline, and the opcode that it belongs to.
-    pub(crate) fn deadline(&self) -> Option<(Time, u8)> {
+    pub(crate) fn deadline(&self) -> Option<(MonotonicTime, u8)> {
         self.slots.iter().flatten().map(|slot| (slot.deadline, slot.opcode)).min()
     }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_pci::{InterruptMode, PciFunction};
 use ssdyno_spec::nvme::IdentifyController;
 use ssdyno_spec::nvme::registers::Capabilities;
@@ -34,12 +34,12 @@ pub(crate) struct Record {
     /// Its owner is to look after its time limits.
     pub(crate) called: bool,
     /// For which time limit it was called last, and until when that was enough.
-    pub(crate) called_for: (Time, Time),
+    pub(crate) called_for: (MonotonicTime, MonotonicTime),
 }
 
 impl Record {
     /// When the owner is to be called because of a time limit.
-    fn call_at(&self) -> Time {
+    fn call_at(&self) -> MonotonicTime {
         let at = self.desk.watch_at();
         let (called_for, enough_until) = self.called_for;
         if at == called_for { at.max(enough_until) } else { at }
@@ -99,9 +99,9 @@ pub struct Controller {
     pub(crate) admin_done: Vec<AdminCompletion>,
     pub(crate) events: Vec<DriverEvent>,
     /// When a register, the admin queue or a pair is to be looked at.
-    pub(crate) look_at: Time,
+    pub(crate) look_at: MonotonicTime,
     /// No deadline of an admin command is earlier.
-    pub(crate) watch_at: Time,
+    pub(crate) watch_at: MonotonicTime,
     /// Resets since the last completion, and how many completions there were then.
     pub(crate) resets_in_a_row: (u32, u64),
 }
@@ -139,8 +139,8 @@ impl Controller {
             counters: NvmeCounters::default(),
             admin_done: Vec::new(),
             events: Vec::new(),
-            look_at: Time::MAX,
-            watch_at: Time::MAX,
+            look_at: MonotonicTime::MAX,
+            watch_at: MonotonicTime::MAX,
             resets_in_a_row: (0, 0),
         }
     }
@@ -245,10 +245,15 @@ impl Controller {
 
     /// Interrupt `vector` came. Vector 0 is the admin queue's (S1-32), and perhaps also that of queue
     /// pairs; those of other vectors do not concern the controller object.
-    pub fn on_interrupt<F: PciFunction>(&mut self, function: &mut F, now: Time, vector: u16) {
+    pub fn on_interrupt<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+        vector: u16,
+    ) {
         // Configured but ignored while the start polls (S1-22).
         if vector == 0 && (self.phase.takes_completions() || self.config.start_poll.is_none()) {
-            self.poll_admin(function, now);
+            self.poll_admin(function, now.into());
         }
     }
 
@@ -259,14 +264,14 @@ impl Controller {
     pub fn submit_admin<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         command: &AdminCommand,
         token: Token,
     ) -> Result<(), AdminError> {
         let (Phase::Ready, Some(queue)) = (self.phase, self.admin.as_mut()) else {
             return Err(AdminError::NotReady);
         };
-        let deadline = now.saturating_add(self.config.admin_timeout);
+        let deadline = now.into().after(self.config.admin_timeout);
         queue.submit(function, command, Owner::Caller(token), deadline)?;
         self.watch_at = self.watch_at.min(deadline);
         Ok(())
@@ -312,19 +317,19 @@ impl Controller {
     }
 
     /// The first time at which a pair's time limits are to be looked after, while they count.
-    fn pairs_watch_at(&self) -> Time {
+    fn pairs_watch_at(&self) -> MonotonicTime {
         let counts = self.phase.takes_completions();
         let records = self.records.iter().filter(|_| counts);
-        records.map(Record::call_at).min().unwrap_or(Time::MAX)
+        records.map(Record::call_at).min().unwrap_or(MonotonicTime::MAX)
     }
 
     /// Has the owners of pairs called whose time limits are over. They may do it on their own; this is for
     /// a core that sleeps because an interrupt was lost.
-    pub(crate) fn call_late(&mut self, now: Time) {
+    pub(crate) fn call_late(&mut self, now: MonotonicTime) {
         if self.pairs_watch_at() > now {
             return;
         }
-        let again = now.saturating_add(self.config.admin_timeout);
+        let again = now.after(self.config.admin_timeout);
         for record in &mut self.records {
             if record.call_at() <= now {
                 (record.called, record.called_for) = (true, (record.desk.watch_at(), again));
@@ -333,13 +338,13 @@ impl Controller {
     }
 
     /// When [`poll`](Controller::poll) is to be called next; `None` where nothing is awaited.
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
         self.deadline_with(self.pairs_watch_at())
     }
 
     /// The same, where the time limits of the pairs are kept elsewhere.
     #[inline]
-    pub(crate) fn deadline_with(&self, pairs: Time) -> Option<Time> {
+    pub(crate) fn deadline_with(&self, pairs: MonotonicTime) -> Option<MonotonicTime> {
         let watch_at = self.watch_at.min(pairs);
         let at = match self.phase {
             Phase::Ready => watch_at,
@@ -348,6 +353,6 @@ impl Controller {
             Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => watch_at,
             _ => watch_at.min(self.look_at),
         };
-        (at < Time::MAX).then_some(at)
+        (at < MonotonicTime::MAX).then_some(at)
     }
 }

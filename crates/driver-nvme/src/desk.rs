@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use ssdyno_block::Time;
+use ssdyno_block::MonotonicTime;
 
 /// Aborts that one pair can wish for before the controller object has looked. A controller takes about
 /// as many at a time (ACL); what is beyond has its turn one time limit later.
@@ -17,7 +17,7 @@ pub(crate) struct Desk {
     obeyed: AtomicU64,
     /// I/O completions, as of that notice.
     completions: AtomicU64,
-    /// No command's deadline is earlier, in picoseconds.
+    /// No command's deadline is earlier by a nanosecond; `u64::MAX`: there is none.
     watch_at: AtomicU64,
     /// The pair was dropped: nobody waits for it.
     dropped: AtomicBool,
@@ -61,12 +61,16 @@ impl Desk {
     }
 
     /// The pair's side: no deadline is earlier than this.
-    pub(crate) fn set_watch_at(&self, at: Time) {
-        self.watch_at.store(at.as_ps(), Ordering::Relaxed);
+    pub(crate) fn set_watch_at(&self, at: MonotonicTime) {
+        self.watch_at.store(at.as_ns_ceil(), Ordering::Relaxed);
     }
 
-    pub(crate) fn watch_at(&self) -> Time {
-        Time::from_ps(self.watch_at.load(Ordering::Relaxed))
+    /// Rounded up: whoever is called then is not called in vain.
+    pub(crate) fn watch_at(&self) -> MonotonicTime {
+        match self.watch_at.load(Ordering::Relaxed) {
+            u64::MAX => MonotonicTime::MAX,
+            ns => MonotonicTime::from_ns(ns),
+        }
     }
 
     pub(crate) fn set_dropped(&self) {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{InterruptMode, PciFunction};
 use ssdyno_spec::nvme::IdentifyController;
@@ -26,7 +26,7 @@ pub struct NvmeDriver {
     /// What pairs did that are no more.
     counters: NvmeCounters,
     /// No deadline of an I/O command is earlier.
-    watch_at: Time,
+    watch_at: MonotonicTime,
 }
 
 impl NvmeDriver {
@@ -36,7 +36,7 @@ impl NvmeDriver {
             controller: Controller::new(config),
             pairs: Vec::new(),
             counters: NvmeCounters::default(),
-            watch_at: Time::MAX,
+            watch_at: MonotonicTime::MAX,
         }
     }
 
@@ -130,7 +130,7 @@ impl NvmeDriver {
     pub fn submit<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         queue: u16,
         command: &IoCommand<'_>,
         token: Token,
@@ -146,7 +146,7 @@ impl NvmeDriver {
     pub fn stage<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         queue: u16,
         command: &IoCommand<'_>,
         token: Token,
@@ -169,7 +169,7 @@ impl NvmeDriver {
     pub fn submit_many<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         queue: u16,
         commands: &[(IoCommand<'_>, Token)],
     ) -> Result<usize, IoError> {
@@ -196,21 +196,21 @@ impl NvmeDriver {
     pub fn on_interrupt<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         vector: u16,
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
         if vector != 0 && usize::from(self.controller.vectors) > self.pairs.len() {
             return self.poll_queue(function, vector, out);
         }
-        self.on_shared_interrupt(function, now, vector, out)
+        self.on_shared_interrupt(function, now.into(), vector, out)
     }
 
     /// The same of the admin queue's vector, or where vectors are fewer than queues.
     fn on_shared_interrupt<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         vector: u16,
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
@@ -228,7 +228,7 @@ impl NvmeDriver {
     pub fn submit_admin<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         command: &AdminCommand,
         token: Token,
     ) -> Result<(), AdminError> {
@@ -249,7 +249,11 @@ impl NvmeDriver {
     ///
     /// # Errors
     /// The same.
-    pub fn rescan<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+    pub fn rescan<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+    ) -> Result<(), NvmeError> {
         self.controller.rescan(function, now)
     }
 
@@ -257,7 +261,11 @@ impl NvmeDriver {
     ///
     /// # Errors
     /// The same.
-    pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+    pub fn start<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+    ) -> Result<(), NvmeError> {
         self.controller.start(function, now)
     }
 
@@ -267,9 +275,10 @@ impl NvmeDriver {
     pub fn poll<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         out: &mut Vec<IoCompletion>,
     ) {
+        let now = now.into();
         self.controller.poll_admin(function, now);
         self.settle(function, now, out);
         if self.controller.phase == Phase::Draining && now >= self.controller.look_at {
@@ -284,7 +293,7 @@ impl NvmeDriver {
 
     /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
     #[inline]
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
         self.controller.deadline_with(self.watch_at)
     }
 
@@ -296,9 +305,10 @@ impl NvmeDriver {
     pub fn reset<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         out: &mut Vec<IoCompletion>,
     ) -> Result<(), NvmeError> {
+        let now = now.into();
         self.controller.reset(function, now)?;
         self.settle(function, now, out);
         Ok(())
@@ -311,7 +321,7 @@ impl NvmeDriver {
     pub fn shutdown<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
     ) -> Result<(), NvmeError> {
         self.controller.shutdown(function, now)
     }
@@ -327,7 +337,7 @@ impl NvmeDriver {
     pub(crate) fn settle<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         out: &mut Vec<IoCompletion>,
     ) {
         while self.controller.ordered {
@@ -356,7 +366,12 @@ impl NvmeDriver {
     /// A deadline may have passed. First the queues are looked into, for an interrupt may be lost; then
     /// commands are aborted; when that does not help, the controller is reset.
     #[cold]
-    fn watch<F: PciFunction>(&mut self, f: &mut F, now: Time, out: &mut Vec<IoCompletion>) {
+    fn watch<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: MonotonicTime,
+        out: &mut Vec<IoCompletion>,
+    ) {
         let late = |pair: &QueuePair| pair.deadline().is_some_and(|at| at <= now);
         let io = self.pairs.iter().any(late);
         if self.controller.check(f, now, io) && io {
@@ -377,7 +392,8 @@ impl NvmeDriver {
     }
 
     fn rearm(&mut self) {
-        self.watch_at = self.pairs.iter().map(QueuePair::watch_at).min().unwrap_or(Time::MAX);
+        self.watch_at =
+            self.pairs.iter().map(QueuePair::watch_at).min().unwrap_or(MonotonicTime::MAX);
     }
 
     fn pair(&self, queue: u16) -> Option<&QueuePair> {

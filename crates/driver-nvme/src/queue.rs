@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::{FunctionError, PciFunction};
 use ssdyno_spec::nvme::{Status, SubmissionEntry};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -33,7 +33,7 @@ enum SlotState {
 /// what belongs to the request.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    deadline: Time,
+    deadline: MonotonicTime,
     token: Token,
     state: SlotState,
     /// The first command of the request.
@@ -45,7 +45,7 @@ struct Slot {
 }
 
 const EMPTY: Slot = Slot {
-    deadline: Time::MAX,
+    deadline: MonotonicTime::MAX,
     token: Token(0),
     state: SlotState::Free,
     parent: 0,
@@ -133,7 +133,7 @@ impl IoQueue {
         f: &mut F,
         command: &IoCommand<'_>,
         namespace: &Namespace,
-        deadline: Time,
+        deadline: MonotonicTime,
         token: Token,
     ) -> Result<u32, IoError> {
         if command.operation.moves_blocks() {
@@ -309,7 +309,7 @@ impl IoQueue {
     }
 
     /// The first deadline of an outstanding command, if any.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<MonotonicTime> {
         self.waiting().map(|(_, slot)| slot.deadline).min()
     }
 
@@ -320,7 +320,7 @@ impl IoQueue {
     }
 
     /// A command whose time is up; those that an abort did not help first.
-    pub(crate) fn overdue(&self, now: Time) -> Option<Overdue> {
+    pub(crate) fn overdue(&self, now: MonotonicTime) -> Option<Overdue> {
         let mut late = None;
         for (id, slot) in self.waiting().filter(|(_, slot)| slot.deadline <= now) {
             if slot.state == SlotState::Aborting {
@@ -332,7 +332,7 @@ impl IoQueue {
     }
 
     /// Command `id` gets until `deadline`; `aborting` if the controller was asked to abort it.
-    pub(crate) fn extend(&mut self, id: u16, deadline: Time, aborting: bool) {
+    pub(crate) fn extend(&mut self, id: u16, deadline: MonotonicTime, aborting: bool) {
         let slot = &mut self.slots[usize::from(id)];
         slot.deadline = deadline;
         if aborting {

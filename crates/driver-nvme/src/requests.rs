@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Token};
 use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
 use ssdyno_spec::nvme::{self, DatasetRange, oncs};
 use zerocopy::little_endian::{U32, U64};
@@ -26,7 +26,7 @@ pub(crate) struct Requests {
     free: Vec<u32>,
     /// Requests whose next piece the driver has not taken yet.
     waiting: VecDeque<u32>,
-    done: Vec<Completion>,
+    done: Vec<Completion<MonotonicTime>>,
     core: u16,
 }
 
@@ -36,7 +36,7 @@ struct Pending {
     token: Token,
     /// What is left to give to the driver.
     rest: Request,
-    accepted: Option<Time>,
+    accepted: Option<MonotonicTime>,
 }
 
 impl Requests {
@@ -87,8 +87,13 @@ impl Requests {
         !self.done.is_empty()
     }
 
+    /// Takes what was answered.
+    pub(crate) fn take_done(&mut self) -> impl Iterator<Item = Completion<MonotonicTime>> + '_ {
+        self.done.drain(..)
+    }
+
     /// Appends what was answered.
-    pub(crate) fn append_done(&mut self, out: &mut Vec<Completion>) {
+    pub(crate) fn append_done(&mut self, out: &mut Vec<Completion<MonotonicTime>>) {
         out.append(&mut self.done);
     }
 
@@ -100,7 +105,7 @@ impl Requests {
         &mut self,
         driver: &mut NvmeDriver,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         request: Request,
         token: Token,
     ) -> Result<(), SubmitError> {
@@ -112,7 +117,7 @@ impl Requests {
     }
 
     /// Takes what the driver answered.
-    pub(crate) fn answered(&mut self, now: Time, answers: &mut Vec<IoCompletion>) {
+    pub(crate) fn answered(&mut self, now: MonotonicTime, answers: &mut Vec<IoCompletion>) {
         for answer in answers.drain(..) {
             let id = answer.token.0;
             let status = match answer.result {
@@ -133,7 +138,7 @@ impl Requests {
         }
     }
 
-    fn finish(&mut self, id: u32, status: Status, now: Time) {
+    fn finish(&mut self, id: u32, status: Status, now: MonotonicTime) {
         if let Some(Pending { token, accepted, .. }) = self.places[id as usize].take() {
             let accepted = accepted.unwrap_or(now);
             self.done.push(Completion { token, status, accepted, completed: now });
@@ -142,7 +147,12 @@ impl Requests {
     }
 
     /// Gives to the driver what waits, as long as it takes it.
-    pub(crate) fn issue<F: PciFunction>(&mut self, driver: &mut NvmeDriver, f: &mut F, now: Time) {
+    pub(crate) fn issue<F: PciFunction>(
+        &mut self,
+        driver: &mut NvmeDriver,
+        f: &mut F,
+        now: MonotonicTime,
+    ) {
         while let Some(&id) = self.waiting.front() {
             match self.give(driver, f, now, id) {
                 Ok(()) => {}
@@ -158,7 +168,7 @@ impl Requests {
         &mut self,
         driver: &mut NvmeDriver,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         id: u32,
     ) -> Result<(), IoError> {
         let Some(pending) = &mut self.places[id as usize] else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::{MonotonicTime, Time};
 use ssdyno_pci::{FunctionError, InterruptMode, PciFunction};
 use ssdyno_spec::nvme::registers::{self, Capabilities};
 use ssdyno_spec::pci;
@@ -25,7 +25,11 @@ impl Controller {
     ///
     /// # Errors
     /// The function is no controller that this driver can use, or the driver is in use already.
-    pub fn start<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+    pub fn start<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+    ) -> Result<(), NvmeError> {
         if !self.phase.is_over() {
             return Err(NvmeError::WrongState { state: "running" });
         }
@@ -39,7 +43,7 @@ impl Controller {
             set_command(function, pci::COMMAND_BUS_MASTER, false);
             return Err(error);
         }
-        self.disable(function, now);
+        self.disable(function, now.into());
         Ok(())
     }
 
@@ -77,31 +81,32 @@ impl Controller {
 
     /// Clears CC.EN where it is set, and looks at once whether the controller is idle. One that is on its
     /// way to be ready is waited for first, unless it was already.
-    pub(crate) fn disable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn disable<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         self.step = None;
         self.scanned = (Vec::new(), Vec::new());
         let enabled = f.bar_read32(0, registers::CC) & registers::CC_ENABLE != 0;
         let settled = registers::CSTS_READY | registers::CSTS_FATAL;
         if enabled && !self.recovering && f.bar_read32(0, registers::CSTS) & settled == 0 {
-            self.phase = Phase::Settling { until: now.saturating_add(self.ready_limit()) };
+            self.phase = Phase::Settling { until: now.after(self.ready_limit()) };
             self.look_at = now;
             return;
         }
         self.clear_enable(f, now);
     }
 
-    fn clear_enable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    fn clear_enable<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         let cc = f.bar_read32(0, registers::CC);
         if cc & registers::CC_ENABLE != 0 {
             f.bar_write32(0, registers::CC, cc & !registers::CC_ENABLE);
         }
-        self.phase = Phase::Disabling { until: now.saturating_add(self.ready_limit()) };
+        self.phase = Phase::Disabling { until: now.after(self.ready_limit()) };
         self.look_at = now;
     }
 
     /// Does what is due at `now`: start, stop, admin commands, orders to the pairs, time limits. I/O
     /// queues are their pairs' business.
-    pub fn poll<F: PciFunction>(&mut self, function: &mut F, now: Time) {
+    pub fn poll<F: PciFunction>(&mut self, function: &mut F, now: impl Into<MonotonicTime>) {
+        let now = now.into();
         self.poll_admin(function, now);
         self.look_if_due(function, now);
         self.serve(function, now);
@@ -109,15 +114,15 @@ impl Controller {
     }
 
     /// Looks at what the phase waits for, if it is time.
-    pub(crate) fn look_if_due<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn look_if_due<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if now >= self.look_at {
-            self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+            self.look_at = now.after(self.config.start_poll.unwrap_or(LOOK));
             self.look(f, now);
         }
     }
 
     /// Looks at what the phase waits for.
-    fn look<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    fn look<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         let (until, wanted, mask) = match self.phase {
             Phase::Disabling { until } | Phase::Stopping { until } => {
                 (until, 0, registers::CSTS_READY)
@@ -144,7 +149,7 @@ impl Controller {
                 Phase::Enabling { .. } => self.begin(f, now, Step::Identify),
                 Phase::ShuttingDown { .. } => {
                     f.bar_write32(0, registers::CC, 0);
-                    let until = now.saturating_add(self.ready_limit());
+                    let until = now.after(self.ready_limit());
                     self.phase = Phase::Stopping { until };
                     self.look_at = now;
                 }
@@ -170,7 +175,7 @@ impl Controller {
     }
 
     /// Goes on where the phase waits for the pairs, and all have obeyed.
-    pub(crate) fn look_at_pairs<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn look_at_pairs<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if !matches!(self.phase, Phase::Holding { .. } | Phase::Collecting | Phase::Draining) {
             return;
         }
@@ -188,7 +193,7 @@ impl Controller {
     }
 
     /// The controller did not come up: after a reset it gets another one.
-    fn not_up<F: PciFunction>(&mut self, f: &mut F, now: Time, error: NvmeError) {
+    fn not_up<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime, error: NvmeError) {
         if self.recovering {
             self.begin_reset(f, now, ResetCause::NotReady);
         } else {
@@ -197,7 +202,7 @@ impl Controller {
     }
 
     /// The controller is idle: it touches no memory any more, and what it was given can be answered.
-    fn idle<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    fn idle<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if self.stopping {
             return self.end(f, Phase::Stopped);
         }
@@ -211,7 +216,7 @@ impl Controller {
     }
 
     /// All rings are empty: admin queue, interrupts, CC.EN.
-    fn enable<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    fn enable<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if let Err(error) = self.prepare(f) {
             return self.fail(f, error);
         }
@@ -219,8 +224,8 @@ impl Controller {
         let arbitration = if weighted { registers::CC_ARBITRATION_WEIGHTED } else { 0 };
         let cc = registers::CC_ENABLE | registers::CC_ENTRY_SIZES | arbitration;
         f.bar_write32(0, registers::CC, cc);
-        self.phase = Phase::Enabling { until: now.saturating_add(self.ready_limit()) };
-        self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+        self.phase = Phase::Enabling { until: now.after(self.ready_limit()) };
+        self.look_at = now.after(self.config.start_poll.unwrap_or(LOOK));
     }
 
     fn prepare<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
@@ -305,7 +310,7 @@ impl Controller {
     pub fn shutdown<F: PciFunction>(
         &mut self,
         _function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
     ) -> Result<(), NvmeError> {
         if self.phase != Phase::Ready {
             return Err(NvmeError::WrongState { state: "not ready" });
@@ -313,20 +318,20 @@ impl Controller {
         self.phase = Phase::Draining;
         self.stopping = true;
         self.order(Order::Drain);
-        self.look_at = now;
+        self.look_at = now.into();
         Ok(())
     }
 
-    pub(crate) fn notify_shutdown<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn notify_shutdown<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         let cc = f.bar_read32(0, registers::CC) | registers::CC_SHUTDOWN_NORMAL;
         f.bar_write32(0, registers::CC, cc);
-        let until = now.saturating_add(self.config.shutdown_timeout);
+        let until = now.after(self.config.shutdown_timeout);
         self.phase = Phase::ShuttingDown { until };
-        self.look_at = now.saturating_add(self.config.start_poll.unwrap_or(LOOK));
+        self.look_at = now.after(self.config.start_poll.unwrap_or(LOOK));
     }
 
     /// Takes what the admin queue answered.
-    pub(crate) fn poll_admin<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn poll_admin<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         // A disabled controller has no doorbells; what it left in the queue counts for nothing.
         if self.phase.is_disabled() {
             return;

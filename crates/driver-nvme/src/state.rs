@@ -1,6 +1,6 @@
 //! What a driver is doing, and what it did.
 
-use ssdyno_block::Time;
+use ssdyno_block::MonotonicTime;
 use ssdyno_spec::nvme::{AsynchronousEvent, Status};
 
 use crate::NvmeError;
@@ -93,23 +93,23 @@ pub(crate) enum Phase {
     Stopped,
     /// A reset comes: the queue pairs take their hands off the rings, until this time at the latest.
     Holding {
-        until: Time,
+        until: MonotonicTime,
         cause: ResetCause,
     },
     /// Somebody else has just enabled the controller: CSTS.RDY is to follow, as CC.EN must not be cleared
     /// before (base 2.0c, figure 46).
     Settling {
-        until: Time,
+        until: MonotonicTime,
     },
     /// CC.EN was cleared; CSTS.RDY is to follow.
     Disabling {
-        until: Time,
+        until: MonotonicTime,
     },
     /// The controller is idle; the queue pairs give up what is outstanding.
     Collecting,
     /// CC.EN was set; CSTS.RDY is to follow.
     Enabling {
-        until: Time,
+        until: MonotonicTime,
     },
     /// Admin commands bring the controller up.
     Configuring,
@@ -120,11 +120,11 @@ pub(crate) enum Phase {
     Deleting,
     /// CC.SHN was set; CSTS.SHST is to follow.
     ShuttingDown {
-        until: Time,
+        until: MonotonicTime,
     },
     /// CC.EN was cleared for the last time.
     Stopping {
-        until: Time,
+        until: MonotonicTime,
     },
     Failed(NvmeError),
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::MonotonicTime;
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, PAGE_BYTES, cns, registers};
 use zerocopy::FromBytes;
@@ -48,7 +48,7 @@ impl Controller {
     }
 
     /// Sends the command of `step`, or what comes after it where there is none.
-    pub(crate) fn begin<F: PciFunction>(&mut self, f: &mut F, now: Time, step: Step) {
+    pub(crate) fn begin<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime, step: Step) {
         if step == Step::Identify {
             self.phase = Phase::Configuring;
         }
@@ -61,7 +61,7 @@ impl Controller {
     pub(crate) fn send<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         step: Step,
     ) -> Result<(), NvmeError> {
         let command = match step {
@@ -110,7 +110,7 @@ impl Controller {
             Step::DeleteCompletionQueue(queue) => AdminCommand::delete_completion_queue(queue),
         };
         let Some(queue) = self.admin.as_mut() else { return Ok(()) };
-        let deadline = now.saturating_add(self.config.admin_timeout);
+        let deadline = now.after(self.config.admin_timeout);
         self.step = Some(step);
         self.watch_at = self.watch_at.min(deadline);
         let failed = NvmeError::AdminTimeout { opcode: command.entry.opcode };
@@ -130,7 +130,7 @@ impl Controller {
     pub(crate) fn step_done<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         answer: &AdminAnswer,
     ) -> Result<(), NvmeError> {
         let Some(step) = self.step.take() else { return Ok(()) };
@@ -261,7 +261,7 @@ impl Controller {
             class: self.selector.class_of(id),
             addresses: pair.addresses(),
             called: false,
-            called_for: (Time::MAX, Time::MAX),
+            called_for: (MonotonicTime::MAX, MonotonicTime::MAX),
         });
         self.pairs.push(pair);
         Ok(())
@@ -312,7 +312,7 @@ impl Controller {
         }
         self.phase = Phase::Ready;
         self.recovering = false;
-        self.look_at = Time::MAX;
+        self.look_at = MonotonicTime::MAX;
         if self.masks() {
             f.bar_write32(0, registers::INTMC, !0);
         }
@@ -325,7 +325,12 @@ impl Controller {
     pub(crate) fn request_event<F: PciFunction>(&mut self, f: &mut F) {
         if let Some(queue) = self.admin.as_mut() {
             // Without room there is one request less: events are told later, none is lost.
-            let _ = queue.submit(f, &AdminCommand::asynchronous_event(), Owner::Event, Time::MAX);
+            let _ = queue.submit(
+                f,
+                &AdminCommand::asynchronous_event(),
+                Owner::Event,
+                MonotonicTime::MAX,
+            );
         }
     }
 
@@ -334,11 +339,15 @@ impl Controller {
     ///
     /// # Errors
     /// The driver is not ready, or scans already.
-    pub fn rescan<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+    pub fn rescan<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+    ) -> Result<(), NvmeError> {
         if self.phase != Phase::Ready || self.step.is_some() {
             return Err(NvmeError::WrongState { state: "not ready, or scanning" });
         }
         self.scanned = (Vec::new(), Vec::new());
-        self.send(function, now, Step::Namespaces(0))
+        self.send(function, now.into(), Step::Namespaces(0))
     }
 }

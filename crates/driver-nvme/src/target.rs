@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
 use ssdyno_pci::{PciDevice, SimulatedPci};
 
 use crate::requests::Requests;
@@ -77,15 +77,15 @@ impl<D: PciDevice> NvmeTarget<D> {
     fn run_to(&mut self, at: Time) {
         self.at = self.at.max(at);
         bring(&mut self.pci, &mut self.driver, self.at, &mut self.vectors, &mut self.answers);
-        self.requests.answered(self.at, &mut self.answers);
+        self.requests.answered(self.at.into(), &mut self.answers);
         self.pci.set_now(self.at);
-        self.requests.issue(&mut self.driver, &mut self.pci, self.at);
+        self.requests.issue(&mut self.driver, &mut self.pci, self.at.into());
     }
 }
 
 /// The next thing that happens, in the device's time.
 fn next<D: PciDevice>(pci: &SimulatedPci<D>, driver: &NvmeDriver) -> Option<Time> {
-    match (pci.next_event(), driver.next_deadline()) {
+    match (pci.next_event(), driver.next_deadline().map(MonotonicTime::time)) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     }
@@ -130,7 +130,8 @@ impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
         self.check(&request)?;
         self.at = self.at.max(now + self.epoch);
         self.pci.set_now(self.at);
-        self.requests.submit(&mut self.driver, &mut self.pci, self.at, request, token)
+        let at = self.at.into();
+        self.requests.submit(&mut self.driver, &mut self.pci, at, request, token)
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
@@ -139,12 +140,13 @@ impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
             self.run_to(at);
         }
         self.at = self.at.max(until);
-        let first = out.len();
-        self.requests.append_done(out);
-        for completion in &mut out[first..] {
-            completion.accepted -= self.epoch;
-            completion.completed -= self.epoch;
-        }
+        let epoch = self.epoch.into();
+        out.extend(self.requests.take_done().map(|done| Completion {
+            token: done.token,
+            status: done.status,
+            accepted: done.accepted.since(epoch),
+            completed: done.completed.since(epoch),
+        }));
     }
 
     fn next_event(&self) -> Option<Time> {

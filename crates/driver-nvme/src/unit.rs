@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
 use ssdyno_pci::driver::{Driver, DriverError, DriverFlags, DriverType, Suits, Volume};
 use ssdyno_pci::{Address, Function, PciFunction};
 
@@ -96,7 +96,7 @@ struct NvmeUnit {
 
 impl NvmeUnit {
     /// Hands on what the driver answered, and does what its state asks for.
-    fn go_on(&mut self, now: Time) {
+    fn go_on(&mut self, now: MonotonicTime) {
         let NvmeUnit { driver, function, requests, answers, .. } = self;
         if let Some(requests) = requests {
             requests.answered(now, answers);
@@ -162,7 +162,7 @@ impl Driver for NvmeUnit {
         Some(Volume { number, of: usable as u32 })
     }
 
-    fn start(&mut self, now: Time) -> Result<(), DriverError> {
+    fn start(&mut self, now: MonotonicTime) -> Result<(), DriverError> {
         self.close();
         let started = self.driver.start(&mut self.function, now);
         started.map_err(|error| self.error(error))?;
@@ -174,7 +174,7 @@ impl Driver for NvmeUnit {
         self.driver.state() == DriverState::Ready && self.requests.is_some()
     }
 
-    fn stop(&mut self, now: Time) {
+    fn stop(&mut self, now: MonotonicTime) {
         // What is not up cannot be shut down in order: it is cut off.
         if self.driver.shutdown(&mut self.function, now).is_err() {
             self.driver.removed(&mut self.function, &mut self.answers);
@@ -182,19 +182,24 @@ impl Driver for NvmeUnit {
         self.go_on(now);
     }
 
-    fn interrupt(&mut self, now: Time, vector: u16) {
+    fn interrupt(&mut self, now: MonotonicTime, vector: u16) {
         self.driver.on_interrupt(&mut self.function, now, vector, &mut self.answers);
         self.go_on(now);
     }
 
-    fn read_write(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+    fn read_write(
+        &mut self,
+        now: MonotonicTime,
+        request: Request,
+        token: Token,
+    ) -> Result<(), SubmitError> {
         let Some(requests) = &mut self.requests else { return Err(SubmitError::Full) };
         let namespace = requests.namespace();
         request.check(namespace.capacity_bytes(), namespace.block_bytes)?;
         requests.submit(&mut self.driver, &mut self.function, now, request, token)
     }
 
-    fn reap(&mut self, _now: Time, out: &mut Vec<Completion>) {
+    fn reap(&mut self, _now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>) {
         if let Some(requests) = &mut self.requests {
             requests.append_done(out);
         }
@@ -203,7 +208,7 @@ impl Driver for NvmeUnit {
         }
     }
 
-    fn watchdog(&mut self, now: Time) -> Option<Time> {
+    fn watchdog(&mut self, now: MonotonicTime) -> Option<MonotonicTime> {
         if self.driver.next_deadline().is_some_and(|at| at <= now) {
             self.driver.poll(&mut self.function, now, &mut self.answers);
         }

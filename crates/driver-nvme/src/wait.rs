@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::PciFunction;
 
 use crate::{
@@ -19,10 +19,10 @@ impl Controller {
     ///
     /// # Errors
     /// Why the driver could not start.
-    pub fn start_and_wait<F: PciFunction>(
+    pub fn start_and_wait<F: PciFunction, T: Into<MonotonicTime>>(
         &mut self,
         function: &mut F,
-        mut clock: impl FnMut(&mut F) -> Time,
+        mut clock: impl FnMut(&mut F) -> T,
     ) -> Result<(), NvmeError> {
         let now = clock(function);
         self.start(function, now)?;
@@ -54,10 +54,10 @@ impl NvmeDriver {
     ///
     /// # Errors
     /// The same.
-    pub fn start_and_wait<F: PciFunction>(
+    pub fn start_and_wait<F: PciFunction, T: Into<MonotonicTime>>(
         &mut self,
         function: &mut F,
-        clock: impl FnMut(&mut F) -> Time,
+        clock: impl FnMut(&mut F) -> T,
     ) -> Result<(), NvmeError> {
         let started = self.controller.start_and_wait(function, clock);
         // Nothing is outstanding: the pairs are adopted, or their end is seen.
@@ -70,10 +70,10 @@ impl NvmeDriver {
     ///
     /// # Errors
     /// The command was not taken, ended with an error, or was given up in a reset.
-    pub fn admin_and_wait<F: PciFunction>(
+    pub fn admin_and_wait<F: PciFunction, T: Into<MonotonicTime>>(
         &mut self,
         function: &mut F,
-        mut clock: impl FnMut(&mut F) -> Time,
+        mut clock: impl FnMut(&mut F) -> T,
         command: &AdminCommand,
         out: &mut Vec<IoCompletion>,
     ) -> Result<AdminCompletion, AdminError> {
@@ -92,10 +92,10 @@ impl NvmeDriver {
     ///
     /// # Errors
     /// Why it could not stop in good order; it has given up everything then.
-    pub fn shutdown_and_wait<F: PciFunction>(
+    pub fn shutdown_and_wait<F: PciFunction, T: Into<MonotonicTime>>(
         &mut self,
         function: &mut F,
-        mut clock: impl FnMut(&mut F) -> Time,
+        mut clock: impl FnMut(&mut F) -> T,
         out: &mut Vec<IoCompletion>,
     ) -> Result<(), NvmeError> {
         let now = clock(function);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::MonotonicTime;
 use ssdyno_pci::{FunctionError, PciFunction};
 use ssdyno_spec::nvme::{AsynchronousEvent, registers};
 use ssdyno_spec::pci;
@@ -15,7 +15,7 @@ use crate::{AdminCommand, AdminCompletion, Controller, DriverEvent, NvmeError, R
 
 impl Controller {
     /// Looks after admin commands whose time is up, and after what pairs wish.
-    pub(crate) fn serve<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    pub(crate) fn serve<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         let wishes = self.phase.takes_completions()
             && self.records.iter().any(|record| record.desk.has_wishes());
         if !wishes && now < self.watch_at {
@@ -33,13 +33,18 @@ impl Controller {
 
     /// No deadline of an admin command is earlier than the first.
     pub(crate) fn rearm(&mut self) {
-        self.watch_at = self.admin_deadline().map_or(Time::MAX, |(at, _)| at);
+        self.watch_at = self.admin_deadline().map_or(MonotonicTime::MAX, |(at, _)| at);
     }
 
     /// The first look of a watchdog: is the controller there, is it well, does it answer admin
     /// commands? `io` tells that I/O commands are late. False: all that can be done was begun.
     #[cold]
-    pub(crate) fn check<F: PciFunction>(&mut self, f: &mut F, now: Time, io: bool) -> bool {
+    pub(crate) fn check<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: MonotonicTime,
+        io: bool,
+    ) -> bool {
         let admin = self.admin_deadline().filter(|(at, _)| *at <= now);
         if io || admin.is_some() {
             let status = f.bar_read32(0, registers::CSTS);
@@ -63,7 +68,7 @@ impl Controller {
     }
 
     /// The first deadline of an admin command while they can be answered, and its opcode.
-    pub(crate) fn admin_deadline(&self) -> Option<(Time, u8)> {
+    pub(crate) fn admin_deadline(&self) -> Option<(MonotonicTime, u8)> {
         let answered = matches!(
             self.phase,
             Phase::Configuring | Phase::Ready | Phase::Draining | Phase::Deleting
@@ -73,7 +78,7 @@ impl Controller {
 
     /// Sends the aborts that pairs wish, as far as the controller takes them. The others have their turn
     /// when those are answered.
-    fn grant_aborts<F: PciFunction>(&mut self, f: &mut F, now: Time) {
+    fn grant_aborts<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         for index in 0..self.records.len() {
             while self.may_abort() {
                 let Some(command) = self.records[index].desk.take_abort() else { break };
@@ -92,11 +97,11 @@ impl Controller {
     pub(crate) fn abort<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         queue: u16,
         command: u16,
     ) -> bool {
-        let deadline = now.saturating_add(self.config.admin_timeout);
+        let deadline = now.after(self.config.admin_timeout);
         let may = self.may_abort();
         let sent = self.admin.as_mut().filter(|_| may).is_some_and(|admin| {
             let abort = AdminCommand::abort(queue, command);
@@ -111,20 +116,29 @@ impl Controller {
     ///
     /// # Errors
     /// The driver is not ready.
-    pub fn reset<F: PciFunction>(&mut self, function: &mut F, now: Time) -> Result<(), NvmeError> {
+    pub fn reset<F: PciFunction>(
+        &mut self,
+        function: &mut F,
+        now: impl Into<MonotonicTime>,
+    ) -> Result<(), NvmeError> {
         if self.phase != Phase::Ready {
             return Err(NvmeError::WrongState { state: "not ready" });
         }
-        self.begin_reset(function, now, ResetCause::Requested);
+        self.begin_reset(function, now.into(), ResetCause::Requested);
         Ok(())
     }
 
     /// Has the pairs take their hands off the rings.
-    pub(crate) fn begin_reset<F: PciFunction>(&mut self, f: &mut F, now: Time, cause: ResetCause) {
+    pub(crate) fn begin_reset<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: MonotonicTime,
+        cause: ResetCause,
+    ) {
         self.recovering = true;
-        self.watch_at = Time::MAX;
+        self.watch_at = MonotonicTime::MAX;
         self.look_at = now;
-        let until = now.saturating_add(self.config.owner_timeout);
+        let until = now.after(self.config.owner_timeout);
         self.phase = Phase::Holding { until, cause };
         if matches!(self.board.order(), Order::Run | Order::Drain) {
             self.order(Order::Hold);
@@ -133,7 +147,12 @@ impl Controller {
     }
 
     /// The pairs have taken their hands off: the reset itself.
-    pub(crate) fn held<F: PciFunction>(&mut self, f: &mut F, now: Time, cause: ResetCause) {
+    pub(crate) fn held<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        now: MonotonicTime,
+        cause: ResetCause,
+    ) {
         let completed = self.records.iter().map(|record| record.desk.completions()).sum();
         let (resets, completions) = self.resets_in_a_row;
         if cause != ResetCause::Requested {
@@ -158,7 +177,7 @@ impl Controller {
             });
         }
         self.step = None;
-        self.watch_at = Time::MAX;
+        self.watch_at = MonotonicTime::MAX;
     }
 
     /// Gives up: the device is kept from memory, and everything is answered.
@@ -176,7 +195,7 @@ impl Controller {
         }
         self.namespaces = [].into();
         self.phase = phase;
-        self.look_at = Time::MAX;
+        self.look_at = MonotonicTime::MAX;
         self.order(Order::End);
         self.all_obeyed(f);
         self.pairs.clear();
@@ -194,7 +213,7 @@ impl Controller {
     pub(crate) fn admin_answered<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         answer: AdminAnswer,
     ) {
         match answer.owner {

@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token};
+use ssdyno_block::{
+    Completion, MonotonicTime, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token,
+};
 use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciFunction};
 use ssdyno_spec::pci;
 use ssdyno_spec::ring as layout;
@@ -59,8 +61,9 @@ pub struct RingDriver<F> {
     pub(crate) polling: bool,
     /// Mean time of blocks, by the binary logarithm of their size, in ps; 0: not known.
     block_time_mean: [u64; 16],
-    last_poll: Time,
-    last_submission: Time,
+    /// The last call in which it looked at the card; none before the first.
+    last_poll: Option<MonotonicTime>,
+    last_submission: MonotonicTime,
     /// The interrupt that said so was taken, since the last block was given.
     interrupted: bool,
     pub(crate) counters: Counters,
@@ -98,8 +101,8 @@ impl<F: PciFunction> RingDriver<F> {
             interrupt_mode,
             polling: false,
             block_time_mean: [0; 16],
-            last_poll: Time::ZERO,
-            last_submission: Time::ZERO,
+            last_poll: None,
+            last_submission: MonotonicTime::ZERO,
             interrupted: false,
             counters: Counters::default(),
         };
@@ -202,7 +205,12 @@ impl<F: PciFunction> RingDriver<F> {
     /// # Errors
     /// As [`SubmitError`] says; a refused request left no trace. [`SubmitError::Misaligned`] too
     /// where no address is given and the driver has no pages of its own.
-    pub fn submit(&mut self, now: Time, submission: Submission) -> Result<(), SubmitError> {
+    pub fn submit(
+        &mut self,
+        now: impl Into<MonotonicTime>,
+        submission: Submission,
+    ) -> Result<(), SubmitError> {
+        let now = now.into();
         let Submission { request, token, address, urgent } = submission;
         request.check(self.capacity_bytes(), SECTOR_BYTES)?;
         let needs_page = matches!(request.op, Op::Read | Op::Write);
@@ -214,7 +222,7 @@ impl<F: PciFunction> RingDriver<F> {
         }
         self.last_submission = now;
         if self.phase.is_gone() {
-            self.last_poll = now;
+            self.last_poll = Some(now);
         } else {
             self.handle_requests(now);
         }
@@ -222,7 +230,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// Makes descriptors of waiting bios, and sends a block if the card is idle.
-    pub(crate) fn handle_requests(&mut self, now: Time) {
+    pub(crate) fn handle_requests(&mut self, now: MonotonicTime) {
         while !self.ring.is_full() {
             let index = self.ring.next_index();
             let Some((slot, bio, last)) = self.requests.next_bio() else { break };
@@ -239,7 +247,7 @@ impl<F: PciFunction> RingDriver<F> {
         self.send_if_idle(now);
     }
 
-    fn send_if_idle(&mut self, now: Time) {
+    fn send_if_idle(&mut self, now: MonotonicTime) {
         if self.ring.block.is_none() && self.phase == Phase::Up {
             let size = self.next_size();
             if size > 0 {
@@ -259,7 +267,7 @@ impl<F: PciFunction> RingDriver<F> {
         }
     }
 
-    fn send(&mut self, now: Time, size: u32) {
+    fn send(&mut self, now: MonotonicTime, size: u32) {
         let (offset, requests) = self.ring.give(now, size);
         requests.for_each(|slot| self.requests.sent(slot, now));
         self.function.bar_write32(0, layout::NEXT_OFFSET, offset);
@@ -272,19 +280,20 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// Sends what is pending in blocks that are not full: for a static driver whose load has ended.
     /// Does nothing while a block is with the card.
-    pub fn send_pending(&mut self, now: Time) {
+    pub fn send_pending(&mut self, now: impl Into<MonotonicTime>) {
         let size = self.ring.pending().min(self.setup.max_block);
         if self.ring.block.is_none() && self.phase == Phase::Up && size > 0 {
-            self.send(now, size);
+            self.send(now.into(), size);
         }
     }
 
     /// New Descriptors Block Processor (S0-28): if the block is back, sends the next one, whose size
     /// depends on what is pending; gives that size.
-    pub fn process_new_block(&mut self, now: Time) -> Option<u32> {
+    pub fn process_new_block(&mut self, now: impl Into<MonotonicTime>) -> Option<u32> {
+        let now = now.into();
         self.ring.look(&mut self.function);
         if let Some(block) = self.ring.take_returned() {
-            let time = now.saturating_sub(block.since).as_ps();
+            let time = now.since(block.since).as_ps();
             let mean = &mut self.block_time_mean[log2(block.size)];
             *mean = if *mean == 0 { time } else { *mean - *mean / 8 + time / 8 };
         }
@@ -302,8 +311,13 @@ impl<F: PciFunction> RingDriver<F> {
     /// I/O Responses Generator (S0-29): answers up to `budget` bios in their order (S0-6), resets their
     /// descriptors, appends the requests that are complete with them; gives how many bios. Each
     /// carries its error (S0-7).
-    pub fn generate_responses(&mut self, now: Time, budget: u32, out: &mut Vec<Completion>) -> u32 {
-        let mut bios = 0;
+    pub fn generate_responses(
+        &mut self,
+        now: impl Into<MonotonicTime>,
+        budget: u32,
+        out: &mut Vec<Completion<MonotonicTime>>,
+    ) -> u32 {
+        let (now, mut bios) = (now.into(), 0);
         while bios < budget {
             let Some((slot, status)) = self.ring.pop(&mut self.function) else { break };
             bios += 1;
@@ -316,7 +330,7 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// The interrupt handler: sends the next block; true if [`poll`](RingDriver::poll) has to be
     /// called for the responses.
-    pub fn on_interrupt(&mut self, now: Time) -> bool {
+    pub fn on_interrupt(&mut self, now: impl Into<MonotonicTime>) -> bool {
         self.counters.interrupts += 1;
         self.interrupted = true;
         if self.interrupt_mode == InterruptMode::Pin {
@@ -341,9 +355,14 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// Answers what is back, and does what the completion policy has to do. Also called at
     /// [`next_deadline`](RingDriver::next_deadline).
-    pub fn poll(&mut self, now: Time, out: &mut Vec<Completion>) -> Polled {
+    pub fn poll(
+        &mut self,
+        now: impl Into<MonotonicTime>,
+        out: &mut Vec<Completion<MonotonicTime>>,
+    ) -> Polled {
+        let now = now.into();
         self.counters.polls += 1;
-        self.last_poll = now;
+        self.last_poll = Some(now);
         let lost = self.watch(now, out);
         self.process_new_block(now);
         if self.partial_deadline().is_some_and(|at| at <= now) {
@@ -367,34 +386,35 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// When the host has to poll, whatever interrupts come: by the policy, or because something
     /// takes too long. `None`: never.
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
         if let Some(at) = self.phase_deadline() {
             return Some(at);
         }
         let Some(block) = self.ring.block else { return self.partial_deadline() };
-        let late = block.since.saturating_add(self.options.timeout);
+        let late = block.since.after(self.options.timeout);
         let CompletionPolicy::HybridPolling { interval } = self.options.completion else {
             return Some(late);
         };
         let half = Time::from_ps(self.block_time_mean[log2(block.size)] / 2);
-        let next = block.since.saturating_add(half).max(self.last_poll.saturating_add(interval));
+        let wake = block.since.after(half);
+        let next = self.last_poll.map_or(wake, |last| wake.max(last.after(interval)));
         Some(next.min(late))
     }
 
     /// When a block that does not become full is sent all the same.
-    fn partial_deadline(&self) -> Option<Time> {
+    fn partial_deadline(&self) -> Option<MonotonicTime> {
         let after = self.options.partial_after?;
-        self.stalled().then(|| self.last_submission.saturating_add(after))
+        self.stalled().then(|| self.last_submission.after(after))
     }
 
     /// The last call in which the driver looked at the card.
-    pub(crate) fn last_poll(&self) -> Time {
-        self.last_poll
+    pub(crate) fn last_poll(&self) -> MonotonicTime {
+        self.last_poll.unwrap_or_default()
     }
 
     /// The driver looked at the card at `now`.
-    pub(crate) fn polled_at(&mut self, now: Time) {
-        self.last_poll = now;
+    pub(crate) fn polled_at(&mut self, now: MonotonicTime) {
+        self.last_poll = Some(now);
     }
 
     /// An interrupt came since the last block was given.

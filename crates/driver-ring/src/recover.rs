@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Status, Time};
+use ssdyno_block::{Completion, MonotonicTime, Status, Time};
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::pci;
 use ssdyno_spec::ring as layout;
@@ -21,7 +21,7 @@ pub(crate) enum Phase {
     /// It works.
     Up,
     /// It was told to stop, at that time.
-    Resetting(Time),
+    Resetting(MonotonicTime),
     /// It is given up.
     Gone,
 }
@@ -37,12 +37,12 @@ const LOOKS: u64 = 16;
 
 impl<F: PciFunction> RingDriver<F> {
     /// When something must be looked after because the card is not up.
-    pub(crate) fn phase_deadline(&self) -> Option<Time> {
+    pub(crate) fn phase_deadline(&self) -> Option<MonotonicTime> {
         match self.phase {
             Phase::Up => None,
             Phase::Resetting(_) => {
                 let step = (self.options.timeout / LOOKS).max(Time::from_ns(1));
-                Some(self.last_poll().saturating_add(step))
+                Some(self.last_poll().after(step))
             }
             Phase::Gone => (self.requests.len() > 0).then(|| self.last_poll()),
         }
@@ -50,10 +50,14 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// Looks after a late block, a reset, and the requests of a card that is gone; true if
     /// everything that is back must be answered now.
-    pub(crate) fn watch(&mut self, now: Time, out: &mut Vec<Completion>) -> bool {
+    pub(crate) fn watch(
+        &mut self,
+        now: MonotonicTime,
+        out: &mut Vec<Completion<MonotonicTime>>,
+    ) -> bool {
         match self.phase {
             Phase::Up => {
-                let late = |since: Time| now >= since.saturating_add(self.options.timeout);
+                let late = |since: MonotonicTime| now >= since.after(self.options.timeout);
                 match self.ring.block {
                     Some(block) if late(block.since) => self.late(now),
                     _ => return false,
@@ -70,10 +74,10 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// The card was pulled, as its slot says: nothing is waited for. The next poll, which
     /// [`next_deadline`](RingDriver::next_deadline) asks for at `now`, answers every request with an error.
-    pub fn removed(&mut self, now: Time) {
+    pub fn removed(&mut self, now: impl Into<MonotonicTime>) {
         if !self.phase.is_gone() {
             self.give_up();
-            self.polled_at(now);
+            self.polled_at(now.into());
         }
     }
 
@@ -87,7 +91,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// The block is late.
-    fn late(&mut self, now: Time) {
+    fn late(&mut self, now: MonotonicTime) {
         self.ring.look(&mut self.function);
         if self.ring.take_returned().is_some() {
             let polls = matches!(self.options.completion, CompletionPolicy::HybridPolling { .. });
@@ -104,9 +108,9 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// The card was told to stop at `since`.
-    fn after_reset(&mut self, now: Time, since: Time) {
+    fn after_reset(&mut self, now: MonotonicTime, since: MonotonicTime) {
         let status = self.function.bar_read32(0, layout::STATUS);
-        if status == u32::MAX || now > since.saturating_add(self.options.timeout) {
+        if status == u32::MAX || now > since.after(self.options.timeout) {
             return self.give_up();
         }
         if status & layout::STATUS_ENABLED != 0 {
@@ -132,7 +136,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// Every request of a card that is gone ends: what is in the ring first, then what waits.
-    fn answer_all(&mut self, now: Time, out: &mut Vec<Completion>) {
+    fn answer_all(&mut self, now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>) {
         self.ring.abandon_all(&mut self.function);
         self.generate_responses(now, u32::MAX, out);
         while let Some((slot, bios)) = self.requests.drop_waiting() {

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, Token};
 use ssdyno_spec::ring::{Kind, PAGE_BYTES, SECTOR_BYTES};
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -36,8 +36,8 @@ struct Entry {
     open: u32,
     status: Status,
     /// When its first bio went to the card.
-    accepted: Option<Time>,
-    submitted: Time,
+    accepted: Option<MonotonicTime>,
+    submitted: MonotonicTime,
 }
 
 /// All requests. Nothing is allocated after the start.
@@ -79,7 +79,7 @@ impl Requests {
     /// Takes a request; false if there is no room.
     pub(crate) fn insert(
         &mut self,
-        now: Time,
+        now: MonotonicTime,
         request: Request,
         token: Token,
         address: Option<u64>,
@@ -132,12 +132,17 @@ impl Requests {
     }
 
     /// A bio of `slot` is with the card.
-    pub(crate) fn sent(&mut self, slot: u32, now: Time) {
+    pub(crate) fn sent(&mut self, slot: u32, now: MonotonicTime) {
         self.entries[slot as usize].accepted.get_or_insert(now);
     }
 
     /// A bio of `slot` was answered; the completion of the request once all are.
-    pub(crate) fn answered(&mut self, slot: u32, status: Status, now: Time) -> Option<Completion> {
+    pub(crate) fn answered(
+        &mut self,
+        slot: u32,
+        status: Status,
+        now: MonotonicTime,
+    ) -> Option<Completion<MonotonicTime>> {
         let entry = &mut self.entries[slot as usize];
         entry.open -= 1;
         if entry.status == Status::Ok {
@@ -199,7 +204,7 @@ mod tests {
     fn a_request_is_one_bio_for_each_page_it_touches() {
         let mut requests = Requests::new(4);
         let request = Request::write(4096 - 512, 512 + 4096 + 1024);
-        assert!(requests.insert(Time::ZERO, request, Token(7), Some(0x1_0000), true));
+        assert!(requests.insert(MonotonicTime::ZERO, request, Token(7), Some(0x1_0000), true));
         let mut bios = alloc::vec::Vec::new();
         while let Some((slot, bio, last)) = requests.next_bio() {
             assert_eq!(slot, 0);
@@ -212,9 +217,9 @@ mod tests {
             (8192, 0, 2, Some(0x1_2000), true),
         ];
         assert_eq!(bios, expected);
-        assert_eq!(requests.answered(0, Status::Ok, Time::ZERO), None);
-        assert_eq!(requests.answered(0, Status::Error, Time::ZERO), None);
-        let done = requests.answered(0, Status::Ok, Time::from_us(1)).unwrap();
+        assert_eq!(requests.answered(0, Status::Ok, MonotonicTime::ZERO), None);
+        assert_eq!(requests.answered(0, Status::Error, MonotonicTime::ZERO), None);
+        let done = requests.answered(0, Status::Ok, MonotonicTime::from_ns(1000)).unwrap();
         assert_eq!((done.token, done.status), (Token(7), Status::Error));
         assert_eq!(requests.len(), 0);
     }
@@ -222,8 +227,20 @@ mod tests {
     #[test]
     fn a_trim_forgets_whole_pages_only() {
         let mut requests = Requests::new(4);
-        assert!(requests.insert(Time::ZERO, Request::trim(512, 12288), Token(0), None, false));
-        assert!(requests.insert(Time::ZERO, Request::trim(512, 1024), Token(1), None, false));
+        assert!(requests.insert(
+            MonotonicTime::ZERO,
+            Request::trim(512, 12288),
+            Token(0),
+            None,
+            false
+        ));
+        assert!(requests.insert(
+            MonotonicTime::ZERO,
+            Request::trim(512, 1024),
+            Token(1),
+            None,
+            false
+        ));
         let (_, bio, _) = requests.next_bio().unwrap();
         assert_eq!((bio.device_offset, bio.pages), (4096, 2));
         let (_, bio, _) = requests.next_bio().unwrap();

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Status, Time};
+use ssdyno_block::{MonotonicTime, Status};
 use ssdyno_pci::{DmaRegion, PciFunction};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Descriptor, ErrorKind};
@@ -26,7 +26,7 @@ const NOTHING: Place = Place { request: u32::MAX, abandoned: false };
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
     pub(crate) size: u32,
-    pub(crate) since: Time,
+    pub(crate) since: MonotonicTime,
 }
 
 /// The ring. Numbers of descriptors count on for ever, modulo 2^32; the index is the number modulo
@@ -133,7 +133,11 @@ impl Ring {
     }
 
     /// Gives `size` descriptors to the card: index of the first, and the requests in the block.
-    pub(crate) fn give(&mut self, now: Time, size: u32) -> (u32, impl Iterator<Item = u32> + '_) {
+    pub(crate) fn give(
+        &mut self,
+        now: MonotonicTime,
+        size: u32,
+    ) -> (u32, impl Iterator<Item = u32> + '_) {
         debug_assert!(self.block.is_none() && size <= self.pending());
         let first = self.next_block;
         self.next_block = first.wrapping_add(size);

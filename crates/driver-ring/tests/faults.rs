@@ -4,7 +4,9 @@ mod common;
 
 use common::{RingTarget, card, driver};
 use proptest::prelude::*;
-use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{
+    BlockTarget, Completion, MonotonicTime, Request, Status, SubmitError, Time, Token,
+};
 use ssdyno_driver_ring::{
     BlockPolicy, CompletionPolicy, IdleDispatch, Options, ResponseMode, Submission,
 };
@@ -131,7 +133,13 @@ fn request(&(kind, page, sectors, ..): &(u8, u64, u32, bool, u64)) -> Request {
 
 /// Runs the case to its end; completions in order.
 fn run(case: &Case) -> (Vec<Completion>, RingTarget) {
+    run_at(MonotonicTime::ZERO, case)
+}
+
+/// The same with a driver whose clock says `origin` when the case begins.
+fn run_at(origin: MonotonicTime, case: &Case) -> (Vec<Completion>, RingTarget) {
     let mut target = target(case);
+    target.origin = origin;
     let mut done = Vec::new();
     let mut now = Time::ZERO;
     let mut turns = 0;
@@ -184,6 +192,21 @@ proptest! {
         }
         let (again, _) = run(&case);
         prop_assert_eq!(done, again);
+    }
+
+    /// Whatever its clock said at first: everything is the same to the picosecond, also where 64 bits of
+    /// picoseconds (213 days) or of nanoseconds (584 years) end meanwhile.
+    #[test]
+    fn nothing_depends_on_the_origin_of_the_clock(
+        case in cases(),
+        end in prop::sample::select(vec![1_u128 << 64, (1_u128 << 64) * 1000]),
+        before_ns in 0_u64..5_000_000,
+    ) {
+        let origin = MonotonicTime::from_ps(end - u128::from(before_ns) * 1000);
+        let (done, target) = run_at(origin, &case);
+        let (expected, plain) = run(&case);
+        prop_assert_eq!(done, expected);
+        prop_assert_eq!(target.driver.counters(), plain.driver.counters());
     }
 
     /// The paths of failure are paths of the same driver: the card never sees it break the protocol.
@@ -266,7 +289,7 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     pci.inject(PciFault::Removal(at));
     pci.advance(at);
     target.driver.removed(at);
-    assert_eq!(target.driver.next_deadline(), Some(at));
+    assert_eq!(target.deadline(), Some(at));
     target.reap(at, &mut done);
     assert_eq!(done.len(), pages as usize);
     assert!(done.iter().all(|done| done.status != Status::Ok && done.completed == at));
@@ -277,6 +300,24 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     done.clear();
     target.reap(Time::from_us(5), &mut done);
     assert_eq!((done.len(), done[0].status), (1, Status::Error));
+}
+
+/// A block is looked for, and the card reset, although 64 bits of picoseconds end meanwhile.
+#[test]
+fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
+    for before_ms in [0, 1, 4, 5, 6, 9, 11, 29_000] {
+        let options = Options { timeout: Time::from_ms(5), ..Options::default() };
+        let mut target = RingTarget::new(driver(&card(&[]), options));
+        let before = u128::from(Time::from_ms(before_ms).as_ps());
+        target.origin = MonotonicTime::from_ps((1 << 64) - before);
+        target.card().faults_mut().sticks_at_command = Some(0);
+        target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
+        assert_eq!(target.deadline(), Some(Time::from_ms(5)));
+        let mut done = Vec::new();
+        target.reap(Time::from_ms(20), &mut done);
+        assert_eq!((done.len(), target.driver.counters().resets), (1, 1), "{before_ms} ms before");
+        assert_eq!((done[0].status, done[0].accepted), (Status::Abandoned, Time::ZERO));
+    }
 }
 
 /// Where no slot tells, registers that read as ones do, with the time limit: that is no reset.

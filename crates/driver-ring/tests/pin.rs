@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_block::{Request, Status, Time, Token};
+use ssdyno_block::{MonotonicTime, Request, Status, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_driver_ring::{CompletionPolicy, Options, ResponseMode, RingDriver, Submission};
 use ssdyno_pci::{BusMaster, Identity, PciDevice, PciTiming, SimulatedPci};
@@ -56,7 +56,7 @@ fn an_acknowledgement_on_its_way_hides_no_response() {
         }
         let (mut done, mut vectors) = (Vec::new(), Vec::new());
         while driver.in_flight() > 0 {
-            let deadline = driver.next_deadline();
+            let deadline = driver.next_deadline().map(MonotonicTime::time);
             let next = driver.function().next_event().into_iter().chain(deadline).min();
             let now = next.expect("something happens while requests are in flight");
             driver.function_mut().advance(now);
@@ -73,6 +73,9 @@ fn an_acknowledgement_on_its_way_hides_no_response() {
         }
         assert!(done.len() == 9 && done.iter().all(|done| done.status == Status::Ok));
         let last = done.iter().map(|done| done.completed).max();
-        assert!(last < Some(Time::from_ms(500)), "with {way:?} a request waited for the limit");
+        assert!(
+            last < Some(Time::from_ms(500).into()),
+            "with {way:?} a request waited for the limit"
+        );
     }
 }

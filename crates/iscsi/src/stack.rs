@@ -1,7 +1,7 @@
 //! Logical units that are the namespaces of an NVMe controller: SCSI translation, NVMe driver, and
 //! the controller at its connector.
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_driver_nvme::{
     AdminCommand, AdminCompletion, DataBuffer, DriverState, IoCommand, IoCompletion, IoError,
     IoResult, NvmeConfig, NvmeDriver, NvmeError,
@@ -219,7 +219,7 @@ impl<D: PciDevice> Device<D> {
 
     /// Goes to the next thing that happens; false where that is nothing.
     fn step(&mut self) -> bool {
-        let deadline = self.driver.next_deadline();
+        let deadline = self.driver.next_deadline().map(MonotonicTime::time);
         let Some(at) = self.pci.next_event().into_iter().chain(deadline).min() else {
             return false;
         };

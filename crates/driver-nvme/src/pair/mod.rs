@@ -6,7 +6,7 @@ mod orders;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_pci::{FunctionError, PciFunction};
 
 use crate::board::{Board, Reader};
@@ -73,7 +73,7 @@ pub struct QueuePair {
     admin_timeout: Time,
     counters: NvmeCounters,
     /// No deadline of a command is earlier.
-    watch_at: Time,
+    watch_at: MonotonicTime,
     /// Aborts were wished and may have become pointless.
     wished: bool,
 }
@@ -108,7 +108,7 @@ impl QueuePair {
             io_timeout: new.config.io_timeout,
             admin_timeout: new.config.admin_timeout,
             counters: NvmeCounters::default(),
-            watch_at: Time::MAX,
+            watch_at: MonotonicTime::MAX,
             wished: false,
         })
     }
@@ -165,7 +165,7 @@ impl QueuePair {
     pub fn submit<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         command: &IoCommand<'_>,
         token: Token,
     ) -> Result<(), IoError> {
@@ -183,7 +183,7 @@ impl QueuePair {
     pub fn stage<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         command: &IoCommand<'_>,
         token: Token,
     ) -> Result<(), IoError> {
@@ -194,7 +194,7 @@ impl QueuePair {
             return Err(IoError::NoSuchNamespace { namespace: command.namespace });
         };
         self.check(command, &namespace)?;
-        let deadline = now.saturating_add(self.io_timeout);
+        let deadline = now.into().after(self.io_timeout);
         let commands = self.queue.stage(function, command, &namespace, deadline, token)?;
         self.counters.commands += u64::from(commands);
         if deadline < self.watch_at {
@@ -221,10 +221,10 @@ impl QueuePair {
     pub fn submit_many<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         commands: &[(IoCommand<'_>, Token)],
     ) -> Result<usize, IoError> {
-        let mut taken = 0;
+        let (now, mut taken) = (now.into(), 0);
         for (command, token) in commands {
             match self.stage(function, now, command, *token) {
                 Ok(()) => taken += 1,
@@ -265,15 +265,15 @@ impl QueuePair {
     pub fn attend<F: PciFunction>(
         &mut self,
         function: &mut F,
-        now: Time,
+        now: impl Into<MonotonicTime>,
         out: &mut Vec<IoCompletion>,
     ) -> bool {
-        let before = self.desk.obeyed();
+        let (now, before) = (now.into(), self.desk.obeyed());
         if self.orders.has_news() || self.mode != Mode::Open {
             self.obey(function, out);
         }
         if now >= self.watch_at && matches!(self.mode, Mode::Open | Mode::Draining) {
-            let (desk, until) = (Arc::clone(&self.desk), now.saturating_add(self.admin_timeout));
+            let (desk, until) = (Arc::clone(&self.desk), now.after(self.admin_timeout));
             let abort = |_: &mut F, command| desk.wish_abort(command);
             let lost = self.look_after(function, now, out, abort);
             self.wished = true;
@@ -290,31 +290,31 @@ impl QueuePair {
     /// When [`attend`](QueuePair::attend) is to be called at the latest; `None` where nothing is
     /// outstanding.
     #[inline]
-    pub fn next_deadline(&self) -> Option<Time> {
-        (self.watch_at < Time::MAX).then_some(self.watch_at)
+    pub fn next_deadline(&self) -> Option<MonotonicTime> {
+        (self.watch_at < MonotonicTime::MAX).then_some(self.watch_at)
     }
 
     /// No deadline of a command is earlier.
     #[inline]
-    pub(crate) fn watch_at(&self) -> Time {
+    pub(crate) fn watch_at(&self) -> MonotonicTime {
         self.watch_at
     }
 
     #[cold]
-    fn set_watch_at(&mut self, at: Time) {
+    fn set_watch_at(&mut self, at: MonotonicTime) {
         self.watch_at = at;
         self.desk.set_watch_at(at);
     }
 
     /// The first deadline of an outstanding command, while they can be answered.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<MonotonicTime> {
         let answered = matches!(self.mode, Mode::Open | Mode::Draining);
         self.queue.deadline().filter(|_| answered)
     }
 
     /// No deadline is earlier than the first.
     pub(crate) fn rearm(&mut self) {
-        self.set_watch_at(self.deadline().unwrap_or(Time::MAX));
+        self.set_watch_at(self.deadline().unwrap_or(MonotonicTime::MAX));
     }
 
     /// Looks for what is late: an interrupt or a doorbell may be lost; then commands are to be aborted,
@@ -322,7 +322,7 @@ impl QueuePair {
     pub(crate) fn look_after<F: PciFunction>(
         &mut self,
         f: &mut F,
-        now: Time,
+        now: MonotonicTime,
         out: &mut Vec<IoCompletion>,
         mut abort: impl FnMut(&mut F, u16) -> bool,
     ) -> bool {
@@ -332,7 +332,7 @@ impl QueuePair {
         // It may have been staged and never told; then telling helps.
         self.ring_doorbell(f);
         self.counters.lost_interrupts += u64::from(self.poll(f, out));
-        let until = now.saturating_add(self.admin_timeout);
+        let until = now.after(self.admin_timeout);
         while let Some(overdue) = self.queue.overdue(now) {
             match overdue {
                 Overdue::Late(command) => {

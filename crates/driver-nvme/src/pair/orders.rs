@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::MonotonicTime;
 use ssdyno_pci::PciFunction;
 
 use super::{Mode, QueuePair};
@@ -28,7 +28,7 @@ impl QueuePair {
                     }
                     self.mode = Mode::Held;
                     // What is still outstanding will be given up: no time limit counts any more.
-                    self.set_watch_at(Time::MAX);
+                    self.set_watch_at(MonotonicTime::MAX);
                 }
                 Order::Collect => {
                     self.give_up(out);
@@ -72,7 +72,7 @@ impl QueuePair {
         self.desk.withdraw_aborts(|_| true);
         self.desk.wish_reset(false);
         self.wished = false;
-        self.set_watch_at(Time::MAX);
+        self.set_watch_at(MonotonicTime::MAX);
     }
 
     /// Reads orders that need no more than being read.

@@ -227,16 +227,18 @@ pub(crate) fn play<D: PciDevice>(rig: &mut Rig<D>, moves: &[Move]) {
             }
             Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
             Move::Shutdown => {
-                let _ = rig.driver.shutdown(&mut rig.pci, rig.now);
+                let at = rig.at();
+                let _ = rig.driver.shutdown(&mut rig.pci, at);
             }
             Move::Reset => {
-                let before = rig.done.len();
+                let (before, at) = (rig.done.len(), rig.at());
                 rig.pci.set_now(rig.now);
-                let _ = rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done);
+                let _ = rig.driver.reset(&mut rig.pci, at, &mut rig.done);
                 rig.settle(before);
             }
             Move::Rescan => {
-                let _ = rig.driver.rescan(&mut rig.pci, rig.now);
+                let at = rig.at();
+                let _ = rig.driver.rescan(&mut rig.pci, at);
             }
         }
     }

@@ -6,6 +6,7 @@ mod admin;
 mod double;
 mod faults;
 mod io;
+mod origins;
 mod owner;
 mod real;
 mod rig;

@@ -79,7 +79,7 @@ fn interrupts_are_ignored_while_the_start_polls() {
             rig.driver.start(&mut rig.pci, rig.now).unwrap();
             let (mut vectors, mut came, mut out) = (Vec::new(), 0, Vec::new());
             while rig.driver.state() == DriverState::Starting {
-                let next = rig.pci.next_event().into_iter().chain(rig.driver.next_deadline());
+                let next = rig.pci.next_event().into_iter().chain(rig.deadline());
                 rig.now = rig.now.max(next.min().unwrap());
                 rig.pci.advance(rig.now);
                 rig.pci.set_now(rig.now);

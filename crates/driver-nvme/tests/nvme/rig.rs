@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_driver_nvme::{
     DataBuffer, DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeDriver,
 };
@@ -19,7 +19,10 @@ pub(crate) const TIMING: PciTiming = PciTiming {
 pub(crate) struct Rig<D> {
     pub(crate) pci: SimulatedPci<D>,
     pub(crate) driver: NvmeDriver,
+    /// The simulated clock.
     pub(crate) now: Time,
+    /// What the driver's clock says when the simulated one begins.
+    origin: MonotonicTime,
     /// Memory for data, as large as it has to be.
     pub(crate) buffer: DmaRegion,
     /// Everything that was answered, in order.
@@ -45,12 +48,22 @@ pub(crate) fn double(nature: Nature) -> SimulatedPci<Double> {
 }
 
 impl<D: PciDevice> Rig<D> {
-    pub(crate) fn new(mut pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
+    pub(crate) fn new(pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
+        Rig::at_origin(MonotonicTime::ZERO, pci, config)
+    }
+
+    /// With a driver whose clock says `origin` when the simulated one begins.
+    pub(crate) fn at_origin(
+        origin: MonotonicTime,
+        mut pci: SimulatedPci<D>,
+        config: NvmeConfig,
+    ) -> Rig<D> {
         let buffer = pci.dma_allocate(8 << 20).unwrap();
         Rig {
             pci,
             driver: NvmeDriver::new(config),
             now: Time::from_us(1),
+            origin,
             buffer,
             done: Vec::new(),
             outstanding: BTreeSet::new(),
@@ -61,8 +74,13 @@ impl<D: PciDevice> Rig<D> {
 
     /// Started and ready.
     pub(crate) fn ready(pci: SimulatedPci<D>, config: NvmeConfig) -> Rig<D> {
-        let mut rig = Rig::new(pci, config);
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        Rig::new(pci, config).started()
+    }
+
+    pub(crate) fn started(self) -> Rig<D> {
+        let mut rig = self;
+        let at = rig.at();
+        rig.driver.start(&mut rig.pci, at).unwrap();
         rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
         assert_eq!(rig.driver.state(), DriverState::Ready);
         // The requests for events arrive.
@@ -71,21 +89,31 @@ impl<D: PciDevice> Rig<D> {
         rig
     }
 
+    /// What the driver's clock says.
+    pub(crate) fn at(&self) -> MonotonicTime {
+        self.origin.after(self.now)
+    }
+
+    /// When the driver wants to be called, on the simulated clock.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.driver.next_deadline().map(|at| at.since(self.origin))
+    }
+
     /// Goes to the next thing that happens; false where that is nothing.
     pub(crate) fn step(&mut self) -> bool {
-        let deadline = self.driver.next_deadline();
+        let deadline = self.deadline();
         let next = self.pci.next_event().into_iter().chain(deadline).min();
         let Some(at) = next else { return false };
         self.now = self.now.max(at);
         self.pci.advance(self.now);
         self.pci.set_now(self.now);
         self.pci.take_interrupts(self.now, &mut self.vectors);
-        let before = self.done.len();
+        let (before, at) = (self.done.len(), self.at());
         for vector in self.vectors.drain(..) {
-            self.driver.on_interrupt(&mut self.pci, self.now, vector, &mut self.done);
+            self.driver.on_interrupt(&mut self.pci, at, vector, &mut self.done);
         }
         if deadline.is_some_and(|at| at <= self.now) {
-            self.driver.poll(&mut self.pci, self.now, &mut self.done);
+            self.driver.poll(&mut self.pci, at, &mut self.done);
         }
         self.pci.take_stall();
         self.settle(before);
@@ -125,7 +153,8 @@ impl<D: PciDevice> Rig<D> {
     pub(crate) fn submit(&mut self, queue: u16, command: &IoCommand<'_>) -> Result<Token, IoError> {
         let token = Token(self.next_token);
         self.pci.set_now(self.now);
-        self.driver.submit(&mut self.pci, self.now, queue, command, token)?;
+        let at = self.at();
+        self.driver.submit(&mut self.pci, at, queue, command, token)?;
         self.next_token += 1;
         self.outstanding.insert(token.0);
         Ok(token)

@@ -240,7 +240,7 @@ fn sleeping_owner_is_called_when_an_interrupt_is_lost() {
     split.control();
     assert_eq!(split.calls(), [3]);
     assert!(split.calls().is_empty(), "called once");
-    assert!(split.controller.next_deadline() > Some(split.now), "and not for ever");
+    assert!(split.controller.next_deadline() > Some(split.now.into()), "and not for ever");
     split.attend(2);
     assert!(split.owners[2].done[0].is_success());
     assert_eq!(split.owners[2].pair.counters().lost_interrupts, 1);

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use ssdyno_block::{Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, Status, SubmitError, Time, Token};
 use ssdyno_driver_nvme::{NvmeConfig, NvmeType};
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::At;
@@ -92,7 +92,7 @@ struct System {
     pci: Rc<RefCell<SimulatedPci<Double>>>,
     modes: Rc<RefCell<Vec<(InterruptMode, u16)>>>,
     now: Cell<Time>,
-    done: Vec<Completion>,
+    done: Vec<Completion<MonotonicTime>>,
 }
 
 impl System {
@@ -127,7 +127,7 @@ impl System {
     }
 
     fn start(&mut self) {
-        self.registry.storage.start(self.unit, self.now.get()).unwrap();
+        self.registry.storage.start(self.unit, self.now.get().into()).unwrap();
         while !self.is_operational() {
             assert!(self.step(), "it never becomes ready");
         }
@@ -136,7 +136,8 @@ impl System {
     /// What a system does at the next thing that happens; false where that is nothing.
     fn step(&mut self) -> bool {
         let (storage, unit) = (&mut self.registry.storage, self.unit);
-        let deadline = storage.watchdog(unit, self.now.get()).unwrap();
+        let deadline = storage.watchdog(unit, self.now.get().into()).unwrap();
+        let deadline = deadline.map(MonotonicTime::time);
         let next = self.pci.borrow().next_event().into_iter().chain(deadline).min();
         let Some(at) = next else { return false };
         let now = self.now.get().max(at);
@@ -146,15 +147,15 @@ impl System {
         self.pci.borrow_mut().set_now(now);
         self.pci.borrow_mut().take_interrupts(now, &mut vectors);
         for vector in vectors {
-            storage.interrupt(unit, now, vector).unwrap();
+            storage.interrupt(unit, now.into(), vector).unwrap();
         }
-        storage.watchdog(unit, now).unwrap();
-        storage.done(unit, now, &mut self.done).unwrap();
+        storage.watchdog(unit, now.into()).unwrap();
+        storage.done(unit, now.into(), &mut self.done).unwrap();
         true
     }
 
     fn submit(&mut self, request: Request, token: u32) -> Result<(), DriverError> {
-        self.registry.storage.read_write(self.unit, self.now.get(), request, Token(token))
+        self.registry.storage.read_write(self.unit, self.now.get().into(), request, Token(token))
     }
 }
 
@@ -208,7 +209,7 @@ fn a_stopped_unit_leaves_nothing_and_starts_again() {
         // More than the queue takes: one waits in the unit.
         system.submit(Request::read(0, 64 << 10), 7).unwrap();
         system.submit(Request::read(0, 512), 8).unwrap();
-        system.registry.storage.stop(system.unit, system.now.get()).unwrap();
+        system.registry.storage.stop(system.unit, system.now.get().into()).unwrap();
         assert!(!system.is_operational());
         while system.step() {}
         assert_eq!(system.done.len(), 2 * round, "both were answered, well or not");
@@ -235,12 +236,12 @@ fn a_unit_says_which_namespace_it_is() {
         // Its size and its block are those of this namespace.
         system.submit(Request::read(far, 4096), 1).unwrap();
         assert_eq!(system.submit(Request::read(0, 512), 2).is_ok(), number == 2);
-        system.registry.storage.stop(system.unit, system.now.get()).unwrap();
+        system.registry.storage.stop(system.unit, system.now.get().into()).unwrap();
         assert_eq!(system.registry.storage.volume(system.unit), Ok(None), "stopped");
     }
     for missing in [1, 4] {
         let mut system = System::new(drive(), driver().serving(missing));
-        system.registry.storage.start(system.unit, Time::ZERO).unwrap();
+        system.registry.storage.start(system.unit, MonotonicTime::ZERO).unwrap();
         while system.now.get() < Time::from_ms(50) && system.step() {}
         assert!(!system.is_operational(), "{missing} cannot be served");
         assert_eq!(system.registry.storage.volume(system.unit), Ok(None));
@@ -259,7 +260,7 @@ fn units_that_cannot_be_used_say_so() {
     let plain = double(Nature { weighted: false, ..Nature::default() });
     let driver = NvmeType::new(NvmeConfig { policy, ..config() }, 4096);
     let mut system = System::new(plain, driver);
-    let refused = system.registry.storage.start(system.unit, Time::ZERO);
+    let refused = system.registry.storage.start(system.unit, MonotonicTime::ZERO);
     assert!(
         matches!(refused, Err(DriverError::Unfit { reason, .. }) if reason.contains("CAP.AMS"))
     );
@@ -267,7 +268,7 @@ fn units_that_cannot_be_used_say_so() {
     let namespaces = vec![namespace(100, 0)];
     let odd = double(Nature { namespaces, ..Nature::default() });
     let mut system = System::new(odd, NvmeType::new(config(), 4096));
-    system.registry.storage.start(system.unit, Time::ZERO).unwrap();
+    system.registry.storage.start(system.unit, MonotonicTime::ZERO).unwrap();
     while system.now.get() < Time::from_ms(50) && system.step() {}
     assert!(!system.is_operational());
     // A controller that is pulled answers what it had.

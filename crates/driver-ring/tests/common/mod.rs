@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_driver_ring::{Options, RingDriver, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
@@ -34,20 +34,28 @@ pub fn driver(config: &RingConfig, options: Options) -> Driver {
 /// Driver and card as a target.
 pub struct RingTarget {
     pub driver: Driver,
-    done: Vec<Completion>,
+    done: Vec<Completion<MonotonicTime>>,
     vectors: Vec<u16>,
     now: Time,
+    /// What the driver's clock says when the target's begins.
+    pub origin: MonotonicTime,
     /// Sends what is left when nothing else will happen; else the target stands still.
     pub drains: bool,
 }
 
 impl RingTarget {
     pub fn new(driver: Driver) -> RingTarget {
-        RingTarget { driver, done: Vec::new(), vectors: Vec::new(), now: Time::ZERO, drains: true }
+        let (done, vectors, now) = (Vec::new(), Vec::new(), Time::ZERO);
+        RingTarget { driver, done, vectors, now, origin: MonotonicTime::ZERO, drains: true }
     }
 
     pub fn card(&mut self) -> &mut RingCard {
         self.driver.function_mut().device_mut()
+    }
+
+    /// When the driver wants to be called, on the target's clock.
+    pub fn deadline(&self) -> Option<Time> {
+        self.driver.next_deadline().map(|at| at.since(self.origin))
     }
 
     fn next_step(&self) -> Option<Time> {
@@ -55,7 +63,7 @@ impl RingTarget {
             return Some(self.now);
         }
         let pci = self.driver.function().next_event();
-        let next = pci.into_iter().chain(self.driver.next_deadline()).min()?;
+        let next = pci.into_iter().chain(self.deadline()).min()?;
         Some(next.max(self.now))
     }
 
@@ -64,23 +72,24 @@ impl RingTarget {
         self.driver.function_mut().set_now(at);
         self.driver.function_mut().advance(at);
         self.driver.function_mut().take_interrupts(at, &mut self.vectors);
+        let due = self.origin.after(at);
         for _ in self.vectors.drain(..) {
-            if self.driver.on_interrupt(at) {
-                while self.driver.poll(at, &mut self.done).again {}
+            if self.driver.on_interrupt(due) {
+                while self.driver.poll(due, &mut self.done).again {}
             }
         }
-        if self.driver.next_deadline().is_some_and(|deadline| deadline <= at) {
-            while self.driver.poll(at, &mut self.done).again {}
+        if self.driver.next_deadline().is_some_and(|deadline| deadline <= due) {
+            while self.driver.poll(due, &mut self.done).again {}
         }
         if self.drains && self.driver.stalled() {
-            self.driver.send_pending(at);
+            self.driver.send_pending(due);
         }
     }
 
     pub fn submit_with(&mut self, now: Time, submission: Submission) -> Result<(), SubmitError> {
         self.now = now;
         self.driver.function_mut().set_now(now);
-        self.driver.submit(now, submission)
+        self.driver.submit(self.origin.after(now), submission)
     }
 }
 
@@ -97,7 +106,13 @@ impl BlockTarget for RingTarget {
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
             self.step(at);
         }
-        out.append(&mut self.done);
+        let origin = self.origin;
+        out.extend(self.done.drain(..).map(|done| Completion {
+            token: done.token,
+            status: done.status,
+            accepted: done.accepted.since(origin),
+            completed: done.completed.since(origin),
+        }));
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::BitOr;
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
 
 use crate::{Address, DeviceClass, DmaRegion, FunctionError, InterruptMode, PciFunction, tree};
 
@@ -103,25 +103,30 @@ pub trait Driver {
     ///
     /// # Errors
     /// The controller cannot be started.
-    fn start(&mut self, now: Time) -> Result<(), DriverError>;
+    fn start(&mut self, now: MonotonicTime) -> Result<(), DriverError>;
     /// True once it takes requests.
     fn is_ready(&self) -> bool;
     /// Begins to stop the controller (`ddm_stop`): it takes no request any more, and those that are
     /// outstanding end, answered or abandoned. [`watchdog`](Driver::watchdog) goes on until it names
     /// no time.
-    fn stop(&mut self, now: Time);
+    fn stop(&mut self, now: MonotonicTime);
     /// Interrupt `vector` came (`ddm_interrupt`).
-    fn interrupt(&mut self, now: Time, vector: u16);
+    fn interrupt(&mut self, now: MonotonicTime, vector: u16);
     /// Takes a request (`ddm_readwrite`).
     ///
     /// # Errors
     /// As for [`BlockTarget::submit`](ssdyno_block::BlockTarget::submit).
-    fn read_write(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError>;
+    fn read_write(
+        &mut self,
+        now: MonotonicTime,
+        request: Request,
+        token: Token,
+    ) -> Result<(), SubmitError>;
     /// Appends what has completed.
-    fn reap(&mut self, now: Time, out: &mut Vec<Completion>);
+    fn reap(&mut self, now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>);
     /// Looks after requests that take too long, and after the start; names the time of the next look
     /// (`ddm_watchdog`).
-    fn watchdog(&mut self, now: Time) -> Option<Time>;
+    fn watchdog(&mut self, now: MonotonicTime) -> Option<MonotonicTime>;
     /// The function below: for buffers and interrupts.
     fn function(&mut self) -> &mut dyn PciFunction;
 }
@@ -155,12 +160,12 @@ pub trait ClassDriver {
     ///
     /// # Errors
     /// There is no such device, or its driver cannot.
-    fn start(&mut self, unit: Unit, now: Time) -> Result<(), DriverError>;
+    fn start(&mut self, unit: Unit, now: MonotonicTime) -> Result<(), DriverError>;
     /// Stops it (`dcl_stop`).
     ///
     /// # Errors
     /// There is no such device.
-    fn stop(&mut self, unit: Unit, now: Time) -> Result<(), DriverError>;
+    fn stop(&mut self, unit: Unit, now: MonotonicTime) -> Result<(), DriverError>;
     /// Hands over a request.
     ///
     /// # Errors
@@ -168,7 +173,7 @@ pub trait ClassDriver {
     fn read_write(
         &mut self,
         unit: Unit,
-        now: Time,
+        now: MonotonicTime,
         request: Request,
         token: Token,
     ) -> Result<(), DriverError>;
@@ -178,8 +183,12 @@ pub trait ClassDriver {
     ///
     /// # Errors
     /// There is no such device, or it refuses the interrupts.
-    fn done(&mut self, unit: Unit, now: Time, out: &mut Vec<Completion>)
-    -> Result<(), DriverError>;
+    fn done(
+        &mut self,
+        unit: Unit,
+        now: MonotonicTime,
+        out: &mut Vec<Completion<MonotonicTime>>,
+    ) -> Result<(), DriverError>;
     /// Memory that the device can reach (`dcl_devbuf_alloc`).
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, Request, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, Token};
 
 use crate::interrupts::set_interrupts;
 use crate::{Address, DeviceClass, DmaRegion};
@@ -44,7 +44,12 @@ impl Units {
     ///
     /// # Errors
     /// There is no such device, or it has no driver.
-    pub fn interrupt(&mut self, unit: Unit, now: Time, vector: u16) -> Result<(), DriverError> {
+    pub fn interrupt(
+        &mut self,
+        unit: Unit,
+        now: MonotonicTime,
+        vector: u16,
+    ) -> Result<(), DriverError> {
         self.driver(unit)?.interrupt(now, vector);
         Ok(())
     }
@@ -53,7 +58,11 @@ impl Units {
     ///
     /// # Errors
     /// There is no such device, or it has no driver.
-    pub fn watchdog(&mut self, unit: Unit, now: Time) -> Result<Option<Time>, DriverError> {
+    pub fn watchdog(
+        &mut self,
+        unit: Unit,
+        now: MonotonicTime,
+    ) -> Result<Option<MonotonicTime>, DriverError> {
         Ok(self.driver(unit)?.watchdog(now))
     }
 
@@ -96,7 +105,7 @@ impl ClassDriver for Units {
         Ok(self.get(unit)?.driver.as_ref().and_then(|driver| driver.volume()))
     }
 
-    fn start(&mut self, unit: Unit, now: Time) -> Result<(), DriverError> {
+    fn start(&mut self, unit: Unit, now: MonotonicTime) -> Result<(), DriverError> {
         let state = self.get_mut(unit)?;
         if let Some(driver) = &mut state.driver {
             let flags = driver.flags();
@@ -108,7 +117,7 @@ impl ClassDriver for Units {
         Ok(())
     }
 
-    fn stop(&mut self, unit: Unit, now: Time) -> Result<(), DriverError> {
+    fn stop(&mut self, unit: Unit, now: MonotonicTime) -> Result<(), DriverError> {
         let state = self.get_mut(unit)?;
         if let Some(driver) = &mut state.driver {
             driver.stop(now);
@@ -120,7 +129,7 @@ impl ClassDriver for Units {
     fn read_write(
         &mut self,
         unit: Unit,
-        now: Time,
+        now: MonotonicTime,
         request: Request,
         token: Token,
     ) -> Result<(), DriverError> {
@@ -136,8 +145,8 @@ impl ClassDriver for Units {
     fn done(
         &mut self,
         unit: Unit,
-        now: Time,
-        out: &mut Vec<Completion>,
+        now: MonotonicTime,
+        out: &mut Vec<Completion<MonotonicTime>>,
     ) -> Result<(), DriverError> {
         let state = self.get_mut(unit)?;
         let Some(driver) = &mut state.driver else { return Ok(()) };

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use ssdyno_block::{Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, Status, SubmitError, Time, Token};
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::ConfigAccess;
 use ssdyno_pci::driver::{
@@ -16,6 +16,11 @@ use ssdyno_pci::{
     Address, DeviceClass, DmaRegion, Function, FunctionError, Identity, InterruptMode, PciFunction,
     RootBus, assign, scan,
 };
+
+/// `us` microseconds on the machine's clock.
+fn us(us: u64) -> MonotonicTime {
+    MonotonicTime::from_ns(us * 1000)
+}
 
 /// What happened to a function and its driver.
 type Log = Rc<RefCell<Vec<String>>>;
@@ -78,9 +83,9 @@ impl PciFunction for OnTopology {
 struct Disk {
     address: Address,
     function: Box<dyn PciFunction>,
-    ready_at: Option<Time>,
+    ready_at: Option<MonotonicTime>,
     ready: bool,
-    done: Vec<Completion>,
+    done: Vec<Completion<MonotonicTime>>,
 }
 
 impl Driver for Disk {
@@ -91,24 +96,24 @@ impl Driver for Disk {
         let start = if self.ready { DriverFlags::NONE } else { DriverFlags::PIN_AT_START };
         DriverFlags::BUS_MASTER | start
     }
-    fn start(&mut self, now: Time) -> Result<(), DriverError> {
+    fn start(&mut self, now: MonotonicTime) -> Result<(), DriverError> {
         self.ready_at = Some(now + Time::from_us(5));
         Ok(())
     }
     fn is_ready(&self) -> bool {
         self.ready
     }
-    fn stop(&mut self, _now: Time) {
+    fn stop(&mut self, _now: MonotonicTime) {
         self.ready = false;
         self.ready_at = None;
     }
-    fn interrupt(&mut self, now: Time, vector: u16) {
+    fn interrupt(&mut self, now: MonotonicTime, vector: u16) {
         self.function.bar_write32(0, 0, vector.into());
         self.watchdog(now);
     }
     fn read_write(
         &mut self,
-        now: Time,
+        now: MonotonicTime,
         _request: Request,
         token: Token,
     ) -> Result<(), SubmitError> {
@@ -118,10 +123,10 @@ impl Driver for Disk {
         self.done.push(Completion { token, status: Status::Ok, accepted: now, completed: now });
         Ok(())
     }
-    fn reap(&mut self, _now: Time, out: &mut Vec<Completion>) {
+    fn reap(&mut self, _now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>) {
         out.append(&mut self.done);
     }
-    fn watchdog(&mut self, now: Time) -> Option<Time> {
+    fn watchdog(&mut self, now: MonotonicTime) -> Option<MonotonicTime> {
         self.ready |= self.ready_at.is_some_and(|at| at <= now);
         self.ready_at.filter(|_| !self.ready)
     }
@@ -229,11 +234,11 @@ fn bridges_are_units_without_driver_and_interrupts() {
     assert_eq!(bridges.flags(unit), Ok(DriverFlags::NO_INTERRUPTS));
     assert_eq!(abilities.wanted(bridges.flags(unit).unwrap()), None);
     assert_eq!(bridges.is_operational(unit), Ok(false));
-    bridges.start(unit, Time::ZERO).unwrap();
+    bridges.start(unit, MonotonicTime::ZERO).unwrap();
     assert_eq!((bridges.is_operational(unit), bridges.interrupts(unit)), (Ok(true), Ok(None)));
-    let request = bridges.read_write(unit, Time::ZERO, Request::flush(), Token(1));
+    let request = bridges.read_write(unit, MonotonicTime::ZERO, Request::flush(), Token(1));
     assert_eq!(request, Err(DriverError::NoDriver(port.address)));
-    assert_eq!(bridges.stop(Unit(9), Time::ZERO), Err(DriverError::NoUnit(9)));
+    assert_eq!(bridges.stop(Unit(9), MonotonicTime::ZERO), Err(DriverError::NoUnit(9)));
     let host_bridge = &tree.functions[0];
     let nobody = registry.attach(host_bridge, || panic!("nobody drives it"));
     assert_eq!(nobody, Err(DriverError::NoDriver(host_bridge.address)));
@@ -245,30 +250,30 @@ fn the_pin_first_then_msix() {
     let (topology, address) = machine(0x8086, false);
     let (mut registry, unit, log) = attached(topology, address, &[]);
     let disks = &mut registry.storage;
-    disks.start(unit, Time::ZERO).unwrap();
+    disks.start(unit, MonotonicTime::ZERO).unwrap();
     assert_eq!(*log.borrow(), ["Pin 1"]);
-    let early = disks.read_write(unit, Time::ZERO, Request::flush(), Token(1));
+    let early = disks.read_write(unit, MonotonicTime::ZERO, Request::flush(), Token(1));
     assert_eq!(early, Err(DriverError::NotOperational(address)));
     let mut out = Vec::new();
-    assert_eq!(disks.watchdog(unit, Time::from_us(1)), Ok(Some(Time::from_us(5))));
-    disks.done(unit, Time::from_us(1), &mut out).unwrap();
+    assert_eq!(disks.watchdog(unit, us(1)), Ok(Some(us(5))));
+    disks.done(unit, us(1), &mut out).unwrap();
     assert_eq!(log.borrow().len(), 1, "not ready yet");
-    disks.interrupt(unit, Time::from_us(5), 0).unwrap();
-    disks.done(unit, Time::from_us(5), &mut out).unwrap();
-    disks.done(unit, Time::from_us(6), &mut out).unwrap();
+    disks.interrupt(unit, us(5), 0).unwrap();
+    disks.done(unit, us(5), &mut out).unwrap();
+    disks.done(unit, us(6), &mut out).unwrap();
     assert_eq!(log.borrow()[..4], ["Pin 1", "heard 0", "MsiX 32", "heard 0"]);
     assert_eq!(log.borrow().len(), 3 + 32, "once; of each new vector, for the old ones are lost");
     assert_eq!(disks.interrupts(unit), Ok(Some((InterruptMode::MsiX, 32))));
-    disks.read_write(unit, Time::from_us(7), Request::flush(), Token(1)).unwrap();
-    let full = disks.read_write(unit, Time::from_us(7), Request::flush(), Token(2));
+    disks.read_write(unit, us(7), Request::flush(), Token(1)).unwrap();
+    let full = disks.read_write(unit, us(7), Request::flush(), Token(2));
     assert_eq!(full, Err(DriverError::Submit(SubmitError::Full)));
-    disks.done(unit, Time::from_us(8), &mut out).unwrap();
+    disks.done(unit, us(8), &mut out).unwrap();
     assert_eq!(out.iter().map(|completion| completion.token).collect::<Vec<_>>(), [Token(1)]);
     let region = disks.allocate(unit, 512).unwrap();
     disks.free(unit, region).unwrap();
     assert_eq!(log.borrow().last().map(String::as_str), Some("free 1"));
     assert!(disks.allocate(unit, 8192).is_err());
-    disks.stop(unit, Time::from_us(9)).unwrap();
+    disks.stop(unit, us(9)).unwrap();
     assert_eq!((disks.is_operational(unit), disks.id(unit)), (Ok(false), Ok(address)));
 }
 
@@ -276,12 +281,12 @@ fn the_pin_first_then_msix() {
 fn without_vectors_for_the_best_kind_the_next_is_taken() {
     let (topology, address) = machine(0x8086, false);
     let (mut registry, unit, log) = attached(topology, address, &[InterruptMode::Pin]);
-    registry.storage.start(unit, Time::ZERO).unwrap();
+    registry.storage.start(unit, MonotonicTime::ZERO).unwrap();
     assert_eq!(*log.borrow(), ["MsiX 32"], "a start without the pin it asked for");
     let (topology, address) = machine(0x8086, false);
     let all = [InterruptMode::Pin, InterruptMode::MsiX];
     let (mut registry, unit, _) = attached(topology, address, &all);
-    let refused = registry.storage.start(unit, Time::ZERO);
+    let refused = registry.storage.start(unit, MonotonicTime::ZERO);
     assert!(matches!(refused, Err(DriverError::Function(FunctionError::NoInterrupt { .. }))));
 }
 
@@ -305,7 +310,7 @@ fn a_drive_that_firmware_did_not_recognise_is_usable() {
     let kept = done.resources.iter().filter(|resource| resource.address != address);
     assert!(kept.clone().count() > 0 && kept.clone().all(|resource| resource.kept));
     let (mut registry, unit, log) = attached(topology, address, &[]);
-    registry.storage.start(unit, Time::ZERO).unwrap();
+    registry.storage.start(unit, MonotonicTime::ZERO).unwrap();
     assert_eq!(*log.borrow(), ["Pin 1"]);
     let (mut topology, address) = machine(0x8086, false);
     let tree = scan(&mut topology, &[RootBus::FIRST]);

@@ -1,6 +1,6 @@
 //! The ring driver over a simulated function with the ring card behind it.
 
-use ssdyno_block::{Completion, Request, SECTOR_BYTES, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token};
 use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceFacts, PrepareError};
@@ -35,6 +35,8 @@ pub(crate) struct RingPort {
     asked: bool,
     /// Where something may go wrong.
     schedule: Option<Schedule>,
+    /// What the driver answered, on its way to the host.
+    answers: Vec<Completion<MonotonicTime>>,
 }
 
 impl RingPort {
@@ -66,7 +68,9 @@ impl RingPort {
             pci.device_mut().arm(FaultDraw::new(&faults, seed));
         }
         let schedule = armed.then(|| Schedule::new(&faults, epoch));
-        Ok(RingPort { driver, epoch, again: false, last: Time::ZERO, asked: false, schedule })
+        let answers = Vec::with_capacity(256);
+        let (again, last, asked) = (false, Time::ZERO, false);
+        Ok(RingPort { driver, epoch, again, last, asked, schedule, answers })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
@@ -97,7 +101,8 @@ impl RingPort {
 
     /// When the driver looks for what is lost, or sends a block that does not become full.
     fn deadline(&self) -> Option<Time> {
-        if self.driver.in_flight() > 0 && !self.asked { self.driver.next_deadline() } else { None }
+        let awaited = self.driver.in_flight() > 0 && !self.asked;
+        self.driver.next_deadline().filter(|_| awaited).map(MonotonicTime::time)
     }
 }
 
@@ -186,14 +191,16 @@ impl Port for RingPort {
         self.driver.function_mut().set_now(at);
         self.asked &= vector != POLL;
         if vector == POLL || self.driver.on_interrupt(at) {
-            let first = done.len();
-            let polled = self.driver.poll(at, done);
+            let polled = self.driver.poll(at, &mut self.answers);
             self.again = polled.again;
             self.last = now;
-            for completion in &mut done[first..] {
-                completion.accepted = completion.accepted.saturating_sub(self.epoch);
-                completion.completed = now;
-            }
+            let epoch = self.epoch.into();
+            done.extend(self.answers.drain(..).map(|answer| Completion {
+                token: answer.token,
+                status: answer.status,
+                accepted: answer.accepted.since(epoch),
+                completed: now,
+            }));
         }
         accesses(self.driver.function_mut())
     }

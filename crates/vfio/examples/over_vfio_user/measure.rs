@@ -157,7 +157,7 @@ fn card_alone() -> Result<Time, Failure> {
             driver.poll(now, &mut done);
         }
     }
-    done.pop().map(|done| done.completed).ok_or_else(|| "the read is not answered".into())
+    done.pop().map(|done| done.completed.time()).ok_or_else(|| "the read is not answered".into())
 }
 
 /// A device in a process of its own: this program again.

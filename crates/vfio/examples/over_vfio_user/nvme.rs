@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_driver_nvme::{
     DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeDriver, NvmeError,
 };
@@ -24,7 +24,7 @@ impl Nvme {
         let driver = NvmeDriver::new(config);
         let (start, done) = (Instant::now(), Vec::new());
         let mut nvme = Nvme { function, driver, done, start, vectors: Vec::new() };
-        nvme.driver.start(&mut nvme.function, Time::ZERO)?;
+        nvme.driver.start(&mut nvme.function, MonotonicTime::ZERO)?;
         loop {
             match nvme.driver.state() {
                 DriverState::Ready => return Ok(nvme),
@@ -35,8 +35,8 @@ impl Nvme {
         }
     }
 
-    pub(crate) fn now(&self) -> Time {
-        Time::from_ns(self.start.elapsed().as_nanos() as u64)
+    pub(crate) fn now(&self) -> MonotonicTime {
+        self.start.elapsed().into()
     }
 
     pub(crate) fn submit(
@@ -52,7 +52,7 @@ impl Nvme {
     /// Waits for what happens next, for `limit` at most, and lets the driver do what is due.
     pub(crate) fn step(&mut self, limit: Duration) {
         let deadline = self.driver.next_deadline();
-        let left = deadline.map(|at| at.saturating_sub(self.now()).as_ps().div_ceil(1000));
+        let left = deadline.map(|at| at.since(self.now()).as_ps().div_ceil(1000));
         let wait = left.map_or(limit, |ns| limit.min(Duration::from_nanos(ns)));
         if self.function.wait(wait, &mut self.vectors) == Waited::Gone {
             self.driver.removed(&mut self.function, &mut self.done);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ssdyno_block::{Completion, Request, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
 use ssdyno_driver_ring::{Options, RingDriver, RingError, Submission};
 use ssdyno_vfio::{VfioUserFunction, Waited};
 
@@ -10,7 +10,7 @@ use ssdyno_vfio::{VfioUserFunction, Waited};
 pub(crate) struct Ring {
     pub(crate) driver: RingDriver<VfioUserFunction>,
     /// Requests that were answered, for who takes them.
-    pub(crate) done: Vec<Completion>,
+    pub(crate) done: Vec<Completion<MonotonicTime>>,
     start: Instant,
     vectors: Vec<u16>,
 }
@@ -21,8 +21,8 @@ impl Ring {
         Ok(Ring { driver, done: Vec::new(), start: Instant::now(), vectors: Vec::new() })
     }
 
-    pub(crate) fn now(&self) -> Time {
-        Time::from_ns(self.start.elapsed().as_nanos() as u64)
+    pub(crate) fn now(&self) -> MonotonicTime {
+        self.start.elapsed().into()
     }
 
     /// Submits; the data is at `address` for the device.
@@ -42,7 +42,7 @@ impl Ring {
             self.driver.send_pending(self.now());
         }
         let deadline = self.driver.next_deadline();
-        let left = deadline.map(|at| at.saturating_sub(self.now()).as_ps().div_ceil(1000));
+        let left = deadline.map(|at| at.since(self.now()).as_ps().div_ceil(1000));
         let wait = left.map_or(limit, |ns| limit.min(Duration::from_nanos(ns)));
         if self.driver.function_mut().wait(wait, &mut self.vectors) == Waited::Gone {
             std::thread::sleep(wait);

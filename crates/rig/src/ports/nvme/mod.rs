@@ -5,7 +5,7 @@ pub(crate) mod power;
 mod scsi;
 mod trouble;
 
-use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::faults::FaultDraw;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Device, DeviceFacts, PrepareError, Ssd};
@@ -89,7 +89,7 @@ impl NvmePort {
         }
         let trouble = Trouble::new(&device.faults, host.retries, epoch);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
-        let deadline = driver.next_deadline().unwrap_or(Time::MAX);
+        let deadline = driver.next_deadline().map_or(Time::MAX, MonotonicTime::time);
         let stack = reported("nvme", driver.flags(), host.stack)?;
         let scsi = (stack == Stack::Scsi).then(|| ScsiLayer::new(&namespaces)).transpose()?;
         let mut port = NvmePort {
@@ -131,7 +131,7 @@ impl NvmePort {
     /// Something was done to the driver.
     #[inline]
     fn note_deadline(&mut self) {
-        self.deadline = self.driver.next_deadline().unwrap_or(Time::MAX);
+        self.deadline = self.driver.next_deadline().map_or(Time::MAX, MonotonicTime::time);
     }
 
     /// Gives the driver a command of the host.
@@ -189,7 +189,8 @@ fn start(
             DriverState::Failed(error) => return Err(error),
             _ => {}
         }
-        let next = [pci.next_event(), driver.next_deadline()].into_iter().flatten().min();
+        let deadline = driver.next_deadline().map(MonotonicTime::time);
+        let next = [pci.next_event(), deadline].into_iter().flatten().min();
         at = at.max(next.unwrap_or(at));
         pci.advance(at);
         pci.set_now(at);
