@@ -66,8 +66,10 @@ pub(crate) fn execute(
     let complete = reports.len() == members;
     let machine = probed
         .map(|probed| machine::result(probed, &target, &recording, complete.then_some(&reports)));
-    if hung > 0 {
-        notes.push(unanswered(hung));
+    match hung {
+        // Reading a file whose device hangs would hang, too.
+        1.. => notes.push(unanswered(hung)),
+        0 => target.remember_scratch(),
     }
     let parts = Parts {
         run,

@@ -21,19 +21,33 @@ pub struct WritePermit {
     device: u64,
     /// The file; 0 for a block device, whose node may be made anew.
     inode: u64,
+    /// A file that this program made, which is marked anew when it was written to.
+    scratch: bool,
 }
 
 impl WritePermit {
     /// A permit for a block device by its number.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
     pub(crate) fn for_device(number: u64) -> WritePermit {
-        WritePermit { device: number, inode: 0 }
+        WritePermit { device: number, inode: 0, scratch: false }
     }
 
     /// A permit for a regular file.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
     pub(crate) fn for_file(file_system: u64, inode: u64) -> WritePermit {
-        WritePermit { device: file_system, inode }
+        WritePermit { device: file_system, inode, scratch: false }
+    }
+
+    /// A permit for a file that this program made.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn for_scratch(file_system: u64, inode: u64) -> WritePermit {
+        WritePermit { device: file_system, inode, scratch: true }
+    }
+
+    /// Whether it is for a file that this program made.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn is_for_scratch(&self) -> bool {
+        self.scratch
     }
 
     /// Whether it is for this one; the arguments are as in the constructors.

@@ -83,6 +83,8 @@ pub struct Target {
     pub(crate) writable: bool,
     /// The first file may be written to.
     head_is_writable: bool,
+    /// Files of its own that this program made and may write to.
+    scratch: Vec<std::fs::File>,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
@@ -148,6 +150,7 @@ impl Target {
             in_memory: false,
             writable: matches!(access, Access::Write(_)),
             head_is_writable: matches!(access, Access::Write(_)),
+            scratch: Vec::new(),
             notes: Vec::new(),
             more: Vec::new(),
             locks,
@@ -166,6 +169,9 @@ impl Target {
                 .is_ok_and(|found| is_one_of(&found, &MEMORY_FILE_SYSTEMS));
             if direct && !target.in_memory {
                 target.sector_bytes = file_alignment(&file);
+            }
+            if matches!(access, Access::Write(permit) if permit.is_for_scratch()) {
+                target.scratch.extend(through_the_page_cache(&file));
             }
             target.kind = Kind::File(file);
         }
@@ -200,6 +206,7 @@ impl Target {
                 }
             }
             self.locks.append(&mut other.locks);
+            self.scratch.append(&mut other.scratch);
             if let Kind::Device(file) | Kind::File(file) =
                 std::mem::replace(&mut other.kind, Kind::Null)
             {
@@ -282,6 +289,7 @@ impl Target {
             in_memory: true,
             writable: true,
             head_is_writable: true,
+            scratch: Vec::new(),
             notes: vec![
                 "null: completes every request at once; these figures are the floor of the tool \
                  itself"
@@ -323,6 +331,12 @@ impl Target {
     pub fn to_file(&self) -> io::Result<Option<std::fs::File>> {
         let file = self.file().map(|file| file.try_clone_to_owned()).transpose()?;
         Ok(file.map(std::fs::File::from))
+    }
+
+    /// Marks the scratch files among its files anew, so that the next run may write to them, too. Call it
+    /// when everything that was written is completed; it reads a few blocks of each.
+    pub fn remember_scratch(&self) {
+        self.scratch.iter().for_each(crate::safety::remember);
     }
 
     /// The device whose counters tell of this target, as the kernel names it; of several files the one
@@ -380,6 +394,13 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
     Some(format!(
         "a write is durable when it is answered ({flag}): its latency has the flush in it"
     ))
+}
+
+/// The same file without O_DIRECT, whose reads need no alignment. `None` without proc(5).
+fn through_the_page_cache(file: &OwnedFd) -> Option<std::fs::File> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::File::options().read(true).write(true).open(path).ok()
 }
 
 /// Opens with O_DIRECT, or without where the file system does not know it. The second value says

@@ -1,5 +1,7 @@
 //! What the machine did while a target was loaded (S4-18 … S4-20), as results hold it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Op;
@@ -65,8 +67,11 @@ pub struct Sample {
     pub memory: Option<Memory>,
     /// Network interfaces that are not the loopback, together.
     pub network: Option<Network>,
-    /// The device under test, by its own counters.
+    /// The device under test, by its own counters; `null` where `probe` looks at several.
     pub disk: Option<Disk>,
+    /// Block devices that `probe` looks at, each by its name in the kernel.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disks: BTreeMap<String, Disk>,
     /// Power by sensor.
     pub power: Option<Vec<SensorPower>>,
 }
@@ -140,9 +145,25 @@ pub struct Disk {
     pub read_bytes_per_second: f64,
     /// Bytes written.
     pub write_bytes_per_second: f64,
-    /// Share of the interval with something in flight, 0 to 1.
+    /// Trims (discards) completed.
+    #[serde(default)]
+    pub trims_per_second: f64,
+    /// Flushes completed.
+    #[serde(default)]
+    pub flushes_per_second: f64,
+    /// Bytes trimmed.
+    #[serde(default)]
+    pub trim_bytes_per_second: f64,
+    /// Mean time of a read, from the kernel's queue to its completion (`r_await` of iostat); `null`
+    /// where none was completed. The kernel counts in ms.
+    #[serde(default)]
+    pub read_latency_ns_mean: Option<f64>,
+    /// The same of a write (`w_await`).
+    #[serde(default)]
+    pub write_latency_ns_mean: Option<f64>,
+    /// Share of the interval with something in flight, 0 to 1 (`%util`).
     pub busy_share: f64,
-    /// Requests in flight, mean over the interval.
+    /// Requests in flight, mean over the interval (`aqu-sz`).
     pub in_flight_mean: f64,
 }
 

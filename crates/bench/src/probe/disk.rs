@@ -14,7 +14,21 @@ pub fn disk_name(path: &Path) -> io::Result<Option<String>> {
     Ok(of(&rustix::fs::stat(path)?))
 }
 
-/// The same of an open file.
+/// The kernel's names of all disks that are not empty: no partitions, no loop devices without a file.
+pub fn disks() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let has_room = |name: &String| {
+        let sectors =
+            std::fs::read_to_string(format!("/sys/block/{name}/size")).unwrap_or_default();
+        sectors.trim().parse::<u64>().is_ok_and(|sectors| sectors > 0)
+    };
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.filter(has_room).collect();
+    names.sort_unstable();
+    names
+}
+
+/// As [`disk_name`], of an open file.
 pub(crate) fn of(status: &Stat) -> Option<String> {
     let device = match FileType::from_raw_mode(status.st_mode) {
         FileType::BlockDevice => status.st_rdev,

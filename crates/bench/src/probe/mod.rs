@@ -15,8 +15,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub use disk::disk_name;
 pub(crate) use disk::of as disk_of;
+pub use disk::{disk_name, disks};
 use snapshot::{Sensors, Snapshot};
 pub use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
@@ -38,6 +38,8 @@ const SNAPSHOTS_MOST: usize = 600;
 pub struct Prober {
     stop: Sender<()>,
     thread: JoinHandle<Vec<Snapshot>>,
+    /// The device under test.
+    disk: Option<String>,
 }
 
 /// What a [`Prober`] saw.
@@ -60,12 +62,14 @@ impl Prober {
     pub fn start(interval: Option<Duration>, disk: Option<String>) -> std::io::Result<Prober> {
         let began = Instant::now();
         let sensors = Sensors::find(Path::new(SYS));
-        let first = Snapshot::take(Duration::ZERO, disk.as_deref(), &sensors);
+        let disks: Vec<String> = disk.into_iter().collect();
+        let first = Snapshot::take(Duration::ZERO, &disks, &sensors);
         let zero = Instant::now();
         let interval =
             interval.unwrap_or_else(|| ((zero - began) * COST_SHARE).max(INTERVAL_LEAST));
         let (stop, stopped) = channel::<()>();
-        let take = move || Snapshot::take(zero.elapsed(), disk.as_deref(), &sensors);
+        let name = disks.first().cloned();
+        let take = move || Snapshot::take(zero.elapsed(), &disks, &sensors);
         let watch = move || {
             // What is measured goes first; where that is refused, samples are taken all the same.
             let _ = rustix::process::nice(19);
@@ -83,7 +87,7 @@ impl Prober {
             }
         };
         let thread = std::thread::Builder::new().name("probes".to_owned()).spawn(watch)?;
-        Ok(Prober { stop, thread })
+        Ok(Prober { stop, thread, disk: name })
     }
 
     /// Takes a last sample, which may be shorter, and gives all of them.
@@ -91,11 +95,17 @@ impl Prober {
         drop(self.stop);
         // A thread that panicked takes its samples with it; the run has its own figures.
         let snapshots = self.thread.join().unwrap_or_default();
-        let moved = snapshots.first().zip(snapshots.last());
-        Probed {
-            samples: snapshots.windows(2).map(|pair| pair[0].until(&pair[1])).collect(),
-            moved: moved.and_then(|(first, last)| first.moved_until(last)),
-        }
+        let moved = || {
+            let (first, last) = snapshots.first().zip(snapshots.last())?;
+            first.moved_until(last, self.disk.as_deref()?)
+        };
+        let sample = |pair: &[Snapshot]| {
+            let mut sample = pair[0].until(&pair[1]);
+            // The only one that is looked at.
+            sample.disk = std::mem::take(&mut sample.disks).into_values().next();
+            sample
+        };
+        Probed { moved: moved(), samples: snapshots.windows(2).map(sample).collect() }
     }
 }
 
@@ -123,22 +133,22 @@ impl Snapshots {
 #[derive(Debug)]
 pub struct Probe {
     zero: Instant,
-    disk: Option<String>,
+    disks: Vec<String>,
     sensors: Sensors,
     last: Snapshot,
 }
 
 impl Probe {
-    /// Begins now; times count from `zero`.
-    pub fn new(zero: Instant, disk: Option<String>) -> Probe {
+    /// Begins now, with the block devices `disks`, as the kernel names them; times count from `zero`.
+    pub fn new(zero: Instant, disks: Vec<String>) -> Probe {
         let sensors = Sensors::find(Path::new(SYS));
-        let last = Snapshot::take(zero.elapsed(), disk.as_deref(), &sensors);
-        Probe { zero, disk, sensors, last }
+        let last = Snapshot::take(zero.elapsed(), &disks, &sensors);
+        Probe { zero, disks, sensors, last }
     }
 
     /// What happened since the last sample, or since the beginning.
     pub fn sample(&mut self) -> Sample {
-        let now = Snapshot::take(self.zero.elapsed(), self.disk.as_deref(), &self.sensors);
+        let now = Snapshot::take(self.zero.elapsed(), &self.disks, &self.sensors);
         let sample = self.last.until(&now);
         self.last = now;
         sample
@@ -188,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_has_no_figures() {
-        let mut probe = Probe::new(Instant::now(), Some("no-such-disk".to_owned()));
-        assert_eq!(probe.sample().disk, None);
+        let mut probe = Probe::new(Instant::now(), vec!["no-such-disk".to_owned()]);
+        assert!(probe.sample().disks.is_empty());
     }
 }

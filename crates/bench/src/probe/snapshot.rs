@@ -26,12 +26,74 @@ pub(super) struct Snapshot {
     swapped: Option<[u64; 2]>,
     /// Packets in and out, bytes in and out.
     network: Option<[u64; 4]>,
-    /// Reads, writes, sectors read and written, ms busy, ms weighted.
-    disk: Option<[u64; 6]>,
+    /// Block devices by the kernel's names for them.
+    disks: BTreeMap<String, DiskCounters>,
     /// Sensors that count energy: microjoules, and where they wrap.
     energy: BTreeMap<String, (u64, u64)>,
     /// Sensors that tell power, in watts.
     power: BTreeMap<String, f64>,
+}
+
+/// What the kernel counts for a block device (Documentation/admin-guide/iostats.rst).
+#[derive(Clone, Copy, Debug, Default)]
+struct DiskCounters {
+    reads: u64,
+    writes: u64,
+    trims: u64,
+    flushes: u64,
+    sectors_read: u64,
+    sectors_written: u64,
+    sectors_trimmed: u64,
+    /// Time that reads took, all together.
+    read_ms: u64,
+    write_ms: u64,
+    /// Time with anything in flight.
+    busy_ms: u64,
+    /// The same, multiplied with how many were in flight.
+    weighted_ms: u64,
+}
+
+impl DiskCounters {
+    fn of(device: &procfs::DiskStat) -> DiskCounters {
+        DiskCounters {
+            reads: device.reads,
+            writes: device.writes,
+            trims: device.discards.unwrap_or(0),
+            flushes: device.flushes.unwrap_or(0),
+            sectors_read: device.sectors_read,
+            sectors_written: device.sectors_written,
+            sectors_trimmed: device.sectors_discarded.unwrap_or(0),
+            read_ms: device.time_reading,
+            write_ms: device.time_writing,
+            busy_ms: device.time_in_progress,
+            weighted_ms: device.weighted_time_in_progress,
+        }
+    }
+
+    /// From `self` to `later`, `seconds` after it.
+    fn until(&self, later: &DiskCounters, seconds: f64) -> Disk {
+        let since = |pick: fn(&DiskCounters) -> u64| pick(later).saturating_sub(pick(self)) as f64;
+        let rate = |pick| if seconds > 0.0 { since(pick) / seconds } else { 0.0 };
+        let sectors = |pick| rate(pick) * SECTOR_BYTES as f64;
+        let wait_ns = |time_ms, requests| {
+            let requests = since(requests);
+            (requests > 0.0).then(|| since(time_ms) * 1e6 / requests)
+        };
+        Disk {
+            reads_per_second: rate(|c| c.reads),
+            writes_per_second: rate(|c| c.writes),
+            trims_per_second: rate(|c| c.trims),
+            flushes_per_second: rate(|c| c.flushes),
+            read_bytes_per_second: sectors(|c| c.sectors_read),
+            write_bytes_per_second: sectors(|c| c.sectors_written),
+            trim_bytes_per_second: sectors(|c| c.sectors_trimmed),
+            read_latency_ns_mean: wait_ns(|c| c.read_ms, |c| c.reads),
+            write_latency_ns_mean: wait_ns(|c| c.write_ms, |c| c.writes),
+            // The kernel counts whole milliseconds, at other moments than we do.
+            busy_share: (rate(|c| c.busy_ms) / 1e3).min(1.0),
+            in_flight_mean: rate(|c| c.weighted_ms) / 1e3,
+        }
+    }
 }
 
 impl Snapshot {
@@ -40,8 +102,8 @@ impl Snapshot {
         Snapshot { at, ..Snapshot::default() }
     }
 
-    /// Reads everything; `disk` is the name of the device in the kernel.
-    pub(super) fn take(at: Duration, disk: Option<&str>, sensors: &Sensors) -> Snapshot {
+    /// Reads everything; `disks` are names of block devices in the kernel.
+    pub(super) fn take(at: Duration, disks: &[String], sensors: &Sensors) -> Snapshot {
         let mut now = Snapshot::empty(at);
         if let Ok(stat) = procfs::KernelStats::current() {
             let total = &stat.total;
@@ -72,17 +134,12 @@ impl Snapshot {
             }
             now.network = Some(sums);
         }
-        if let (Some(name), Ok(all)) = (disk, procfs::diskstats()) {
-            now.disk = all.iter().find(|device| device.name == name).map(|device| {
-                [
-                    device.reads,
-                    device.writes,
-                    device.sectors_read,
-                    device.sectors_written,
-                    device.time_in_progress,
-                    device.weighted_time_in_progress,
-                ]
-            });
+        // Reading them takes time that grows with the number of devices: not for nothing.
+        if !disks.is_empty()
+            && let Ok(all) = procfs::diskstats()
+        {
+            let wanted = all.iter().filter(|device| disks.contains(&device.name));
+            now.disks = wanted.map(|d| (d.name.clone(), DiskCounters::of(d))).collect();
         }
         (now.energy, now.power) = sensors.read();
         now
@@ -143,32 +200,29 @@ impl Snapshot {
                     bytes_out_per_second: bytes_out,
                 }
             }),
-            disk: self.disk.zip(later.disk).map(|(a, b)| {
-                let [reads, writes, sectors_read, sectors_written, busy_ms, weighted_ms] =
-                    [0, 1, 2, 3, 4, 5].map(|at| rate(a[at], b[at]));
-                Disk {
-                    reads_per_second: reads,
-                    writes_per_second: writes,
-                    read_bytes_per_second: sectors_read * SECTOR_BYTES as f64,
-                    write_bytes_per_second: sectors_written * SECTOR_BYTES as f64,
-                    // The kernel counts whole milliseconds, at other moments than we do.
-                    busy_share: (busy_ms / 1e3).min(1.0),
-                    in_flight_mean: weighted_ms / 1e3,
-                }
-            }),
+            disk: None,
+            disks: self.disks_until(later, length_seconds),
             power: self.power_until(later, length_seconds),
         }
     }
 
-    /// What the device moved from `self` to `later`, by its own account.
-    pub(super) fn moved_until(&self, later: &Snapshot) -> Option<Moved> {
-        let (before, after) = (self.disk?, later.disk?);
-        let since = |at: usize| after[at].saturating_sub(before[at]);
+    /// Each block device that is in both.
+    fn disks_until(&self, later: &Snapshot, seconds: f64) -> BTreeMap<String, Disk> {
+        let both = self.disks.iter().filter_map(|(name, before)| {
+            Some((name.clone(), before.until(later.disks.get(name)?, seconds)))
+        });
+        both.collect()
+    }
+
+    /// What the device `disk` moved from `self` to `later`, by its own account.
+    pub(super) fn moved_until(&self, later: &Snapshot, disk: &str) -> Option<Moved> {
+        let (before, after) = (self.disks.get(disk)?, later.disks.get(disk)?);
+        let since = |pick: fn(&DiskCounters) -> u64| pick(after).saturating_sub(pick(before));
         Some(Moved {
-            reads: since(0),
-            writes: since(1),
-            read_bytes: since(2) * SECTOR_BYTES,
-            write_bytes: since(3) * SECTOR_BYTES,
+            reads: since(|c| c.reads),
+            writes: since(|c| c.writes),
+            read_bytes: since(|c| c.sectors_read) * SECTOR_BYTES,
+            write_bytes: since(|c| c.sectors_written) * SECTOR_BYTES,
         })
     }
 
@@ -286,16 +340,44 @@ mod tests {
     fn rates_are_differences_by_time() {
         let at = |at, disk| Snapshot {
             at: Duration::from_millis(at),
-            disk: Some(disk),
+            disks: BTreeMap::from([("sda".to_owned(), disk)]),
             interrupts: Some(at * 3),
             ..Snapshot::default()
         };
-        let sample = at(1000, [100, 50, 800, 400, 10, 20])
-            .until(&at(3000, [300, 50, 2400, 400, 1010, 8020]));
-        let disk = sample.disk.unwrap();
+        let before = DiskCounters {
+            reads: 100,
+            writes: 50,
+            sectors_read: 800,
+            sectors_written: 400,
+            read_ms: 7,
+            busy_ms: 10,
+            weighted_ms: 20,
+            ..DiskCounters::default()
+        };
+        let after = DiskCounters {
+            reads: 300,
+            sectors_read: 2400,
+            read_ms: 507,
+            busy_ms: 1010,
+            weighted_ms: 8020,
+            trims: 4,
+            sectors_trimmed: 32,
+            flushes: 2,
+            ..before
+        };
+        let sample = at(1000, before).until(&at(3000, after));
+        let disk = sample.disks["sda"];
         assert_eq!(disk.reads_per_second, 100.0);
         assert_eq!(disk.read_bytes_per_second, 800.0 * 512.0);
         assert_eq!((disk.busy_share, disk.in_flight_mean), (0.5, 4.0));
+        // 500 ms over 200 reads; nothing was written.
+        assert_eq!(disk.read_latency_ns_mean, Some(2_500_000.0));
+        assert_eq!(disk.write_latency_ns_mean, None);
+        assert_eq!((disk.trims_per_second, disk.flushes_per_second), (2.0, 1.0));
+        assert_eq!(disk.trim_bytes_per_second, 16.0 * 512.0);
+        let moved = at(1000, before).moved_until(&at(3000, after), "sda").unwrap();
+        assert_eq!((moved.reads, moved.read_bytes), (200, 1600 * 512));
+        assert_eq!(at(1000, before).moved_until(&at(3000, after), "sdb"), None);
         assert_eq!(sample.interrupts_per_second, Some(3000.0));
         assert_eq!((sample.start_seconds, sample.length_seconds), (1.0, 2.0));
         assert_eq!((sample.cpu, sample.power), (None, None));
@@ -311,9 +393,9 @@ mod tests {
         write("max_energy_range_uj", "1000000000\n");
         write("energy_uj", "999000000\n");
         let sensors = Sensors::find(dir.path());
-        let before = Snapshot::take(Duration::ZERO, None, &sensors);
+        let before = Snapshot::take(Duration::ZERO, &[], &sensors);
         write("energy_uj", "4000000\n");
-        let after = Snapshot::take(Duration::from_secs(2), None, &sensors);
+        let after = Snapshot::take(Duration::from_secs(2), &[], &sensors);
         let power = before.until(&after).power.unwrap();
         assert_eq!(power.len(), 1);
         assert_eq!(power[0].sensor, "package-0 (intel-rapl:0)");

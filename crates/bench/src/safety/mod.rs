@@ -12,6 +12,7 @@
 mod backing;
 mod below;
 mod device;
+mod mark;
 mod processes;
 mod signature;
 
@@ -21,15 +22,11 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
-
 use crate::permit::WritePermit;
 use crate::target::is_of_the_kernel;
 use device::{Device, System};
+use mark::Mark;
 pub use signature::{Signature, signatures};
-
-/// Marks files that we made: an extended attribute.
-const OURS: &str = "user.ssdyno.created";
 
 /// Why a target may not be written to, or could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -75,10 +72,12 @@ pub enum SafetyError {
         wanted: String,
     },
     /// A file that holds somebody's data.
-    #[error("{target} exists and was not made by ssdyno")]
+    #[error("{target} {}", not_a_scratch_file(*.stale))]
     Foreign {
         /// The target, as it was named.
         target: String,
+        /// It is marked as a scratch file, but the mark does not fit: why.
+        stale: Option<&'static str>,
     },
     /// The file cannot be made.
     #[error("cannot make {target}: {source}")]
@@ -94,6 +93,13 @@ fn not_the_serial(typed: &str, target: &str) -> String {
     match typed {
         "" => format!("writing to {target} needs its serial number"),
         typed => format!("`{typed}` is not the serial number of {target}"),
+    }
+}
+
+fn not_a_scratch_file(stale: Option<&str>) -> String {
+    match stale {
+        None => "exists and was not made by ssdyno".to_owned(),
+        Some(why) => format!("is marked as made by ssdyno, but may hold other data now: {why}"),
     }
 }
 
@@ -133,6 +139,8 @@ pub struct Inspection {
     size_bytes: u64,
     what: What,
     signatures: Vec<Signature>,
+    /// A sample of it holds zeroes only, or ones only.
+    blank: bool,
     /// Why nobody may write to it.
     users: Vec<String>,
 }
@@ -140,7 +148,7 @@ pub struct Inspection {
 #[derive(Debug)]
 enum What {
     Device { device: Box<Device>, raw_number: u64 },
-    File { ours: bool, file_system: u64, inode: u64 },
+    File { mark: Mark, file_system: u64, inode: u64 },
 }
 
 /// Looks at the block device or regular file `target`, reading only.
@@ -165,12 +173,13 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     }
     let file = File::open(&path)?;
     if kind.is_file() {
-        let ours = fgetxattr(&file, OURS, &mut [0u8; 8]).is_ok();
+        let mark = mark::check(&file);
         return Ok(Inspection {
             target: target.to_owned(),
             size_bytes: status.len(),
-            what: What::File { ours, file_system: status.dev(), inode: status.ino() },
+            what: What::File { mark, file_system: status.dev(), inode: status.ino() },
             signatures: signatures(&file, status.len())?,
+            blank: signature::looks_blank(&file, status.len())?,
             users: system.users_of_file((status.dev(), status.ino()), None),
         });
     }
@@ -186,6 +195,7 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     }
     let size_bytes = device.itself.size_bytes;
     let mut signatures = signatures(&file, size_bytes)?;
+    let blank = signature::looks_blank(&file, size_bytes)?;
     // A member of an array may be a partition of the disk that is to be written.
     for part in &device.partitions {
         let node = File::open(Path::new("/dev").join(&part.name)).ok();
@@ -199,7 +209,7 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
         });
     }
     let what = What::Device { device, raw_number };
-    Ok(Inspection { target: target.to_owned(), size_bytes, what, signatures, users })
+    Ok(Inspection { target: target.to_owned(), size_bytes, what, signatures, blank, users })
 }
 
 impl Inspection {
@@ -225,7 +235,8 @@ impl Inspection {
     /// Whether it is a file, not made by us, in which something was recognised: worth a look before it
     /// is overwritten.
     pub fn is_file_with_signatures(&self) -> bool {
-        matches!(self.what, What::File { ours: false, .. }) && !self.signatures.is_empty()
+        matches!(self.what, What::File { mark, .. } if mark != Mark::Valid)
+            && !self.signatures.is_empty()
     }
 
     /// The permit to write, where nothing forbids it and `consent` is right.
@@ -258,11 +269,20 @@ impl Inspection {
                 }
                 Ok(WritePermit::for_device(*raw_number))
             }
-            What::File { ours, file_system, inode } => {
-                if !ours && !consent.overwrite {
-                    return Err(SafetyError::Foreign { target: target() });
+            What::File { mark, file_system, inode } => {
+                let stale = match mark {
+                    Mark::Valid => return Ok(WritePermit::for_scratch(*file_system, *inode)),
+                    Mark::Stale(why) => Some(*why),
+                    Mark::Missing => None,
+                };
+                if !consent.overwrite {
+                    return Err(SafetyError::Foreign { target: target(), stale });
                 }
-                Ok(WritePermit::for_file(*file_system, *inode))
+                Ok(match stale {
+                    // Somebody said that it may be overwritten: it is a scratch file again.
+                    Some(_) => WritePermit::for_scratch(*file_system, *inode),
+                    None => WritePermit::for_file(*file_system, *inode),
+                })
             }
         }
     }
@@ -272,8 +292,12 @@ impl Inspection {
         let mut out = String::new();
         let size = ssdyno_block::units::Bytes(self.size_bytes);
         match &self.what {
-            What::File { ours, .. } => {
-                let whose = if *ours { "made by ssdyno" } else { "not made by ssdyno" };
+            What::File { mark, .. } => {
+                let whose = match mark {
+                    Mark::Valid => "made by ssdyno",
+                    Mark::Stale(_) => "marked as made by ssdyno, changed since",
+                    Mark::Missing => "not made by ssdyno",
+                };
                 let _ = writeln!(out, "{}  regular file, {size}, {whose}", self.target);
             }
             What::Device { device, .. } => {
@@ -298,8 +322,12 @@ impl Inspection {
         for found in &self.signatures {
             let _ = writeln!(out, "  holds       {}", found.name);
         }
-        if self.signatures.is_empty() {
-            out.push_str("  holds       nothing that is recognised\n");
+        match (self.signatures.is_empty(), self.blank) {
+            (true, true) => {
+                out.push_str("  holds       nothing: a sample of its blocks is blank\n")
+            }
+            (true, false) => out.push_str("  holds       data of an unknown kind\n"),
+            (false, _) => {}
         }
         for user in &self.users {
             let _ = writeln!(out, "  in use      {user}");
@@ -325,10 +353,10 @@ pub struct Consent<'a> {
 pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError> {
     let failed = |source| SafetyError::Create { target: target.to_owned(), source };
     let mut options = File::options();
-    let file = options.write(true).create_new(true).open(target).map_err(failed)?;
+    let file = options.read(true).write(true).create_new(true).open(target).map_err(failed)?;
     let filled = fill(&file, size_bytes).and_then(|()| file.metadata());
     match filled {
-        Ok(status) => Ok(WritePermit::for_file(status.dev(), status.ino())),
+        Ok(status) => Ok(WritePermit::for_scratch(status.dev(), status.ino())),
         Err(source) => {
             // It is ours and useless; the first error is the one to tell.
             let _ = std::fs::remove_file(target);
@@ -353,9 +381,14 @@ fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
         left -= length;
     }
     file.sync_all()?;
-    // A file system without extended attributes cannot remember; the next run asks then.
-    let _ = fsetxattr(file, OURS, b"1", XattrFlags::empty());
+    remember(file);
     Ok(())
+}
+
+/// Marks the scratch file `file` anew, after it was written to. It must be readable and writable.
+pub(crate) fn remember(file: &File) {
+    // A file system without extended attributes cannot remember; the next run asks then.
+    let _ = mark::set(file);
 }
 
 #[cfg(test)]
@@ -386,7 +419,7 @@ mod tests {
         create(&ours, 3 << 20).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);
         let found = inspect(&ours).unwrap();
-        let attributes = fgetxattr(File::open(&ours).unwrap(), OURS, &mut [0u8; 8]).is_ok();
+        let attributes = mark::check(&File::open(&ours).unwrap()) == Mark::Valid;
         assert_eq!(found.permit(Consent::default()).is_ok(), attributes);
         assert!(matches!(create(&ours, 1), Err(SafetyError::Create { .. })), "never touched");
         assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);

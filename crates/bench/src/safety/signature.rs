@@ -104,6 +104,45 @@ impl<D: FileExt> FileExt for Window<'_, D> {
     }
 }
 
+/// Blocks of a sample, and the length of each. Few enough to be read in some milliseconds.
+const SAMPLES: u64 = 64;
+const SAMPLE_BYTES: usize = 4096;
+
+/// Calls `look` with blocks that are spread evenly over a device of `size_bytes`, the first and the last
+/// of it among them.
+pub(super) fn for_each_sample(
+    device: &impl FileExt,
+    size_bytes: u64,
+    mut look: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let mut block = vec![0u8; SAMPLE_BYTES];
+    let last = size_bytes.saturating_sub(SAMPLE_BYTES as u64);
+    for index in 0..SAMPLES {
+        // In 128 bits, because the product may need more than 64. On a border of 512 bytes, as devices
+        // that are read directly want it, but for the last block of a file of odd length.
+        let spread = (u128::from(last) * u128::from(index) / u128::from(SAMPLES - 1)) as u64;
+        let offset = if index + 1 < SAMPLES { spread / 512 * 512 } else { spread };
+        let length = (size_bytes - offset).min(SAMPLE_BYTES as u64) as usize;
+        device.read_exact_at(&mut block[..length], offset)?;
+        look(&block[..length]);
+    }
+    Ok(())
+}
+
+/// Whether a sample of a device of `size_bytes` holds the same byte everywhere, zero or ones, as a new,
+/// trimmed or wiped one does.
+///
+/// # Errors
+/// Those of reading.
+pub(super) fn looks_blank(device: &impl FileExt, size_bytes: u64) -> io::Result<bool> {
+    let (mut zeroes, mut ones) = (true, true);
+    for_each_sample(device, size_bytes, |block| {
+        zeroes &= block.iter().all(|byte| *byte == 0);
+        ones &= block.iter().all(|byte| *byte == 0xff);
+    })?;
+    Ok(zeroes || ones)
+}
+
 /// Everything that is known on a device of `size_bytes`, each name once, in the order of the table.
 ///
 /// # Errors
@@ -157,6 +196,27 @@ fn holds(device: &impl FileExt, size_bytes: u64, at: u64, bytes: &[u8]) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A new disk and one with data of an unknown kind are told apart: the second may be precious.
+    #[test]
+    fn a_blank_device_is_told_from_one_with_unknown_data() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device");
+        let blank = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            looks_blank(&std::fs::File::open(&path).unwrap(), bytes.len() as u64).unwrap()
+        };
+        for size in [0, 1, 512, 4096, 5000, 1 << 20] {
+            assert!(blank(&vec![0; size]) && blank(&vec![0xff; size]), "{size}");
+        }
+        let mut one_byte = vec![0; 1 << 20];
+        for at in [0, (1 << 20) - 1] {
+            one_byte[at] = 1;
+            assert!(!blank(&one_byte), "{at}");
+            one_byte[at] = 0;
+        }
+        assert!(!blank(&vec![7; 1 << 20]));
+    }
 
     const SIZE: usize = 4 << 20;
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::probe::{self, Probe, Sample};
+use ssdyno_bench::probe::{self, Disk, Probe, Sample};
 use ssdyno_block::units::Span;
-use ssdyno_result::{bytes_per_second, rate};
+use ssdyno_result::rate;
 
 use crate::args::positive_span;
 use crate::diagnose::{ErrorBody, Exit, Failure};
@@ -17,9 +17,10 @@ use crate::progress::interrupted;
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// A block device whose own counters are shown, such as /dev/nvme0n1.
+    /// A block device whose own counters are shown, such as /dev/nvme0n1, or a file on one. May be
+    /// repeated [default: all disks].
     #[arg(long, value_name = "DEVICE")]
-    pub(crate) device: Option<String>,
+    pub(crate) device: Vec<String>,
     /// Length of a sample.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
     pub(crate) interval: Span,
@@ -46,12 +47,13 @@ const STEP: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
     let interval = Duration::from_secs_f64(args.interval.0.as_s_f64());
     let zero = Instant::now();
-    let disk = args.device.as_deref().map(device).transpose()?;
-    let mut probe = Probe::new(zero, disk);
-    let mut samples = Vec::new();
-    if !output.json {
-        output.text(HEAD)?;
+    let mut disks: Vec<String> =
+        args.device.iter().map(|given| device(given)).collect::<Result<_, _>>()?;
+    if disks.is_empty() {
+        disks = probe::disks();
     }
+    let mut probe = Probe::new(zero, disks);
+    let mut samples = Vec::new();
     for number in 1..=args.samples {
         let next = zero + interval * number;
         while Instant::now() < next && !interrupted() {
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
         if output.json {
             samples.push(sample);
         } else {
-            output.text(&line(&sample))?;
+            output.text(&text(&sample))?;
         }
     }
     let failure = interrupted().then(|| {
@@ -94,17 +96,17 @@ fn device(given: &str) -> Result<String, Failure> {
     })
 }
 
-const HEAD: &str = "   time s  user %   sys %  iowait %    irq/s    ctxt/s  free memory     disk read/s    disk write/s  power\n";
-
-/// One sample as a line; `-` where the machine does not tell.
-fn line(sample: &Sample) -> String {
+/// One sample: a line about the machine and a table of its devices, as `iostat -x` has them; `-` where
+/// the machine does not tell, or where there is nothing to take a mean of.
+fn text(sample: &Sample) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let share = |share: Option<f64>| or_dash(share.map(|share| format!("{:.1}", share * 100.0)));
+    let share = |share: Option<f64>| or_dash(share.map(|share| format!("{:.1} %", share * 100.0)));
     let cpu = sample.cpu;
     let power: f64 = sample.power.iter().flatten().map(|sensor| sensor.watts).sum();
     let power = sample.power.as_ref().map(|_| ssdyno_result::watts(power));
-    format!(
-        "{:>9.1}  {:>6}  {:>6}  {:>8}  {:>7}  {:>8}  {:>11}  {:>14}  {:>14}  {}\n",
+    let mut out = format!(
+        "{:.1} s  CPU {} user, {} system, {} iowait  {} interrupts/s  {} switches/s\n\
+         memory {} free  power {}\n",
         sample.start_seconds + sample.length_seconds,
         share(cpu.map(|cpu| cpu.user)),
         share(cpu.map(|cpu| cpu.system + cpu.irq + cpu.softirq)),
@@ -112,8 +114,38 @@ fn line(sample: &Sample) -> String {
         or_dash(sample.interrupts_per_second.map(rate)),
         or_dash(sample.context_switches_per_second.map(rate)),
         or_dash(sample.memory.map(|memory| format!("{} MiB", memory.free_bytes >> 20))),
-        or_dash(sample.disk.map(|disk| bytes_per_second(disk.read_bytes_per_second))),
-        or_dash(sample.disk.map(|disk| bytes_per_second(disk.write_bytes_per_second))),
         power.unwrap_or_else(|| "not available".to_owned()),
+    );
+    if !sample.disks.is_empty() {
+        out.push_str(HEAD);
+    }
+    for (name, disk) in &sample.disks {
+        out.push_str(&line(name, disk));
+    }
+    out.push('\n');
+    out
+}
+
+/// Trims and flushes are in the JSON: a line has 80 columns.
+const HEAD: &str =
+    "device        reads/s  writes/s   read MB/s  write MB/s  r ms   w ms  queue  util %\n";
+
+/// The figures of a device: mean latency of reads and writes, requests in flight, and share of the time
+/// with any in flight.
+fn line(name: &str, disk: &Disk) -> String {
+    let milliseconds = |ns: Option<f64>| match ns {
+        Some(ns) => format!("{:.2}", ns / 1e6),
+        None => "-".to_owned(),
+    };
+    format!(
+        "{name:<12} {:>8.0}  {:>8.0}  {:>10.1}  {:>10.1} {:>5}  {:>5}  {:>5.1}  {:>6.1}\n",
+        disk.reads_per_second,
+        disk.writes_per_second,
+        disk.read_bytes_per_second / 1e6,
+        disk.write_bytes_per_second / 1e6,
+        milliseconds(disk.read_latency_ns_mean),
+        milliseconds(disk.write_latency_ns_mean),
+        disk.in_flight_mean,
+        disk.busy_share * 100.0,
     )
 }

@@ -148,7 +148,10 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 Failure::new(Exit::Failed, format!("no random number for the run: {error}"))
                     .with_help("look at /dev/urandom")
             })?;
-            verify::verify(&plan(args, &target, run), &target.file as &dyn Medium, &mut update)
+            let plan = plan(args, &target, run);
+            let report = verify::verify(&plan, &target.file as &dyn Medium, &mut update);
+            target.target.remember_scratch();
+            report
         }
     };
     meter.finish();
@@ -197,7 +200,7 @@ struct Opened {
     size_bytes: u64,
     sector_bytes: u32,
     /// Keeps the lock.
-    _target: Target,
+    target: Target,
 }
 
 /// The same checks as for a run.
@@ -212,12 +215,7 @@ fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
         return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
             .with_help("name a block device or a file"));
     };
-    Ok(Opened {
-        file,
-        size_bytes: facts.capacity_bytes,
-        sector_bytes: facts.sector_bytes,
-        _target: target,
-    })
+    Ok(Opened { file, size_bytes: facts.capacity_bytes, sector_bytes: facts.sector_bytes, target })
 }
 
 fn faults(count: u64) -> String {

@@ -213,3 +213,41 @@ fn a_claim_of_another_name_space_is_seen_through_a_loop_device() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && told.contains("has claimed it"), "{told}");
 }
+
+/// A scratch file is written to without being asked, but only while it holds what ssdyno wrote.
+#[test]
+fn a_scratch_file_that_somebody_else_wrote_to_is_not_overwritten() {
+    let place = Place::new();
+    let load = ["--workload", "randwrite", "--requests", "200", "--keep", "none", "--write"];
+    let run = |target: &'static str| [&["run", target], &load[..]].concat();
+    let first = place.call(&[&run("./scratch")[..], &["--size", "4MiB"]].concat());
+    assert!(first.status.success());
+    let again = place.call(&run("./scratch"));
+    if !again.status.success() {
+        eprintln!("skipped: no extended attributes here");
+        return;
+    }
+    place.ok(&["verify", "./scratch", "--write"]);
+    place.ok(&run("./scratch"));
+
+    let cp = |arguments: &[&str]| {
+        let mut cp = Command::new("cp");
+        assert!(cp.args(arguments).current_dir(place.path()).status().unwrap().success());
+    };
+    cp(&["-a", "scratch", "copy"]);
+    let refused = place.fails(2, &run("./copy"));
+    assert!(refused.contains("it is a copy") && refused.contains("--overwrite"), "{refused}");
+
+    place.write("precious", vec![7u8; 4 << 20]);
+    cp(&["precious", "scratch"]);
+    let refused = place.fails(2, &run("./scratch"));
+    assert!(refused.contains("it was written since"), "{refused}");
+    assert_eq!(std::fs::read(place.path().join("scratch")).unwrap(), vec![7u8; 4 << 20]);
+    // Once somebody has said that its contents may go, it is a scratch file again.
+    place.ok(&[&run("./scratch")[..], &["--overwrite"]].concat());
+    place.ok(&run("./scratch"));
+    place.write("theirs", vec![7u8; 4 << 20]);
+    let theirs = run("./theirs");
+    place.ok(&[&theirs[..], &["--overwrite"]].concat());
+    assert!(place.fails(2, &theirs).contains("was not made by ssdyno"));
+}

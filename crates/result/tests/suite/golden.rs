@@ -157,6 +157,7 @@ fn probed() -> RunResult {
         network: Some(Network { bytes_in_per_second: 1e5, ..Network::default() }),
         disk: Some(Disk { reads_per_second: 4e3, read_bytes_per_second: 16e6, ..Disk::default() }),
         power: Some(vec![SensorPower { sensor: "package-0 <&>".into(), watts: 7.5 }]),
+        ..Sample::default()
     };
     let moved = Moved { reads: 9, read_bytes: 9 << 20, ..Moved::default() };
     result.machine = Some(Machine {
