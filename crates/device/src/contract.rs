@@ -2,7 +2,7 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::{Health, Pool, PrepareError};
+use ssdyno_ftl::{Health, PlaneUse, Pool, PrepareError};
 
 use crate::faults::Injected;
 
@@ -27,6 +27,8 @@ pub struct DeviceFacts {
     pub effective_utilisation: Option<f64>,
     /// The pools of an FTL that has one for each class of logical pages.
     pub pools: Vec<Pool>,
+    /// What was written to each plane so far, and what it holds now; empty where that is not known.
+    pub planes: Vec<PlaneUse>,
     /// RAM for the mapping tables in a real controller.
     pub map_ram_bytes: u64,
     /// Requests inside the device at most.

@@ -343,6 +343,13 @@ impl Meter {
         }
     }
 
+    /// Pages programmed so far, for whatever cause; those of events that are held back are not counted
+    /// yet.
+    pub fn pages_programmed(&self) -> u64 {
+        let causes = self.flash.get(Activity::Program.index()).into_iter().flatten();
+        causes.flatten().map(|cell| cell.operations).sum()
+    }
+
     fn flash_operations(&self) -> FlashOperations {
         let mut sum = FlashOperations::default();
         for (to, row) in sum.0.iter_mut().flatten().zip(self.flash.iter().flatten()) {

@@ -314,7 +314,6 @@ fn refuse_what_cannot_be(config: &Config) -> Result<(), ConfigError> {
     if config.hot_cold != HotCold::Off {
         return refuse("ftl.hot_cold", "write \"off\", or use the `page` FTL");
     }
-    config.refuse_pace()?;
     if config.wear_levelling == WearLevelling::Static {
         return refuse("ftl.wear_levelling", "write \"off\" or \"dynamic\"");
     }

@@ -37,7 +37,8 @@ pub struct Blocks {
     laggards: Option<Vec<Laggards>>,
     /// Erases of the most worn block of each plane.
     erases_most: Vec<u32>,
-    closings: u64,
+    /// Blocks closed so far in each plane: the clock by which cleaning tells their age.
+    closings: Vec<u64>,
     bad: Vec<u32>,
 }
 
@@ -83,7 +84,7 @@ impl Blocks {
             laggards: (searches.wear == WearLevelling::Static)
                 .then(|| vec![Laggards::default(); planes as usize]),
             erases_most: vec![0; planes as usize],
-            closings: 0,
+            closings: vec![0; planes as usize],
             bad,
         }
     }
@@ -162,6 +163,12 @@ impl Blocks {
         (least, most)
     }
 
+    /// Erases of all blocks of `plane`.
+    pub(crate) fn erases_of_plane(&self, plane: u32) -> u64 {
+        let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;
+        range.map(|block| u64::from(self.erases(block))).sum()
+    }
+
     /// The state of a device that is made of them.
     pub fn health(&self, read_only: bool) -> Health {
         let (erases_min, erases_max) = self.erases_range();
@@ -177,7 +184,7 @@ impl Blocks {
     /// `block` is full: from now on it may be cleaned.
     pub(crate) fn close(&mut self, block: u32) {
         self.ranks.close(block);
-        self.closings += 1;
+        self.closings[(block / self.blocks_per_plane) as usize] += 1;
         self.put_back(block);
         self.watch_wear(block);
     }
@@ -226,9 +233,10 @@ impl Blocks {
     /// Takes the best of `plane`'s closed blocks out of its order, the older of equals.
     ///
     /// `score(valid pages, age)` must not rise with valid pages nor fall with age, which is the
-    /// number of blocks of the device that were closed since, itself included.
+    /// number of blocks of the plane that were closed since, itself included.
     pub(crate) fn take_best(&mut self, plane: u32, score: impl Fn(u32, u64) -> f64) -> Option<u32> {
-        self.order.as_mut()?.take_best(plane, self.closings, &self.ranks, score)
+        let now = self.closings[plane as usize];
+        self.order.as_mut()?.take_best(plane, now, &self.ranks, score)
     }
 
     /// Takes `block`, chosen without regard to the order, out of the order.
@@ -242,7 +250,7 @@ impl Blocks {
     /// it had just been closed.
     pub(crate) fn put_back(&mut self, block: u32) {
         if let Some(order) = &mut self.order {
-            order.push(block, self.closings);
+            order.push(block, self.closings[(block / self.blocks_per_plane) as usize]);
         }
     }
 
@@ -283,7 +291,7 @@ impl Blocks {
                 mine.push(good[block as usize], closed);
             }
         }
-        self.closings = self.closings.max(sample.closings);
+        self.closings[plane as usize] = sample.closings[0];
         self.ranks.renew_plane(plane);
         self.watch_closed(plane);
     }

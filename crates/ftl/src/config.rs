@@ -6,8 +6,8 @@ use ssdyno_block::ConfigError;
 use ssdyno_block::units::Bytes;
 use ssdyno_flash::Geometry;
 
-use crate::Cleaning;
 use crate::blocks::Searches;
+use crate::{Cleaning, contract};
 
 /// How planes are chosen for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -306,16 +306,27 @@ impl Config {
         Searches { window, wear: self.wear_levelling }
     }
 
-    /// For an FTL that cleans whole blocks only.
-    pub(crate) fn refuse_pace(&self) -> Result<(), ConfigError> {
-        match self.cleaning_pace {
-            CleaningPace::Whole => Ok(()),
-            CleaningPace::Paced => Err(ConfigError::new(
-                "ftl.cleaning_pace",
-                format!("`{}` cleans whole blocks", self.name),
-                "write \"whole\", or use the `page` FTL",
-            )),
+    /// Refuses a pace of cleaning that the FTL cannot keep.
+    pub(crate) fn check_pace(&self) -> Result<(), ConfigError> {
+        if self.cleaning_pace == CleaningPace::Whole || contract::can_pace(&self.name) {
+            return Ok(());
         }
+        Err(ConfigError::new(
+            "ftl.cleaning_pace",
+            format!("`{}` cleans whole blocks", self.name),
+            "write \"whole\" (--set ftl.cleaning_pace=whole), or use the `page` FTL",
+        ))
+    }
+
+    /// Chooses a pace of cleaning that the FTL can keep, where the one that is chosen is not; what to
+    /// tell of it. For an FTL that was put in the place of the one that the pace was chosen for.
+    pub fn fit_pace(&mut self) -> Option<String> {
+        self.check_pace().err()?;
+        self.cleaning_pace = CleaningPace::Whole;
+        Some(format!(
+            "`{}` cleans whole blocks: ftl.cleaning_pace is \"whole\" instead of the device's \"paced\"",
+            self.name
+        ))
     }
 
     /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.

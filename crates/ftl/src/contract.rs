@@ -35,6 +35,24 @@ pub struct Health {
     pub erases_max: u32,
 }
 
+/// What was written to one plane, and what it holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlaneUse {
+    /// Pages of the host written there since the FTL was made.
+    pub host_pages: u64,
+    /// The same of a mapping table that is kept in flash.
+    pub table_pages: u64,
+    /// Blocks erased there since the device was preconditioned.
+    pub erases: u64,
+    /// Valid pages there now.
+    pub valid: u32,
+    /// Valid pages there when the logical space is full and spread evenly.
+    pub share: u32,
+    /// Pages of the blocks that cleaning chooses from: all but reserved, open and bad ones. 0 where
+    /// blocks belong to classes of pages.
+    pub capacity: u32,
+}
+
 /// Logical pages that share blocks of their own, and are cleaned within them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pool {
@@ -123,6 +141,11 @@ pub trait Ftl: Debug + Send {
         None
     }
 
+    /// What was written to each plane, and what it holds; empty where pages have no choice of plane.
+    fn planes(&self) -> Vec<PlaneUse> {
+        Vec::new()
+    }
+
     /// The pools of an FTL that has one for each class of logical pages; there is no one effective
     /// utilisation then.
     fn pools(&self) -> Vec<Pool> {
@@ -136,6 +159,8 @@ struct Entry {
     name: &'static str,
     /// What it is, in a few words.
     description: &'static str,
+    /// Whether it can clean a few pages at a time: [`CleaningPace::Paced`](crate::CleaningPace).
+    paced: bool,
     /// Makes a fresh one.
     make: fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>,
 }
@@ -165,6 +190,7 @@ const REGISTRY: &[Entry] = &[
     Entry {
         name: "page",
         description: "page map: any page anywhere",
+        paced: true,
         make: |facts| match facts.config.hot_cold {
             HotCold::Classes => Ok(Box::new(crate::classes::Classes::new(facts)?)),
             HotCold::Off | HotCold::Survivors => {
@@ -175,26 +201,31 @@ const REGISTRY: &[Entry] = &[
     Entry {
         name: "dftl",
         description: "page map of which only a part is in RAM (demand-paged)",
+        paced: false,
         make: |facts| Ok(Box::new(crate::dftl::Dftl::new(facts)?)),
     },
     Entry {
         name: "block",
         description: "block map: whole blocks only",
+        paced: false,
         make: |facts| Ok(Box::new(BlockFtl::<crate::block_map::BlockMap>::new(facts)?)),
     },
     Entry {
         name: "bast",
         description: "block map with a log block for each block being written",
+        paced: false,
         make: |facts| Ok(Box::new(BlockFtl::<crate::bast::Bast>::new(facts)?)),
     },
     Entry {
         name: "fast",
         description: "block map with log blocks shared by all blocks",
+        paced: false,
         make: |facts| Ok(Box::new(BlockFtl::<crate::fast::Fast>::new(facts)?)),
     },
     Entry {
         name: "agrawal",
         description: "page map of the simulator behind S3, with its cleaning",
+        paced: false,
         make: |facts| Ok(Box::new(crate::agrawal::Agrawal::new(facts)?)),
     },
 ];
@@ -209,12 +240,19 @@ pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
     REGISTRY.iter().map(|entry| (entry.name, entry.description))
 }
 
+/// Whether the FTL called `name` can clean a few pages at a time; of one that is not registered
+/// nothing is known, and it may try.
+pub(crate) fn can_pace(name: &str) -> bool {
+    REGISTRY.iter().find(|entry| entry.name == name).is_none_or(|entry| entry.paced)
+}
+
 /// Makes the FTL that `facts.config.name` names.
 pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
     let name = facts.config.name.as_str();
     match REGISTRY.iter().find(|entry| entry.name == name) {
         Some(entry) => {
             crate::classes::check(facts.config)?;
+            facts.config.check_pace()?;
             (entry.make)(facts)
         }
         None => {

@@ -28,8 +28,10 @@ use ssdyno_flash::FlashOp;
 use crate::contract::FtlFacts;
 use crate::mapping_cache::Cache;
 use crate::page_map::{PageMap, Stream};
+use crate::sample::Sampled;
 use crate::{
-    Fill, Ftl, Health, HotCold, Plane, Precondition, PrepareError, ReadOnly, Watch, sample,
+    Fill, Ftl, Health, HotCold, Plane, PlaneUse, Precondition, PrepareError, ReadOnly, Watch,
+    sample,
 };
 
 /// Bytes of an entry in flash: a physical page number.
@@ -73,14 +75,20 @@ impl Dftl {
             ));
         }
         let capacity = (cache_bytes / CACHE_ENTRY_BYTES).min(u64::from(host_pages)) as u32;
+        Ok(Dftl::assemble(inner, capacity, entries))
+    }
+
+    /// With an empty cache of `capacity` entries, `entries` to a translation page.
+    fn assemble(inner: PageMap, capacity: u32, entries: u32) -> Dftl {
+        let host_pages = inner.limits.logical_pages;
         let translation_pages = host_pages.div_ceil(entries);
-        Ok(Dftl {
+        Dftl {
             inner,
             cache: Cache::new(capacity, host_pages, entries),
             host_pages,
             stale: VecDeque::with_capacity(translation_pages as usize),
             is_stale: vec![false; translation_pages as usize],
-        })
+        }
     }
 
     fn translation_page(&self, number: u32) -> u32 {
@@ -125,7 +133,7 @@ impl Dftl {
         }
         self.read_translation_page(number, cause, out);
         let page = self.translation_page(number);
-        let plane = self.inner.choose_plane(page, Plane::Any);
+        let plane = self.inner.choose_table_plane(page);
         let room = self.inner.make_room(plane, Stream::Mapping, out);
         self.note_moves();
         room?;
@@ -170,25 +178,86 @@ impl Dftl {
         Ok(self.read_translation_page(number, Cause::Mapping, out))
     }
 
-    /// Writes translation pages of all data below `pages`, as after a fill, without operations.
-    fn write_table(&mut self, pages: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+    /// Writes translation pages of data below `pages` that are not in flash yet.
+    fn complete_table(&mut self, pages: u32) -> Result<(), ReadOnly> {
+        let mut out = Vec::new();
         for number in 0..self.cache.groups(pages) {
-            out.clear();
-            self.write_translation_page(number, Cause::Mapping, out)?;
+            if self.directory(number).is_none() {
+                out.clear();
+                self.write_translation_page(number, Cause::Mapping, &mut out)?;
+            }
         }
         Ok(())
     }
 
-    /// From the page map's steady state to that with a table in flash: random overwrites until
-    /// the cache was filled several times over.
-    fn settle(&mut self, pages: u32, seed: u64, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+    /// Fills the cache as random writes to the pages below `pages` do: all entries equally likely,
+    /// half of them used twice. All are dirty: their groups are written back once before that is
+    /// as it stays, which [`settling_writes`](Dftl::settling_writes) allow for.
+    fn fill_cache_at_random(&mut self, pages: u32, seed: u64) {
         let mut rng = Rng::new(seed, "precondition cache");
-        let writes = 2 * u64::from(self.cache.capacity()) + 4 * u64::from(self.cache.groups(pages));
-        for _ in 0..writes.min(u64::from(pages)) {
-            out.clear();
-            self.write(rng.below(u64::from(pages)) as u32, Plane::Any, out)?;
+        let count = self.cache.capacity().min(pages);
+        // Drawing until one is new takes ever longer; shuffling all takes memory.
+        let mut shuffled: Vec<u32> = if count > pages / 2 { (0..pages).collect() } else { vec![] };
+        for number in 0..count {
+            let page = match shuffled.len() as u64 {
+                0 => loop {
+                    let page = rng.below(u64::from(pages)) as u32;
+                    if !self.cache.holds(page) {
+                        break page;
+                    }
+                },
+                all => {
+                    let at = u64::from(number) + rng.below(all - u64::from(number));
+                    shuffled.swap(number as usize, at as usize);
+                    shuffled[number as usize]
+                }
+            };
+            self.cache.insert(page);
+            if number < self.cache.capacity() / 2 {
+                self.cache.touch(page);
+            }
+            self.cache.make_dirty(page);
         }
-        Ok(())
+    }
+
+    /// Random writes to the pages below `pages` from a cache that is full and dirty to one with as
+    /// many dirty entries as it keeps.
+    ///
+    /// A small cache is filled anew twice; in a large one, translation pages of which an entry is
+    /// thrown out are written back, each several times. Where nothing is thrown out, all stays dirty.
+    /// A small device is written over and over, since its planes are too small to sample well.
+    fn settling_writes(&self, pages: u32) -> u64 {
+        let (capacity, pages) = (u64::from(self.cache.capacity()), u64::from(pages));
+        let groups = u64::from(self.cache.groups(pages as u32));
+        let misses = pages.saturating_sub(capacity).max(1);
+        let written_back = (4 * groups).saturating_mul(pages) / misses;
+        let writes = (2 * capacity).min(32 * groups) + written_back;
+        writes.min(pages).max((8 * pages).min(200_000))
+    }
+}
+
+impl Sampled for Dftl {
+    /// With its share of the cache. Its translation pages have as many entries as those of the device,
+    /// so that each of them is written back as often.
+    fn one_plane(
+        &self,
+        pages: u32,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Dftl, PrepareError> {
+        let planes = self.inner.geometry.planes();
+        let groups = self.cache.groups(pages);
+        let mut inner = sample::empty_plane(&self.inner, pages, groups, seed);
+        sample::fill_in_order(&mut inner, pages, watch)?;
+        let capacity = self.cache.capacity().div_ceil(planes).min(pages);
+        let mut plane = Dftl::assemble(inner, capacity, self.cache.group_size());
+        plane.complete_table(pages).map_err(|_| sample::cannot_fill(pages))?;
+        plane.fill_cache_at_random(pages, seed);
+        Ok(plane)
+    }
+
+    fn page_map(&mut self) -> &mut PageMap {
+        &mut self.inner
     }
 }
 
@@ -281,22 +350,30 @@ impl Ftl for Dftl {
         watch: &mut Watch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.host_pages)?;
-        let mut out = Vec::new();
-        let settled = match how.fill {
+        let read_only = |_| sample::cannot_fill(pages);
+        match how.fill {
             Fill::Empty => return Ok(()),
             Fill::Sequential => {
                 watch.expect(u64::from(pages));
                 sample::fill_in_order(&mut self.inner, pages, watch)?;
-                self.write_table(pages, &mut out)
+                self.complete_table(pages).map_err(read_only)?;
+                // What was written last is still there.
+                let cached = self.cache.capacity().min(pages);
+                (pages - cached..pages).for_each(|page| self.cache.insert(page));
             }
             Fill::Random => {
-                watch.expect(sample::steady_steps(self.inner.geometry.planes(), pages));
-                sample::fill_steady(&mut self.inner, pages, seed, watch)?;
-                self.write_table(pages, &mut out).and_then(|()| self.settle(pages, seed, &mut out))
+                let settling = self.settling_writes(pages);
+                watch.expect(sample::steady_steps(self.inner.geometry.planes(), pages) + settling);
+                let table_pages = self.cache.groups(pages);
+                sample::fill_steady(self, (pages, table_pages), seed, watch)?;
+                self.complete_table(pages).map_err(read_only)?;
+                self.fill_cache_at_random(pages, seed);
+                let mut rng = Rng::new(seed, "precondition mapping");
+                sample::overwrite(self, (pages, settling), &mut rng, watch)?;
             }
-        };
+        }
         self.inner.blocks.forget_wear();
-        Ok(settled.map_err(|_| sample::cannot_fill(pages))?)
+        Ok(())
     }
 
     fn pages_written(&self, block: u32) -> u32 {
@@ -310,5 +387,9 @@ impl Ftl for Dftl {
 
     fn health(&self) -> Health {
         self.inner.health()
+    }
+
+    fn planes(&self) -> Vec<PlaneUse> {
+        self.inner.planes()
     }
 }

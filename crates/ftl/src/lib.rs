@@ -48,6 +48,8 @@ pub use cleaning::Cleaning;
 pub use config::{
     CleaningPace, Config, Fill, HotCold, Limits, PageClass, Placement, Precondition, WearLevelling,
 };
-pub use contract::{Ftl, FtlFacts, Health, Plane, Pool, ReadOnly, build, descriptions, names};
+pub use contract::{
+    Ftl, FtlFacts, Health, Plane, PlaneUse, Pool, ReadOnly, build, descriptions, names,
+};
 pub use life::Endurance;
 pub use watch::{PrepareError, Watch};

@@ -68,6 +68,11 @@ impl Cache {
         self.capacity
     }
 
+    /// Entries in a group.
+    pub(crate) fn group_size(&self) -> u32 {
+        self.group_size
+    }
+
     /// Groups that `pages` pages fill.
     pub(crate) fn groups(&self, pages: u32) -> u32 {
         pages.div_ceil(self.group_size)

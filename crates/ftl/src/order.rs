@@ -29,7 +29,7 @@ pub(crate) struct Order {
     blocks_per_plane: u32,
     /// Place of each block; 0 where it is not in the order.
     place: Vec<u64>,
-    /// Blocks of the device that had been closed when each block was.
+    /// Blocks of its plane that had been closed when each block was.
     closed: Vec<u64>,
     /// The place given last.
     last: u64,
@@ -73,7 +73,7 @@ impl Order {
         }
     }
 
-    /// `block` is the youngest of its plane, as one closed after `closed` blocks of the device.
+    /// `block` is the youngest of its plane, as one closed after `closed` blocks of that.
     pub(crate) fn push(&mut self, block: u32, closed: u64) {
         self.last += 1;
         self.place[block as usize] = self.last;
@@ -105,7 +105,7 @@ impl Order {
     }
 
     /// Takes the best block of `plane` out of the order, the older of equals; `now` is how many
-    /// blocks of the device have been closed.
+    /// blocks of it have been closed.
     ///
     /// `score(valid pages, age)` must not rise with valid pages nor fall with age.
     pub(crate) fn take_best(

@@ -10,8 +10,8 @@ use crate::map::Map;
 use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::{
-    Blocks, Cleaning, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Precondition,
-    PrepareError, ReadOnly, Watch, sample,
+    Blocks, Cleaning, CleaningPace, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse,
+    Precondition, PrepareError, ReadOnly, Watch, sample,
 };
 
 /// In a map: this logical page holds no data.
@@ -24,6 +24,15 @@ pub(crate) struct Frontier {
     pub(crate) block: u32,
     /// Its next page.
     pub(crate) next: u32,
+}
+
+/// What was written to a plane, and what is valid there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlaneCounts {
+    /// Pages written that cleaning did not move: those of the host, those of the mapping table.
+    written: [u64; 2],
+    /// Valid pages.
+    pub(crate) valid: u32,
 }
 
 /// Which open block a page goes to.
@@ -46,8 +55,8 @@ pub(crate) struct PageMap {
     pub(crate) blocks: Blocks,
     /// One or two a plane: host, survivors.
     pub(crate) frontiers: Vec<Frontier>,
-    /// Valid pages of each plane.
-    pub(crate) valid: Vec<u32>,
+    /// What was written to each plane and what is valid there.
+    pub(crate) planes: Vec<PlaneCounts>,
     pub(crate) chooser: Chooser,
     rng: Rng,
     pub(crate) read_only: bool,
@@ -86,9 +95,6 @@ impl PageMap {
             facts.endurance(),
         );
         let limits = config.limits_with_mapping(&geometry, blocks.bad_most(), mapping_pages)?;
-        if limits.mapping_pages > 0 {
-            config.refuse_pace()?;
-        }
         Ok(PageMap::assemble(geometry, limits, config, blocks, chooser, facts.seed))
     }
 
@@ -113,7 +119,7 @@ impl PageMap {
             ),
             blocks,
             frontiers: vec![Frontier { block: NONE, next: limits.data_pages }; frontiers as usize],
-            valid: vec![0; geometry.planes() as usize],
+            planes: vec![PlaneCounts::default(); geometry.planes() as usize],
             chooser,
             rng: Rng::new(seed, "cleaning"),
             read_only: false,
@@ -192,7 +198,9 @@ impl PageMap {
         self.forget(page);
         self.map.set(page, physical);
         self.blocks.add_valid(block, 1);
-        self.valid[plane as usize] += 1;
+        let counts = &mut self.planes[plane as usize];
+        counts.valid += 1;
+        counts.written[usize::from(stream == Stream::Mapping)] += 1;
         out.push(FlashOp::program(plane, physical, cause));
         self.close_if_full(plane, stream, cause, out);
         Ok(())
@@ -206,16 +214,31 @@ impl PageMap {
             let block = self.geometry.block_of_page(old);
             self.blocks.invalidate(block);
             let plane = self.plane_of(block);
-            self.valid[plane as usize] -= 1;
+            self.planes[plane as usize].valid -= 1;
         }
     }
 
     /// The plane for the next write of `page`.
     #[inline]
     pub(crate) fn choose_plane(&mut self, page: u32, plane: Plane) -> u32 {
-        let valid = &self.valid;
-        let most = self.limits.valid_most;
-        self.chooser.choose(page, plane, |plane| most.saturating_sub(valid[plane as usize]))
+        let (planes, most) = (&self.planes, self.limits.valid_most);
+        self.chooser.choose(page, plane, |plane| most.saturating_sub(planes[plane as usize].valid))
+    }
+
+    /// The plane for the next write of `page`, which is one of the mapping table.
+    pub(crate) fn choose_table_plane(&mut self, page: u32) -> u32 {
+        let (planes, most) = (&self.planes, self.limits.valid_most);
+        let room = |plane: u32| most.saturating_sub(planes[plane as usize].valid);
+        self.chooser.choose_for_table(page, room)
+    }
+
+    /// Valid pages that `plane` holds when all that are not reserved or open are valid.
+    fn capacity(&self, plane: u32) -> u32 {
+        let Limits { free_low, free_background, frontiers, data_pages, .. } = self.limits;
+        let begun = u32::from(self.config.cleaning_pace == CleaningPace::Paced);
+        let kept = free_low.max(free_background) + frontiers - 1 + begun;
+        let good = self.geometry.blocks_per_plane - self.blocks.bad_count(plane);
+        good.saturating_sub(kept) * data_pages
     }
 
     /// Makes room in `plane` before a page is written there.
@@ -437,7 +460,7 @@ impl Ftl for PageMap {
             }
             Fill::Random => {
                 watch.expect(sample::steady_steps(self.geometry.planes(), pages));
-                sample::fill_steady(self, pages, seed, watch)
+                sample::fill_steady(self, (pages, 0), seed, watch)
             }
         }
     }
@@ -460,6 +483,20 @@ impl Ftl for PageMap {
 
     fn health(&self) -> Health {
         self.blocks.health(self.read_only)
+    }
+
+    fn planes(&self) -> Vec<PlaneUse> {
+        let pages = self.limits.logical_pages + self.limits.mapping_pages;
+        let share = pages.div_ceil(self.geometry.planes());
+        let plane = |(plane, counts): (u32, &PlaneCounts)| PlaneUse {
+            host_pages: counts.written[0],
+            table_pages: counts.written[1],
+            erases: self.blocks.erases_of_plane(plane),
+            valid: counts.valid,
+            share,
+            capacity: self.capacity(plane),
+        };
+        (0..).zip(&self.planes).map(plane).collect()
     }
 
     fn effective_utilisation(&self) -> Option<f64> {

@@ -13,7 +13,11 @@ pub(crate) struct Chooser {
     planes_per_package: u32,
     /// Plane of each logical page modulo the number of planes.
     table: Vec<u32>,
+    /// Counts the choices for pages of the host.
     next: u32,
+    /// Counts those for pages of a mapping table. They have a count of their own: where each write of
+    /// the host comes with one of the table, a common count would give each half of the planes.
+    next_of_table: u32,
 }
 
 impl Chooser {
@@ -29,6 +33,7 @@ impl Chooser {
             planes_per_package: geometry.dies_per_chip * geometry.planes_per_die,
             table: static_table(&config.static_order, geometry, joined)?,
             next: 0,
+            next_of_table: 0,
         })
     }
 
@@ -48,6 +53,7 @@ impl Chooser {
             planes_per_package: 1,
             table: vec![0],
             next: 0,
+            next_of_table: 0,
         }
     }
 
@@ -68,6 +74,14 @@ impl Chooser {
             residues[*plane as usize] = residue as u32;
         }
         Some(residues)
+    }
+
+    /// As [`choose`](Chooser::choose) for `page` of a mapping table.
+    pub(crate) fn choose_for_table(&mut self, page: u32, room: impl Fn(u32) -> u32) -> u32 {
+        std::mem::swap(&mut self.next, &mut self.next_of_table);
+        let plane = self.choose(page, Plane::Any, room);
+        std::mem::swap(&mut self.next, &mut self.next_of_table);
+        plane
     }
 
     /// The plane for a write of `page`; `room` gives the pages that fit into a plane, 0 = none.

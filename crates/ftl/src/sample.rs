@@ -4,10 +4,12 @@
 //! own code: one plane is written over and over without flash or clock until it is in balance, and
 //! its state, some way on for each, is stamped on all planes. So it is the steady state of *this*
 //! policy on planes of *this* size, and the closed forms remain an independent check.
+//!
+//! What one plane does must therefore not depend on how many there are: ages of blocks are counted in
+//! blocks closed in their plane, and a sample of a DFTL has its share of the mapping cache.
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_flash::FlashOp;
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
@@ -60,75 +62,126 @@ pub(crate) fn steady_steps(planes: u32, pages: u32) -> u64 {
         + stamps(planes, per_plane)
 }
 
-/// Puts `ftl` into the steady state of uniform random writes over the pages below `pages`.
-pub(crate) fn fill_steady(
-    ftl: &mut PageMap,
-    pages: u32,
+/// An FTL on a [`PageMap`], whose steady state one plane shows.
+pub(crate) trait Sampled: Ftl + Sized {
+    /// One plane of it with its policies, limits and number of good blocks, filled in order with
+    /// `pages` pages.
+    fn one_plane(&self, pages: u32, seed: u64, watch: &mut Watch<'_>)
+    -> Result<Self, PrepareError>;
+
+    /// The page map under it.
+    fn page_map(&mut self) -> &mut PageMap;
+}
+
+impl Sampled for PageMap {
+    fn one_plane(
+        &self,
+        pages: u32,
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<PageMap, PrepareError> {
+        let mut plane = empty_plane(self, pages, 0, seed);
+        fill_in_order(&mut plane, pages, watch)?;
+        Ok(plane)
+    }
+
+    fn page_map(&mut self) -> &mut PageMap {
+        self
+    }
+}
+
+/// One plane of `whole` for `pages` pages of the host and `table_pages` of a mapping table.
+pub(crate) fn empty_plane(whole: &PageMap, pages: u32, table_pages: u32, seed: u64) -> PageMap {
+    let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
+    let geometry = whole.geometry.of_one_plane(good);
+    let searches = whole.config.searches(good);
+    let endless = Endurance::endless(seed);
+    let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);
+    let limits = Limits { logical_pages: pages, mapping_pages: table_pages, ..whole.limits };
+    let config = whole.config.clone();
+    PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed)
+}
+
+/// Puts `ftl` into the steady state of uniform random writes over the pages below `pages`, with the
+/// first `table_pages` pages of its mapping table, where it keeps one in flash.
+pub(crate) fn fill_steady<F: Sampled>(
+    ftl: &mut F,
+    (pages, table_pages): (u32, u32),
     seed: u64,
     watch: &mut Watch<'_>,
 ) -> Result<(), PrepareError> {
-    let planes = ftl.geometry.planes();
+    let map = ftl.page_map();
+    let planes = map.geometry.planes();
     let mut homes = vec![0; planes as usize];
     for residue in 0..planes {
-        homes[ftl.chooser.home(residue) as usize] = residue;
+        homes[map.chooser.home(residue) as usize] = residue;
     }
     let per_plane = pages.div_ceil(planes);
     if per_plane == 0 {
         return Ok(());
     }
     let step = between_planes(per_plane);
-    let mut plane = SamplePlane::new(ftl, per_plane, seed, watch)?;
-    plane.overwrite(u64::from(per_plane) * WARM_UP, watch)?;
-    for target in 0..planes {
-        plane.overwrite(step, watch)?;
-        stamp(ftl, target, homes[target as usize], pages, &plane.ftl);
+    let mut sample = ftl.one_plane(per_plane, seed, watch)?;
+    let mut rng = Rng::new(seed, "precondition");
+    overwrite(&mut sample, (per_plane, u64::from(per_plane) * WARM_UP), &mut rng, watch)?;
+    for (plane, residue) in (0..).zip(homes) {
+        overwrite(&mut sample, (per_plane, step), &mut rng, watch)?;
+        let home = Home { plane, residue, pages, table_pages };
+        stamp(ftl.page_map(), &home, sample.page_map());
         watch.step(stamps(1, per_plane))?;
     }
     Ok(())
 }
 
-/// One plane with the policies, limits and number of good blocks of the whole device.
-struct SamplePlane {
-    ftl: PageMap,
+/// Writes random pages below `pages`, `writes` times.
+pub(crate) fn overwrite(
+    ftl: &mut impl Ftl,
+    (pages, writes): (u32, u64),
+    rng: &mut Rng,
+    watch: &mut Watch<'_>,
+) -> Result<(), PrepareError> {
+    let mut out = Vec::new();
+    for _ in 0..writes {
+        watch.step(1)?;
+        let page = rng.below(u64::from(pages)) as u32;
+        out.clear();
+        ftl.write(page, Plane::Any, &mut out).map_err(|_| cannot_fill(page))?;
+    }
+    Ok(())
+}
+
+/// A plane and the pages that belong to it.
+struct Home {
+    plane: u32,
+    /// What numbers of its pages leave when divided by the number of planes.
+    residue: u32,
+    /// Pages of the device that hold data.
     pages: u32,
-    rng: Rng,
-    out: Vec<FlashOp>,
+    /// Pages of the mapping table that do.
+    table_pages: u32,
 }
 
-impl SamplePlane {
-    fn new(
-        whole: &PageMap,
-        pages: u32,
-        seed: u64,
-        watch: &mut Watch<'_>,
-    ) -> Result<SamplePlane, PrepareError> {
-        let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
-        let geometry = whole.geometry.of_one_plane(good);
-        let searches = whole.config.searches(good);
-        let endless = Endurance::endless(seed);
-        let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);
-        let limits = Limits { logical_pages: pages, mapping_pages: 0, ..whole.limits };
-        let config = whole.config.clone();
-        let mut ftl = PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed);
-        fill_in_order(&mut ftl, pages, watch)?;
-        Ok(SamplePlane { ftl, pages, rng: Rng::new(seed, "precondition"), out: Vec::new() })
-    }
-
-    fn overwrite(&mut self, writes: u64, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
-        for _ in 0..writes {
-            watch.step(1)?;
-            let page = self.rng.below(u64::from(self.pages)) as u32;
-            self.out.clear();
-            self.ftl.write(page, Plane::Any, &mut self.out).map_err(|_| cannot_fill(page))?;
-        }
-        Ok(())
+impl Home {
+    /// The logical page of `ftl` that is page `local` of the `sample`; `None` if the plane has one
+    /// page fewer than the fullest.
+    fn page(&self, ftl: &PageMap, sample: &PageMap, local: u32) -> Option<u32> {
+        let planes = ftl.geometry.planes();
+        let nth = |first: u32, local: u32| u64::from(first) + u64::from(local) * u64::from(planes);
+        let Some(number) = local.checked_sub(sample.mapping_from) else {
+            let page = nth(self.residue, local);
+            return (page < u64::from(self.pages)).then_some(page as u32);
+        };
+        // Pages of the table are dealt out to the planes in turn after those of the host.
+        let host = ftl.limits.logical_pages;
+        let first = (self.residue + planes - host % planes) % planes;
+        let page = nth(first, number);
+        (page < u64::from(self.table_pages)).then(|| host + page as u32)
     }
 }
 
-/// Copies the state of the sample to `plane`, whose logical pages are `residue`, `residue` +
-/// planes, … below `pages`.
-fn stamp(ftl: &mut PageMap, plane: u32, residue: u32, pages: u32, sample: &PageMap) {
-    let planes = ftl.geometry.planes();
+/// Copies the state of the sample to the plane of `home`.
+fn stamp(ftl: &mut PageMap, home: &Home, sample: &PageMap) {
+    let plane = home.plane;
     let good = ftl.blocks.good(plane);
     ftl.blocks.stamp(plane, &sample.blocks, &good);
     let frontiers = ftl.limits.frontiers;
@@ -143,15 +196,14 @@ fn stamp(ftl: &mut PageMap, plane: u32, residue: u32, pages: u32, sample: &PageM
     for (local, at) in sample.map.iter() {
         let number = sample.geometry.pages_per_block.remainder(at);
         let block = good[sample.geometry.block_of_page(at) as usize];
-        let logical = u64::from(residue) + u64::from(local) * u64::from(planes);
-        if logical >= u64::from(pages) {
-            // This plane has one page fewer than the fullest: its place holds stale data.
+        let Some(logical) = home.page(ftl, sample, local) else {
+            // Its place holds stale data.
             ftl.blocks.invalidate(block);
             continue;
-        }
+        };
         let physical = ftl.geometry.first_page(block) + number;
-        ftl.map.set(logical as u32, physical);
+        ftl.map.set(logical, physical);
         valid += 1;
     }
-    ftl.valid[plane as usize] = valid;
+    ftl.planes[plane as usize].valid = valid;
 }

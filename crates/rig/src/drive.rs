@@ -9,6 +9,7 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Glance, Precise, Precision, Recorder, Until};
 use ssdyno_workload::{Step, Workload};
 
+use crate::drift::WriteTrack;
 use crate::streams::Streams;
 
 /// Device events are shown to their readers in batches of about this many: they stay in the
@@ -109,6 +110,8 @@ pub struct Ended {
     pub gone: Option<Time>,
     /// Wall-clock time of the loop.
     pub wall: Duration,
+    /// What write amplification was in its course.
+    pub(crate) writes: WriteTrack,
 }
 
 /// Runs until the workload is done or a limit is reached, and all requests are answered.
@@ -129,6 +132,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     let mut precise = drive.limits.until.map(Precise::new);
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * drive.device.facts().write_buffer_bytes;
+    let mut writes = WriteTrack::default();
     loop {
         if due {
             state.issue(&mut drive);
@@ -163,6 +167,9 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         {
             state.stop();
         }
+        if !ramping_up && state.written_bytes >= filling_bytes {
+            writes.turn(state.written_bytes, drive.meter);
+        }
         turns += 1;
         if turns.is_multiple_of(PROGRESS_EVERY) {
             state.report(drive.recorder, progress);
@@ -180,6 +187,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         failed: state.failed,
         gone: state.gone,
         wall: started.elapsed(),
+        writes,
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod attach;
 mod bounds;
+mod drift;
 mod drive;
 mod expected;
 mod faults;
@@ -29,6 +30,7 @@ mod report;
 mod run;
 mod session;
 mod source;
+mod spread;
 mod streams;
 mod timeline;
 

@@ -18,7 +18,7 @@ use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
 use crate::run::{Run, RunError};
-use crate::{bounds, expected, host_report, ports};
+use crate::{bounds, expected, host_report, ports, spread};
 
 /// What the energy meter must know of the device.
 pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
@@ -100,6 +100,7 @@ impl Parts<'_> {
         self.describe_health(&mut result);
         self.describe_power_state(&mut result);
         self.describe_blank_reads(&mut result);
+        self.describe_drift(&mut result);
         self.describe_unreachable(&mut result);
         if self.window_known {
             let device = (self.facts, self.target.health());
@@ -281,6 +282,16 @@ impl Parts<'_> {
         });
         let host = (&cores[..], end.as_s_f64());
         bounds::add(&mut result.invariants, self.energy, host, network.as_ref());
+        if let Some(device) = self.run.device.ssd() {
+            let now = self.target.facts();
+            let load = spread::Load::of(&self.run.source);
+            spread::add(&mut result.invariants, &device.ftl, load, self.facts, &now);
+        }
+    }
+
+    /// Whether write amplification kept its level.
+    fn describe_drift(&self, result: &mut RunResult) {
+        result.notes.extend(self.ended.writes.note_of_drift(self.facts.page_bytes));
     }
 
     /// A fresh device answers reads without its flash, and would seem very fast.

@@ -232,6 +232,7 @@ impl Device for DelayDevice {
             pages_per_block: 1,
             effective_utilisation: None,
             pools: Vec::new(),
+            planes: Vec::new(),
             map_ram_bytes: 0,
             queue_depth: self.config.delay.depth,
             write_buffer_bytes: 0,

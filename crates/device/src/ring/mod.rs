@@ -365,6 +365,7 @@ impl RingCard {
             pages_per_block: 1,
             effective_utilisation: None,
             pools: Vec::new(),
+            planes: Vec::new(),
             map_ram_bytes: 0,
             queue_depth: self.config.card.max_block,
             write_buffer_bytes: 0,

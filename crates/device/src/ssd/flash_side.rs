@@ -2,11 +2,46 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::events::Cause;
-use ssdyno_flash::{FlashEvent, FlashOp, NO_OWNER, Port};
+use ssdyno_flash::{FlashEvent, FlashOp, Geometry, NO_OWNER, Port};
 use ssdyno_ftl::{Placement, Plane};
 
 use super::Ssd;
 use crate::task::{Goal, Owner};
+
+/// Whose turn it is to be written among dies that are equally busy, and among the planes of a die.
+///
+/// Each die counts its planes on its own. With one counter for both, a die whose number shares a
+/// factor with the number of its planes would get writes in some of them only.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// The die after the one that was written last.
+    die: u32,
+    /// The next plane of each die.
+    planes: Vec<u32>,
+}
+
+impl Turns {
+    /// The next plane of the die with the least `load`; of equals, of the first in turn.
+    fn take(&mut self, geometry: &Geometry, load: impl Fn(u32) -> u32) -> u32 {
+        let (dies, planes) = (geometry.dies(), geometry.planes_per_die);
+        let (mut best, mut least) = (self.die, u32::MAX);
+        for die in (self.die..dies).chain(0..self.die) {
+            let load = load(die);
+            if load < least {
+                (best, least) = (die, load);
+            }
+            if load == 0 {
+                break;
+            }
+        }
+        self.die = if best + 1 < dies { best + 1 } else { 0 };
+        self.planes.resize(dies as usize, 0);
+        let next = &mut self.planes[best as usize];
+        let plane = *next;
+        *next = if plane + 1 < planes { plane + 1 } else { 0 };
+        best * planes + plane
+    }
+}
 
 impl Ssd {
     /// Queues all of `self.ops`; the request waits for what is not cleaning.
@@ -24,12 +59,7 @@ impl Ssd {
             return Plane::Any;
         }
         let geometry = self.flash.geometry();
-        let (dies, planes) = (geometry.dies(), geometry.planes_per_die);
-        self.next_die = (self.next_die + 1) % (dies * planes);
-        let start = self.next_die;
-        let in_turn = (0..dies).map(|i| (start + i) % dies);
-        let die = in_turn.min_by_key(|die| self.flash.load(*die)).unwrap_or(0);
-        Plane::Preferred(die * planes + start % planes)
+        Plane::Preferred(self.turns.take(geometry, |die| self.flash.load(die)))
     }
 
     /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
@@ -160,6 +190,61 @@ impl Ssd {
                 self.after_write_back(now);
             }
             Goal::WrittenBack { page } => self.written_back(now, page),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use ssdyno_flash::Divisor;
+
+    fn geometry(dies: u32, planes: u32) -> Geometry {
+        Geometry {
+            channels: dies,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: planes,
+            blocks_per_plane: 1,
+            pages_per_block: Divisor::new(1),
+            page_bytes: 512,
+        }
+    }
+
+    proptest! {
+        /// Whatever is busy, a die that is written goes through its planes; where nothing is busy
+        /// all planes are written equally often.
+        #[test]
+        fn planes_take_turns(
+            dies in 1u32..40,
+            planes in 1u32..9,
+            loads in prop::collection::vec(0u32..4, 40),
+            writes in 1u32..400,
+        ) {
+            let geometry = geometry(dies, planes);
+            for busy in [true, false] {
+                let mut turns = Turns::default();
+                let mut written = vec![0u32; (dies * planes) as usize];
+                let load = |die: u32| if busy { loads[die as usize] } else { 0 };
+                let least = (0..dies).map(load).min().unwrap();
+                for _ in 0..writes {
+                    let plane = turns.take(&geometry, load);
+                    prop_assert_eq!(load(plane / planes), least);
+                    written[plane as usize] += 1;
+                }
+                let uneven = |written: &[u32]| {
+                    written.iter().max().unwrap() - written.iter().min().unwrap()
+                };
+                for die in written.chunks(planes as usize) {
+                    prop_assert!(uneven(die) <= 1, "{written:?}");
+                }
+                let of_dies: Vec<u32> =
+                    written.chunks(planes as usize).map(|die| die.iter().sum()).collect();
+                let idlest: Vec<u32> =
+                    (0..dies).filter(|d| load(*d) == least).map(|d| of_dies[d as usize]).collect();
+                prop_assert!(uneven(&idlest) <= 1, "{of_dies:?}");
+            }
         }
     }
 }

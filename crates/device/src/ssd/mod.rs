@@ -34,6 +34,7 @@ use crate::waiting::Waiting;
 use crate::{Config, Device, DeviceFacts, PartialPage};
 
 use contents::Contents;
+use flash_side::Turns;
 use requests::{Requests, Slot};
 use sector_bus::SectorBus;
 
@@ -122,7 +123,7 @@ pub struct Ssd {
     ops: Vec<FlashOp>,
     done: Vec<u32>,
     batch: Vec<WriteBack>,
-    next_die: u32,
+    turns: Turns,
     background: bool,
     /// A write was refused: the flash is worn out.
     read_only: bool,
@@ -193,7 +194,7 @@ impl Ssd {
             ops: Vec::with_capacity(1024),
             done: Vec::with_capacity(64),
             batch: Vec::new(),
-            next_die: 0,
+            turns: Turns::default(),
             read_only: false,
             contents: Contents::default(),
             background: config.ftl.free_blocks_background > 0.0,
@@ -503,6 +504,7 @@ impl Device for Ssd {
             pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
             effective_utilisation: self.ftl.effective_utilisation(),
             pools: self.ftl.pools(),
+            planes: self.ftl.planes(),
             map_ram_bytes: self.ftl.map_ram_bytes(),
             queue_depth: self.config.queue.depth,
             write_buffer_bytes: self

@@ -78,6 +78,7 @@ impl Device for FixedTime {
             pages_per_block: 64,
             effective_utilisation: None,
             pools: Vec::new(),
+            planes: Vec::new(),
             map_ram_bytes: 0,
             queue_depth: 64,
             write_buffer_bytes: 0,

@@ -154,7 +154,6 @@ fn check_choices(config: &Config) -> Result<(), ConfigError> {
             "write \"greedy\", or use ftl.name = \"page\"",
         );
     }
-    config.refuse_pace()?;
     if config.hot_cold != HotCold::Off {
         return built_in(
             "ftl.hot_cold",

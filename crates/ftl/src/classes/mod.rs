@@ -22,8 +22,8 @@ use crate::contract::FtlFacts;
 use crate::page_map::{NONE, PageMap};
 use crate::placement::Chooser;
 use crate::{
-    Blocks, Config, Fill, Ftl, Health, HotCold, Limits, Plane, Pool, Precondition, PrepareError,
-    ReadOnly, Watch, WearLevelling, sample,
+    Blocks, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse, Pool, Precondition,
+    PrepareError, ReadOnly, Watch, WearLevelling, sample,
 };
 
 pub(crate) use sharing::check;
@@ -287,7 +287,7 @@ impl Ftl for Classes {
                 Fill::Sequential => sample::fill_in_order(&mut member.map, pages, watch)?,
                 Fill::Random => {
                     let seed = seed.wrapping_add(class);
-                    sample::fill_steady(&mut member.map, pages, seed, watch)?;
+                    sample::fill_steady(&mut member.map, (pages, 0), seed, watch)?;
                 }
             }
         }
@@ -313,6 +313,19 @@ impl Ftl for Classes {
             all.erases_max = all.erases_max.max(health.erases_max);
         }
         all.bad_blocks += self.bad_of_nobody;
+        all
+    }
+
+    fn planes(&self) -> Vec<PlaneUse> {
+        let mut all = vec![PlaneUse::default(); self.geometry.planes() as usize];
+        for member in &self.members {
+            for (all, own) in all.iter_mut().zip(member.map.planes()) {
+                all.host_pages += own.host_pages;
+                all.erases += own.erases;
+                all.valid += own.valid;
+                all.share += own.share;
+            }
+        }
         all
     }
 

@@ -1,0 +1,239 @@
+//! Preconditioned at random, every FTL is in the steady state of random writes: what a write costs in
+//! the beginning is what it costs in the end. Nothing is timed and nothing is drawn but from fixed seeds.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use ssdyno_block::units::Bytes;
+use ssdyno_engine::Rng;
+use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
+use ssdyno_ftl::buffer::{Admit, Buffer, BufferConfig, BufferPolicy, WriteBack};
+use ssdyno_ftl::conformance::{ftl_config, small_flash};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
+
+/// Every FTL with every policy that it has: name and further keys of the table.
+fn every_ftl() -> Vec<(&'static str, String)> {
+    let mut all: Vec<(&str, String)> =
+        ["block", "bast", "fast", "agrawal"].map(|name| (name, String::new())).into();
+    let policies = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
+    let cleaning = |policy: &str| format!(r#","cleaning":"{policy}""#);
+    all.extend(policies.map(|policy| ("page", cleaning(policy))));
+    all.extend(policies.map(|policy| ("dftl", cleaning(policy))));
+    // A part of the table, half of it, nearly all, all.
+    for cache in ["16KiB", "192KiB", "384KiB", "64MiB"] {
+        all.push(("dftl", format!(r#","mapping_cache":"{cache}""#)));
+    }
+    all
+}
+
+/// An FTL after preconditioning, and what goes through it.
+struct Bench {
+    ftl: Box<dyn Ftl>,
+    buffer: Option<Buffer>,
+    batch: Vec<WriteBack>,
+    ops: Vec<FlashOp>,
+    rng: Rng,
+}
+
+impl Bench {
+    fn new(
+        flash: &FlashConfig,
+        (name, spare, more): (&str, f64, &str),
+        buffer: &BufferConfig,
+        seed: u64,
+    ) -> Bench {
+        let geometry = flash.geometry().unwrap();
+        let config = ftl_config(name, spare, more);
+        let mut ftl = build(&FtlFacts { geometry, flash, config: &config, seed }).unwrap();
+        let how = Precondition { fill: Fill::Random, share: 1.0 };
+        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
+        let (page_bytes, b) = (geometry.page_bytes, geometry.pages_per_block.get());
+        let buffer = Buffer::new(buffer, page_bytes, b, ftl.logical_pages()).unwrap();
+        let rng = Rng::new(seed, "steady");
+        Bench { ftl, buffer, batch: Vec::new(), ops: Vec::new(), rng }
+    }
+
+    /// Programs of the flash for `writes` random pages of the host.
+    fn programs(&mut self, writes: u64) -> u64 {
+        let pages = u64::from(self.ftl.logical_pages());
+        let mut sum = 0;
+        for _ in 0..writes {
+            let page = self.rng.below(pages) as u32;
+            sum += self.write(page);
+        }
+        sum
+    }
+
+    fn write(&mut self, page: u32) -> u64 {
+        let Some(mut buffer) = self.buffer.take() else { return self.program(page) };
+        let mut programs = 0;
+        while buffer.write(page) == Admit::Full {
+            programs += self.write_back(&mut buffer);
+        }
+        programs += self.write_back(&mut buffer);
+        self.buffer = Some(buffer);
+        programs
+    }
+
+    fn write_back(&mut self, buffer: &mut Buffer) -> u64 {
+        let (mut batch, mut programs) = (std::mem::take(&mut self.batch), 0);
+        loop {
+            batch.clear();
+            if !buffer.next_write_back(false, &mut batch) {
+                break;
+            }
+            for WriteBack { page, .. } in &batch {
+                programs += self.program(*page);
+                buffer.written(*page);
+            }
+        }
+        self.batch = batch;
+        programs
+    }
+
+    fn program(&mut self, page: u32) -> u64 {
+        self.ops.clear();
+        self.ftl.write(page, Plane::Any, &mut self.ops).unwrap();
+        let programs = |op: &&FlashOp| matches!(op.kind, OpKind::Program | OpKind::Copy);
+        self.ops.iter().filter(programs).count() as u64
+    }
+}
+
+/// The means of the first and of the last 5 % of `writes`, in programs a write of the host, and the
+/// standard error of their difference as a share of the last.
+fn ends(bench: &mut Bench, writes: u64) -> (f64, f64, f64) {
+    let first = End::of(bench, writes / 20);
+    bench.programs(writes - writes / 20 * 2);
+    let last = End::of(bench, writes / 20);
+    (first.mean, last.mean, first.error.hypot(last.error) / last.mean)
+}
+
+/// Programs a write over a part of a run, and its standard error.
+struct End {
+    mean: f64,
+    error: f64,
+}
+
+impl End {
+    fn of(bench: &mut Bench, writes: u64) -> End {
+        const PARTS: u64 = 20;
+        let part = writes / PARTS;
+        let parts: Vec<f64> =
+            (0..PARTS).map(|_| bench.programs(part) as f64 / part as f64).collect();
+        let count = parts.len() as f64;
+        // Differences of neighbours do not see a drift.
+        let squares: f64 = parts.windows(2).map(|w| (w[0] - w[1]).powi(2) / 2.0).sum();
+        let error = (squares / (count - 1.0) / count).sqrt();
+        End { mean: parts.iter().sum::<f64>() / count, error }
+    }
+}
+
+/// The line of an FTL whose first writes do not cost what the last do, on average over `seeds`: they
+/// are more than 0.5 % apart, and more than five standard errors.
+fn drift(
+    flash: &FlashConfig,
+    (name, spare, more): (&str, f64, &str),
+    buffer: &BufferConfig,
+    (seeds, writes): (u64, u64),
+) -> Option<String> {
+    let (mut first, mut last, mut squares) = (0.0, 0.0, 0.0);
+    for seed in 0..seeds {
+        let mut bench = Bench::new(flash, (name, spare, more), buffer, seed);
+        let (at_first, at_last, error) = ends(&mut bench, writes);
+        (first, last) = (first + at_first / seeds as f64, last + at_last / seeds as f64);
+        squares += (error / seeds as f64).powi(2);
+    }
+    let (change, error) = (first / last - 1.0, squares.sqrt());
+    let line = format!(
+        "{name}{more}, buffer {:?}: {first:.4}, then {last:.4}: {:+.2} %, standard error {:.2} %",
+        buffer.policy,
+        100.0 * change,
+        100.0 * error
+    );
+    println!("{line}");
+    (change.abs() > (5.0 * error).max(0.005)).then_some(line)
+}
+
+/// Every FTL with its policies, but for those of a DFTL whose writes cost dozens of programs.
+#[test]
+fn first_writes_cost_what_later_ones_do() {
+    let flash = small_flash(4, 2, 256, 32);
+    let mut found = Vec::new();
+    for (name, more) in every_ftl() {
+        let costly = ["fifo", "random", "windowed"].iter().any(|policy| more.contains(policy));
+        if name == "dftl" && costly {
+            continue;
+        }
+        let writes = if name == "block" { 60_000 } else { 240_000 };
+        found.extend(drift(&flash, (name, 0.25, &more), &BufferConfig::default(), (1, writes)));
+    }
+    assert!(found.is_empty(), "not steady:\n{}", found.join("\n"));
+}
+
+/// Ages of blocks are counted in the blocks closed in their plane. Counted in those of the whole device,
+/// all that the sample had closed were soon equally old, and the first victims those of the greedy
+/// policy among blocks that cost-benefit had left.
+#[test]
+fn cost_benefit_knows_the_ages_of_blocks_in_many_planes() {
+    let flash = small_flash(16, 8, 64, 16);
+    let more = r#","cleaning":"cost-benefit","free_blocks_low":0"#;
+    let drift = drift(&flash, ("page", 0.2, more), &BufferConfig::default(), (4, 600_000));
+    assert!(drift.is_none(), "{drift:?}");
+}
+
+/// What is in the cache is what random writes leave there: with the whole table, a read costs what it
+/// costs a page map, and with half of it, half of the reads look up their entry in flash.
+#[test]
+fn a_mapping_cache_is_warm_from_the_first_request_on() {
+    let flash = small_flash(4, 2, 256, 32);
+    for (fill, share) in [(Fill::Random, 0.0), (Fill::Random, 0.5), (Fill::Sequential, 0.0)] {
+        let geometry = flash.geometry().unwrap();
+        let pages = ftl_config("dftl", 0.25, "").logical_pages(&geometry).unwrap();
+        let bytes = f64::from(pages) * 8.0 * (1.0 - share);
+        let config = ftl_config("dftl", 0.25, &format!(r#","mapping_cache":"{bytes:.0}B""#));
+        let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
+        let mut ftl = build(&facts).unwrap();
+        let how = Precondition { fill, share: 1.0 };
+        ftl.precondition(&how, 1, &mut Watch::new(&mut |_| true)).unwrap();
+        let (mut rng, mut ops, mut looked_up) = (Rng::new(1, "reads"), Vec::new(), 0);
+        for _ in 0..20_000 {
+            ops.clear();
+            assert!(ftl.read(rng.below(u64::from(pages)) as u32, &mut ops));
+            looked_up += u32::from(ops.last().unwrap().after_mapping);
+        }
+        // Binomial: five standard deviations of 20 000 are 1.8 %.
+        let found = f64::from(looked_up) / 20_000.0;
+        assert!((found - share).abs() <= 0.018 * share.signum(), "{fill:?} {share}: {found}");
+    }
+}
+
+/// 10 million writes to half a million pages, through every buffer.
+fn soak(name: &str) {
+    let flash = small_flash(8, 4, 256, 64);
+    let mut found = Vec::new();
+    for (_, more) in every_ftl().into_iter().filter(|(other, _)| *other == name) {
+        let policies = std::iter::once(BufferPolicy::None).chain(BufferPolicy::ALL);
+        for policy in policies {
+            let buffer = BufferConfig { policy, size: Bytes(1 << 20), ..BufferConfig::default() };
+            found.extend(drift(&flash, (name, 0.25, &more), &buffer, (1, 10_000_000)));
+        }
+    }
+    assert!(found.is_empty(), "not steady:\n{}", found.join("\n"));
+}
+
+#[test]
+#[ignore = "300 million writes: for soak runs"]
+fn a_page_map_is_steady_for_ten_million_writes() {
+    soak("page");
+}
+
+#[test]
+#[ignore = "500 million writes: for soak runs"]
+fn a_dftl_is_steady_for_ten_million_writes() {
+    soak("dftl");
+}
+
+#[test]
+#[ignore = "200 million writes: for soak runs"]
+fn other_maps_are_steady_for_ten_million_writes() {
+    ["block", "bast", "fast", "agrawal"].into_iter().for_each(soak);
+}

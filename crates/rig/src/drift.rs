@@ -1,0 +1,156 @@
+//! Whether write amplification kept its level.
+//!
+//! A mean over a run that began in another state than it ended in is that of no state. Latency shows a
+//! drift of cleaning late: most of what cleaning costs is hidden while the device has time left.
+
+use ssdyno_energy::Meter;
+
+/// Points that are kept; with more, every other one goes, and points are taken half as often.
+const POINTS_MOST: usize = 256;
+/// Turns of the loop between two points at first.
+const EVERY_AT_FIRST: u32 = 1 << 9;
+/// Windows that a run is divided into.
+const WINDOWS: usize = 20;
+/// Of those, how many at the beginning are compared with how many at the end: a tenth of the run.
+const COMPARED: usize = 2;
+/// Pages that the host must write in each window.
+const PAGES_LEAST: f64 = 1_000.0;
+/// Smaller changes are not worth a word.
+const CHANGE_LEAST: f64 = 0.01;
+/// Standard deviations of a window beyond which a change is no noise: less than one run in a thousand
+/// is told of a drift that is none, see the test `noise_is_no_drift`.
+const DEVIATIONS: f64 = 6.0;
+
+/// Bytes written and pages programmed, from time to time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct WriteTrack {
+    points: Vec<(u64, u64)>,
+    turns: u32,
+    every: u32,
+}
+
+impl Default for WriteTrack {
+    fn default() -> WriteTrack {
+        WriteTrack { points: Vec::new(), turns: 0, every: EVERY_AT_FIRST }
+    }
+}
+
+impl WriteTrack {
+    /// One more turn of the loop, after which the host has written `written_bytes` and the flash
+    /// has programmed what `meter` has counted.
+    #[inline]
+    pub(crate) fn turn(&mut self, written_bytes: u64, meter: &Meter) {
+        self.turns += 1;
+        if self.turns >= self.every {
+            self.note(written_bytes, meter.pages_programmed());
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, written_bytes: u64, programmed: u64) {
+        self.turns = 0;
+        if self.points.len() == POINTS_MOST {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+        self.points.push((written_bytes, programmed));
+    }
+
+    /// What to say of a drift, where there was one; pages have `page_bytes`.
+    pub(crate) fn note_of_drift(&self, page_bytes: u32) -> Option<String> {
+        let windows = self.windows(f64::from(page_bytes))?;
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let (first, last) = (mean(&windows[..COMPARED]), mean(&windows[WINDOWS - COMPARED..]));
+        let least = (CHANGE_LEAST * last).max(DEVIATIONS * noise(&windows));
+        ((last - first).abs() > least).then(|| {
+            format!(
+                "write amplification drifts: {first:.2} in the first tenth of the run, {last:.2} in the \
+                 last; the figures are of no steady state: run longer, and leave the beginning out \
+                 with --set workload.ramp_up=N (requests)"
+            )
+        })
+    }
+
+    /// Write amplification of equal parts of the run; `None` where they are too few or too short.
+    fn windows(&self, page_bytes: f64) -> Option<Vec<f64>> {
+        let each = (self.points.len().checked_sub(1)?) / WINDOWS;
+        if each == 0 {
+            return None;
+        }
+        let window = |pair: &[(u64, u64)]| {
+            let [(written, programmed), (written_then, programmed_then)] = *pair else {
+                return None;
+            };
+            let pages = (written_then - written) as f64 / page_bytes;
+            (pages >= PAGES_LEAST).then(|| (programmed_then - programmed) as f64 / pages)
+        };
+        let ends: Vec<_> = self.points.iter().copied().step_by(each).take(WINDOWS + 1).collect();
+        ends.windows(2).map(window).collect()
+    }
+}
+
+/// Standard deviation of a window, as far as it is noise: second differences see neither level nor
+/// trend, and of independent noise their variance is six times its own.
+fn noise(windows: &[f64]) -> f64 {
+    let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).powi(2);
+    let squares: Vec<f64> = windows.windows(3).map(second).collect();
+    (squares.iter().sum::<f64>() / squares.len().max(1) as f64 / 6.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_engine::Rng;
+
+    use super::*;
+
+    const PAGE: u32 = 4096;
+
+    /// A run of `turns` turns, each of which writes a page and programs `pages(share of the run)`.
+    fn track(turns: u32, mut pages: impl FnMut(f64) -> f64) -> WriteTrack {
+        let (mut track, mut programmed) = (WriteTrack::default(), 0.0);
+        for turn in 1..=turns {
+            programmed += pages(f64::from(turn) / f64::from(turns));
+            track.turns += 1;
+            if track.turns >= track.every {
+                track.note(u64::from(turn) * u64::from(PAGE), programmed as u64);
+            }
+        }
+        track
+    }
+
+    /// Five programs more or less each time, at random: 1000 runs of 30 000 to 70 000 writes, where the
+    /// noise of a window is 0.13 to 0.2 of 6.
+    #[test]
+    fn noise_is_no_drift() {
+        for seed in 0..1_000 {
+            let mut rng = Rng::new(seed, "drift");
+            let track = track(30_000 + 40 * seed as u32, |_| 6.0 + 10.0 * (rng.unit() - 0.5));
+            assert_eq!(track.note_of_drift(PAGE), None, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_drift_is_told_with_its_numbers() {
+        let sinks = track(400_000, |share| 6.0 + 3.36 * (-5.0 * share).exp());
+        let note = sinks.note_of_drift(PAGE).unwrap();
+        assert!(note.contains("8.6") && note.contains("6.0"), "{note}");
+        let mut rng = Rng::new(1, "drift");
+        let rises = track(200_000, |share| 6.0 + 0.6 * share + 10.0 * (rng.unit() - 0.5));
+        assert!(rises.note_of_drift(PAGE).is_some());
+        // Half a percent, without noise: not worth a word.
+        assert_eq!(track(400_000, |share| 6.0 + 0.03 * share).note_of_drift(PAGE), None);
+    }
+
+    #[test]
+    fn short_runs_and_runs_without_writes_are_silent() {
+        assert_eq!(track(5_000, |share| 1.0 + share).note_of_drift(PAGE), None);
+        assert_eq!(WriteTrack::default().note_of_drift(PAGE), None);
+        let mut reads = WriteTrack::default();
+        (0..1_000).for_each(|_| reads.note(0, 0));
+        assert_eq!(reads.note_of_drift(PAGE), None);
+    }
+}
