@@ -15,6 +15,7 @@ use super::logs::Wear;
 use super::namespaces::Namespace;
 use super::prp::{self, Rest};
 use super::timers::Timer;
+use super::versions::{Field, Part};
 use crate::Device;
 
 /// What becomes of an admin command.
@@ -56,6 +57,9 @@ impl<D: Device> NvmeController<D> {
         if entry.flags != 0 {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
+        if !self.has(Part::Admin(entry.opcode)) {
+            return Err(Status::INVALID_OPCODE.with_do_not_retry());
+        }
         match entry.opcode {
             admin::DELETE_SUBMISSION_QUEUE => return self.delete_submission_queue(at, slot, entry),
             admin::CREATE_SUBMISSION_QUEUE => self.create_submission_queue(entry)?,
@@ -72,7 +76,7 @@ impl<D: Device> NvmeController<D> {
             admin::ASYNCHRONOUS_EVENT_REQUEST => return self.request_event(at, slot),
             admin::NAMESPACE_MANAGEMENT => return self.manage_namespace(at, slot, entry, bus),
             admin::NAMESPACE_ATTACHMENT => self.attach_namespace(at, entry, bus)?,
-            admin::KEEP_ALIVE if self.has_keep_alive() => self.keep_alive(at),
+            admin::KEEP_ALIVE => self.keep_alive(at),
             admin::FORMAT_NVM => return self.format(at, slot, entry),
             _ => return Err(Status::INVALID_OPCODE.with_do_not_retry()),
         }
@@ -140,7 +144,7 @@ impl<D: Device> NvmeController<D> {
     ) -> Result<(), Status> {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
-        let retain = dword10 >> 15 & 1 == 1;
+        let retain = dword10 >> 15 & 1 == 1 && self.has_field(Field::RetainEvent);
         let dwords = u64::from(dword10 >> 16 | (entry.dword11.get() & 0xffff) << 16) + 1;
         let offset = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
@@ -153,13 +157,20 @@ impl<D: Device> NvmeController<D> {
         if dwords * 4 > self.config.max_transfer.0 || offset & 3 != 0 || by_index {
             return Err(invalid_field);
         }
+        // Before there were offsets, the number of dwords had 12 bits.
+        if (offset != 0 || dwords > 4096) && !self.has_field(Field::LogOffset) {
+            return Err(invalid_field);
+        }
+        if !self.has(Part::Log(id)) {
+            return Err(Status::LOG_PAGE_INVALID.with_do_not_retry());
+        }
         let wear = Wear {
             health: self.device.health(),
             percentage_used: self.percentage_used(),
             beyond_threshold: self.features.is_beyond_threshold(),
             now: at,
         };
-        let log = self.offered_logs().page(id);
+        let log = self.offered_page(id);
         let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
         let mut log = log.ok_or(Status::LOG_PAGE_INVALID.with_do_not_retry())?;
         if offset > log.len() as u64 {
@@ -238,15 +249,23 @@ impl<D: Device> NvmeController<D> {
     ) -> Result<Outcome, Status> {
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
         match entry.dword10.get() & 0xf {
-            0 if entry.dword11.get() >> 24 == 0 => {
+            0 if entry.dword11.get() >> 24 != 0 => {
+                let named = self.has_field(Field::CommandSets);
+                let unknown = Status::COMMAND_SET_NOT_SUPPORTED.with_do_not_retry();
+                Err(if named { unknown } else { invalid_field })
+            }
+            0 => {
                 let mut wanted = IdentifyNamespace::new_zeroed();
                 self.copy_from_host(entry, wanted.as_mut_bytes(), bus)?;
                 let format = FORMAT_SHIFTS.get(usize::from(wanted.format_index()));
                 let invalid_format = Status::FORMAT_INVALID.with_do_not_retry();
                 let shift = *format.ok_or(invalid_format)?;
-                // Metadata, protection, thin provisioning and sharing are not offered (S1-46).
+                // Metadata and protection are not offered (S1-46).
                 if wanted.format & 0x10 != 0 || wanted.protection != 0 {
                     return Err(invalid_format);
+                }
+                if wanted.size.get() > wanted.capacity.get() {
+                    return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.with_do_not_retry());
                 }
                 if wanted.size != wanted.capacity || wanted.sharing != 0 {
                     return Err(invalid_field);

@@ -7,6 +7,8 @@ use ssdyno_block::{ConfigError, Time};
 use ssdyno_pci::Identity;
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
+use super::versions::Version;
+
 /// Class code: mass storage, non-volatile memory, NVM Express I/O controller.
 const CLASS: u32 = 0x01_08_02;
 
@@ -69,7 +71,8 @@ fn sector() -> Bytes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NvmeConfig {
-    /// Version of the specification that the controller reports: 1.0 to 2.0.
+    /// Version of the specification that the controller reports, 1.0 to 2.0. What came later is neither
+    /// announced nor taken.
     pub version: String,
     /// PCI vendor.
     pub pci_vendor: u16,
@@ -160,12 +163,9 @@ impl Default for NvmeConfig {
 }
 
 impl NvmeConfig {
-    /// Register VS (base 2.0c, figure 37), if the version exists.
-    pub(crate) fn version_register(&self) -> Option<u32> {
-        let known = ["1.0", "1.1", "1.2", "1.3", "1.4", "2.0"];
-        known.contains(&self.version.as_str()).then_some(())?;
-        let (major, minor) = self.version.split_once('.')?;
-        Some(major.parse::<u32>().ok()? << 16 | minor.parse::<u32>().ok()? << 8)
+    /// The version that it reports, if that exists.
+    pub(super) fn version(&self) -> Option<Version> {
+        Version::parse(&self.version)
     }
 
     /// What the controller is on the bus.
@@ -194,7 +194,7 @@ impl NvmeConfig {
             bytes.0.is_power_of_two() && (low..=high).contains(&bytes.0)
         };
         let rules: [(&str, bool, &str); 14] = [
-            ("version", self.version_register().is_some(), "write \"1.0\" to \"1.4\" or \"2.0\""),
+            ("version", self.version().is_some(), "write \"1.0\" to \"1.4\" or \"2.0\""),
             ("io_queues", (1..=1024).contains(&self.io_queues), "write 1 to 1024"),
             ("queue_entries", (2..=65536).contains(&self.queue_entries), "write 2 to 65536"),
             (

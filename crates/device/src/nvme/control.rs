@@ -8,6 +8,7 @@ use super::NvmeController;
 use super::arbiter::Class;
 use super::commands::State;
 use super::faults::Stuck;
+use super::features::Features;
 use super::queues::{BadDoorbell, CompletionQueue, SubmissionQueue};
 use super::registers::Change;
 use super::timers::Timer;
@@ -88,7 +89,7 @@ impl<D: Device> NvmeController<D> {
         self.shutdown = None;
         self.events.reset();
         self.interrupts.reset();
-        self.features.reset(&self.config, &self.low_power_states);
+        self.features = Features::new(&self.config, self.version, &self.low_power_states);
         self.apply_features(now);
     }
 

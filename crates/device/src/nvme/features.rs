@@ -14,6 +14,7 @@ use super::host::Host;
 use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::timers::Timer;
+use super::versions::{Field, Part, Version};
 use crate::{Device, PowerState};
 
 /// In command dword 10 of Set Features: keep the value over a reset.
@@ -28,6 +29,8 @@ type Transitions = [AutonomousTransition; STATES];
 pub(super) struct Features {
     arbitration: u32,
     power_state: u8,
+    /// WH: what the host says of its load.
+    workload: u8,
     /// The host has put the device into a non-operational state; the next I/O command wakes it.
     forced: Option<u8>,
     over_temperature: u32,
@@ -48,12 +51,14 @@ pub(super) struct Features {
 
 impl Features {
     /// The values after a reset.
-    pub(super) fn new(config: &NvmeConfig, low_power: &[PowerState]) -> Features {
+    pub(super) fn new(config: &NvmeConfig, version: Version, low_power: &[PowerState]) -> Features {
         let operational = config.operational_states.len() as u8;
+        let told = version.has(Part::Field(Field::NonOperational));
         let queues = u32::from(config.io_queues - 1);
         Features {
             arbitration: Arbiter::feature(config.arbitration_burst),
             power_state: 0,
+            workload: 0,
             forced: None,
             over_temperature: 343,
             under_temperature: 0,
@@ -65,12 +70,9 @@ impl Features {
             autonomous: !low_power.is_empty(),
             transitions: None,
             operational,
-            states: operational + low_power.len() as u8,
+            states: operational + if told { low_power.len() as u8 } else { 0 },
             host: Host::default(),
         }
-    }
-    pub(super) fn reset(&mut self, config: &NvmeConfig, low_power: &[PowerState]) {
-        *self = Features::new(config, low_power);
     }
     #[inline]
     pub(super) fn write_cache(&self) -> bool {
@@ -202,9 +204,15 @@ impl<D: Device> NvmeController<D> {
         let value = entry.dword11.get();
         let namespace = entry.namespace_id.get();
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
-        if entry.dword10.get() & SAVE != 0 {
-            return Err(Status::FEATURE_NOT_SAVEABLE.with_do_not_retry());
+        if !self.has(Part::Feature(id)) {
+            return Err(invalid_field);
         }
+        if entry.dword10.get() & SAVE != 0 {
+            let known = self.has_field(Field::SaveAndSelect);
+            let not_saveable = Status::FEATURE_NOT_SAVEABLE.with_do_not_retry();
+            return Err(if known { not_saveable } else { invalid_field });
+        }
+        // Error recovery of any namespace is the controller's in versions before 1.2.
         let of_namespace = [feature::LBA_RANGE_TYPE, feature::ERROR_RECOVERY].contains(&id);
         if !of_namespace && namespace != 0 && namespace != u32::MAX {
             return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
@@ -217,8 +225,8 @@ impl<D: Device> NvmeController<D> {
             feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
             feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
             feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
-            feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value & 0xffff)?,
-            feature::VOLATILE_WRITE_CACHE if self.has_cache => {
+            feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value)?,
+            feature::VOLATILE_WRITE_CACHE => {
                 self.features.write_cache = value & 1 == 1;
             }
             feature::NUMBER_OF_QUEUES => return self.set_number_of_queues(value),
@@ -240,28 +248,27 @@ impl<D: Device> NvmeController<D> {
             }
             feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
             feature::ASYNCHRONOUS_EVENTS => {
-                self.features.events = value & 0x1ff;
+                let notices = u32::from(self.has_field(Field::NamespaceNotices));
+                self.features.events = value & (0xff | notices << 8);
                 self.tell_temperature(at);
             }
-            feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
+            feature::AUTONOMOUS_POWER => {
                 let mut table = [AutonomousTransition::new_zeroed(); STATES];
                 self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
                 self.features.autonomous = value & 1 == 1;
                 self.features.transitions = Some(table);
                 self.apply_sleep(at);
             }
-            feature::KEEP_ALIVE if self.has_keep_alive() => self.set_keep_alive(at, value),
-            feature::HOST_BEHAVIOR if self.has_host_behavior() => {
-                self.set_host_behavior(entry, bus)?;
-            }
+            feature::KEEP_ALIVE => self.set_keep_alive(at, value),
+            feature::HOST_BEHAVIOR => self.set_host_behavior(entry, bus)?,
             _ => return Err(invalid_field),
         }
         Ok(0)
     }
 
-    /// Of one namespace, or of all.
+    /// Of one namespace, or of all; of all in versions where it was the controller's.
     fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), Status> {
-        let every = id == u32::MAX;
+        let every = id == u32::MAX || !self.has_field(Field::NamespaceErrorRecovery);
         if !every {
             self.namespaces.addressed(id)?;
         }
@@ -269,13 +276,16 @@ impl<D: Device> NvmeController<D> {
             self.namespaces.ids(0, false).filter(|own| every || *own == id).collect();
         for id in all {
             if let Some(namespace) = self.namespaces.get_mut(id) {
-                namespace.error_recovery = value;
+                namespace.error_recovery = value & 0xffff;
             }
         }
         Ok(())
     }
 
     fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), Status> {
+        if value >> 16 != 0 && !self.has_field(Field::TemperatureSelect) {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
         // Only the composite temperature has thresholds; 15: all sensors.
         match (value >> 16 & 0xf, value >> 20 & 3) {
             (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
@@ -300,19 +310,23 @@ impl<D: Device> NvmeController<D> {
         if state >= self.features.states {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
-        if state < self.features.operational {
-            if state == self.features.power_state && self.features.forced.is_none() {
-                return Ok(());
-            }
+        // In the state already, by itself or told to.
+        let unchanged = state == self.features.power_state && self.features.forced.is_none();
+        if state >= self.features.operational {
+            self.features.forced = Some(state);
+        } else if !unchanged {
             if state != self.features.power_state {
                 self.change_power_limit(at, state)?;
             }
             self.features.power_state = state;
             self.features.forced = None;
-        } else {
-            self.features.forced = Some(state);
         }
-        self.apply_sleep(at);
+        if self.has_field(Field::WorkloadHint) {
+            self.features.workload = (value >> 5 & 7) as u8;
+        }
+        if !unchanged {
+            self.apply_sleep(at);
+        }
         Ok(())
     }
 
@@ -360,6 +374,9 @@ impl<D: Device> NvmeController<D> {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
         let what = (dword10 >> 8 & 7) as u8;
+        if what != select::CURRENT && !self.has_field(Field::SaveAndSelect) {
+            return Err(Status::INVALID_FIELD.with_do_not_retry());
+        }
         let Description { current, default, of_namespace } = self.describe_feature(entry)?;
         if what == select::CAPABILITIES {
             // Nothing can be saved, everything can be changed.
@@ -370,7 +387,7 @@ impl<D: Device> NvmeController<D> {
         }
         match id {
             feature::AUTONOMOUS_POWER => {
-                let fresh = Features::new(&self.config, &self.low_power_states);
+                let fresh = Features::new(&self.config, self.version, &self.low_power_states);
                 let source = if what == select::CURRENT { &self.features } else { &fresh };
                 let table = source.table(&self.low_power_states);
                 self.copy_to_host(entry, table.as_bytes(), bus)?;
@@ -392,18 +409,27 @@ impl<D: Device> NvmeController<D> {
 
     fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, Status> {
         let features = &self.features;
-        let fresh = Features::new(&self.config, &self.low_power_states);
+        let fresh = Features::new(&self.config, self.version, &self.low_power_states);
         let plain = |of: fn(&Features) -> u32| Description {
             current: of(features),
             default: of(&fresh),
             of_namespace: false,
         };
-        let namespace = || self.namespaces.addressed(entry.namespace_id.get());
+        // One value is asked for: that of all namespaces there is not.
+        let namespace = || match entry.namespace_id.get() {
+            u32::MAX => Err(Status::INVALID_NAMESPACE.with_do_not_retry()),
+            id => self.namespaces.addressed(id),
+        };
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
-        let dword11 = entry.dword11.get();
-        Ok(match entry.dword10.get() as u8 {
+        let (id, dword11) = (entry.dword10.get() as u8, entry.dword11.get());
+        if !self.has(Part::Feature(id)) {
+            return Err(invalid_field);
+        }
+        Ok(match id {
             feature::ARBITRATION => plain(|f| f.arbitration),
-            feature::POWER_MANAGEMENT => plain(|f| u32::from(f.forced.unwrap_or(f.power_state))),
+            feature::POWER_MANAGEMENT => {
+                plain(|f| u32::from(f.workload) << 5 | u32::from(f.forced.unwrap_or(f.power_state)))
+            }
             feature::LBA_RANGE_TYPE => Description {
                 current: namespace()?.range_types.as_ref().map_or(0, |(last, _)| *last),
                 default: 0,
@@ -414,13 +440,18 @@ impl<D: Device> NvmeController<D> {
                 (0, 1) => plain(|f| f.under_temperature),
                 _ => return Err(invalid_field),
             },
-            feature::ERROR_RECOVERY => {
-                // A host of the time before DULBE, when it was the controller's, names no namespace.
-                let none = entry.namespace_id.get() == 0;
-                let current = if none { 0 } else { namespace()?.error_recovery };
+            feature::ERROR_RECOVERY if self.has_field(Field::NamespaceErrorRecovery) => {
+                let current = namespace()?.error_recovery;
                 Description { current, default: 0, of_namespace: true }
             }
-            feature::VOLATILE_WRITE_CACHE if self.has_cache => plain(|f| u32::from(f.write_cache)),
+            // Once it was the controller's, and the same for all namespaces.
+            feature::ERROR_RECOVERY => {
+                let any = self.namespaces.ids(0, false).next();
+                let any = any.and_then(|id| self.namespaces.get(id));
+                let current = any.map_or(0, |namespace| namespace.error_recovery);
+                Description { current, default: 0, of_namespace: false }
+            }
+            feature::VOLATILE_WRITE_CACHE => plain(|f| u32::from(f.write_cache)),
             feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
             feature::INTERRUPT_COALESCING => plain(|f| f.coalescing),
             feature::INTERRUPT_VECTOR => {
@@ -437,11 +468,9 @@ impl<D: Device> NvmeController<D> {
             }
             feature::WRITE_ATOMICITY => plain(|f| f.write_atomicity),
             feature::ASYNCHRONOUS_EVENTS => plain(|f| f.events),
-            feature::AUTONOMOUS_POWER if !self.low_power_states.is_empty() => {
-                plain(|f| u32::from(f.autonomous))
-            }
-            feature::KEEP_ALIVE if self.has_keep_alive() => plain(|f| f.host.keep_alive_ms),
-            feature::HOST_BEHAVIOR if self.has_host_behavior() => plain(|_| 0),
+            feature::AUTONOMOUS_POWER => plain(|f| u32::from(f.autonomous)),
+            feature::KEEP_ALIVE => plain(|f| f.host.keep_alive_ms),
+            feature::HOST_BEHAVIOR => plain(|_| 0),
             _ => return Err(invalid_field),
         })
     }

@@ -26,15 +26,6 @@ pub(super) struct Host {
 }
 
 impl<D: Device> NvmeController<D> {
-    /// VS knows Keep Alive.
-    pub(super) fn has_keep_alive(&self) -> bool {
-        self.config.version_register() >= Some(0x1_0200)
-    }
-    /// VS knows Host Behaviour Support.
-    pub(super) fn has_host_behavior(&self) -> bool {
-        self.config.version_register() >= Some(0x1_0400)
-    }
-
     /// Set Features, keep alive timer: rounded up to what KAS says.
     pub(super) fn set_keep_alive(&mut self, at: Time, ms: u32) {
         let most = u32::MAX - u32::MAX % KEEP_ALIVE_MS;

@@ -1,12 +1,13 @@
 //! What the controller says about itself (base 2.0c, clause 5.17).
 
 use ssdyno_spec::nvme::{
-    IdentifyController, IdentifyNamespace, NamespaceDescriptor, PowerStateDescriptor, Status,
-    SubmissionEntry, cns, oacs, oncs,
+    IdentifyController, IdentifyNamespace, IndependentNamespace, NamespaceDescriptor,
+    PowerStateDescriptor, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::namespaces::Namespace;
+use super::versions::{Field, Part};
 use super::{NvmeController, events, host, logs};
 use crate::Device;
 
@@ -18,6 +19,16 @@ pub(super) const CONTROLLER_ID: u16 = 1;
 pub(super) const ABORTS_MAX: u8 = 4;
 /// Block formats: 2^shift bytes, without metadata.
 pub(super) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
+
+/// What the bits of ONCS stand for.
+pub(super) const OPTIONAL: [(Part, u16); 6] = [
+    (Part::Io(nvm::COMPARE), oncs::COMPARE),
+    (Part::Io(nvm::WRITE_UNCORRECTABLE), oncs::WRITE_UNCORRECTABLE),
+    (Part::Io(nvm::DATASET_MANAGEMENT), oncs::DATASET_MANAGEMENT),
+    (Part::Io(nvm::WRITE_ZEROES), oncs::WRITE_ZEROES),
+    (Part::Field(Field::SaveAndSelect), oncs::SAVE_AND_SELECT),
+    (Part::Io(nvm::VERIFY), oncs::VERIFY),
+];
 
 /// `text` with spaces behind it.
 pub(super) fn padded<const N: usize>(text: &str) -> [u8; N] {
@@ -32,9 +43,9 @@ fn us(time: ssdyno_block::Time) -> u32 {
     time.as_ps().div_ceil(1_000_000).min(u64::from(u32::MAX)) as u32
 }
 
-/// A power in 0.01 W, or finer where it is small.
-fn set_power(state: &mut PowerStateDescriptor, watts: f64) {
-    if watts < 1.0 {
+/// A power in 0.01 W, or finer where it is small and the version can say so.
+fn set_power(state: &mut PowerStateDescriptor, watts: f64, fine: bool) {
+    if watts < 1.0 && fine {
         state.flags |= PowerStateDescriptor::FINE_POWER;
         state.max_power = ((watts * 1e4).round() as u16).into();
     } else {
@@ -49,6 +60,9 @@ impl<D: Device> NvmeController<D> {
         let dword10 = entry.dword10.get();
         let command_set = entry.dword11.get() >> 24;
         let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        if !self.has(Part::Identify(dword10 as u8)) {
+            return Err(invalid_field);
+        }
         match dword10 as u8 {
             cns::NAMESPACE => self.identify_namespace(id, false),
             cns::ALLOCATED_NAMESPACE => self.identify_namespace(id, true),
@@ -60,7 +74,17 @@ impl<D: Device> NvmeController<D> {
             cns::NAMESPACE_OF_COMMAND_SET if command_set == 0 => {
                 self.identify_namespace(id, false).map(|_| vec![0; BYTES])
             }
+            cns::ALLOCATED_NAMESPACE_OF_COMMAND_SET if command_set == 0 => {
+                self.identify_namespace(id, true).map(|_| vec![0; BYTES])
+            }
             cns::CONTROLLER_OF_COMMAND_SET if command_set == 0 => Ok(vec![0; BYTES]),
+            cns::ACTIVE_NAMESPACES_OF_COMMAND_SET if command_set == 0 => {
+                self.list_namespaces(id, false)
+            }
+            cns::ALLOCATED_NAMESPACES_OF_COMMAND_SET if command_set == 0 => {
+                self.list_namespaces(id, true)
+            }
+            cns::INDEPENDENT_NAMESPACE => self.identify_independent(id),
             cns::ATTACHED_CONTROLLERS => {
                 let namespace =
                     self.namespaces.get(id).ok_or_else(|| self.namespaces.refusal(id))?;
@@ -81,42 +105,60 @@ impl<D: Device> NvmeController<D> {
         id.firmware = padded(&config.firmware);
         id.arbitration_burst = config.arbitration_burst.exponent();
         id.max_transfer = (config.max_transfer.0 / 4096).trailing_zeros() as u8;
-        id.controller_id = CONTROLLER_ID.into();
-        let version = config.version_register().unwrap_or(0);
-        // VER is zero before 1.2.
-        id.version = if version < 0x1_0200 { 0 } else { version }.into();
-        // Bit 8: namespace attribute notices.
-        id.asynchronous_events = (1 << 8).into();
-        id.controller_type = 1;
-        id.admin_commands = (oacs::FORMAT_NVM | oacs::NAMESPACE_MANAGEMENT).into();
+        id.admin_commands = oacs::FORMAT_NVM.into();
         id.abort_limit = ABORTS_MAX - 1;
         id.event_request_limit = events::REQUESTS_MAX as u8 - 1;
         // One firmware slot, read-only.
         id.firmware_updates = 1 << 1 | 1;
-        id.log_attributes = self.offered_logs().attributes();
+        id.log_attributes = self.log_attributes();
         id.error_log_entries = (logs::ERROR_ENTRIES - 1) as u8;
-        id.autonomous_power = u8::from(!self.low_power_states.is_empty());
-        id.warning_temperature = 343.into();
-        id.critical_temperature = 353.into();
-        id.total_capacity = u128::from(self.namespaces.capacity_bytes).into();
-        id.unallocated_capacity = u128::from(self.namespaces.unallocated_bytes()).into();
-        id.keep_alive = if self.has_keep_alive() { host::KEEP_ALIVE_UNITS } else { 0 }.into();
+        id.autonomous_power = u8::from(self.has(Part::Feature(feature::AUTONOMOUS_POWER)));
         id.submission_entry_size = 0x66;
         id.completion_entry_size = 0x44;
         id.namespaces = self.namespaces.count_max().into();
-        let optional = oncs::WRITE_UNCORRECTABLE
-            | oncs::DATASET_MANAGEMENT
-            | oncs::WRITE_ZEROES
-            | oncs::SAVE_AND_SELECT
-            | oncs::VERIFY;
-        let compare = if self.contents.is_some() { oncs::COMPARE } else { 0 };
-        id.nvm_commands = (optional | compare).into();
-        // Bits 2:1 = 3: Flush takes the identifier of all namespaces.
-        id.volatile_write_cache = u8::from(self.has_cache) | 3 << 1;
-        let name = format!("nqn.2014-08.org.nvmexpress:uuid:{}", self.uuid());
-        id.subsystem_name[..name.len()].copy_from_slice(name.as_bytes());
+        let there = OPTIONAL.into_iter().filter(|(part, _)| self.has(*part));
+        id.nvm_commands = there.fold(0, |bits, (_, bit)| bits | bit).into();
+        id.volatile_write_cache = u8::from(self.has_cache);
+        self.fill_later_fields(&mut id);
         self.describe_power(&mut id);
         id
+    }
+
+    /// What came after version 1.0.
+    fn fill_later_fields(&self, id: &mut IdentifyController) {
+        if self.has_field(Field::ControllerId) {
+            id.controller_id = CONTROLLER_ID.into();
+        }
+        if self.has_field(Field::VersionOfController) {
+            id.version = self.version.register().into();
+        }
+        if self.has_field(Field::NamespaceNotices) {
+            id.asynchronous_events = (1 << 8).into();
+        }
+        if self.has_field(Field::ControllerType) {
+            id.controller_type = 1;
+        }
+        if self.has(Part::Admin(admin::NAMESPACE_MANAGEMENT)) {
+            id.admin_commands = (oacs::FORMAT_NVM | oacs::NAMESPACE_MANAGEMENT).into();
+        }
+        if self.has_field(Field::TemperatureLimits) {
+            (id.warning_temperature, id.critical_temperature) = (343.into(), 353.into());
+        }
+        if self.has_field(Field::Capacities) {
+            id.total_capacity = u128::from(self.namespaces.capacity_bytes).into();
+            id.unallocated_capacity = u128::from(self.namespaces.unallocated_bytes()).into();
+        }
+        if self.has(Part::Admin(admin::KEEP_ALIVE)) {
+            id.keep_alive = host::KEEP_ALIVE_UNITS.into();
+        }
+        if self.has_field(Field::FlushOfAll) {
+            // Bits 2:1 = 3: Flush takes the identifier of all namespaces.
+            id.volatile_write_cache |= 3 << 1;
+        }
+        if self.has_field(Field::SubsystemName) {
+            let name = format!("nqn.2014-08.org.nvmexpress:uuid:{}", self.uuid());
+            id.subsystem_name[..name.len()].copy_from_slice(name.as_bytes());
+        }
     }
 
     /// A UUID of version 8 (RFC 9562) made of the serial number.
@@ -138,7 +180,8 @@ impl<D: Device> NvmeController<D> {
         let operational =
             operational.map(|state| (state.power, state.entry_latency, state.exit_latency, 0));
         let non_operational = PowerStateDescriptor::NON_OPERATIONAL;
-        let low = self.low_power_states.iter();
+        let later = self.has_field(Field::NonOperational);
+        let low = self.low_power_states.iter().filter(|_| later);
         let low = low
             .map(|state| (state.power, state.entry_latency, state.exit_latency, non_operational));
         let mut count = 0;
@@ -146,7 +189,7 @@ impl<D: Device> NvmeController<D> {
             id.power_state.iter_mut().zip(operational.chain(low))
         {
             place.flags = flags;
-            set_power(place, power.0);
+            set_power(place, power.0, later);
             place.entry_latency_us = us(entry.0).into();
             place.exit_latency_us = us(exit.0).into();
             // Each state is slower than the one before it.
@@ -161,7 +204,9 @@ impl<D: Device> NvmeController<D> {
     fn identify_namespace(&self, id: u32, allocated: bool) -> Result<Vec<u8>, Status> {
         let mut structure = IdentifyNamespace::new_zeroed();
         structure.formats = FORMAT_SHIFTS.len() as u8 - 1;
-        structure.deallocate = 1 | 1 << 3;
+        if self.has_field(Field::DeallocatedReads) {
+            structure.deallocate = 1 | 1 << 3;
+        }
         for (place, shift) in structure.lba_format.iter_mut().zip(FORMAT_SHIFTS) {
             place.data_shift = shift;
             place.performance = u8::from(shift == 9);
@@ -176,7 +221,7 @@ impl<D: Device> NvmeController<D> {
             // One that could be there but is not: all zero.
             let Some(namespace) = found else { return Ok(vec![0; BYTES]) };
             self.fill_namespace(&mut structure, namespace);
-        } else if allocated {
+        } else if allocated || !self.has(Part::Admin(admin::NAMESPACE_MANAGEMENT)) {
             return Err(invalid_namespace());
         }
         Ok(structure.as_bytes().to_vec())
@@ -187,9 +232,21 @@ impl<D: Device> NvmeController<D> {
         structure.capacity = namespace.blocks.into();
         structure.used = namespace.blocks.into();
         structure.format = u8::from(namespace.shift == FORMAT_SHIFTS[1]);
-        structure.nvm_capacity = u128::from(namespace.bytes()).into();
-        structure.guid = self.guid(namespace);
-        structure.eui64 = self.eui64(namespace);
+        if self.has_field(Field::Capacities) {
+            structure.nvm_capacity = u128::from(namespace.bytes()).into();
+        }
+        if self.has_field(Field::Guid) {
+            structure.guid = self.guid(namespace);
+        }
+        if self.has_field(Field::Eui64) {
+            structure.eui64 = self.eui64(namespace);
+        }
+        if self.has_field(Field::PreferredSizes) {
+            self.fill_preferred_sizes(structure, namespace);
+        }
+    }
+
+    fn fill_preferred_sizes(&self, structure: &mut IdentifyNamespace, namespace: &Namespace) {
         // Bit 4: preferred sizes are given: whole flash pages.
         let page_bytes = u64::from(self.device.facts().page_bytes);
         let blocks = (page_bytes >> namespace.shift).max(1) as u16 - 1;
@@ -199,6 +256,18 @@ impl<D: Device> NvmeController<D> {
         structure.deallocate_granularity = blocks.into();
         structure.deallocate_alignment = blocks.into();
         structure.optimal_write = blocks.into();
+    }
+
+    /// What a namespace has whatever its command set; of all namespaces: what they have in common.
+    fn identify_independent(&self, id: u32) -> Result<Vec<u8>, Status> {
+        let mut structure = IndependentNamespace::new_zeroed();
+        if id == 0 || id > self.namespaces.count_max() && id != u32::MAX {
+            return Err(invalid_namespace());
+        }
+        if self.namespaces.active(id).is_some() {
+            structure.status = IndependentNamespace::READY;
+        }
+        Ok(structure.as_bytes().to_vec())
     }
 
     /// Locally administered, as nobody has assigned it: serial number and namespace.
@@ -239,7 +308,9 @@ impl<D: Device> NvmeController<D> {
         };
         add(NamespaceDescriptor::EUI64, &self.eui64(namespace));
         add(NamespaceDescriptor::NGUID, &self.guid(namespace));
-        add(NamespaceDescriptor::COMMAND_SET, &[0]);
+        if self.has_field(Field::CommandSets) {
+            add(NamespaceDescriptor::COMMAND_SET, &[0]);
+        }
         list.resize(BYTES, 0);
         Ok(list)
     }

@@ -10,6 +10,7 @@ use super::commands::{Command, Force, Kind, State};
 use super::faults::Effect;
 use super::prp::{self, Rest};
 use super::timers::Timer;
+use super::versions::Part;
 use crate::Device;
 
 /// All namespaces, where a command allows it.
@@ -18,8 +19,9 @@ const ALL_NAMESPACES: u32 = u32::MAX;
 const DEALLOCATE_BYTES_MAX: u64 = 1 << 30;
 /// In command dword 12: force unit access.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
-/// In command dword 12: protection information (PRINFO, STC) and directives (DTYPE): not offered.
-const UNSUPPORTED_DWORD12: u32 = 0xf << 26 | 1 << 24 | 0xf << 20;
+/// In command dword 12: directives (DTYPE), which are not offered. PRINFO and STC mean nothing without
+/// protection information and are ignored (NVM 1.0c, clause 3.2.4).
+const DIRECTIVE: u32 = 0xf << 20;
 /// No dataset.
 const NO_DATASET: u64 = u64::MAX;
 /// Ranges of a dataset command at most.
@@ -98,14 +100,16 @@ impl<D: Device> NvmeController<D> {
                 self.prepare_transfer(slot, entry, Kind::Compare)
             }
             nvm::FLUSH => self.prepare_flush(slot, entry),
-            nvm::VERIFY => {
+            nvm::VERIFY if self.has(Part::Io(nvm::VERIFY)) => {
                 self.set_range(slot, entry)?;
                 let force = self.force(entry, Kind::Verify);
                 let command = self.commands.get_mut(slot);
                 (command.kind, command.force) = (Kind::Verify, force);
                 Ok(Next::Begin)
             }
-            nvm::WRITE_ZEROES => self.prepare_write_zeroes(slot, entry),
+            nvm::WRITE_ZEROES if self.has(Part::Io(nvm::WRITE_ZEROES)) => {
+                self.prepare_write_zeroes(slot, entry)
+            }
             nvm::WRITE_UNCORRECTABLE => {
                 self.set_range(slot, entry)?;
                 let Command { offset_bytes, bytes, .. } = *self.commands.get(slot);
@@ -129,7 +133,7 @@ impl<D: Device> NvmeController<D> {
         let command = self.commands.get_mut(slot);
         command.offset_bytes = namespace.start_bytes + (first << namespace.shift);
         command.bytes = blocks << namespace.shift;
-        if entry.dword12.get() & UNSUPPORTED_DWORD12 != 0 {
+        if entry.dword12.get() & DIRECTIVE != 0 {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
         Ok(())

@@ -12,6 +12,9 @@
 //! device file with `[nvme]` leaves it at zero; [`NvmeController::new`] refuses it otherwise. Entries
 //! queue behind entries on the wire, not behind data: they are 2 % of it with requests of 4 KiB.
 //!
+//! **Versions.** What the version that it reports lacks, the controller neither announces nor takes
+//! (`versions.rs`).
+//!
 //! Errors: [`ConfigError`] from a device file. Nothing that the host does panics: malformed commands
 //! end with the status that the specification names, malformed set-up with CSTS.CFS, doorbells that
 //! cannot be with an asynchronous event.
@@ -48,6 +51,7 @@ mod prp;
 mod queues;
 mod registers;
 mod timers;
+mod versions;
 
 use ssdyno_block::{Completion, ConfigError, Time};
 use ssdyno_engine::Server;
@@ -77,6 +81,7 @@ use pipe::Pipe;
 use queues::Queues;
 use registers::Registers;
 use timers::Timers;
+use versions::Version;
 
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
@@ -123,6 +128,7 @@ impl WireTimes {
 pub struct NvmeController<D> {
     device: D,
     config: NvmeConfig,
+    version: Version,
     wire_times: WireTimes,
     wire_in: Server,
     wire_out: Server,
@@ -177,13 +183,14 @@ impl<D: Device> NvmeController<D> {
         nvme.check()?;
         refuse_latency(&config.host_link)?;
         let wire_times = wire_times(&config.host_link, nvme.fetch_entries)?;
-        let version = nvme.version_register().unwrap_or(2 << 16);
+        let version = nvme.version().unwrap_or(Version::LATEST);
         let namespaces = Namespaces::new(&nvme, device.capacity_bytes())?;
         let list_entries = (nvme.max_transfer.0 / 4096) as usize;
         let protected = config.buffer.protected;
         let low_power_states = config.power.states.clone();
         let mut controller = NvmeController {
             wire_times,
+            version,
             wire_in: Server::default(),
             wire_out: Server::default(),
             registers: Registers::new(&nvme, version),
@@ -191,7 +198,7 @@ impl<D: Device> NvmeController<D> {
             arbiter: Arbiter::new(nvme.io_queues),
             commands: Commands::new(config.queue.depth, list_entries),
             namespaces,
-            features: Features::new(&nvme, &low_power_states),
+            features: Features::new(&nvme, version, &low_power_states),
             logs: Logs::default(),
             events: Events::default(),
             interrupts: Interrupts::new(nvme.vectors().max(1)),

@@ -100,10 +100,11 @@ impl Namespaces {
         self.active(id).ok_or_else(|| self.refusal(id))
     }
     /// Why a command for `id` is refused where no namespace has it: an identifier that none can have
-    /// is invalid; one that is free is a wrong field.
+    /// is invalid; one that is free is a wrong field, and so is that of all namespaces where a command
+    /// is for one (base 2.0c, figure 87).
     #[cold]
     pub(super) fn refusal(&self, id: u32) -> Status {
-        let valid = (1..=self.count_max()).contains(&id);
+        let valid = (1..=self.count_max()).contains(&id) || id == u32::MAX;
         if valid { Status::INVALID_FIELD } else { Status::INVALID_NAMESPACE }.with_do_not_retry()
     }
     /// Identifiers above `above`, attached or all.

@@ -4,6 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_spec::nvme::registers as offset;
 
 use super::config::NvmeConfig;
+use super::versions::{Field, Part, Version};
 
 /// Largest memory page: 2^(12 + this).
 const PAGE_SHIFT_MAX: u32 = 4;
@@ -20,7 +21,9 @@ const CAP_READY_WITH_MEDIA: u64 = 1 << 59;
 /// In CC: the command set (CSS).
 const CC_COMMAND_SET: u32 = 7 << 4;
 /// In CC: what may be written (base 2.0c, figure 46).
-const CC_WRITABLE: u32 = 0x01ff_fff1;
+const CC_WRITABLE: u32 = 0x00ff_fff1;
+/// In CC: ready independent of media (CRIME), from version 2.0 on.
+const CC_READY_INDEPENDENT: u32 = 1 << 24;
 /// In CC: what shall not change while the controller is enabled (base 2.0c, figure 46): AMS, MPS, CSS.
 const CC_FIXED: u32 = 0x3ff0;
 
@@ -70,24 +73,27 @@ fn half_seconds(time: Time) -> u64 {
 }
 
 impl Registers {
-    pub(super) fn new(config: &NvmeConfig, version: u32) -> Registers {
+    pub(super) fn new(config: &NvmeConfig, version: Version) -> Registers {
+        let has = |field| version.has(Part::Field(field));
         let stride = config.doorbell_stride.0.trailing_zeros() - 2;
         let mut capabilities = u64::from(config.queue_entries - 1)
             | CAP_CONTIGUOUS
             | half_seconds(config.ready_time.0) << 24
             | u64::from(stride) << 32
-            | CAP_SUBSYSTEM_RESET
             | CAP_NVM
             | u64::from(PAGE_SHIFT_MAX) << 52;
         if config.weighted_round_robin {
             capabilities |= CAP_WEIGHTED;
         }
-        if version >= 2 << 16 {
+        if has(Field::SubsystemReset) {
+            capabilities |= CAP_SUBSYSTEM_RESET;
+        }
+        if has(Field::ReadyModes) {
             capabilities |= CAP_READY_WITH_MEDIA;
         }
         Registers {
             capabilities,
-            version,
+            version: version.register(),
             mask: 0,
             configuration: 0,
             status: 0,
@@ -124,10 +130,12 @@ impl Registers {
         match at {
             offset::INTMS => self.mask |= value,
             offset::INTMC => self.mask &= !value,
-            offset::CC => return self.configure(value & CC_WRITABLE),
+            offset::CC => return self.configure(value & self.writable()),
             // Write 1 to clear.
             offset::CSTS => self.status &= !(value & offset::CSTS_SUBSYSTEM_RESET),
-            offset::NSSR if value == offset::NSSR_RESET => return Change::SubsystemReset,
+            offset::NSSR if value == offset::NSSR_RESET && self.has_subsystem_reset() => {
+                return Change::SubsystemReset;
+            }
             offset::AQA => self.attributes = value & 0x0fff_0fff,
             offset::ASQ => self.submission_base = low(self.submission_base),
             0x2c => self.submission_base = high(self.submission_base),
@@ -136,6 +144,15 @@ impl Registers {
             _ => {}
         }
         Change::Nothing
+    }
+
+    fn has_subsystem_reset(&self) -> bool {
+        self.capabilities & CAP_SUBSYSTEM_RESET != 0
+    }
+    /// What of CC may be written.
+    fn writable(&self) -> u32 {
+        let modes = self.capabilities & CAP_READY_WITH_MEDIA != 0;
+        CC_WRITABLE | if modes { CC_READY_INDEPENDENT } else { 0 }
     }
 
     fn configure(&mut self, value: u32) -> Change {

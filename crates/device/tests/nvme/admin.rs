@@ -95,7 +95,7 @@ fn identify_namespaces() {
         (cns::NAMESPACE, 33, Status::INVALID_NAMESPACE),
         (cns::ACTIVE_NAMESPACES, 0xffff_fffe, Status::INVALID_NAMESPACE),
         (cns::NAMESPACE_DESCRIPTORS, 3, Status::INVALID_FIELD),
-        (cns::NAMESPACE_DESCRIPTORS, u32::MAX, Status::INVALID_NAMESPACE),
+        (cns::NAMESPACE_DESCRIPTORS, u32::MAX, Status::INVALID_FIELD),
         (0x77, 0, Status::INVALID_FIELD),
         (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
         (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
@@ -495,7 +495,7 @@ fn what_is_offered_is_what_is_done() {
         let id: IdentifyController = structure(&mut host, identify(cns::CONTROLLER, 0));
         let new = version == "2.0";
         let effects = version != "1.0";
-        assert_eq!(id.log_attributes, 1 << 2 | u8::from(effects) << 1 | u8::from(new) << 5);
+        assert_eq!(id.log_attributes, (u8::from(effects) * 6) | u8::from(new) << 5);
         if effects {
             let offered: [[u32; 256]; 2] = structure(&mut host, log(page::COMMAND_EFFECTS, 2048));
             for opcode in 0..=255u8 {

@@ -41,11 +41,11 @@ fn commands_are_checked() {
         // One that could be there, and one that never can.
         (with(|c| c.namespace_id = 2.into()), Status::INVALID_FIELD),
         (with(|c| c.namespace_id = 33.into()), Status::INVALID_NAMESPACE),
-        (with(|c| c.namespace_id = u32::MAX.into()), Status::INVALID_NAMESPACE),
-        // Fused, SGL, protection information, directive.
+        (with(|c| c.namespace_id = u32::MAX.into()), Status::INVALID_FIELD),
+        // Fused, SGL, directive; protection information, which means nothing where there is none.
         (with(|c| c.flags = 1), Status::INVALID_FIELD),
         (with(|c| c.flags = 0x40), Status::INVALID_FIELD),
-        (with(|c| c.dword12 = (7 | 1 << 29).into()), Status::INVALID_FIELD),
+        (with(|c| c.dword12 = (7 | 1 << 29).into()), Status::SUCCESS),
         (with(|c| c.dword12 = (7 | 1 << 20).into()), Status::INVALID_FIELD),
         (with(|c| c.opcode = 0x7f), Status::INVALID_OPCODE),
         (with(|c| c.opcode = nvm::COMPARE), Status::INVALID_OPCODE),
@@ -63,6 +63,7 @@ fn commands_are_checked() {
     let expected = [
         whole(Op::Read, BLOCKS - 8, 8),
         whole(Op::Read, 0, 128),
+        whole(Op::Read, 0, 8),
         (Op::Flush, 0, 0),
         (Op::Flush, 0, 0),
         whole(Op::Read, 16, 200),

@@ -5,6 +5,7 @@
 
 mod admin;
 mod arbitration;
+mod conformance;
 mod control;
 mod data;
 mod faults;

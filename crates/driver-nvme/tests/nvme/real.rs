@@ -65,6 +65,33 @@ fn target_takes_requests_of_any_length() {
     assert_eq!(target.driver().counters().commands, 40 + 1, "MDTS is 256 KiB at most here");
 }
 
+/// Base 2.0c, clause 3.5.1: whatever version the controller reports, and with what it lacks.
+#[test]
+fn the_driver_starts_with_every_version() {
+    for version in ["1.0", "1.1", "1.2", "1.3", "1.4", "2.0"] {
+        let keys = format!(
+            "version = \"{version}\"\nnamespaces_max = 4\n\
+             namespaces = [{{ size = \"8MiB\" }}, {{ block_size = \"4KiB\" }}]"
+        );
+        let mut target = NvmeTarget::start(real(&keys), patient(), 2, 64 * 1024).unwrap();
+        let namespaces = target.driver().namespaces();
+        let sizes: Vec<_> = namespaces.iter().map(|n| (n.id, n.block_bytes)).collect();
+        assert_eq!(sizes, [(1, 512), (2, 4096)], "{version}");
+        let requests = [Request::write(0, 8192), Request::read(0, 8192), Request::trim(0, 8192)];
+        for (request, number) in requests.into_iter().chain([Request::flush()]).zip(0..) {
+            let now = target.next_event().unwrap_or(Time::ZERO);
+            target.submit(now, request, Token(number)).unwrap();
+            let mut out = Vec::new();
+            while out.is_empty() {
+                let at = target.next_event().unwrap();
+                target.reap(at, &mut out);
+            }
+            assert_eq!(out[0].status, ssdyno_block::Status::Ok, "{version}: {request:?}");
+        }
+        assert_eq!(target.pci().faults(), []);
+    }
+}
+
 /// S1-22: interrupts are configured before the start, and ignored until it is over: it takes as long
 /// whether or not they come, and those that can be masked do not come.
 #[test]

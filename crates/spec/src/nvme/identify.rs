@@ -18,6 +18,11 @@ pub mod cns {
     pub const NAMESPACE_OF_COMMAND_SET: u8 = 0x05;
     /// Identify controller, specific to an I/O command set.
     pub const CONTROLLER_OF_COMMAND_SET: u8 = 0x06;
+    /// As [`ACTIVE_NAMESPACES`], those of an I/O command set.
+    pub const ACTIVE_NAMESPACES_OF_COMMAND_SET: u8 = 0x07;
+    /// What a namespace has whatever its I/O command set:
+    /// [`IndependentNamespace`](super::IndependentNamespace).
+    pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
     /// As [`ACTIVE_NAMESPACES`], whether attached or not.
     pub const ALLOCATED_NAMESPACES: u8 = 0x10;
     /// As [`NAMESPACE`], whether attached or not.
@@ -26,6 +31,10 @@ pub mod cns {
     pub const ATTACHED_CONTROLLERS: u8 = 0x12;
     /// Controllers of the NVM subsystem.
     pub const CONTROLLERS: u8 = 0x13;
+    /// As [`ALLOCATED_NAMESPACES`], those of an I/O command set.
+    pub const ALLOCATED_NAMESPACES_OF_COMMAND_SET: u8 = 0x1a;
+    /// As [`NAMESPACE_OF_COMMAND_SET`], whether attached or not.
+    pub const ALLOCATED_NAMESPACE_OF_COMMAND_SET: u8 = 0x1b;
 }
 
 /// A power state (base 2.0c, figure 277): 32 bytes.
@@ -345,6 +354,42 @@ impl IdentifyNamespace {
         let shift = self.lba_format[usize::from(self.format_index())].data_shift;
         (9..32).contains(&shift).then(|| 1 << shift)
     }
+}
+
+/// I/O command set independent identify namespace (base 2.0c, figure 280): 4096 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct IndependentNamespace {
+    /// NSFEAT: bit 3: identifiers are never used again.
+    pub features: u8,
+    /// NMIC: bit 0: it may be attached to several controllers.
+    pub sharing: u8,
+    /// RESCAP: reservations.
+    pub reservations: u8,
+    /// FPI: progress of a format.
+    pub format_progress: u8,
+    /// ANAGRPID.
+    pub access_group: U32,
+    /// NSATTR: bit 0: write protected.
+    pub attributes: u8,
+    /// Reserved.
+    pub reserved9: u8,
+    /// NVMSETID.
+    pub nvm_set: U16,
+    /// ENDGID.
+    pub endurance_group: U16,
+    /// NSTAT: see [`READY`](Self::READY).
+    pub status: u8,
+    /// Reserved.
+    pub reserved15: [u8; 4081],
+}
+
+const _: () = assert!(size_of::<IndependentNamespace>() == 4096);
+const _: () = assert!(core::mem::offset_of!(IndependentNamespace, status) == 14);
+
+impl IndependentNamespace {
+    /// In `status`, NRDY: I/O commands are processed.
+    pub const READY: u8 = 1;
 }
 
 /// Head of a namespace identification descriptor (base 2.0c, figure 278); the identifier follows.

@@ -12,8 +12,8 @@ pub use features::{
     AsynchronousEvent, AutonomousTransition, DatasetRange, dataset, feature, select,
 };
 pub use identify::{
-    IdentifyController, IdentifyNamespace, LbaFormat, NamespaceDescriptor, PowerStateDescriptor,
-    cns, oacs, oncs,
+    IdentifyController, IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor,
+    PowerStateDescriptor, cns, oacs, oncs,
 };
 pub use logs::{ErrorLogEntry, FirmwareSlotLog, SmartLog, effects, page};
 pub use status::Status;

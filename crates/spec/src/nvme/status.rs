@@ -82,8 +82,12 @@ statuses! {
     NAMESPACE_ALREADY_ATTACHED = 1, 0x18;
     /// Command: the namespace is not attached.
     NAMESPACE_NOT_ATTACHED = 1, 0x1a;
+    /// Command: a namespace larger than its capacity needs thin provisioning, which there is not.
+    THIN_PROVISIONING_NOT_SUPPORTED = 1, 0x1b;
     /// Command: the controller list is empty, or names a controller that there is not.
     CONTROLLER_LIST_INVALID = 1, 0x1c;
+    /// Command: the controller has no such I/O command set.
+    COMMAND_SET_NOT_SUPPORTED = 1, 0x29;
     /// Command: a dataset management attribute is contradictory.
     CONFLICTING_ATTRIBUTES = 1, 0x80;
     /// Command: write to a read-only range.

@@ -9,15 +9,17 @@ pub use parse::IdCtrlError;
 
 use ssdyno_spec::nvme::oncs;
 
+use super::identify::OPTIONAL;
+use super::versions::Version;
+
 /// Most data of a command that a device file can say.
 const MDTS_MAX: u8 = 10;
 
-/// Commands that the simulated controller always has.
-const OURS: u16 = oncs::WRITE_UNCORRECTABLE
-    | oncs::DATASET_MANAGEMENT
-    | oncs::WRITE_ZEROES
-    | oncs::SAVE_AND_SELECT
-    | oncs::VERIFY;
+/// ONCS of the simulated controller, but for Compare, which comes with `nvme.contents`.
+fn ours(version: Version) -> u16 {
+    let there = OPTIONAL.into_iter().filter(|(part, _)| version.has(*part));
+    there.fold(0, |bits, (_, bit)| bits | bit) & !oncs::COMPARE
+}
 
 /// Bits of ONCS (base 2.0c, figure 275) by name.
 const COMMANDS: [(u16, &str); 9] = [
@@ -173,8 +175,9 @@ impl IdCtrl {
                 let names = COMMANDS.iter().filter(|(bit, _)| bits & bit != 0);
                 names.map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
             };
-            // Compare comes with nvme.contents.
-            let (more, less) = (OURS & !commands, commands & !OURS & !oncs::COMPARE);
+            let version = self.version.map(|version| known_version(version).0);
+            let ours = ours(version.and_then(Version::parse).unwrap_or(Version::LATEST));
+            let (more, less) = (ours & !commands, commands & !ours & !oncs::COMPARE);
             note(
                 more != 0,
                 format!("the simulated controller has, other than the drive: {}", named(more)),
