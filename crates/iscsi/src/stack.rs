@@ -11,7 +11,7 @@ use ssdyno_scsi::{
     Config, ControllerFacts, FactsError, Job, NamespaceFacts, Nexus, NvmeCommand, Place, Progress,
     Request, SenseBytes, Translator,
 };
-use ssdyno_spec::nvme::{DatasetRange, PAGE_BYTES, Status, admin, cns, nvm};
+use ssdyno_spec::nvme::{DatasetRange, PAGE_BYTES, Status, admin, cns, feature, nvm, select};
 use ssdyno_spec::scsi::status;
 use zerocopy::FromBytes;
 
@@ -87,6 +87,7 @@ impl<D: PciDevice> NvmeUnits<D> {
         let mut facts = ControllerFacts::from_identify(&device.identify(cns::CONTROLLER, 0)?);
         // The driver sends no fused commands, and the region has an end.
         facts.optional.fused_compare_write = false;
+        facts.optional.saveable_cache = device.saves_cache(&facts);
         facts.transfer_bytes_max = match facts.transfer_bytes_max {
             0 => COMMAND_BYTES_MAX,
             most => most.min(COMMAND_BYTES_MAX),
@@ -117,8 +118,8 @@ impl<D: PciDevice> NvmeUnits<D> {
         self.device.now
     }
 
-    /// After FORMAT UNIT: the namespace may have other blocks now.
-    fn look_again(&mut self, nsid: u32) {
+    /// After FORMAT UNIT of `nexus`: the namespace may have other blocks now.
+    fn look_again(&mut self, nsid: u32, nexus: Nexus) {
         let device = &mut self.device;
         let at = device.now;
         if device.driver.rescan(&mut device.pci, at).is_err() {
@@ -129,7 +130,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             device.settle();
             // One that can no longer be shown stays as it was: its commands will fail.
             let facts = NamespaceFacts::from_identify(nsid, &data);
-            let _shown = self.translator.replace_namespace(facts);
+            let _shown = self.translator.replace_namespace(facts, Some(nexus));
         }
     }
 }
@@ -172,7 +173,7 @@ impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
             progress = self.translator.complete(&mut self.job, nvme, dword0);
         }
         if let Some(nsid) = formatted {
-            self.look_again(nsid);
+            self.look_again(nsid, task.nexus);
         }
         match progress {
             Progress::Done => {
@@ -355,6 +356,22 @@ impl<D: PciDevice> Device<D> {
             }
             _ => (Status::INTERNAL_ERROR, 0, Vec::new()),
         }
+    }
+
+    /// Whether the volatile write cache can be switched for good (base 2.0c, clause 5.15).
+    fn saves_cache(&mut self, facts: &ControllerFacts) -> bool {
+        if !facts.volatile_write_cache || !facts.optional.feature_select {
+            return false;
+        }
+        let what = u32::from(feature::VOLATILE_WRITE_CACHE);
+        let command = NvmeCommand {
+            admin: true,
+            opcode: admin::GET_FEATURES,
+            dwords: [what | u32::from(select::CAPABILITIES) << 8, 0, 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        };
+        let (status, dword0, _) = self.run_admin(&command, Vec::new(), 0);
+        status.is_success() && dword0 & 1 == 1
     }
 
     fn identify(&mut self, what: u8, nsid: u32) -> Result<[u8; PAGE_BYTES as usize], StackError> {

@@ -58,6 +58,12 @@ pub(crate) enum Access {
     Write,
     /// START STOP UNIT: starting is free, all else is as writing.
     Start,
+    /// RESERVE and RELEASE: nobody, while anybody is registered for persistent reservations (SPC-2,
+    /// 5.5.1; SPC-3, 5.6.3 with CRH = 0).
+    Legacy,
+    /// PERSISTENT RESERVE IN and OUT: nobody, while anybody holds the logical unit by RESERVE, not even
+    /// who does (SPC-2, 5.5.1).
+    Persistent,
 }
 
 /// One row of the table.
@@ -148,7 +154,7 @@ const G: u8 = 0x3f;
 
 /// All commands, by operation code, then service action.
 pub(crate) static COMMANDS: &[Command] = {
-    use Access::{Free, Read, Start, Status, Write};
+    use Access::{Free, Legacy, Persistent, Read, Start, Status, Write};
     use Operation as O;
     &[
         row(&[opcode::TEST_UNIT_READY, 0, 0, 0, 0, 0], Status, O::TestUnitReady),
@@ -158,8 +164,8 @@ pub(crate) static COMMANDS: &[Command] = {
         row(&[opcode::WRITE_6, 0x1f, F, F, F, 0], Write, O::Write),
         row(&[opcode::INQUIRY, 1, F, F, F, 0], Free, O::Inquiry),
         row(&[opcode::MODE_SELECT_6, 0x11, 0, 0, F, 0], Write, O::ModeSelect),
-        row(&[opcode::RESERVE_6, 0, 0, 0, 0, 0], Free, O::Reserve),
-        row(&[opcode::RELEASE_6, 0, 0, 0, 0, 0], Free, O::Release),
+        row(&[opcode::RESERVE_6, 0, 0, 0, 0, 0], Legacy, O::Reserve),
+        row(&[opcode::RELEASE_6, 0, 0, 0, 0, 0], Legacy, O::Release),
         row(&[opcode::MODE_SENSE_6, 8, F, F, F, 0], Write, O::ModeSense),
         row(&[opcode::START_STOP_UNIT, 1, 0, 0x0f, 0xf7, 0], Start, O::StartStopUnit),
         row(&[opcode::SEND_DIAGNOSTIC, 0x17, 0, 0, 0, 0], Write, O::SendDiagnostic),
@@ -175,20 +181,20 @@ pub(crate) static COMMANDS: &[Command] = {
         row(&[opcode::UNMAP, 0, 0, 0, 0, 0, G, F, F, 0], Write, O::Unmap),
         row(&[opcode::LOG_SENSE, 0, F, F, 0, F, F, F, F, 0], Status, O::LogSense),
         row(&[opcode::MODE_SELECT_10, 0x11, 0, 0, 0, 0, 0, F, F, 0], Write, O::ModeSelect),
-        row(&[opcode::RESERVE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Free, O::Reserve),
-        row(&[opcode::RELEASE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Free, O::Release),
+        row(&[opcode::RESERVE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Legacy, O::Reserve),
+        row(&[opcode::RELEASE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Legacy, O::Release),
         row(&[opcode::MODE_SENSE_10, 0x18, F, F, 0, 0, 0, F, F, 0], Write, O::ModeSense),
-        action(&[PR_IN, 0, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
-        action(&[PR_IN, 1, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
-        action(&[PR_IN, 2, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
-        action(&[PR_IN, 3, 0, 0, 0, 0, 0, F, F, 0], Status, O::PersistentReserveIn),
-        action(&[PR_OUT, 0, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 1, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 2, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 3, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 4, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 5, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
-        action(&[PR_OUT, 6, F, 0, 0, F, F, F, F, 0], Status, O::PersistentReserveOut),
+        action(&[PR_IN, 0, 0, 0, 0, 0, 0, F, F, 0], Persistent, O::PersistentReserveIn),
+        action(&[PR_IN, 1, 0, 0, 0, 0, 0, F, F, 0], Persistent, O::PersistentReserveIn),
+        action(&[PR_IN, 2, 0, 0, 0, 0, 0, F, F, 0], Persistent, O::PersistentReserveIn),
+        action(&[PR_IN, 3, 0, 0, 0, 0, 0, F, F, 0], Persistent, O::PersistentReserveIn),
+        action(&[PR_OUT, 0, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 1, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 2, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 3, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 4, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 5, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
+        action(&[PR_OUT, 6, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
         row(&[opcode::READ_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),
         row(
             &[opcode::COMPARE_AND_WRITE, D, F, F, F, F, F, F, F, F, 0, 0, 0, F, G, 0],

@@ -53,8 +53,11 @@ pub struct Optional {
     pub dataset_management: bool,
     /// Write zeroes (ONCS bit 3).
     pub write_zeroes: bool,
-    /// Features can be saved and their default and saved values read (ONCS bit 4).
-    pub saved_features: bool,
+    /// Default and saved values of features can be read (ONCS bit 4).
+    pub feature_select: bool,
+    /// The volatile write cache can be switched for good: bit 0 of what Get Features says of feature
+    /// 06h with SELECT 011b (base 2.0c, clause 5.15). Identify does not say it.
+    pub saveable_cache: bool,
     /// Verify (ONCS bit 7).
     pub verify: bool,
     /// Compare and write, fused (FUSES bit 0).
@@ -106,7 +109,8 @@ impl ControllerFacts {
         }
     }
 
-    /// From the Identify Controller data structure (base 2.0c, figure 275).
+    /// From the Identify Controller data structure (base 2.0c, figure 275). What that does not say is not
+    /// there: [`Optional::saveable_cache`] is for the caller to ask.
     pub fn from_identify(data: &[u8; 4096]) -> ControllerFacts {
         let oncs = u16::from_le_bytes([data[520], data[521]]);
         let oacs = u16::from_le_bytes([data[256], data[257]]);
@@ -127,7 +131,8 @@ impl ControllerFacts {
                 compare: bit(oncs, 0),
                 dataset_management: bit(oncs, 2),
                 write_zeroes: bit(oncs, 3),
-                saved_features: bit(oncs, 4),
+                feature_select: bit(oncs, 4),
+                saveable_cache: false,
                 verify: bit(oncs, 7),
                 fused_compare_write: data[522] & 1 == 1,
                 format: bit(oacs, 1),
@@ -359,7 +364,7 @@ mod tests {
         assert_eq!(optional(520, 1), Optional { compare: true, ..not });
         assert_eq!(optional(520, 1 << 2), Optional { dataset_management: true, ..not });
         assert_eq!(optional(520, 1 << 3), Optional { write_zeroes: true, ..not });
-        assert_eq!(optional(520, 1 << 4), Optional { saved_features: true, ..not });
+        assert_eq!(optional(520, 1 << 4), Optional { feature_select: true, ..not });
         assert_eq!(optional(520, 1 << 7), Optional { verify: true, ..not });
         assert_eq!(optional(522, 1), Optional { fused_compare_write: true, ..not });
         assert_eq!(optional(256, 1 << 1), Optional { format: true, ..not });

@@ -184,6 +184,10 @@ pub(crate) enum After {
     OrThen(Run),
     /// Answer with mode pages; dword 0 says whether the cache is on.
     ModeSense(ModeRequest),
+    /// Switch the cache, where dword 0 says that it is otherwise; `save` it in any case.
+    SelectCache { on: bool, save: bool },
+    /// The cache is switched: the others hear of it.
+    CacheSelected,
     /// Answer with a log page from what is in the scratch.
     Log(LogRequest),
     /// Answer with sense data from the health log in the scratch.

@@ -57,7 +57,7 @@
 //!   connections after it.
 //! - **Sequence numbers, data digests, text negotiation**: its own.
 //! - `Config::transport_version` 0x0960, so that INQUIRY claims iSCSI.
-//! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`].
+//! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`] with the nexus.
 //!
 //! Tests that do not apply and are skipped by that suite: removable media, EXTENDED COPY and
 //! RECEIVE COPY RESULTS, WRITE ATOMIC, SANITIZE, more than one logical block in a physical one.

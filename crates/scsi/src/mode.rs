@@ -54,7 +54,7 @@ impl Translator {
             0 => Control::Current,
             1 => Control::Changeable,
             2 => Control::Default,
-            _ if self.controller.optional.saved_features => Control::Saved,
+            _ if self.controller.optional.saveable_cache => Control::Saved,
             _ => return Err(Sense::illegal(AdditionalSense::SAVING_NOT_SUPPORTED).into()),
         };
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
@@ -85,7 +85,7 @@ impl Translator {
         }
         // SELECT (base 2.0c, figure 192); without it only current values can be had.
         let select = match control {
-            Control::Default if self.controller.optional.saved_features => 1 << 8,
+            Control::Default if self.controller.optional.feature_select => 1 << 8,
             Control::Saved => 2 << 8,
             _ => 0,
         };
@@ -150,7 +150,7 @@ impl Translator {
         bytes[1] = (bytes.len() - 2) as u8;
         let unit = &self.units[request.unit];
         let cache = self.controller.volatile_write_cache;
-        if page == mode::CACHING && self.controller.optional.saved_features && cache {
+        if page == mode::CACHING && self.controller.optional.saveable_cache && cache {
             // PS: it can be saved.
             bytes[0] |= 0x80;
         }
@@ -201,7 +201,7 @@ impl Translator {
         let ten = cdb[0] == opcode::MODE_SELECT_10;
         let length = usize::from(if ten { u16_at(cdb, 7) } else { u16::from(cdb[4]) });
         let (page_format, save) = (cdb[1] & 0x10 != 0, cdb[1] & 1 != 0);
-        if save && !self.controller.optional.saved_features {
+        if save && !self.controller.optional.saveable_cache {
             return Err(Sense::cdb(1, 0).into());
         }
         if length == 0 {
@@ -339,9 +339,9 @@ impl Translator {
 
     fn apply_mode(&mut self, job: &mut Job, unit: usize, selected: &Selected, save: bool) {
         let target = &mut self.units[unit];
-        let mut changed = selected.cache.is_some();
+        let mut changed = false;
         if let Some((descriptor_sense, software_write_protect)) = selected.control {
-            changed |= target.descriptor_sense != descriptor_sense
+            changed = target.descriptor_sense != descriptor_sense
                 || target.software_write_protect != software_write_protect;
             target.descriptor_sense = descriptor_sense;
             target.software_write_protect = software_write_protect;
@@ -353,13 +353,39 @@ impl Translator {
             target.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
         }
         if let Some(on) = selected.cache {
+            // As it was, it is nobody's news: the controller is asked first.
             job.work = Work::Single(NvmeCommand {
                 admin: true,
-                opcode: admin::SET_FEATURES,
-                // SV: bit 31 (base 2.0c, figure 317).
-                dwords: [VOLATILE_WRITE_CACHE | u32::from(save) << 31, u32::from(on), 0, 0, 0, 0],
+                opcode: admin::GET_FEATURES,
+                dwords: [VOLATILE_WRITE_CACHE, 0, 0, 0, 0, 0],
                 ..NvmeCommand::default()
             });
+            job.after = After::SelectCache { on, save };
+        }
+    }
+
+    /// Switches the cache; bit 0 of the job's dword 0 says whether it is on.
+    pub(crate) fn select_cache(job: &mut Job, on: bool, save: bool) {
+        let differs = (job.dword0 & 1 == 1) != on;
+        if !differs && !save {
+            return;
+        }
+        job.work = Work::Single(NvmeCommand {
+            admin: true,
+            opcode: admin::SET_FEATURES,
+            // SV: bit 31 (base 2.0c, figure 317).
+            dwords: [VOLATILE_WRITE_CACHE | u32::from(save) << 31, u32::from(on), 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        });
+        if differs {
+            job.after = After::CacheSelected;
+        }
+    }
+
+    /// The cache is the controller's: all units have another caching page now.
+    pub(crate) fn cache_selected(&mut self, job: &Job) {
+        for unit in &mut self.units {
+            unit.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
         }
     }
 }

@@ -98,7 +98,7 @@ impl Translator {
     fn absent_bits(&self, command: &Command) -> u8 {
         match command.operation {
             Operation::WriteSame if !self.write_same_unmaps() => 0x08,
-            Operation::ModeSelect if !self.controller.optional.saved_features => 0x01,
+            Operation::ModeSelect if !self.controller.optional.saveable_cache => 0x01,
             _ => 0,
         }
     }

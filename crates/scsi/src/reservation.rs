@@ -119,15 +119,18 @@ impl Reservations {
 
     /// Whether `nexus` may send a command now.
     pub(crate) fn allow(&self, nexus: Nexus, access: Access) -> bool {
-        if access == Access::Free {
-            return true;
+        match access {
+            Access::Free => return true,
+            Access::Legacy => return self.registrations.is_empty(),
+            Access::Persistent => return self.legacy.is_none(),
+            _ => {}
         }
         if self.legacy.is_some_and(|holder| holder != nexus) {
             return false;
         }
         let Some(reservation) = self.reservation else { return true };
         match access {
-            Access::Free | Access::Status => true,
+            Access::Free | Access::Status | Access::Legacy | Access::Persistent => true,
             Access::Read if reservation.kind.open_to_readers() => true,
             Access::Read | Access::Write | Access::Start => {
                 self.holds(nexus)
@@ -136,15 +139,13 @@ impl Reservations {
         }
     }
 
-    /// RESERVE: `false` is a conflict. A unit with persistent registrations refuses it (SPC-3,
-    /// 5.6.3).
+    /// RESERVE: `false` is a conflict with another holder.
     pub(crate) fn reserve_legacy(&mut self, nexus: Nexus) -> bool {
         let free = self.legacy.is_none_or(|holder| holder == nexus);
-        if !free || !self.registrations.is_empty() {
-            return false;
+        if free {
+            self.legacy = Some(nexus);
         }
-        self.legacy = Some(nexus);
-        true
+        free
     }
 
     /// RELEASE by `nexus`, or by a reset: nothing happens when another holds the unit.
@@ -352,10 +353,15 @@ mod tests {
         assert!(unit.reserve_legacy(A) && unit.reserve_legacy(A) && !unit.reserve_legacy(B));
         unit.release_legacy(Some(B));
         assert!(!unit.allow(B, Access::Status) && unit.allow(B, Access::Free));
+        assert!(unit.allow(B, Access::Legacy), "RESERVE conflicts by itself; RELEASE does nothing");
         unit.release_legacy(Some(A));
         assert!(unit.allow(B, Access::Write));
+        assert!(unit.allow(B, Access::Legacy) && unit.allow(B, Access::Persistent));
+        assert!(unit.reserve_legacy(A));
+        assert!(!unit.allow(A, Access::Persistent) && !unit.allow(B, Access::Persistent));
+        unit.release_legacy(Some(A));
         unit.register(A, 1).unwrap();
-        assert!(!unit.reserve_legacy(B), "persistent registrations exclude RESERVE");
+        assert!(!unit.allow(A, Access::Legacy) && !unit.allow(B, Access::Legacy));
     }
 
     #[test]

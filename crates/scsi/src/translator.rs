@@ -136,18 +136,27 @@ impl Translator {
         self.units.iter_mut().for_each(Unit::reset);
     }
 
-    /// New facts of a namespace, as after a format; its initiators hear of it. `false`: no unit has
-    /// this namespace.
+    /// New facts of a namespace, as after the FORMAT UNIT of `nexus`. Where number or size of its blocks
+    /// are others now, all initiators hear of it but the one who brought it about (SBC-3, 4.7 and 5.3);
+    /// without a nexus nobody of them did. `false`: no unit has this namespace.
     ///
     /// # Errors
     /// [`FactsError`]: it can no longer be shown; the old facts stay.
-    pub fn replace_namespace(&mut self, facts: NamespaceFacts) -> Result<bool, FactsError> {
+    pub fn replace_namespace(
+        &mut self,
+        facts: NamespaceFacts,
+        nexus: Option<Nexus>,
+    ) -> Result<bool, FactsError> {
         facts.check()?;
         let unit = self.units.iter_mut().find(|unit| unit.facts.nsid == facts.nsid);
         Ok(unit.is_some_and(|unit| {
+            let capacity = |facts: &NamespaceFacts| (facts.blocks, facts.block_bytes);
+            let changed = capacity(&unit.facts) != capacity(&facts);
             unit.facts = facts;
             unit.next_format = None;
-            unit.attend_others(None, Attention::CapacityChanged);
+            if changed {
+                unit.attend_others(nexus, Attention::CapacityChanged);
+            }
             true
         }))
     }
@@ -278,6 +287,8 @@ impl Translator {
                 job.work = Work::Run(run);
             }
             After::ModeSense(request) => self.mode_pages(job, &request),
+            After::SelectCache { on, save } => Translator::select_cache(job, on, save),
+            After::CacheSelected => self.cache_selected(job),
             After::Log(request) => self.log_page(job, &request),
             After::RequestSense(request) => Translator::tell_health(job, request),
             After::Power { command: Some(command), condition } => {

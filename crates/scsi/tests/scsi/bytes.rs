@@ -461,7 +461,7 @@ fn format_unit() {
     assert_eq!(host.device.seen.pop().unwrap().dwords[0], 0x2001, "LBAFU and LBAFL");
     let wrong = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x08, 0];
     host.send(&[0x15, 0x10, 0, 0, 12, 0], &wrong).check(5, 0x2600);
-    assert!(host.translator.replace_namespace(namespace(128, 4096)).unwrap());
+    assert!(host.translator.replace_namespace(namespace(128, 4096), None).unwrap());
     host.send(&[0; 6], &[]).check(6, 0x2a09);
     assert_eq!(host.send(&cdb10(0x25, 0, 0, 0), &[]).good(), [0, 0, 0, 127, 0, 0, 0x10, 0]);
 }

@@ -65,7 +65,7 @@ fn absent(controller: &ControllerFacts, row: &Row, field: &Field) -> bool {
     let optional = controller.optional;
     match (row.opcode, field.name.as_str()) {
         (0x41 | 0x93, "UNMAP") => !(optional.write_zeroes && optional.dataset_management),
-        (0x15 | 0x55, "SP") => !optional.saved_features,
+        (0x15 | 0x55, "SP") => !optional.saveable_cache,
         _ => false,
     }
 }
@@ -83,7 +83,7 @@ fn controllers() -> [ControllerFacts; 3] {
     let mut some = able();
     some.optional.write_zeroes = false;
     some.optional.compare = false;
-    some.optional.saved_features = false;
+    some.optional.saveable_cache = false;
     [able(), plain(), some]
 }
 
@@ -107,9 +107,9 @@ fn every_field_takes_what_it_may_and_nothing_else() {
                     field.put(&mut cdb, value);
                     let answer = send(&mut host, &cdb);
                     let known = !absent(&controller, row, &field) || value == 0;
-                    // Page 3 of MODE SENSE needs features that can be saved.
+                    // Saved values need a cache that can be switched for good.
                     let saved = field.name == "PC" && value == 3 && row.opcode != 0x4d;
-                    if saved && !controller.optional.saved_features {
+                    if saved && !controller.optional.saveable_cache {
                         answer.check(5, 0x3900);
                         continue;
                     }

@@ -41,7 +41,7 @@ fn vital_product_data() {
 fn mode_pages() {
     const PAGES: [u8; 5] = [0x01, 0x08, 0x0a, 0x1a, 0x1c];
     for controller in [able(), plain()] {
-        let saved = controller.optional.saved_features;
+        let saved = controller.optional.saveable_cache;
         let mut host = Host::small(controller);
         for control in 0..4_u8 {
             for page in 0..64_u8 {
