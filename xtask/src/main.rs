@@ -73,7 +73,11 @@ enum Chore {
         t_io_uring: Option<PathBuf>,
     },
     /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
-    ScsiSuite,
+    ScsiSuite {
+        /// Your own build of the suite's program, iscsi-test-cu, instead of Debian's.
+        #[arg(long, value_name = "PATH")]
+        suite: Option<PathBuf>,
+    },
     /// Let a stock Linux in a virtual machine use the simulated drive: tools, file systems, resets
     /// (minutes; makes its guest the first time, as root).
     ScsiGuest,
@@ -145,7 +149,7 @@ fn chore(chore: Chore) -> Result<bool> {
             let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);
             peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())
         }
-        Chore::ScsiSuite => scsi_suite::run(&workspace),
+        Chore::ScsiSuite { suite } => scsi_suite::run(&workspace, suite.as_deref()),
         Chore::ScsiGuest => scsi_guest::run(&workspace),
         Chore::NvmeGuest => nvme_guest::run(&workspace),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),

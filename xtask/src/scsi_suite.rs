@@ -2,19 +2,35 @@
 //! of 512 bytes and of 4 KiB: libiscsi's suite for iSCSI targets, and QEMU's tools where they are. Not
 //! in `test`: it takes most of a minute, most of it asleep.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Context, Result};
 
 use crate::command::Cmd;
 use crate::setup;
 use crate::workspace::Workspace;
 
-/// Runs the suite; what fails and is not known to is a failure.
+/// Where the tests look for the suite's program; they know it by the same name.
+const PROGRAM: &str = "SSDYNO_ISCSI_TEST_CU";
+
+/// Runs the suite, Debian's or the one at `suite`; what fails and is not the suite's fault is a failure.
 ///
 /// # Errors
 /// There is no iscsi-test-cu, and it cannot be installed.
-pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
-    setup::program("iscsi-test-cu", "libiscsi-bin")?;
+pub(crate) fn run(workspace: &Workspace, suite: Option<&Path>) -> Result<bool> {
     let test = ["test", "-p", "ssdyno-iscsi", "--test", "iscsi", "--"];
     let only = ["--ignored", "--nocapture"];
-    Cmd::cargo(&workspace.root, test.into_iter().chain(only)).announced().stream()
+    let command = Cmd::cargo(&workspace.root, test.into_iter().chain(only));
+    let command = match suite {
+        None => {
+            setup::program("iscsi-test-cu", "libiscsi-bin")?;
+            command
+        }
+        Some(path) => {
+            let missing = || format!("--suite {}: there is no such program", path.display());
+            let path = path.canonicalize().with_context(missing)?;
+            command.env(PROGRAM, path.display().to_string())
+        }
+    };
+    command.announced().stream()
 }
