@@ -4,7 +4,8 @@
 //! instant of a machine's clock, for drivers), [`Request`] and [`Completion`],
 //! the [`BlockTarget`] contract with its conformance suite in [`conformance`], the quantities of
 //! configuration files in [`units`], and [`Preset`], such a file with a name. [`prefetch`] is the
-//! processor's hint, here because models and drivers' test beds share it, and [`counted`] puts numbers into words.
+//! processor's hint, here because models and drivers' test beds share it, and [`counted`] puts numbers into words. [`try_list`] and
+//! [`has_room`] are for drivers, whose heap may have no room.
 //!
 //! Errors: [`SubmitError`] for what a target refuses, [`units::UnitError`] for a quantity that
 //! cannot be read, [`ConfigError`] for a value of a configuration that cannot be. Nothing here panics
@@ -23,6 +24,7 @@ mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod counted;
+mod heap;
 mod monotonic;
 mod prefetch;
 mod preset;
@@ -34,6 +36,7 @@ pub mod units;
 
 pub use config_error::ConfigError;
 pub use counted::counted;
+pub use heap::{has_room, try_list};
 pub use monotonic::MonotonicTime;
 pub use prefetch::prefetch;
 pub use preset::Preset;

@@ -1,7 +1,8 @@
 //! The connector: PCI as drivers see it from above and devices from below.
 //!
 //! Key types: [`PciFunction`] (what a driver uses), [`PciDevice`] and [`BusMaster`] (what a simulated
-//! device offers and uses), [`SlotConfig`] (the configuration space around a device). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
+//! device offers and uses), [`SlotConfig`] (the configuration space around a device), [`DmaPool`] (memory for DMA on
+//! demand). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
 //! functions, [`assign()`] for addresses, [`Route`] for interrupt pins with the [`MpTable`],
 //! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one.
 //!
@@ -31,6 +32,7 @@ mod header;
 pub mod interrupts;
 pub mod mp;
 mod numbers;
+mod pool;
 pub mod routing;
 mod scan;
 mod simulated;
@@ -49,6 +51,7 @@ pub use device::{BusMaster, DmaDirection, DmaFault, Identity, MsixPlace, PciDevi
 pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
 pub use header::{BusNumbers, DeviceClass, Header, Pin};
 pub use mp::{MpError, MpTable};
+pub use pool::{DmaPiece, DmaPool};
 pub use routing::Route;
 pub use scan::{RootBus, scan};
 pub use simulated::{
