@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use ssdyno_block::{
     Completion, MonotonicTime, Op, Request, SECTOR_BYTES, Status, SubmitError, Time, Token,
+    has_room,
 };
-use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciFunction};
+use ssdyno_pci::{DmaPiece, DmaPool, FunctionError, InterruptMode, PciFunction};
 use ssdyno_spec::pci;
 use ssdyno_spec::ring as layout;
 
@@ -13,8 +14,11 @@ use crate::options::{BlockPolicy, CompletionPolicy, IdleDispatch};
 use crate::parameters::Setup;
 use crate::recover::Phase;
 use crate::requests::Requests;
-use crate::ring::Ring;
+use crate::ring::{Answered, Ring};
 use crate::{Counters, Options, Parameters, RingError};
+
+/// Pages of the driver's own come in stretches of this.
+const PAGES_CHUNK_BYTES: u32 = 64 * 1024;
 
 /// A request for the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +56,8 @@ pub struct RingDriver<F> {
     parameters: Parameters,
     setup: Setup,
     pub(crate) ring: Ring,
-    /// A page for each descriptor, if the driver has its own.
-    pages: Option<DmaRegion>,
+    /// Pages for descriptors, if the driver has its own.
+    pages: Option<DmaPool>,
     pub(crate) requests: Requests,
     pub(crate) phase: Phase,
     interrupt_mode: InterruptMode,
@@ -66,6 +70,8 @@ pub struct RingDriver<F> {
     last_submission: MonotonicTime,
     /// The interrupt that said so was taken, since the last block was given.
     interrupted: bool,
+    /// A list for completions had no room: what is back waits for the next poll.
+    behind: bool,
     pub(crate) counters: Counters,
 }
 
@@ -83,9 +89,17 @@ impl<F: PciFunction> RingDriver<F> {
         let setup = options.check(&parameters)?;
         // Whoever drove the card before may have left it on.
         function.bar_write32(0, layout::CONTROL, 0);
+        let requests = Requests::new(options.queue_depth)?;
         let ring = function.dma_allocate(setup.ring_size * layout::DESCRIPTOR_BYTES)?;
+        let ring = Ring::new(ring, setup.ring_size, options.prefetch > 0)?;
         let pages = match options.own_pages {
-            true => Some(function.dma_allocate(setup.ring_size * layout::PAGE_BYTES)?),
+            true => {
+                let mut pages =
+                    DmaPool::new(layout::PAGE_BYTES, PAGES_CHUNK_BYTES, setup.ring_size)?;
+                // With these it goes on, however slowly, where no more memory comes.
+                pages.reserve(&mut function, 1)?;
+                Some(pages)
+            }
             false => None,
         };
         let interrupt_mode = enable_interrupts(&mut function)?;
@@ -94,9 +108,9 @@ impl<F: PciFunction> RingDriver<F> {
             options,
             parameters,
             setup,
-            ring: Ring::new(ring, setup.ring_size, options.prefetch > 0),
+            ring,
             pages,
-            requests: Requests::new(options.queue_depth),
+            requests,
             phase: Phase::Up,
             interrupt_mode,
             polling: false,
@@ -104,6 +118,7 @@ impl<F: PciFunction> RingDriver<F> {
             last_poll: None,
             last_submission: MonotonicTime::ZERO,
             interrupted: false,
+            behind: false,
             counters: Counters::default(),
         };
         driver.switch_on();
@@ -232,12 +247,21 @@ impl<F: PciFunction> RingDriver<F> {
     /// Makes descriptors of waiting bios, and sends a block if the card is idle.
     pub(crate) fn handle_requests(&mut self, now: MonotonicTime) {
         while !self.ring.is_full() {
-            let index = self.ring.next_index();
+            let needs_page = self.requests.next_needs_page();
+            let (page, own) = match &mut self.pages {
+                Some(pages) if needs_page => match pages.take(&mut self.function) {
+                    Ok(Some(page)) => {
+                        let (region, at) = pages.place(page);
+                        (page, region.address + u64::from(at))
+                    }
+                    // The bio waits until pages of others come back.
+                    Ok(None) | Err(_) => break,
+                },
+                _ => (DmaPiece::NONE, 0),
+            };
             let Some((slot, bio, last)) = self.requests.next_bio() else { break };
-            let page = index * layout::PAGE_BYTES;
-            let own = self.pages.map_or(0, |pages| pages.address + u64::from(page));
             let address = if bio.sectors == 0 { 0 } else { bio.address.unwrap_or(own) };
-            self.ring.push(&mut self.function, slot, &bio, address);
+            self.ring.push(&mut self.function, slot, &bio, address, page);
             let whole = self.options.idle_dispatch == IdleDispatch::WholeRequest;
             if last || !whole || self.ring.pending() >= self.setup.max_block {
                 self.send_if_idle(now);
@@ -310,7 +334,8 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// I/O Responses Generator (S0-29): answers up to `budget` bios in their order (S0-6), resets their
     /// descriptors, appends the requests that are complete with them; gives how many bios. Each
-    /// carries its error (S0-7).
+    /// carries its error (S0-7). What `out` has no room for, and the heap neither, waits for the next call:
+    /// with room for as many as are in the driver nothing is allocated.
     pub fn generate_responses(
         &mut self,
         now: impl Into<MonotonicTime>,
@@ -318,11 +343,21 @@ impl<F: PciFunction> RingDriver<F> {
         out: &mut Vec<Completion<MonotonicTime>>,
     ) -> u32 {
         let (now, mut bios) = (now.into(), 0);
-        while bios < budget {
-            let Some((slot, status)) = self.ring.pop(&mut self.function) else { break };
+        self.behind = false;
+        while bios < budget && self.ring.to_answer() > 0 {
+            if !has_room(out) {
+                self.behind = true;
+                break;
+            }
+            let Some(Answered { request, page, status }) = self.ring.pop(&mut self.function) else {
+                break;
+            };
+            if let Some(pages) = self.pages.as_mut().filter(|_| page != DmaPiece::NONE) {
+                pages.put_back(page);
+            }
             bios += 1;
             self.counters.errors += u64::from(status != Status::Ok);
-            out.extend(self.requests.answered(slot, status, now));
+            out.extend(self.requests.answered(request, status, now));
         }
         self.counters.bios += u64::from(bios);
         bios
@@ -390,6 +425,9 @@ impl<F: PciFunction> RingDriver<F> {
         if let Some(at) = self.phase_deadline() {
             return Some(at);
         }
+        if self.behind {
+            return Some(self.last_poll());
+        }
         let Some(block) = self.ring.block else { return self.partial_deadline() };
         let late = block.since.after(self.options.timeout);
         let CompletionPolicy::HybridPolling { interval } = self.options.completion else {
@@ -405,6 +443,12 @@ impl<F: PciFunction> RingDriver<F> {
     fn partial_deadline(&self) -> Option<MonotonicTime> {
         let after = self.options.partial_after?;
         self.stalled().then(|| self.last_submission.after(after))
+    }
+
+    /// Memory for DMA that the driver has pinned, in bytes: its ring, and with
+    /// [`Options::own_pages`] as many pages as were ever in use, in stretches of 64 KiB.
+    pub fn pinned_bytes(&self) -> u64 {
+        u64::from(self.ring.region.bytes) + self.pages.as_ref().map_or(0, DmaPool::pinned_bytes)
     }
 
     /// The last call in which the driver looked at the card.

@@ -1,5 +1,7 @@
 //! Why a driver cannot start.
 
+use alloc::collections::TryReserveError;
+
 use ssdyno_pci::FunctionError;
 
 /// Why a driver cannot start.
@@ -8,6 +10,11 @@ pub enum RingError {
     /// The function failed.
     #[error(transparent)]
     Function(#[from] FunctionError),
+    /// The heap has no room.
+    #[error(
+        "the heap has no room for the ring's tables; use a smaller ring or queue, or free some memory"
+    )]
+    NoMemory,
     /// The registers are not those of a ring card.
     #[error("identifier {identifier:#x}, version {version}: not a ring card of version 1")]
     NotARingCard {
@@ -42,4 +49,10 @@ pub enum RingError {
         /// The status register.
         status: u32,
     },
+}
+
+impl From<TryReserveError> for RingError {
+    fn from(_: TryReserveError) -> RingError {
+        RingError::NoMemory
+    }
 }

@@ -14,9 +14,10 @@
 //! `poll` again at [`next_deadline`](RingDriver::next_deadline).
 //!
 //! In a kernel: the crate needs `core` and `alloc`, an implementation of
-//! [`PciFunction`](ssdyno_pci::PciFunction) that it owns, a [`Time`](ssdyno_block::Time) from any
-//! origin with each call, and a lock around it where several cores submit. Memory - ring, bios array,
-//! a page for each descriptor with [`Options::own_pages`] - is asked for at the start; without own
+//! [`PciFunction`](ssdyno_pci::PciFunction) that it owns, a
+//! [`MonotonicTime`](ssdyno_block::MonotonicTime) from any origin with each call, and a lock around it where several cores submit. Memory - ring, bios array -
+//! is asked for at the start, and where the heap has no room the start says so ([`RingError::NoMemory`]); pages
+//! with [`Options::own_pages`] are pinned as they are needed, within a bound. Without own
 //! pages each [`Submission`] brings the bus address of its data, in one piece, which belongs to the
 //! card until the request is answered.
 //!

@@ -82,8 +82,9 @@ pub struct Options {
     pub queue_depth: u32,
     /// Descriptors in the ring, a power of two; `None`: by the card's parameters (S0-9).
     pub ring_size: Option<u32>,
-    /// True: the driver has a page of its own for each descriptor, used by requests that give no
-    /// address: for loads whose data nobody looks at.
+    /// True: the driver has pages of its own, used by requests that give no address: for loads whose data
+    /// nobody looks at. They are pinned when more descriptors are in use than ever before, in stretches of
+    /// 64 KiB, up to 4 KiB for each descriptor of the ring.
     pub own_pages: bool,
     /// A block that is not back after so long is looked for; if it is not there either, the card
     /// is reset.

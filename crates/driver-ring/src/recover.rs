@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, MonotonicTime, Status, Time};
+use ssdyno_block::{Completion, MonotonicTime, Status, Time, has_room};
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::pci;
 use ssdyno_spec::ring as layout;
@@ -139,7 +139,10 @@ impl<F: PciFunction> RingDriver<F> {
     fn answer_all(&mut self, now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>) {
         self.ring.abandon_all(&mut self.function);
         self.generate_responses(now, u32::MAX, out);
-        while let Some((slot, bios)) = self.requests.drop_waiting() {
+        // Those that find no room in the list wait for the next poll.
+        while has_room(out)
+            && let Some((slot, bios)) = self.requests.drop_waiting()
+        {
             for _ in 0..bios {
                 self.counters.errors += 1;
                 out.extend(self.requests.answered(slot, Status::Error, now));

@@ -1,6 +1,6 @@
 //! Requests between submission and completion, and their bios.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, Token};
@@ -62,13 +62,12 @@ fn bios_of(request: &Request) -> u32 {
 }
 
 impl Requests {
-    pub(crate) fn new(depth: u32) -> Requests {
-        Requests {
-            entries: Vec::with_capacity(depth as usize),
-            free: Vec::with_capacity(depth as usize),
-            waiting: VecDeque::with_capacity(depth as usize),
-            depth,
-        }
+    pub(crate) fn new(depth: u32) -> Result<Requests, TryReserveError> {
+        let (mut entries, mut free, mut waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        entries.try_reserve_exact(depth as usize)?;
+        free.try_reserve_exact(depth as usize)?;
+        waiting.try_reserve_exact(depth as usize)?;
+        Ok(Requests { entries, free, waiting, depth })
     }
 
     /// Requests in the driver.
@@ -125,6 +124,12 @@ impl Requests {
             self.waiting.pop_front();
         }
         Some((slot, bio, last))
+    }
+
+    /// The next bio needs a page of the driver's own.
+    pub(crate) fn next_needs_page(&self) -> bool {
+        let next = self.waiting.front().map(|slot| &self.entries[*slot as usize]);
+        next.is_some_and(|e| e.address.is_none() && matches!(e.request.op, Op::Read | Op::Write))
     }
 
     pub(crate) fn has_waiting(&self) -> bool {
@@ -198,11 +203,13 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
     use super::*;
 
     #[test]
     fn a_request_is_one_bio_for_each_page_it_touches() {
-        let mut requests = Requests::new(4);
+        let mut requests = Requests::new(4).unwrap();
         let request = Request::write(4096 - 512, 512 + 4096 + 1024);
         assert!(requests.insert(MonotonicTime::ZERO, request, Token(7), Some(0x1_0000), true));
         let mut bios = alloc::vec::Vec::new();
@@ -226,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_trim_forgets_whole_pages_only() {
-        let mut requests = Requests::new(4);
+        let mut requests = Requests::new(4).unwrap();
         assert!(requests.insert(
             MonotonicTime::ZERO,
             Request::trim(512, 12288),

@@ -1,10 +1,10 @@
 //! The ring in host memory, and the bios array beside it (S0-8, S0-30).
 
-use alloc::vec;
+use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-use ssdyno_block::{MonotonicTime, Status};
-use ssdyno_pci::{DmaRegion, PciFunction};
+use ssdyno_block::{MonotonicTime, Status, try_list};
+use ssdyno_pci::{DmaPiece, DmaRegion, PciFunction};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Descriptor, ErrorKind};
 use zerocopy::little_endian::{U32, U64};
@@ -16,11 +16,21 @@ use crate::requests::Bio;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     request: u32,
+    /// The page of the driver's own that it has, if any.
+    page: DmaPiece,
     /// The card was reset while it had the descriptor.
     abandoned: bool,
 }
 
-const NOTHING: Place = Place { request: u32::MAX, abandoned: false };
+/// A descriptor that was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answered {
+    pub(crate) request: u32,
+    pub(crate) page: DmaPiece,
+    pub(crate) status: Status,
+}
+
+const NOTHING: Place = Place { request: u32::MAX, page: DmaPiece::NONE, abandoned: false };
 
 /// The block at the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,18 +63,22 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new(region: DmaRegion, size: u32, owner_last: bool) -> Ring {
-        Ring {
+    pub(crate) fn new(
+        region: DmaRegion,
+        size: u32,
+        owner_last: bool,
+    ) -> Result<Ring, TryReserveError> {
+        Ok(Ring {
             region,
             size,
-            bios: vec![NOTHING; size as usize],
+            bios: try_list(NOTHING, size as usize)?,
             oldest: 0,
             seen: 0,
             next_block: 0,
             first_free: 0,
             block: None,
             owner_last,
-        }
+        })
     }
 
     pub(crate) fn size(&self) -> u32 {
@@ -93,11 +107,6 @@ impl Ring {
         self.seen.wrapping_sub(self.oldest)
     }
 
-    /// The index that the next descriptor gets.
-    pub(crate) fn next_index(&self) -> u32 {
-        self.index(self.first_free)
-    }
-
     /// Writes a command into the first free place.
     pub(crate) fn push<F: PciFunction>(
         &mut self,
@@ -105,6 +114,7 @@ impl Ring {
         request: u32,
         bio: &Bio,
         address: u64,
+        page: DmaPiece,
     ) {
         debug_assert!(!self.is_full(), "somebody looks before");
         let number = self.first_free;
@@ -128,7 +138,7 @@ impl Ring {
             function.dma_write(&self.region, offset, bytes);
         }
         let index = self.index(number) as usize;
-        self.bios[index] = Place { request, abandoned: false };
+        self.bios[index] = Place { request, page, abandoned: false };
         self.first_free = number.wrapping_add(1);
     }
 
@@ -187,19 +197,19 @@ impl Ring {
         self.abandon_block(function);
     }
 
-    /// Answers the oldest descriptor, resets it and frees its place (S0-29): request and status.
-    pub(crate) fn pop<F: PciFunction>(&mut self, function: &mut F) -> Option<(u32, Status)> {
+    /// Answers the oldest descriptor, resets it and frees its place (S0-29).
+    pub(crate) fn pop<F: PciFunction>(&mut self, function: &mut F) -> Option<Answered> {
         if self.to_answer() == 0 {
             return None;
         }
         let number = self.oldest;
         let index = self.index(number) as usize;
-        let Place { request, abandoned } = self.bios[index];
+        let Place { request, page, abandoned } = self.bios[index];
         self.bios[index] = NOTHING;
         let status = if abandoned { Status::Abandoned } else { self.status(function, number) };
         function.dma_write(&self.region, self.offset(number), &[0; 4]);
         self.oldest = number.wrapping_add(1);
-        Some((request, status))
+        Some(Answered { request, page, status })
     }
 
     fn status<F: PciFunction>(&self, function: &mut F, number: u32) -> Status {

@@ -8,6 +8,7 @@ use ssdyno_spec::ring as layout;
 /// Memory and the few registers that matter.
 pub struct Instant {
     memory: Vec<u8>,
+    used: usize,
     ring: usize,
     ring_size: u32,
     next_offset: u32,
@@ -15,8 +16,10 @@ pub struct Instant {
 }
 
 impl Instant {
+    /// With all its memory for DMA from the start.
     pub fn new() -> Instant {
-        Instant { memory: Vec::new(), ring: 0, ring_size: 0, next_offset: 0, enabled: false }
+        let memory = vec![0; 4 << 20];
+        Instant { memory, used: 0, ring: 0, ring_size: 0, next_offset: 0, enabled: false }
     }
 
     fn answer(&mut self, size: u32) {
@@ -59,8 +62,11 @@ impl PciFunction for Instant {
         }
     }
     fn dma_allocate(&mut self, bytes: u32) -> Result<DmaRegion, FunctionError> {
-        let address = self.memory.len() as u64;
-        self.memory.resize(self.memory.len() + (bytes as usize).next_multiple_of(4096), 0);
+        let address = self.used as u64;
+        self.used += (bytes as usize).next_multiple_of(4096);
+        if self.used > self.memory.len() {
+            return Err(FunctionError::NoMemory { bytes });
+        }
         Ok(DmaRegion { address, bytes, handle: 0 })
     }
     fn dma_free(&mut self, _region: DmaRegion) {}
