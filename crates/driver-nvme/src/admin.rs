@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use ssdyno_block::{MonotonicTime, Token};
-use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
+use ssdyno_block::{MonotonicTime, Token, try_list};
+use ssdyno_pci::{DmaPiece, DmaPool, DmaRegion, PciFunction};
 use ssdyno_spec::nvme::{
     AutonomousTransition, IdentifyNamespace, PAGE_BYTES, Status, SubmissionEntry, admin, cns,
     feature,
@@ -12,24 +12,71 @@ use ssdyno_spec::nvme::{
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
+use crate::queue::TAG_BITS;
 use crate::ring::{CompletionRing, SubmissionRing};
-use crate::{AdminError, Weights};
+use crate::{AdminError, NvmeError, Weights};
 
 /// Entries of the admin queue: at most 4096 (base 2.0c, clause 3.1.3.8), more than a driver uses.
 pub(crate) const ADMIN_ENTRIES: u32 = 32;
+/// Commands that can be outstanding.
+const COMMANDS: usize = ADMIN_ENTRIES as usize - 1;
 /// Bit SV of Set Features.
 const SAVE: u32 = 1 << 31;
+/// Identifiers in a controller list.
+const CONTROLLERS_MAX: usize = 2047;
+const GENERATION_MASK: u8 = 0xf;
 
-/// An admin command with its data.
+/// An admin command with its data, which is the caller's: none is copied before it is submitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AdminCommand {
+pub struct AdminCommand<'a> {
     pub(crate) entry: SubmissionEntry,
-    pub(crate) send: Vec<u8>,
+    pub(crate) send: Payload<'a>,
     pub(crate) receive_bytes: u32,
 }
 
-impl AdminCommand {
-    fn new(opcode: u8, namespace: u32, dword10: u32, dword11: u32) -> AdminCommand {
+/// What goes with a command to the controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a table of 256 bytes, so that nothing is allocated")]
+pub(crate) enum Payload<'a> {
+    None,
+    Bytes(&'a [u8]),
+    /// A controller list: how many, then the identifiers (base 2.0c, clause 4.4.1).
+    Controllers(&'a [u16]),
+    /// A table of autonomous transitions.
+    Transitions([AutonomousTransition; 32]),
+}
+
+impl Payload<'_> {
+    fn bytes(&self) -> u32 {
+        match self {
+            Payload::None => 0,
+            Payload::Bytes(bytes) => bytes.len() as u32,
+            Payload::Controllers(ids) if ids.len() > CONTROLLERS_MAX => u32::MAX,
+            Payload::Controllers(_) => PAGE_BYTES,
+            Payload::Transitions(table) => size_of_val(table) as u32,
+        }
+    }
+
+    /// Writes it into a page.
+    fn write<F: PciFunction>(&self, f: &mut F, page: &DmaRegion, at: u32) {
+        match self {
+            Payload::None => {}
+            Payload::Bytes(bytes) => f.dma_write(page, at, bytes),
+            Payload::Transitions(table) => f.dma_write(page, at, table.as_bytes()),
+            Payload::Controllers(ids) => {
+                let all = core::iter::once(ids.len() as u16).chain(ids.iter().copied());
+                let mut all = all.chain(core::iter::repeat(0)).take(PAGE_BYTES as usize / 2);
+                for stretch in (0..PAGE_BYTES).step_by(64) {
+                    let words = [(); 32].map(|()| U16::new(all.next().unwrap_or(0)));
+                    f.dma_write(page, at + stretch, words.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+impl<'a> AdminCommand<'a> {
+    fn new(opcode: u8, namespace: u32, dword10: u32, dword11: u32) -> AdminCommand<'a> {
         let entry = SubmissionEntry {
             opcode,
             namespace_id: U32::new(namespace),
@@ -37,37 +84,37 @@ impl AdminCommand {
             dword11: U32::new(dword11),
             ..SubmissionEntry::default()
         };
-        AdminCommand { entry, send: Vec::new(), receive_bytes: 0 }
+        AdminCommand { entry, send: Payload::None, receive_bytes: 0 }
     }
 
-    fn receiving(self, receive_bytes: u32) -> AdminCommand {
+    fn receiving(self, receive_bytes: u32) -> AdminCommand<'a> {
         AdminCommand { receive_bytes, ..self }
     }
 
-    fn sending(self, send: Vec<u8>) -> AdminCommand {
+    fn sending(self, send: Payload<'a>) -> AdminCommand<'a> {
         AdminCommand { send, ..self }
     }
 
     /// Any command, with up to a page of data to send and to receive. Data pointer and command
     /// identifier are filled in.
-    pub fn raw(entry: SubmissionEntry, send: Vec<u8>, receive_bytes: u32) -> AdminCommand {
-        AdminCommand { entry, send, receive_bytes }
+    pub fn raw(entry: SubmissionEntry, send: &'a [u8], receive_bytes: u32) -> AdminCommand<'a> {
+        AdminCommand { entry, send: Payload::Bytes(send), receive_bytes }
     }
 
     /// Identify: structure `what` (see [`cns`]) of `namespace`.
-    pub fn identify(what: u8, namespace: u32) -> AdminCommand {
+    pub fn identify(what: u8, namespace: u32) -> AdminCommand<'a> {
         let command = AdminCommand::new(admin::IDENTIFY, namespace, u32::from(what), 0);
         command.receiving(PAGE_BYTES)
     }
 
     /// Identify controller.
-    pub fn identify_controller() -> AdminCommand {
+    pub fn identify_controller() -> AdminCommand<'a> {
         AdminCommand::identify(cns::CONTROLLER, 0)
     }
 
     /// `bytes` of log page `page` from `offset` on, both multiples of 4; `namespace` is 0xffff_ffff
     /// for the controller's.
-    pub fn log_page(page: u8, namespace: u32, offset: u64, bytes: u32) -> AdminCommand {
+    pub fn log_page(page: u8, namespace: u32, offset: u64, bytes: u32) -> AdminCommand<'a> {
         let dwords = (bytes / 4).max(1) - 1;
         let dword10 = u32::from(page) | (dwords & 0xffff) << 16;
         let mut command = AdminCommand::new(admin::GET_LOG_PAGE, namespace, dword10, dwords >> 16);
@@ -77,7 +124,7 @@ impl AdminCommand {
     }
 
     /// Sets `feature`, until the next reset or for ever (`save`).
-    pub fn set_feature(feature: &Feature, save: bool) -> AdminCommand {
+    pub fn set_feature(feature: &Feature, save: bool) -> AdminCommand<'a> {
         let dword10 = u32::from(feature.identifier()) | if save { SAVE } else { 0 };
         let command = AdminCommand::new(admin::SET_FEATURES, 0, dword10, feature.dword11());
         command.sending(feature.data())
@@ -85,7 +132,7 @@ impl AdminCommand {
 
     /// Gets value number `select` (see [`ssdyno_spec::nvme::select`]) of feature `identifier`: in
     /// dword 0 of the completion.
-    pub fn get_feature(identifier: u8, select: u8) -> AdminCommand {
+    pub fn get_feature(identifier: u8, select: u8) -> AdminCommand<'a> {
         let dword10 = u32::from(identifier) | u32::from(select) << 8;
         let receive = if identifier == feature::AUTONOMOUS_POWER { 256 } else { 0 };
         AdminCommand::new(admin::GET_FEATURES, 0, dword10, 0).receiving(receive)
@@ -93,36 +140,31 @@ impl AdminCommand {
 
     /// Creates a namespace of `data`'s size, capacity, format and protection; its identifier is in
     /// dword 0 of the completion (base 2.0c, clause 5.23; S1-43).
-    pub fn create_namespace(data: &IdentifyNamespace) -> AdminCommand {
+    pub fn create_namespace(data: &'a IdentifyNamespace) -> AdminCommand<'a> {
         let command = AdminCommand::new(admin::NAMESPACE_MANAGEMENT, 0, 0, 0);
-        command.sending(data.as_bytes().to_vec())
+        command.sending(Payload::Bytes(data.as_bytes()))
     }
 
     /// Deletes `namespace`; 0xffff_ffff deletes all.
-    pub fn delete_namespace(namespace: u32) -> AdminCommand {
+    pub fn delete_namespace(namespace: u32) -> AdminCommand<'a> {
         AdminCommand::new(admin::NAMESPACE_MANAGEMENT, namespace, 1, 0)
     }
 
     /// Attaches `namespace` to `controllers`, or detaches it (base 2.0c, clause 5.22). Have the driver
     /// look again with [`NvmeDriver::rescan`](crate::NvmeDriver::rescan).
-    pub fn attach_namespace(namespace: u32, controllers: &[u16], attach: bool) -> AdminCommand {
-        let mut list = vec![U16::ZERO; PAGE_BYTES as usize / 2];
-        list[0] = U16::new(controllers.len() as u16);
-        for (slot, id) in list[1..].iter_mut().zip(controllers) {
-            *slot = U16::new(*id);
-        }
+    pub fn attach_namespace(namespace: u32, controllers: &'a [u16], attach: bool) -> Self {
         let dword10 = u32::from(!attach);
         let command = AdminCommand::new(admin::NAMESPACE_ATTACHMENT, namespace, dword10, 0);
-        command.sending(list.as_bytes().to_vec())
+        command.sending(Payload::Controllers(controllers))
     }
 
     /// Formats `namespace` with format number `format` (0 to 15), without protection: all data is
     /// lost.
-    pub fn format(namespace: u32, format: u8) -> AdminCommand {
+    pub fn format(namespace: u32, format: u8) -> AdminCommand<'a> {
         AdminCommand::new(admin::FORMAT_NVM, namespace, u32::from(format & 0xf), 0)
     }
 
-    pub(crate) fn number_of_queues(queues: u16) -> AdminCommand {
+    pub(crate) fn number_of_queues(queues: u16) -> AdminCommand<'a> {
         let n = u32::from(queues) - 1;
         let identifier = u32::from(feature::NUMBER_OF_QUEUES);
         AdminCommand::new(admin::SET_FEATURES, 0, identifier, n << 16 | n)
@@ -134,7 +176,7 @@ impl AdminCommand {
         entries: u32,
         address: u64,
         vector: Option<u16>,
-    ) -> AdminCommand {
+    ) -> AdminCommand<'a> {
         let dword10 = (entries - 1) << 16 | u32::from(queue);
         let dword11 = 1 | vector.map_or(0, |v| 1 << 1 | u32::from(v) << 16);
         let mut command = AdminCommand::new(admin::CREATE_COMPLETION_QUEUE, 0, dword10, dword11);
@@ -148,7 +190,7 @@ impl AdminCommand {
         entries: u32,
         address: u64,
         class: u8,
-    ) -> AdminCommand {
+    ) -> AdminCommand<'a> {
         let dword10 = (entries - 1) << 16 | u32::from(queue);
         let dword11 = 1 | u32::from(class) << 1 | u32::from(queue) << 16;
         let mut command = AdminCommand::new(admin::CREATE_SUBMISSION_QUEUE, 0, dword10, dword11);
@@ -156,20 +198,20 @@ impl AdminCommand {
         command
     }
 
-    pub(crate) fn delete_submission_queue(queue: u16) -> AdminCommand {
+    pub(crate) fn delete_submission_queue(queue: u16) -> AdminCommand<'a> {
         AdminCommand::new(admin::DELETE_SUBMISSION_QUEUE, 0, u32::from(queue), 0)
     }
 
-    pub(crate) fn delete_completion_queue(queue: u16) -> AdminCommand {
+    pub(crate) fn delete_completion_queue(queue: u16) -> AdminCommand<'a> {
         AdminCommand::new(admin::DELETE_COMPLETION_QUEUE, 0, u32::from(queue), 0)
     }
 
-    pub(crate) fn abort(queue: u16, command: u16) -> AdminCommand {
+    pub(crate) fn abort(queue: u16, command: u16) -> AdminCommand<'a> {
         let dword10 = u32::from(command) << 16 | u32::from(queue);
         AdminCommand::new(admin::ABORT, 0, dword10, 0)
     }
 
-    pub(crate) fn asynchronous_event() -> AdminCommand {
+    pub(crate) fn asynchronous_event() -> AdminCommand<'a> {
         AdminCommand::new(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, 0, 0)
     }
 }
@@ -235,13 +277,13 @@ impl Feature {
         }
     }
 
-    fn data(&self) -> Vec<u8> {
-        let Feature::AutonomousPower(table) = self else { return Vec::new() };
+    fn data(&self) -> Payload<'static> {
+        let Feature::AutonomousPower(table) = self else { return Payload::None };
         let mut all = [AutonomousTransition::default(); 32];
         for (slot, entry) in all.iter_mut().zip(table) {
             *slot = *entry;
         }
-        all.as_bytes().to_vec()
+        Payload::Transitions(all)
     }
 }
 
@@ -281,48 +323,80 @@ pub(crate) struct AdminAnswer {
     pub(crate) data: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Slot {
     owner: Owner,
     opcode: u8,
     deadline: MonotonicTime,
     receive_bytes: u32,
+    /// The page with its data, if it has some.
+    page: DmaPiece,
+    /// Room for what a caller receives.
+    data: Vec<u8>,
 }
 
-/// Queue 0, with a page of data for each command.
+/// Queue 0. A command with data has a page of it in memory for DMA, which is pinned when more of them are
+/// outstanding than ever before: one at the start, 31 at most.
 #[derive(Debug)]
 pub(crate) struct AdminQueue {
     submission: SubmissionRing,
     completion: CompletionRing,
-    slots: [Option<Slot>; ADMIN_ENTRIES as usize - 1],
-    data: DmaRegion,
+    slots: [Option<Slot>; COMMANDS],
+    /// How often each slot was used, modulo 16; part of the command's identifier.
+    generations: [u8; COMMANDS],
+    generation_step: u8,
+    pages: DmaPool,
+    /// What a command of the driver's own received; lent to its answer.
+    received: Vec<u8>,
 }
 
 impl AdminQueue {
-    pub(crate) fn new<F: PciFunction>(f: &mut F, stride: u8) -> Result<AdminQueue, FunctionError> {
-        let submission = SubmissionRing::new(f, 0, ADMIN_ENTRIES, stride)?;
-        let completion = match CompletionRing::new(f, 0, ADMIN_ENTRIES, stride) {
-            Ok(ring) => ring,
+    pub(crate) fn new<F: PciFunction>(
+        f: &mut F,
+        stride: u8,
+        generations: bool,
+    ) -> Result<AdminQueue, NvmeError> {
+        let received = try_list(0, PAGE_BYTES as usize)?;
+        let pages = DmaPool::new(PAGE_BYTES, PAGE_BYTES, COMMANDS as u32);
+        let mut pages = pages.map_err(|_| NvmeError::NoMemory)?;
+        // The driver's own commands come one at a time, and go on without more memory.
+        pages.reserve(f, 1)?;
+        let rings = SubmissionRing::new(f, 0, ADMIN_ENTRIES, stride).and_then(|submission| {
+            match CompletionRing::new(f, 0, ADMIN_ENTRIES, stride) {
+                Ok(completion) => Ok((submission, completion)),
+                Err(error) => {
+                    submission.free(f);
+                    Err(error)
+                }
+            }
+        });
+        let (submission, completion) = match rings {
+            Ok(rings) => rings,
             Err(error) => {
-                submission.free(f);
-                return Err(error);
+                pages.release(f);
+                return Err(error.into());
             }
         };
-        let data = match f.dma_allocate((ADMIN_ENTRIES - 1) * PAGE_BYTES) {
-            Ok(region) => region,
-            Err(error) => {
-                submission.free(f);
-                completion.free(f);
-                return Err(error);
-            }
-        };
-        Ok(AdminQueue { submission, completion, slots: [None; ADMIN_ENTRIES as usize - 1], data })
+        Ok(AdminQueue {
+            submission,
+            completion,
+            slots: [const { None }; COMMANDS],
+            generations: [0; COMMANDS],
+            generation_step: u8::from(generations),
+            pages,
+            received,
+        })
     }
 
-    pub(crate) fn release<F: PciFunction>(self, f: &mut F) {
+    pub(crate) fn release<F: PciFunction>(mut self, f: &mut F) {
         self.submission.free(f);
         self.completion.free(f);
-        f.dma_free(self.data);
+        self.pages.release(f);
+    }
+
+    /// Memory for DMA that it has now, in bytes.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.submission.bytes() + self.completion.bytes() + self.pages.pinned_bytes()
     }
 
     pub(crate) fn addresses(&self) -> (u64, u64) {
@@ -333,47 +407,77 @@ impl AdminQueue {
     pub(crate) fn submit<F: PciFunction>(
         &mut self,
         f: &mut F,
-        command: &AdminCommand,
+        command: &AdminCommand<'_>,
         owner: Owner,
         deadline: MonotonicTime,
     ) -> Result<(), AdminError> {
-        let bytes = command.receive_bytes.max(command.send.len() as u32);
+        let bytes = command.receive_bytes.max(command.send.bytes());
         if bytes > PAGE_BYTES {
             return Err(AdminError::TooLong { bytes });
         }
         let free = self.slots.iter().position(Option::is_none);
-        let Some(id) = free.filter(|_| self.submission.room() > 0) else {
+        let Some(tag) = free.filter(|_| self.submission.room() > 0) else {
             return Err(AdminError::Full);
         };
-        let mut entry = command.entry;
-        entry.command_id = U16::new(id as u16);
-        let page = id as u32 * PAGE_BYTES;
-        if bytes > 0 {
-            entry.prp1 = U64::new(self.data.address + u64::from(page));
-        }
-        f.dma_write(&self.data, page, &command.send);
         let receive_bytes = command.receive_bytes;
-        self.slots[id] = Some(Slot { owner, opcode: entry.opcode, deadline, receive_bytes });
+        let data = match owner {
+            Owner::Caller(_) => try_list(0, receive_bytes as usize)?,
+            _ => Vec::new(),
+        };
+        let mut entry = command.entry;
+        let mut page = DmaPiece::NONE;
+        if bytes > 0 {
+            page = match self.pages.take(f) {
+                Ok(Some(page)) => page,
+                // As many pages as slots: only memory can be short.
+                Ok(None) | Err(_) => return Err(AdminError::NoMemory),
+            };
+            let (region, at) = self.pages.place(page);
+            entry.prp1 = U64::new(region.address + u64::from(at));
+            command.send.write(f, &region, at);
+        }
+        let generation = &mut self.generations[tag];
+        *generation = generation.wrapping_add(self.generation_step) & GENERATION_MASK;
+        entry.command_id = U16::new(tag as u16 | u16::from(*generation) << TAG_BITS);
+        let opcode = entry.opcode;
+        self.slots[tag] = Some(Slot { owner, opcode, deadline, receive_bytes, page, data });
         self.submission.push(f, &entry);
         self.submission.ring(f);
         Ok(())
     }
 
-    /// The next answer; `Err` is one that nobody asked for.
-    pub(crate) fn take<F: PciFunction>(&mut self, f: &mut F) -> Option<Result<AdminAnswer, ()>> {
+    /// The next answer; `Err` is the identifier of one that nobody waits for.
+    pub(crate) fn take<F: PciFunction>(&mut self, f: &mut F) -> Option<Result<AdminAnswer, u16>> {
         let Some(found) = self.completion.peek(f) else {
             self.completion.ring(f);
             return None;
         };
         let dword0 = self.completion.dword0(f);
         self.completion.advance();
+        let id = found.command_id;
+        let tag = usize::from(id & ((1 << TAG_BITS) - 1));
+        let is_new = self.generations.get(tag).is_some_and(|g| u16::from(*g) == id >> TAG_BITS);
+        let slot = self.slots.get_mut(tag).filter(|_| is_new).and_then(Option::take);
+        let Some(Slot { owner, opcode, receive_bytes, page, mut data, .. }) = slot else {
+            return Some(Err(id));
+        };
         self.submission.set_head(found.submission_head);
-        let slot = self.slots.get_mut(usize::from(found.command_id)).and_then(Option::take);
-        let Some(slot) = slot else { return Some(Err(())) };
-        let mut data = vec![0; slot.receive_bytes as usize];
-        f.dma_read(&self.data, u32::from(found.command_id) * PAGE_BYTES, &mut data);
-        let (owner, opcode, status) = (slot.owner, slot.opcode, found.status);
-        Some(Ok(AdminAnswer { owner, opcode, status, dword0, data }))
+        if owner == Owner::Step {
+            data = core::mem::take(&mut self.received);
+        }
+        if page != DmaPiece::NONE {
+            let (region, at) = self.pages.place(page);
+            // Both have room for it from the start.
+            data.resize((receive_bytes as usize).min(data.capacity()), 0);
+            f.dma_read(&region, at, &mut data);
+            self.pages.put_back(page);
+        }
+        Some(Ok(AdminAnswer { owner, opcode, status: found.status, dword0, data }))
+    }
+
+    /// The data of an answer to the driver itself comes back.
+    pub(crate) fn give_back(&mut self, data: Vec<u8>) {
+        self.received = data;
     }
 
     /// Commands of `owner` that wait for their answer.
@@ -391,6 +495,12 @@ impl AdminQueue {
         self.slots.iter().flatten().map(|slot| (slot.deadline, slot.opcode)).min()
     }
 
+    /// Callers' commands that wait for their answer.
+    pub(crate) fn of_callers(&self) -> usize {
+        let is_callers = |slot: &&Slot| matches!(slot.owner, Owner::Caller(_));
+        self.slots.iter().flatten().filter(is_callers).count()
+    }
+
     /// Gives up everything; `told` hears of each caller's command.
     pub(crate) fn abandon(&mut self, mut told: impl FnMut(Token)) {
         for slot in &mut self.slots {
@@ -398,6 +508,7 @@ impl AdminQueue {
                 told(token);
             }
         }
+        self.pages.put_back_all();
     }
 
     /// Rings empty again, as after a reset of the controller.

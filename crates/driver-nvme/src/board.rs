@@ -1,20 +1,26 @@
-//! What a controller object tells its queue pairs, whoever owns them: a chain of notices.
+//! What a controller object tells its queue pairs, whoever owns them: the last order, and lists of
+//! namespaces.
 //!
-//! There is one writer, the controller object; each pair reads at its own pace and misses nothing.
-//! Looking whether there is news is one load of a pointer, and nobody ever waits: the chain only grows
-//! at its end, and a notice goes when the last pair has read past it.
+//! There is one writer, the controller object; each pair reads at its own pace. Looking whether there is
+//! news is one load of a word, and nobody ever waits. Of orders only the last one counts, for each is put
+//! up only after all pairs have obeyed those that it rests on: an order therefore takes no memory, and one
+//! that has to come (take your hands off, give up, the end) always can. Namespaces are a chain that grows
+//! at its end; a list goes when the last pair has read past it.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use once_cell::race::OnceBox;
 
 use crate::Namespace;
+use crate::shared::{NoHeap, Shared, try_box};
 
 /// What pairs are to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum Order {
-    /// Take commands, for these namespaces.
+    /// Take commands, for the last namespaces.
     Run,
     /// Take no command; bring those that are outstanding to their end.
     Drain,
@@ -22,104 +28,159 @@ pub(crate) enum Order {
     Hold,
     /// The controller is idle: give up what is outstanding, and empty the rings.
     Collect,
-    /// The controller reaches no memory any more: give up everything and free it. The last notice.
+    /// The controller reaches no memory any more: give up everything and free it. The last order.
     End,
 }
 
+/// An order with its number and the optional commands (bits of ONCS): bits 63:19, 2:0 and 18:3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Notice(u64);
+
+impl Notice {
+    fn new(number: u64, order: Order, nvm_commands: u16) -> Notice {
+        Notice(number << 19 | u64::from(nvm_commands) << 3 | order as u64)
+    }
+
+    /// What is ordered.
+    pub(crate) fn order(self) -> Order {
+        match self.0 & 7 {
+            0 => Order::Run,
+            1 => Order::Drain,
+            2 => Order::Hold,
+            3 => Order::Collect,
+            _ => Order::End,
+        }
+    }
+
+    /// Orders are numbered from 0.
+    pub(crate) fn number(self) -> u64 {
+        self.0 >> 19
+    }
+
+    fn nvm_commands(self) -> u16 {
+        (self.0 >> 3) as u16
+    }
+}
+
+/// A list of namespaces in the chain.
 #[derive(Debug)]
-struct Notice {
-    order: Order,
-    /// Notices are numbered from 0.
-    number: u64,
-    namespaces: Arc<[Namespace]>,
-    /// Optional commands: bits of ONCS.
-    nvm_commands: u16,
-    next: OnceBox<Arc<Notice>>,
+pub(crate) struct Listed {
+    pub(crate) namespaces: Vec<Namespace>,
+    next: OnceBox<[Shared<Listed>; 1]>,
+}
+
+impl Listed {
+    fn new(namespaces: Vec<Namespace>) -> Result<Shared<Listed>, NoHeap> {
+        Shared::try_new(Listed { namespaces, next: OnceBox::new() })
+    }
 }
 
 /// Where the controller object writes.
 #[derive(Debug)]
 pub(crate) struct Board {
-    last: Arc<Notice>,
+    word: Shared<AtomicU64>,
+    last: Shared<Listed>,
 }
 
 impl Board {
     /// Begins with [`Order::Collect`]: pairs wait for the first [`Order::Run`].
-    pub(crate) fn new() -> Board {
-        let (order, namespaces) = (Order::Collect, Arc::new([]));
-        let next = OnceBox::new();
-        Board { last: Arc::new(Notice { order, number: 0, namespaces, nvm_commands: 0, next }) }
+    pub(crate) fn new() -> Result<Board, NoHeap> {
+        let word = Shared::try_new(AtomicU64::new(Notice::new(0, Order::Collect, 0).0))?;
+        Ok(Board { word, last: Listed::new(Vec::new())? })
     }
 
-    pub(crate) fn publish(
-        &mut self,
-        order: Order,
-        namespaces: &Arc<[Namespace]>,
-        nvm_commands: u16,
-    ) {
-        let (number, namespaces) = (self.last.number + 1, Arc::clone(namespaces));
-        let next = OnceBox::new();
-        let notice = Arc::new(Notice { order, number, namespaces, nvm_commands, next });
-        let refused = self.last.next.set(Box::new(Arc::clone(&notice)));
+    fn notice(&self) -> Notice {
+        // Nobody else writes.
+        Notice(self.word.load(Ordering::Relaxed))
+    }
+
+    /// The namespaces that hold from the next [`Order::Run`] on.
+    pub(crate) fn list(&mut self, namespaces: Vec<Namespace>) -> Result<(), NoHeap> {
+        let listed = Listed::new(namespaces)?;
+        let link: Box<[Shared<Listed>; 1]> = try_box(listed.clone())?;
+        let refused = self.last.next.set(link);
         debug_assert!(refused.is_ok(), "somebody else wrote");
-        self.last = notice;
+        self.last = listed;
+        Ok(())
+    }
+
+    /// The last namespaces.
+    pub(crate) fn namespaces(&self) -> &[Namespace] {
+        &self.last.namespaces
+    }
+
+    pub(crate) fn publish(&mut self, order: Order, nvm_commands: u16) {
+        let notice = Notice::new(self.number() + 1, order, nvm_commands);
+        // Whoever sees the order sees the namespaces.
+        self.word.store(notice.0, Ordering::Release);
     }
 
     /// The last order.
     pub(crate) fn order(&self) -> Order {
-        self.last.order
+        self.notice().order()
     }
 
     /// Its number.
     pub(crate) fn number(&self) -> u64 {
-        self.last.number
+        self.notice().number()
     }
 
     /// A reader that has read everything up to now.
     pub(crate) fn reader(&self) -> Reader {
-        Reader { at: Arc::clone(&self.last) }
+        Reader { word: self.word.clone(), read: self.notice(), at: self.last.clone() }
     }
 }
 
 /// Where a pair reads.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    at: Arc<Notice>,
+    word: Shared<AtomicU64>,
+    read: Notice,
+    at: Shared<Listed>,
 }
 
 impl Reader {
-    /// There is a notice that was not read.
-    #[inline]
+    /// There is an order that was not read.
+    #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
-        self.at.next.get().is_some()
+        self.word.load(Ordering::Relaxed) != self.read.0
     }
 
-    /// The order of the notice after this one, if any.
-    pub(crate) fn coming(&self) -> Option<Order> {
-        self.at.next.get().map(|next| next.order)
+    /// The last order, if it was not read.
+    pub(crate) fn coming(&self) -> Option<Notice> {
+        let notice = Notice(self.word.load(Ordering::Acquire));
+        (notice != self.read).then_some(notice)
     }
 
-    /// Goes to the next notice, and gives its order; `None` where there is none.
-    pub(crate) fn advance(&mut self) -> Option<Order> {
-        self.at = Arc::clone(self.at.next.get()?);
-        Some(self.at.order)
+    /// `notice`, which was [coming](Reader::coming), is read; with the namespaces that were there.
+    pub(crate) fn read(&mut self, notice: Notice) {
+        self.read = notice;
+        while let Some(next) = self.at.next.get().map(|next| next[0].clone()) {
+            self.at = next;
+        }
     }
 
-    /// The number of the notice that was read last.
+    /// The number of the order that was read last.
     pub(crate) fn number(&self) -> u64 {
-        self.at.number
+        self.read.number()
     }
 
-    /// What that notice says about namespaces and optional commands.
-    pub(crate) fn namespaces(&self) -> (&Arc<[Namespace]>, u16) {
-        (&self.at.namespaces, self.at.nvm_commands)
+    /// The optional commands of that order.
+    pub(crate) fn nvm_commands(&self) -> u16 {
+        self.read.nvm_commands()
+    }
+
+    /// The namespaces that were read last.
+    #[inline(always)]
+    pub(crate) fn namespaces(&self) -> &[Namespace] {
+        &self.at.namespaces
     }
 }
 
 impl Drop for Reader {
     /// Reads to the end, so that a long chain is freed link by link and not in a deep recursion.
     fn drop(&mut self) {
-        while self.advance().is_some() {}
+        self.read(self.read);
     }
 }
 
@@ -129,48 +190,70 @@ mod tests {
 
     extern crate std;
 
+    use std::vec::Vec;
+
+    use ssdyno_spec::nvme::IdentifyNamespace;
+    use zerocopy::FromZeros;
+
     use super::*;
 
+    fn some(n: u32) -> Vec<Namespace> {
+        let raw = IdentifyNamespace::new_zeroed();
+        (1..=n).map(|id| Namespace::new(id, &raw)).collect()
+    }
+
     #[test]
-    fn readers_see_every_notice_in_order_at_their_own_pace() {
-        let none: Arc<[Namespace]> = Arc::new([]);
-        let mut board = Board::new();
+    fn readers_see_the_last_order_at_their_own_pace() {
+        let mut board = Board::new().unwrap();
         let mut early = board.reader();
-        assert!(!early.has_news());
-        board.publish(Order::Run, &none, 4);
+        assert!(!early.has_news() && early.coming().is_none());
+        board.list(some(2)).unwrap();
+        assert!(early.namespaces().is_empty(), "not before an order");
+        board.publish(Order::Run, 0xffff);
+        let run = early.coming().unwrap();
+        assert_eq!((run.order(), run.number()), (Order::Run, 1));
+        early.read(run);
+        assert_eq!((early.nvm_commands(), early.namespaces().len()), (0xffff, 2));
         let mut late = board.reader();
-        board.publish(Order::Hold, &none, 4);
-        assert_eq!((early.coming(), late.coming()), (Some(Order::Run), Some(Order::Hold)));
-        assert_eq!(early.advance(), Some(Order::Run));
-        assert_eq!(early.namespaces().1, 4);
+        board.publish(Order::Hold, 4);
+        board.publish(Order::Collect, 4);
         for reader in [&mut early, &mut late] {
-            assert_eq!(reader.advance(), Some(Order::Hold));
-            assert_eq!((reader.advance(), reader.number()), (None, 2));
+            assert!(reader.has_news());
+            let notice = reader.coming().unwrap();
+            assert_eq!((notice.order(), notice.number()), (Order::Collect, 3));
+            reader.read(notice);
+            assert!(!reader.has_news() && reader.coming().is_none());
+            assert_eq!((reader.number(), reader.nvm_commands()), (3, 4));
         }
-        assert_eq!((board.order(), board.number()), (Order::Hold, 2));
+        assert_eq!((board.order(), board.number()), (Order::Collect, 3));
+        for order in [Order::Run, Order::Drain, Order::Hold, Order::Collect, Order::End] {
+            board.publish(order, 0);
+            assert_eq!(board.order(), order);
+        }
     }
 
     #[test]
-    fn notices_go_when_all_have_read_past_them() {
-        let seen: Arc<[Namespace]> = Arc::new([]);
-        let mut board = Board::new();
+    fn lists_go_when_all_have_read_past_them() {
+        let mut board = Board::new().unwrap();
         let mut reader = board.reader();
-        for _ in 0..10 {
-            board.publish(Order::Run, &seen, 0);
+        let first = reader.at.clone();
+        for n in 0..10 {
+            board.list(some(n)).unwrap();
+            board.publish(Order::Run, 0);
         }
-        assert_eq!(Arc::strong_count(&seen), 11);
-        while reader.advance().is_some() {}
-        assert_eq!(Arc::strong_count(&seen), 2);
+        assert_eq!(first.owners(), 2, "the reader holds it");
+        let notice = reader.coming().unwrap();
+        reader.read(notice);
+        assert_eq!((first.owners(), reader.namespaces().len()), (1, 9));
     }
 
     #[test]
-    fn a_million_unread_notices_are_dropped_without_recursion() {
-        let none: Arc<[Namespace]> = Arc::new([]);
+    fn many_unread_lists_are_dropped_without_recursion() {
         for reader_goes_last in [true, false] {
-            let mut board = Board::new();
+            let mut board = Board::new().unwrap();
             let reader = board.reader();
-            for _ in 0..1_000_000 {
-                board.publish(Order::Run, &none, 0);
+            for _ in 0..300_000 {
+                board.list(Vec::new()).unwrap();
             }
             if reader_goes_last {
                 drop(board);
@@ -183,25 +266,25 @@ mod tests {
     }
 
     #[test]
-    fn threads_see_what_was_written_before_a_notice() {
-        let mut board = Board::new();
-        let mut readers: std::vec::Vec<_> = (0..3).map(|_| board.reader()).collect();
+    fn threads_see_what_was_written_before_an_order() {
+        let mut board = Board::new().unwrap();
+        let mut readers: Vec<_> = (0..3).map(|_| board.reader()).collect();
         std::thread::scope(|scope| {
             for reader in &mut readers {
                 scope.spawn(move || {
-                    let mut seen = 0;
-                    while seen < 2000 {
-                        if reader.advance().is_some() {
-                            seen += 1;
-                            assert_eq!(reader.number(), seen);
-                            assert_eq!(u64::from(reader.namespaces().1), seen);
+                    while reader.number() < 2000 {
+                        if let Some(notice) = reader.coming() {
+                            reader.read(notice);
+                            // The list of this order, or already that of a later one.
+                            let seen = reader.namespaces().len() as u64;
+                            assert!(seen >= reader.number().min(50));
                         }
                     }
                 });
             }
-            let none: Arc<[Namespace]> = Arc::new([]);
             for number in 1..=2000 {
-                board.publish(Order::Run, &none, number);
+                board.list(some(number.min(50))).unwrap();
+                board.publish(Order::Run, 0);
             }
         });
     }

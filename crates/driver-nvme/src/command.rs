@@ -163,6 +163,9 @@ pub struct Namespace {
     pub block_bytes: u32,
     /// Metadata of a block, apart from its data, in bytes.
     pub metadata_bytes: u16,
+    /// Boundary that commands do not cross, in blocks, a power of two; 0: none (NOIOB, or the stripe of an
+    /// [older drive](crate::Quirks::STRIPE_IS_MAX_TRANSFER)). Reads and writes are split there.
+    pub boundary_blocks: u32,
     /// May be attached to several controllers (NMIC bit 0).
     pub shared: bool,
     /// Why it cannot be used, if so (S1-46).
@@ -182,11 +185,13 @@ impl Namespace {
         } else {
             block_bytes.is_none_or(|b| b > 1 << 16).then_some(Unusable::BlockSize)
         };
+        let boundary = u32::from(data.io_boundary.get());
         Namespace {
             id,
             blocks: data.size.get(),
             block_bytes: block_bytes.unwrap_or(512),
             metadata_bytes,
+            boundary_blocks: if boundary.is_power_of_two() { boundary } else { 0 },
             shared: data.sharing & 1 != 0,
             unusable,
         }

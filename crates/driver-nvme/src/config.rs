@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use ssdyno_block::Time;
 use ssdyno_pci::InterruptMode;
 
-use crate::{Feature, QueuePolicy};
+use crate::{Feature, QueuePolicy, Quirks};
 
 /// Which interrupts the driver uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,11 +36,17 @@ pub struct NvmeConfig {
     pub policy: QueuePolicy,
     /// I/O queues to ask for, at most. The policy may use fewer, and the controller grant fewer.
     pub queues_max: u16,
-    /// Entries of an I/O queue; fewer where the controller has fewer. One stays empty.
+    /// Entries of an I/O queue, 4096 at most; fewer where the controller has fewer. One stays empty.
     pub entries: u32,
     /// Most data of a command, in bytes; less where the controller's MDTS says so. Rounded down to
-    /// whole pages. Each command has room for a list of so many pages from the start.
+    /// whole pages. A command of more than two pages has a list of its pages: 8 bytes for each, rounded up
+    /// to a power of two, 512 bytes for 256 KiB.
     pub transfer_bytes_max: u32,
+    /// Page lists of each queue to pin at the start, at least 1. More are pinned when more are needed at a
+    /// time than ever before, in stretches of 16 KiB, up to one for each command of the queue: with the
+    /// defaults (1023 commands, 512 bytes) 16 KiB at the start and 512 KiB at most. `u32::MAX` pins all at
+    /// the start, and no memory is asked for later.
+    pub lists_at_start: u32,
     /// Which interrupts.
     pub interrupts: InterruptChoice,
     /// Start with the pin and go to the better kind when the controller answers, for machines whose
@@ -68,6 +74,8 @@ pub struct NvmeConfig {
     pub owner_timeout: Time,
     /// Most time for a shutdown (base 2.0c, clause 3.6.1 leaves it to RTD3E and the host).
     pub shutdown_timeout: Time,
+    /// What to do differently for this controller; `None`: what the [table](Quirks) says of its kind.
+    pub quirks: Option<Quirks>,
     /// Resets in a row without any completion between, before the driver gives up.
     pub resets_max: u32,
 }
@@ -83,6 +91,7 @@ impl Default for NvmeConfig {
             queues_max: 64,
             entries: 1024,
             transfer_bytes_max: 256 * 1024,
+            lists_at_start: 1,
             interrupts: InterruptChoice::Best,
             pin_first: false,
             start_poll: Some(Time::from_us(100)),
@@ -94,6 +103,7 @@ impl Default for NvmeConfig {
             admin_timeout: Time::from_s(60),
             owner_timeout: Time::from_s(1),
             shutdown_timeout: Time::from_s(10),
+            quirks: None,
             resets_max: 3,
         }
     }

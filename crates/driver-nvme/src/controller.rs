@@ -1,31 +1,34 @@
 //! The controller object: everything of a driver that is not the I/O of one queue pair.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use ssdyno_block::{MonotonicTime, Time, Token};
+use ssdyno_block::{MonotonicTime, Time, Token, has_room};
 use ssdyno_pci::{InterruptMode, PciFunction};
-use ssdyno_spec::nvme::IdentifyController;
 use ssdyno_spec::nvme::registers::Capabilities;
+use ssdyno_spec::nvme::{IdentifyController, oncs};
 
 use crate::admin::{AdminQueue, Owner};
 use crate::board::{Board, Order};
 use crate::desk::Desk;
+use crate::shared::{Shared, hand_out};
 use crate::state::Phase;
 use crate::steps::Step;
+use crate::suspend::Suspension;
 use crate::{
     AdminCommand, AdminCompletion, AdminError, DriverEvent, DriverState, Namespace, NvmeConfig,
-    NvmeCounters, PriorityClass, QueuePair, QueueSelector,
+    NvmeCounters, PriorityClass, QueuePair, QueueSelector, Quirks,
 };
 
 /// The least time limit and polling interval.
 const LIMIT_MIN: Time = Time::from_ns(1);
+/// Events that wait for somebody to take them; what comes when so many wait is counted and forgotten.
+pub(crate) const EVENTS_MAX: usize = 64;
 
 /// What the controller object keeps of a queue pair, which may be anywhere.
 #[derive(Debug)]
 pub(crate) struct Record {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Shared<Desk>,
     pub(crate) entries: u32,
     pub(crate) vector: Option<u16>,
     pub(crate) class: Option<PriorityClass>,
@@ -80,9 +83,12 @@ pub struct Controller {
     pub(crate) version: u32,
     pub(crate) interrupts: Option<InterruptMode>,
     pub(crate) vectors: u16,
-    pub(crate) identity: Option<Box<IdentifyController>>,
+    pub(crate) identity: Option<Box<[IdentifyController; 1]>>,
+    /// Those of the PCI device, then also those of what it says of itself.
+    pub(crate) quirks: Quirks,
+    /// It is being suspended, or is.
+    pub(crate) suspension: Option<Suspension>,
     pub(crate) transfer_bytes: u32,
-    pub(crate) namespaces: Arc<[Namespace]>,
     /// Identifiers and structures of a scan that goes on.
     pub(crate) scanned: (Vec<u32>, Vec<Namespace>),
     pub(crate) selector: QueueSelector,
@@ -91,7 +97,8 @@ pub struct Controller {
     pub(crate) records: Vec<Record>,
     /// Pairs that nobody has taken.
     pub(crate) pairs: Vec<QueuePair>,
-    pub(crate) board: Board,
+    /// From the first start on.
+    pub(crate) board: Option<Board>,
     /// Something was ordered since this was cleared.
     pub(crate) ordered: bool,
     /// What the controller object itself did.
@@ -107,7 +114,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A driver that was not started.
+    /// A driver that was not started. Nothing is allocated for it.
     pub fn new(mut config: NvmeConfig) -> Controller {
         // A time limit of nothing would be over before anything can happen.
         let limits = [&mut config.io_timeout, &mut config.admin_timeout, &mut config.owner_timeout];
@@ -115,7 +122,7 @@ impl Controller {
             *limit = (*limit).max(LIMIT_MIN);
         }
         config.start_poll = config.start_poll.map(|interval| interval.max(LIMIT_MIN));
-        let selector = QueueSelector::new(config.policy, config.cores, config.queues_max);
+        let selector = QueueSelector::idle(config.policy, config.cores, config.queues_max);
         Controller {
             config,
             phase: Phase::Stopped,
@@ -127,14 +134,15 @@ impl Controller {
             interrupts: None,
             vectors: 0,
             identity: None,
+            quirks: Quirks::NONE,
+            suspension: None,
             transfer_bytes: 0,
-            namespaces: Arc::new([]),
             scanned: (Vec::new(), Vec::new()),
             selector,
             admin: None,
             records: Vec::new(),
             pairs: Vec::new(),
-            board: Board::new(),
+            board: None,
             ordered: false,
             counters: NvmeCounters::default(),
             admin_done: Vec::new(),
@@ -154,15 +162,18 @@ impl Controller {
             | Phase::Disabling { .. }
             | Phase::Collecting
             | Phase::Enabling { .. }
+            | Phase::Waking
             | Phase::Configuring => {
-                if self.recovering {
+                if self.recovering || self.phase == Phase::Waking {
                     DriverState::Recovering
                 } else {
                     DriverState::Starting
                 }
             }
             Phase::Ready => DriverState::Ready,
+            Phase::Suspended { .. } => DriverState::Suspended,
             Phase::Draining
+            | Phase::Sleeping
             | Phase::Deleting
             | Phase::ShuttingDown { .. }
             | Phase::Stopping { .. } => DriverState::Stopping,
@@ -177,7 +188,13 @@ impl Controller {
 
     /// What the controller says of itself; `None` before it was asked.
     pub fn identity(&self) -> Option<&IdentifyController> {
-        self.identity.as_deref()
+        self.identity.as_deref().map(|[identity]| identity)
+    }
+
+    /// What is done differently for this controller: by the [table](Quirks), or as
+    /// [configured](NvmeConfig::quirks).
+    pub fn quirks(&self) -> Quirks {
+        self.quirks
     }
 
     /// Whether the controller has an optional command: a bit of [`oncs`](ssdyno_spec::nvme::oncs).
@@ -186,12 +203,16 @@ impl Controller {
     }
 
     pub(crate) fn nvm_commands(&self) -> u16 {
-        self.identity.as_ref().map_or(0, |c| c.nvm_commands.get())
+        let all = self.identity().map_or(0, |c| c.nvm_commands.get());
+        let none =
+            if self.quirks.contains(Quirks::NO_WRITE_ZEROES) { oncs::WRITE_ZEROES } else { 0 };
+        all & !none
     }
 
     /// The namespaces, by identifier.
     pub fn namespaces(&self) -> &[Namespace] {
-        &self.namespaces
+        let board = self.board.as_ref().filter(|_| !self.phase.is_over());
+        board.map_or(&[], Board::namespaces)
     }
 
     /// The I/O queues in use are 1 to this.
@@ -214,6 +235,13 @@ impl Controller {
         self.transfer_bytes
     }
 
+    /// Memory for DMA that the controller object has pinned, in bytes: the admin queue, and a page for each of
+    /// its commands with data, of as many as were ever outstanding, 1 to 31. Each pair [has its
+    /// own](QueuePair::pinned_bytes).
+    pub fn pinned_bytes(&self) -> u64 {
+        self.admin.as_ref().map_or(0, AdminQueue::pinned_bytes)
+    }
+
     /// What the controller object did: admin completions that nobody asked for, aborts, resets. The rest
     /// is [counted by each pair](QueuePair::counters).
     pub fn counters(&self) -> NvmeCounters {
@@ -231,12 +259,13 @@ impl Controller {
     /// [takes](Controller::take_pairs) it again.
     ///
     /// # Errors
-    /// Commands are outstanding there, for which nobody would answer, or it is of another start or
-    /// controller: it stays with its owner.
+    /// Commands are outstanding there, for which nobody would answer, it is of another start or
+    /// controller, or the heap has no room: it stays with its owner.
     #[expect(clippy::result_large_err, reason = "a pair moves by value, as it came")]
     pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
-        let own = |record: &Record| Arc::ptr_eq(&record.desk, pair.desk());
-        if pair.outstanding() > 0 || pair.is_over() || !self.records.iter().any(own) {
+        let own = |record: &Record| record.desk.is_same(pair.desk());
+        let known = self.records.iter().any(own);
+        if pair.outstanding() > 0 || pair.is_over() || !known || !has_room(&mut self.pairs) {
             return Err(pair);
         }
         self.pairs.push(pair);
@@ -265,12 +294,15 @@ impl Controller {
         &mut self,
         function: &mut F,
         now: impl Into<MonotonicTime>,
-        command: &AdminCommand,
+        command: &AdminCommand<'_>,
         token: Token,
     ) -> Result<(), AdminError> {
         let (Phase::Ready, Some(queue)) = (self.phase, self.admin.as_mut()) else {
             return Err(AdminError::NotReady);
         };
+        // Each one that is outstanding has room for its end.
+        let room = self.admin_done.try_reserve(queue.of_callers() + 1);
+        room.map_err(|_| AdminError::NoMemory)?;
         let deadline = now.into().after(self.config.admin_timeout);
         queue.submit(function, command, Owner::Caller(token), deadline)?;
         self.watch_at = self.watch_at.min(deadline);
@@ -279,18 +311,36 @@ impl Controller {
 
     /// Appends the admin commands that have ended.
     pub fn take_admin(&mut self, out: &mut Vec<AdminCompletion>) {
-        out.append(&mut self.admin_done);
+        hand_out(&mut self.admin_done, out);
     }
 
     /// Appends what happened.
     pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
-        out.append(&mut self.events);
+        for index in 0..self.records.len() {
+            if let Some(command) = self.records[index].desk.take_stray() {
+                let queue = index as u16 + 1;
+                self.tell(DriverEvent::StrayCompletion { queue, command });
+            }
+        }
+        hand_out(&mut self.events, out);
+    }
+
+    /// Keeps `event` for who takes it.
+    pub(crate) fn tell(&mut self, event: DriverEvent) {
+        // The start has made room for so many.
+        if self.events.len() < EVENTS_MAX.min(self.events.capacity()) {
+            self.events.push(event);
+        } else {
+            self.counters.events_lost += 1;
+        }
     }
 
     /// Puts up `order` for all pairs.
     pub(crate) fn order(&mut self, order: Order) {
         let commands = self.nvm_commands();
-        self.board.publish(order, &self.namespaces, commands);
+        if let Some(board) = &mut self.board {
+            board.publish(order, commands);
+        }
         self.ordered = true;
     }
 
@@ -298,19 +348,33 @@ impl Controller {
     /// outstanding there.
     pub(crate) fn all_obeyed<F: PciFunction>(&mut self, f: &mut F) -> bool {
         for pair in &mut self.pairs {
+            // Nothing is outstanding, so nothing is appended.
             pair.obey(f, &mut Vec::new());
         }
-        let number = self.board.number();
+        let number = self.number();
         self.records.iter().all(|record| record.desk.has_obeyed(number))
     }
 
+    /// The number of the last order.
+    pub(crate) fn number(&self) -> u64 {
+        self.board.as_ref().map_or(0, Board::number)
+    }
+
+    /// The last order.
+    pub(crate) fn last_order(&self) -> Order {
+        self.board.as_ref().map_or(Order::End, Board::order)
+    }
+
     /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits
-    /// for them, or a time limit is over.
+    /// for them, or a time limit is over. Those for which `out` has no room come with the next call.
     pub fn calls(&mut self, out: &mut Vec<u16>) {
-        let (number, waits) = (self.board.number(), self.board.order() != Order::Run);
+        let (number, waits) = (self.number(), self.last_order() != Order::Run);
         for (queue, record) in (1..).zip(&mut self.records) {
-            let late = core::mem::take(&mut record.called);
-            if late || (waits && !record.desk.has_obeyed(number)) {
+            if record.called || (waits && !record.desk.has_obeyed(number)) {
+                if !has_room(out) {
+                    return;
+                }
+                record.called = false;
                 out.push(queue);
             }
         }
@@ -348,9 +412,13 @@ impl Controller {
         let watch_at = self.watch_at.min(pairs);
         let at = match self.phase {
             Phase::Ready => watch_at,
-            Phase::Stopped | Phase::Failed(_) => return None,
+            Phase::Stopped | Phase::Suspended { .. } | Phase::Failed(_) => return None,
             // Admin commands answer with an interrupt, unless the start polls.
-            Phase::Configuring | Phase::Deleting if self.config.start_poll.is_none() => watch_at,
+            Phase::Configuring | Phase::Deleting | Phase::Sleeping | Phase::Waking
+                if self.config.start_poll.is_none() =>
+            {
+                watch_at
+            }
             _ => watch_at.min(self.look_at),
         };
         (at < MonotonicTime::MAX).then_some(at)

@@ -24,6 +24,8 @@ pub(crate) struct Desk {
     /// Aborts did not help.
     reset: AtomicBool,
     aborts: [AtomicU32; WISHES],
+    /// The last identifier that was answered and was not outstanding.
+    stray: AtomicU32,
 }
 
 impl Desk {
@@ -36,6 +38,7 @@ impl Desk {
             dropped: AtomicBool::new(false),
             reset: AtomicBool::new(false),
             aborts: Default::default(),
+            stray: AtomicU32::new(0),
         }
     }
 
@@ -101,6 +104,19 @@ impl Desk {
     pub(crate) fn take_abort(&self) -> Option<u16> {
         let mut taken = self.aborts.iter().map(|place| place.swap(0, Ordering::AcqRel));
         taken.find(|wish| *wish != 0).map(|wish| wish as u16)
+    }
+
+    /// The pair's side: `command` was answered and was not outstanding.
+    pub(crate) fn note_stray(&self, command: u16) {
+        self.stray.store(WISHED | u32::from(command), Ordering::Relaxed);
+    }
+
+    /// The controller object's side: the last such command, if there was one since.
+    pub(crate) fn take_stray(&self) -> Option<u16> {
+        // Most calls find nothing: no write then.
+        let none = self.stray.load(Ordering::Relaxed) == 0;
+        let stray = if none { 0 } else { self.stray.swap(0, Ordering::Relaxed) };
+        (stray != 0).then_some(stray as u16)
     }
 
     /// The pair's side: wishes a reset, or no longer.

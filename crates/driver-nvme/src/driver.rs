@@ -11,7 +11,7 @@ use crate::state::Phase;
 use crate::{
     AdminCommand, AdminCompletion, AdminError, Controller, DriverEvent, DriverState, IoCommand,
     IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters, NvmeError, PriorityClass,
-    QueueChoice, QueuePair,
+    QueueChoice, QueuePair, Quirks,
 };
 
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
@@ -27,16 +27,19 @@ pub struct NvmeDriver {
     counters: NvmeCounters,
     /// No deadline of an I/O command is earlier.
     watch_at: MonotonicTime,
+    /// A list for completions had no room for what was given up: the next call goes on.
+    behind: bool,
 }
 
 impl NvmeDriver {
-    /// A driver that was not started.
+    /// A driver that was not started. Nothing is allocated for it.
     pub fn new(config: NvmeConfig) -> NvmeDriver {
         NvmeDriver {
             controller: Controller::new(config),
             pairs: Vec::new(),
             counters: NvmeCounters::default(),
             watch_at: MonotonicTime::MAX,
+            behind: false,
         }
     }
 
@@ -100,6 +103,18 @@ impl NvmeDriver {
     /// See [`Controller::interrupt_mode`].
     pub fn interrupt_mode(&self) -> Option<InterruptMode> {
         self.controller.interrupt_mode()
+    }
+
+    /// Memory for DMA that the driver has pinned, in bytes: see [`Controller::pinned_bytes`] and
+    /// [`QueuePair::pinned_bytes`].
+    pub fn pinned_bytes(&self) -> u64 {
+        let pairs = self.pairs.iter().map(QueuePair::pinned_bytes);
+        self.controller.pinned_bytes() + pairs.sum::<u64>()
+    }
+
+    /// See [`Controller::quirks`].
+    pub fn quirks(&self) -> Quirks {
+        self.controller.quirks()
     }
 
     /// See [`Controller::transfer_bytes_max`].
@@ -229,7 +244,7 @@ impl NvmeDriver {
         &mut self,
         function: &mut F,
         now: impl Into<MonotonicTime>,
-        command: &AdminCommand,
+        command: &AdminCommand<'_>,
         token: Token,
     ) -> Result<(), AdminError> {
         self.controller.submit_admin(function, now, command, token)
@@ -280,6 +295,7 @@ impl NvmeDriver {
     ) {
         let now = now.into();
         self.controller.poll_admin(function, now);
+        self.controller.ordered |= self.behind;
         self.settle(function, now, out);
         if self.controller.phase == Phase::Draining && now >= self.controller.look_at {
             self.pairs.iter_mut().for_each(|pair| _ = pair.obey(function, out));
@@ -291,9 +307,14 @@ impl NvmeDriver {
         }
     }
 
-    /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited.
+    /// When [`poll`](NvmeDriver::poll) is to be called next; `None` where nothing is awaited. At once where
+    /// a list for completions had no room for what was given up.
     #[inline]
     pub fn next_deadline(&self) -> Option<MonotonicTime> {
+        // Due since ever.
+        if self.behind {
+            return Some(MonotonicTime::ZERO);
+        }
         self.controller.deadline_with(self.watch_at)
     }
 
@@ -326,7 +347,8 @@ impl NvmeDriver {
         self.controller.shutdown(function, now)
     }
 
-    /// See [`Controller::removed`]; here everything is answered at once.
+    /// See [`Controller::removed`]; here everything is answered at once, or as much as `out` has room for,
+    /// and the rest by the next [`poll`](NvmeDriver::poll).
     pub fn removed<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) {
         self.controller.removed(function);
         self.obey(function, out);
@@ -349,7 +371,12 @@ impl NvmeDriver {
     #[cold]
     pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) {
         self.controller.ordered = false;
-        self.pairs.append(&mut self.controller.pairs);
+        let new = &mut self.controller.pairs;
+        if self.pairs.is_empty() {
+            core::mem::swap(&mut self.pairs, new);
+        } else if self.pairs.try_reserve(new.len()).is_ok() {
+            self.pairs.append(new);
+        }
         for pair in &mut self.pairs {
             pair.obey(f, out);
         }
@@ -360,6 +387,7 @@ impl NvmeDriver {
             }
             !pair.is_over()
         });
+        self.behind = self.pairs.iter().any(QueuePair::is_behind);
         self.rearm();
     }
 
@@ -372,8 +400,8 @@ impl NvmeDriver {
         now: MonotonicTime,
         out: &mut Vec<IoCompletion>,
     ) {
-        let late = |pair: &QueuePair| pair.deadline().is_some_and(|at| at <= now);
-        let io = self.pairs.iter().any(late);
+        let late = |pair: &mut QueuePair| pair.deadline().is_some_and(|at| at <= now);
+        let io = self.pairs.iter_mut().any(late);
         if self.controller.check(f, now, io) && io {
             let NvmeDriver { controller, pairs, .. } = self;
             let lost = pairs.iter_mut().any(|pair| {
@@ -411,7 +439,9 @@ impl NvmeDriver {
             return Err(self.no_such(queue));
         };
         let taken = put(pair)?;
-        self.watch_at = self.watch_at.min(pair.watch_at());
+        if pair.watch_at() < self.watch_at {
+            self.watch_at = pair.watch_at();
+        }
         Ok(taken)
     }
 

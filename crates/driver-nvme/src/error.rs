@@ -1,8 +1,12 @@
 //! What can go wrong.
 
+use alloc::collections::TryReserveError;
+
 use ssdyno_block::Time;
 use ssdyno_pci::FunctionError;
 use ssdyno_spec::nvme::Status;
+
+use crate::shared::NoHeap;
 
 /// Why the driver could not start, stop or go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -10,6 +14,9 @@ pub enum NvmeError {
     /// The function could not give what was asked.
     #[error(transparent)]
     Function(#[from] FunctionError),
+    /// The heap has no room.
+    #[error("the heap has no room for what the driver needs; free some memory, then try again")]
+    NoMemory,
     /// BAR 0 is missing or has no room for the doorbells.
     #[error("BAR 0 has {bytes} bytes, {needed} are needed: is this an NVMe controller?")]
     RegistersMissing {
@@ -144,6 +151,14 @@ pub enum IoError {
     /// The buffer is too short, absent, or not on whole dwords and pages.
     #[error("the buffer is too short, or not aligned to dwords (start) and pages (the rest)")]
     BadBuffer,
+    /// There is no memory for a page list, and no other command has one that would come back.
+    #[error(
+        "no memory for DMA is left for a page list ({bytes} bytes); free some, then submit again"
+    )]
+    NoMemory {
+        /// What was asked for.
+        bytes: u32,
+    },
     /// The request takes more commands than the queue has.
     #[error("the request takes {commands} commands, the queue holds {slots}: split it")]
     TooLarge {
@@ -177,6 +192,9 @@ pub enum AdminError {
     /// The driver is not ready, or has failed.
     #[error("the driver is not ready")]
     NotReady,
+    /// The heap has no room for the data that is to be received, or no memory for DMA is left.
+    #[error("no memory is left for the data of the command; free some, then submit again")]
+    NoMemory,
     /// More data than one page.
     #[error("an admin command carries {bytes} bytes; 4096 are the most, use several")]
     TooLong {
@@ -192,4 +210,22 @@ pub enum AdminError {
     /// Given up in a reset.
     #[error("the command was given up in a reset")]
     Abandoned,
+}
+
+impl From<NoHeap> for NvmeError {
+    fn from(_: NoHeap) -> NvmeError {
+        NvmeError::NoMemory
+    }
+}
+
+impl From<TryReserveError> for NvmeError {
+    fn from(_: TryReserveError) -> NvmeError {
+        NvmeError::NoMemory
+    }
+}
+
+impl From<TryReserveError> for AdminError {
+    fn from(_: TryReserveError) -> AdminError {
+        AdminError::NoMemory
+    }
 }

@@ -10,7 +10,7 @@
 //! Whoever uses it says what time it is with each call, brings interrupts, and calls
 //! [`NvmeDriver::poll`] at [`NvmeDriver::next_deadline`]. The function is lent to each call, so the
 //! owner of a simulated one can advance it in between, and a host can give each core its own.
-//! Nothing is allocated for an I/O command: all slots, lists and rings are made at the start.
+//! Nothing is allocated for an I/O command: all slots and rings are made at the start.
 //!
 //! # In a kernel, in firmware, in user space
 //!
@@ -21,14 +21,24 @@
 //!   [`PciFunction`], whose documentation says what order of accesses it owes. It is the only trait to
 //!   write, and every method of this crate is generic over it: no dynamic dispatch. Memory is asked for
 //!   at the start and at resets only.
-//! - **A heap** for start, reset and scan of namespaces. Submitting and completing allocate nothing
-//!   where the vector for completions has room: give it as many places as commands are outstanding.
-//! - **A clock:** a [`Time`] with each call, from any origin, never going back; a microsecond is fine
-//!   enough. `poll` wants to be called at `next_deadline`, from a timer or an idle loop.
+//! - **A heap** for start, reset, scan of namespaces and admin commands that receive data. Where it has no
+//!   room the call says so ([`NvmeError::NoMemory`], [`AdminError::NoMemory`]) and the driver stays usable,
+//!   or ends as after any other failure; nothing panics or ends the program. Room for the answer of an
+//!   admin command is made when it is submitted. Submitting and completing I/O allocate nothing where the
+//!   vector for completions has room: give it as many places as commands are outstanding. What neither it
+//!   nor the heap has room for stays in the completion queue until the next call.
+//! - **Memory for DMA**, pinned: of the admin queue 2.5 KiB and 1 to 31 pages; of each I/O queue 80 bytes an
+//!   entry for its rings, and [page lists](NvmeConfig::lists_at_start) on demand within a bound
+//!   ([`NvmeDriver::pinned_bytes`]). A command that finds no memory for a page list is refused, and leaves no
+//!   trace.
+//! - **A clock:** a [`MonotonicTime`] with each call, from any origin, never going back; a microsecond is fine
+//!   enough. It does not wrap: nanoseconds of 64 bits fit for 584 years. `poll` wants to be called at
+//!   `next_deadline`, from a timer or an idle loop.
 //! - **Interrupts:** for each vector [`on_interrupt`](NvmeDriver::on_interrupt), from a handler or a
 //!   thread of it; it never waits. A pin that others share is fine: one call too many finds nothing.
 //!   Without interrupts ([`InterruptChoice::Polling`]) call [`poll_queue`](NvmeDriver::poll_queue).
-//! - **Atomics of 64 bits** and pointers. There is no lock and no `unsafe` in this crate.
+//! - **Atomics of 64 bits** and pointers. There is no lock in this crate, and `unsafe` in one place: a counted
+//!   pointer whose making can fail, as the standard library has none.
 //! - **The data:** its bus address, or that of each of its pages ([`DataBuffer`]). It belongs to the
 //!   device until the completion; the driver never looks at it.
 //!
@@ -98,6 +108,7 @@
 //! | interrupt of a queue | [`QueuePair::on_interrupt`] on the owner's core |
 //! | time-out handler on any core | [`Controller::poll`] at its deadline; [`Controller::calls`] names the queues whose owners are to [`attend`](QueuePair::attend): they look into the queue, and wish an abort, which the controller object sends |
 //! | reset worker | [`Controller::poll`]: has the pairs take their hands off, disables, has them give up what is outstanding, and creates the queues again |
+//! | suspend and resume | [`Controller::suspend`], by shutdown or by power state, and [`Controller::resume`] |
 //! | surprise removal | [`Controller::removed`]; each owner answers for its pair |
 //! | a core that goes offline | its pair moves to another core, or [goes back](Controller::give_back) |
 //! | fewer queues than cores | the kernel's lock around a pair that cores share ([`QueueSelector::queues_of`]) |
@@ -255,12 +266,20 @@
 //! or a removal, by [`IoResult::Abandoned`]. Nothing is retried here: the data of a command is its
 //! submitter's, who decides.
 //!
-//! Not modelled: scatter-gather lists, fused commands, reservations, end-to-end protection and
-//! interleaved metadata (such namespaces are refused), host memory buffer, controller memory buffer,
-//! streams, zones, fabrics, memory pages other than 4 KiB.
+//! A completion that nobody waits for - answered twice, late for an identifier that is in use again, or of
+//! a command that nobody sent - is dropped, counted ([`NvmeCounters::strays`]) and told
+//! ([`DriverEvent::StrayCompletion`]): an identifier has 12 bits for its slot and 4 for how often the slot was
+//! used, as in Linux. What it should have answered is found by its time limit.
+//!
+//! Requests are split at MDTS, at the boundary that the namespace names (NOIOB), and where the
+//! [table of quirks](Quirks) knows a stripe.
+//!
+//! Not modelled: memory pages other than 4 KiB, host memory buffer, shadow doorbells (Doorbell Buffer
+//! Config), controller memory buffer, scatter-gather lists, fused commands, reservations, end-to-end
+//! protection and interleaved metadata (such namespaces are refused), streams, zones, fabrics.
 //!
 //! [`PciFunction`]: ssdyno_pci::PciFunction
-//! [`Time`]: ssdyno_block::Time
+//! [`MonotonicTime`]: ssdyno_block::MonotonicTime
 
 #![no_std]
 
@@ -274,15 +293,20 @@ mod controller;
 mod desk;
 mod driver;
 mod error;
+mod line;
 mod pair;
 mod policy;
 mod prp;
 mod queue;
+mod quirks;
 mod requests;
 mod ring;
+mod shared;
+mod split;
 mod start;
 mod state;
 mod steps;
+mod suspend;
 mod target;
 mod unit;
 mod wait;
@@ -296,6 +320,8 @@ pub use driver::NvmeDriver;
 pub use error::{AdminError, IoError, NvmeError, Unusable};
 pub use pair::QueuePair;
 pub use policy::{MFI_COMMANDS, PriorityClass, QueueChoice, QueuePolicy, QueueSelector, Weights};
+pub use quirks::Quirks;
 pub use state::{DriverEvent, DriverState, NvmeCounters, ResetCause};
+pub use suspend::SuspendMode;
 pub use target::NvmeTarget;
 pub use unit::NvmeType;

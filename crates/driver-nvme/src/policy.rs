@@ -1,8 +1,13 @@
 //! Which queue a command goes to (S1-34 to S1-42).
 
+use alloc::collections::TryReserveError;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
+
+use ssdyno_block::try_list;
+
+use crate::queue::ENTRIES_MAX;
 
 /// Commands that the limits of MFI allow to be outstanding (S1-38, thesis clause 5.4).
 pub const MFI_COMMANDS: u32 = 128;
@@ -93,8 +98,10 @@ pub struct QueueSelector {
     cores: u16,
     /// I/O queues in use: 1 to this.
     queues: u16,
-    /// The next of each turn: one turn in all, one a core, or one a class.
-    turns: Vec<u16>,
+    /// The next of each turn: one turn in all, or one a class.
+    turns: [u16; 4],
+    /// The same of each core, where each has its own queues.
+    core_turns: Vec<u16>,
     /// What each class uses, and what of it is its own.
     classes: Shares,
     own: Shares,
@@ -103,21 +110,51 @@ pub struct QueueSelector {
 impl QueueSelector {
     /// `policy` for `cores` cores where the controller has `available` I/O queues, both 1 at least.
     pub fn new(policy: QueuePolicy, cores: u16, available: u16) -> QueueSelector {
+        let mut selector = QueueSelector::idle(policy, cores, available);
+        selector.core_turns = vec![0; selector.turning_cores()];
+        selector
+    }
+
+    /// The same where the heap may have no room.
+    pub(crate) fn try_new(
+        policy: QueuePolicy,
+        cores: u16,
+        available: u16,
+    ) -> Result<QueueSelector, TryReserveError> {
+        let mut selector = QueueSelector::idle(policy, cores, available);
+        selector.core_turns = try_list(0, selector.turning_cores())?;
+        Ok(selector)
+    }
+
+    /// The same before there are commands: turns of cores stay where they are.
+    pub(crate) fn idle(policy: QueuePolicy, cores: u16, available: u16) -> QueueSelector {
         let (cores, available) = (cores.max(1), available.max(1));
         let mut classes = [(1, available); 4];
         let mut own = classes;
-        let (queues, turns) = match policy {
-            QueuePolicy::RoundRobin { .. } => (available, 1),
-            QueuePolicy::PerCore => (cores.min(available), 0),
-            QueuePolicy::PerCorePool if available < cores => (available, 0),
-            QueuePolicy::PerCorePool => (available / cores * cores, cores),
-            QueuePolicy::Single => (1, 0),
+        let queues = match policy {
+            QueuePolicy::RoundRobin { .. } => available,
+            QueuePolicy::PerCore => cores.min(available),
+            QueuePolicy::PerCorePool if available < cores => available,
+            QueuePolicy::PerCorePool => available / cores * cores,
+            QueuePolicy::Single => 1,
             QueuePolicy::Weighted { queues, .. } | QueuePolicy::MoreQueues { queues } => {
                 (own, classes) = share(queues, available);
-                (classes.iter().map(|(first, n)| first + n - 1).max().unwrap_or(1), 4)
+                classes.iter().map(|(first, n)| first + n - 1).max().unwrap_or(1)
             }
         };
-        QueueSelector { policy, cores, queues, turns: vec![0; usize::from(turns)], classes, own }
+        let (turns, core_turns) = ([0; 4], Vec::new());
+        QueueSelector { policy, cores, queues, turns, core_turns, classes, own }
+    }
+
+    /// Each core has queues of its own.
+    #[inline]
+    fn has_pools(&self) -> bool {
+        self.policy == QueuePolicy::PerCorePool && self.queues >= self.cores
+    }
+
+    /// Cores with a turn of their own.
+    fn turning_cores(&self) -> usize {
+        if self.has_pools() { usize::from(self.cores) } else { 0 }
     }
 
     /// The policy.
@@ -136,7 +173,7 @@ impl QueueSelector {
     pub fn queues_of(&self, core: u16) -> RangeInclusive<u16> {
         let core = core % self.cores;
         match self.policy {
-            QueuePolicy::PerCorePool if !self.turns.is_empty() => {
+            QueuePolicy::PerCorePool if self.has_pools() => {
                 let pool = self.queues / self.cores;
                 1 + core * pool..=(core + 1) * pool
             }
@@ -173,10 +210,11 @@ impl QueueSelector {
                 self.turns[0] = queue;
                 QueueChoice { queue, lock: Some(lock) }
             }
-            QueuePolicy::PerCorePool if !self.turns.is_empty() => {
+            QueuePolicy::PerCorePool if self.has_pools() => {
                 let core = core % self.cores;
                 let pool = self.queues / self.cores;
-                let queue = 1 + core * pool + turn(&mut self.turns[usize::from(core)], pool);
+                let at = self.core_turns.get_mut(usize::from(core));
+                let queue = 1 + core * pool + at.map_or(0, |at| turn(at, pool));
                 QueueChoice { queue, lock: None }
             }
             QueuePolicy::PerCore | QueuePolicy::PerCorePool => {
@@ -193,9 +231,11 @@ impl QueueSelector {
     }
 
     /// Entries of an I/O queue where the controller allows `entries_max`, and `entries` are wanted:
-    /// a ring holds one command less than it has entries.
+    /// a ring holds one command less than it has entries, and has 4096 at most (S1-26), for 12 bits of a
+    /// command identifier say which it is.
     pub fn entries(&self, entries: u32, entries_max: u32) -> u32 {
-        let limit = if self.policy == QueuePolicy::Single { MFI_COMMANDS + 1 } else { u32::MAX };
+        let single = self.policy == QueuePolicy::Single;
+        let limit = if single { MFI_COMMANDS + 1 } else { ENTRIES_MAX };
         entries.min(entries_max).min(limit).max(2)
     }
 

@@ -1,73 +1,105 @@
 //! Physical region pages: where the data of a command is, as the controller wants it told
 //! (base 2.0c, clause 4.1.1).
 
-use alloc::vec::Vec;
-
-use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
+use ssdyno_pci::{DmaPiece, DmaPool, FunctionError, PciFunction};
 use ssdyno_spec::nvme::{DatasetRange, PAGE_BYTES};
 use zerocopy::IntoBytes;
 
-use crate::{DataBuffer, IoError};
+use crate::shared::NoHeap;
+use crate::{DataBuffer, IoCommand, IoError, IoOperation, Namespace};
 
-const PAGE: u64 = PAGE_BYTES as u64;
+/// No command of so many bytes needs a list.
+pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
 /// Entries of a page of a list.
 const PAGE_ENTRIES: u32 = PAGE_BYTES / 8;
-/// Lists are allocated in stretches of this, or of one list where that is longer.
-const CHUNK_BYTES: u32 = 64 * 1024;
+/// Lists come in stretches of this, or of one list where that is longer.
+const CHUNK_BYTES: u32 = 16 * 1024;
 
-/// Room for one list for each command of a queue, allocated once (S1-30).
+/// Page lists of the commands of a queue that need one: those of more than two pages, and Dataset
+/// Management. Memory for them is pinned when more of them are outstanding than ever before, in stretches
+/// of 16 KiB, and kept: at most as many lists as commands.
 #[derive(Debug)]
 pub(crate) struct Lists {
-    chunks: Vec<DmaRegion>,
-    list_bytes: u32,
-    per_chunk: u32,
+    pool: DmaPool,
 }
 
 impl Lists {
-    /// Lists for `commands` commands of up to `transfer_bytes`, a multiple of the page.
-    pub(crate) fn new<F: PciFunction>(
-        f: &mut F,
-        commands: u32,
-        transfer_bytes: u32,
-    ) -> Result<Lists, FunctionError> {
-        let list_bytes = list_bytes(transfer_bytes / PAGE_BYTES);
-        let per_chunk = (CHUNK_BYTES / list_bytes).clamp(1, commands);
-        let mut lists = Lists { chunks: Vec::new(), list_bytes, per_chunk };
-        for _ in 0..commands.div_ceil(per_chunk) {
-            match f.dma_allocate(per_chunk * list_bytes) {
-                Ok(chunk) => lists.chunks.push(chunk),
-                Err(error) => {
-                    lists.free(f);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(lists)
+    /// Lists for `commands` commands of up to `transfer_bytes`, a multiple of the page; none is shorter
+    /// than `bytes_min`.
+    pub(crate) fn new(commands: u32, transfer_bytes: u32, bytes_min: u32) -> Result<Lists, NoHeap> {
+        let bytes = list_bytes(transfer_bytes / PAGE_BYTES).max(bytes_min);
+        Ok(Lists { pool: DmaPool::new(bytes, CHUNK_BYTES, commands)? })
     }
 
-    pub(crate) fn free<F: PciFunction>(&mut self, f: &mut F) {
-        for chunk in self.chunks.drain(..) {
-            f.dma_free(chunk);
-        }
+    /// Has `lists` free lists, or as many as there are commands.
+    pub(crate) fn reserve<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        lists: u32,
+    ) -> Result<(), FunctionError> {
+        self.pool.reserve(f, lists)
+    }
+
+    pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
+        self.pool.release(f);
+    }
+
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.pool.pinned_bytes()
     }
 
     /// Ranges of Dataset Management that a list has room for.
     pub(crate) fn ranges_max(&self) -> u32 {
-        (self.list_bytes / size_of::<DatasetRange>() as u32).min(256)
+        (self.pool.piece_bytes() / size_of::<DatasetRange>() as u32).min(256)
     }
 
-    fn place(&self, command: u16) -> (DmaRegion, u32) {
-        let chunk = self.chunks[(u32::from(command) / self.per_chunk) as usize];
-        (chunk, u32::from(command) % self.per_chunk * self.list_bytes)
+    /// Some command of `command` may need a list.
+    #[inline(always)]
+    pub(crate) fn may_be_needed(&self, command: &IoCommand<'_>, namespace: &Namespace) -> bool {
+        match command.operation {
+            IoOperation::Dataset { .. } => true,
+            _ if !command.operation.moves_blocks() => false,
+            _ => u64::from(command.blocks) * u64::from(namespace.block_bytes) > PAGE,
+        }
+    }
+
+    /// Has a list for each of `commands` commands, for which there are slots.
+    #[inline]
+    pub(crate) fn prepare<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        commands: u32,
+    ) -> Result<(), IoError> {
+        let Err(FunctionError::NoMemory { bytes }) = self.pool.reserve(f, commands) else {
+            return Ok(());
+        };
+        // Those of other commands come back; where there are none, waiting does not help.
+        Err(if self.pool.taken() > 0 { IoError::Full } else { IoError::NoMemory { bytes } })
+    }
+
+    pub(crate) fn put_back(&mut self, list: DmaPiece) {
+        self.pool.put_back(list);
+    }
+
+    pub(crate) fn put_back_all(&mut self) {
+        self.pool.put_back_all();
+    }
+
+    /// Takes a list that was [prepared](Lists::prepare).
+    #[inline]
+    fn take<F: PciFunction>(&mut self, f: &mut F) -> DmaPiece {
+        let list = self.pool.take(f);
+        debug_assert!(matches!(list, Ok(Some(_))), "nobody prepared it");
+        list.ok().flatten().unwrap_or(DmaPiece::NONE)
     }
 
     /// PRP1 and PRP2 for `bytes` of `buffer` from its byte `skip` on. The buffer was
-    /// [checked](check); the list, if one is needed, is that of `command`.
+    /// [checked](check); `list` is the list that was taken, if one was needed.
     #[inline(always)]
     pub(crate) fn describe<F: PciFunction>(
-        &self,
+        &mut self,
         f: &mut F,
-        command: u16,
+        list: &mut DmaPiece,
         buffer: &DataBuffer<'_>,
         skip: u64,
         bytes: u64,
@@ -82,7 +114,8 @@ impl Lists {
             return (first, address(buffer, second));
         }
         let pages = (bytes - in_first).div_ceil(PAGE) as u32;
-        (first, self.write(f, command, pages, |i| address(buffer, second + u64::from(i) * PAGE)))
+        *list = self.take(f);
+        (first, self.write(f, *list, pages, |i| address(buffer, second + u64::from(i) * PAGE)))
     }
 
     /// Writes a list of `pages` entries and gives its address. The last entry of a full page points to
@@ -90,11 +123,11 @@ impl Lists {
     fn write<F: PciFunction>(
         &self,
         f: &mut F,
-        command: u16,
+        list: DmaPiece,
         pages: u32,
         entry: impl Fn(u32) -> u64,
     ) -> u64 {
-        let (region, start) = self.place(command);
+        let (region, start) = self.pool.place(list);
         let mut batch = [0_u64; 32];
         let (mut done, mut slot) = (0, 0);
         while done < pages {
@@ -116,14 +149,15 @@ impl Lists {
         region.address + u64::from(start)
     }
 
-    /// Writes `ranges` of Dataset Management where the list of `command` is, and gives their address.
+    /// Writes `ranges` of Dataset Management into a list, and gives their address.
     pub(crate) fn write_ranges<F: PciFunction>(
-        &self,
+        &mut self,
         f: &mut F,
-        command: u16,
+        list: &mut DmaPiece,
         ranges: &[DatasetRange],
     ) -> u64 {
-        let (region, start) = self.place(command);
+        *list = self.take(f);
+        let (region, start) = self.pool.place(*list);
         f.dma_write(&region, start, ranges.as_bytes());
         region.address + u64::from(start)
     }

@@ -2,64 +2,101 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{MonotonicTime, Token};
-use ssdyno_pci::{FunctionError, PciFunction};
+use ssdyno_block::{MonotonicTime, Token, has_room, try_list};
+use ssdyno_pci::{DmaPiece, PciFunction};
 use ssdyno_spec::nvme::{Status, SubmissionEntry};
 use zerocopy::little_endian::{U16, U32, U64};
 
-use crate::NvmeCounters;
+use crate::line::Line;
 use crate::prp::{self, Lists};
 use crate::ring::{CompletionRing, SubmissionRing};
+use crate::split::{self, Parts};
 use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
+use crate::{NvmeCounters, NvmeError};
 
-/// Most blocks of a command: NLB has 16 bits and is zero based (NVM 1.0c, clause 3.2.4).
-const BLOCKS_MAX: u32 = 1 << 16;
+/// Bits of a command identifier that say which slot it is: 4096 entries of a queue at most, as with Linux.
+/// The other four are the slot's generation.
+pub(crate) const TAG_BITS: u32 = 12;
+const TAG_MASK: u16 = (1 << TAG_BITS) - 1;
+const GENERATION_MASK: u8 = 0xf;
+/// The most entries of a queue: each tag is less than this.
+pub(crate) const ENTRIES_MAX: u32 = 1 << TAG_BITS;
 /// Dword 12 of reads and writes: FUA.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 
 /// How far a command is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 enum SlotState {
     Free,
-    /// With the controller.
+    /// With the controller, within its time limit.
     Waiting,
+    /// With the controller, and late; the controller took no abort.
+    Late,
     /// With the controller, which was asked to abort it.
     Aborting,
     /// Answered; other commands of its request are not.
     Answered,
 }
 
-/// What the driver knows of a command identifier (S1-30). The first command of a request holds
-/// what belongs to the request.
+/// What the driver knows of a command (S1-30). The first command of a request holds what belongs to the
+/// request.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     deadline: MonotonicTime,
     token: Token,
-    state: SlotState,
+    /// Its place in the line of those in its state.
+    place: u16,
     /// The first command of the request.
     parent: u16,
     /// Commands of the request without an answer.
     parts: u16,
     /// The first error of the request.
     status: Status,
+    /// Its page list, if it has one.
+    list: DmaPiece,
+    /// How often the slot was used, modulo 16: a completion of an earlier use is known by it.
+    generation: u8,
+    state: SlotState,
 }
+
+// Two to a cache line.
+const _: () = assert!(size_of::<Slot>() == 32);
 
 const EMPTY: Slot = Slot {
     deadline: MonotonicTime::MAX,
     token: Token(0),
-    state: SlotState::Free,
+    place: 0,
     parent: 0,
     parts: 0,
     status: Status::SUCCESS,
+    list: DmaPiece::NONE,
+    generation: 0,
+    state: SlotState::Free,
 };
 
 /// What a command whose time is up needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Overdue {
-    /// It was not looked after yet.
+    /// It was not looked after yet, or could not be aborted: its slot.
     Late(u16),
     /// It was to be aborted, and still has no answer.
     Lost,
+}
+
+/// What a new queue is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewQueue {
+    pub(crate) id: u16,
+    pub(crate) entries: u32,
+    pub(crate) stride: u8,
+    pub(crate) transfer_bytes: u32,
+    /// Page lists to have from the start.
+    pub(crate) lists: u32,
+    /// The least size of a page list.
+    pub(crate) list_bytes_min: u32,
+    /// Command identifiers carry a generation.
+    pub(crate) generations: bool,
 }
 
 /// The rings of an I/O queue pair, and what is in them.
@@ -73,42 +110,62 @@ pub(crate) struct IoQueue {
     free: Vec<u16>,
     lists: Lists,
     transfer_bytes: u32,
+    /// 1, or 0 for identifiers without a generation.
+    generation_step: u8,
+    /// Commands in the states Waiting, Late and Aborting, each in the order of their deadlines.
+    lines: [Line; 3],
+    /// The last identifier that was answered and is not outstanding, until somebody asks.
+    stray: Option<u16>,
 }
 
+/// Where the line of a state is.
+const LINES: [SlotState; 3] = [SlotState::Waiting, SlotState::Late, SlotState::Aborting];
+
 impl IoQueue {
-    /// Everything that the queue will ever need.
-    pub(crate) fn new<F: PciFunction>(
-        f: &mut F,
-        id: u16,
-        entries: u32,
-        stride: u8,
-        transfer_bytes: u32,
-    ) -> Result<IoQueue, FunctionError> {
-        let commands = entries - 1;
-        let mut lists = Lists::new(f, commands, transfer_bytes)?;
-        let submission = match SubmissionRing::new(f, id, entries, stride) {
-            Ok(ring) => ring,
+    /// Everything that the queue will ever need, but for page lists.
+    pub(crate) fn new<F: PciFunction>(f: &mut F, new: &NewQueue) -> Result<IoQueue, NvmeError> {
+        let commands = new.entries - 1;
+        let slots = try_list(EMPTY, commands as usize)?;
+        let mut free = Vec::new();
+        free.try_reserve_exact(commands as usize)?;
+        free.extend((0..commands).rev().map(|c| c as u16));
+        let lines = [Line::new(commands)?, Line::new(commands)?, Line::new(commands)?];
+        let mut lists = Lists::new(commands, new.transfer_bytes, new.list_bytes_min)?;
+        let rings = lists.reserve(f, new.lists).and_then(|()| {
+            let submission = SubmissionRing::new(f, new.id, new.entries, new.stride)?;
+            match CompletionRing::new(f, new.id, new.entries, new.stride) {
+                Ok(completion) => Ok((submission, completion)),
+                Err(error) => {
+                    submission.free(f);
+                    Err(error)
+                }
+            }
+        });
+        let (submission, completion) = match rings {
+            Ok(rings) => rings,
             Err(error) => {
-                lists.free(f);
-                return Err(error);
+                lists.release(f);
+                return Err(error.into());
             }
         };
-        let completion = match CompletionRing::new(f, id, entries, stride) {
-            Ok(ring) => ring,
-            Err(error) => {
-                lists.free(f);
-                submission.free(f);
-                return Err(error);
-            }
-        };
-        let slots = alloc::vec![EMPTY; commands as usize];
-        let free = (0..commands).rev().map(|c| c as u16).collect();
-        Ok(IoQueue { id, entries, submission, completion, slots, free, lists, transfer_bytes })
+        Ok(IoQueue {
+            id: new.id,
+            entries: new.entries,
+            submission,
+            completion,
+            slots,
+            free,
+            lists,
+            transfer_bytes: new.transfer_bytes,
+            generation_step: u8::from(new.generations),
+            lines,
+            stray: None,
+        })
     }
 
     /// Gives the memory back: the queue is not to be used any more.
     pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
-        self.lists.free(f);
+        self.lists.release(f);
         self.submission.free(f);
         self.completion.free(f);
     }
@@ -121,7 +178,12 @@ impl IoQueue {
         self.completion.address()
     }
 
-    /// Command identifiers that are not free.
+    /// Memory for DMA that it has now, in bytes.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.submission.bytes() + self.completion.bytes() + self.lists.pinned_bytes()
+    }
+
+    /// Slots that are not free.
     pub(crate) fn outstanding(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
@@ -136,6 +198,7 @@ impl IoQueue {
         deadline: MonotonicTime,
         token: Token,
     ) -> Result<u32, IoError> {
+        let mut one = false;
         if command.operation.moves_blocks() {
             let bytes = u64::from(command.blocks) * u64::from(namespace.block_bytes);
             prp::check(&command.data, bytes)?;
@@ -144,8 +207,46 @@ impl IoQueue {
             {
                 return Err(IoError::BadBuffer);
             }
+            one = split::is_one(command, namespace, bytes, self.transfer_bytes);
+            if one && bytes <= prp::PAGE {
+                return self.stage_one(f, command, namespace, deadline, token);
+            }
         }
-        let (parts, step) = self.split(command, namespace);
+        self.stage_parts(f, command, namespace, deadline, token, one)
+    }
+
+    /// The same of a request that is one command and needs no page list.
+    #[inline(always)]
+    fn stage_one<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        command: &IoCommand<'_>,
+        namespace: &Namespace,
+        deadline: MonotonicTime,
+        token: Token,
+    ) -> Result<u32, IoError> {
+        if self.submission.room() == 0 {
+            return Err(IoError::Full);
+        }
+        let Some(tag) = self.enter(deadline, token, 1) else { return Err(IoError::Full) };
+        self.push_part(f, tag, command, namespace, 0, command.blocks);
+        Ok(1)
+    }
+
+    /// The same of any request; `one` of one that is known to be one command.
+    fn stage_parts<F: PciFunction>(
+        &mut self,
+        f: &mut F,
+        command: &IoCommand<'_>,
+        namespace: &Namespace,
+        deadline: MonotonicTime,
+        token: Token,
+        one: bool,
+    ) -> Result<u32, IoError> {
+        let Parts { parts, step } = match one {
+            true => Parts { parts: 1, step: command.blocks },
+            false => split::parts(command, namespace, self.transfer_bytes, self.lists.ranges_max()),
+        };
         let room = self.submission.room().min(self.free.len() as u32);
         if parts > room {
             let slots = self.slots.len() as u32;
@@ -155,84 +256,102 @@ impl IoQueue {
                 IoError::Full
             });
         }
-        let Some(first) = self.free.pop() else { return Err(IoError::Full) };
-        self.slots[usize::from(first)] = Slot {
-            deadline,
-            token,
-            state: SlotState::Waiting,
-            parent: first,
-            parts: parts as u16,
-            status: Status::SUCCESS,
-        };
-        self.push_part(f, first, command, namespace, 0, step);
-        for part in 1..parts {
-            let Some(id) = self.free.pop() else { break };
-            let state = SlotState::Waiting;
-            self.slots[usize::from(id)] = Slot { deadline, state, parent: first, ..EMPTY };
-            self.push_part(f, id, command, namespace, part, step);
+        if self.lists.may_be_needed(command, namespace) {
+            self.lists.prepare(f, parts)?;
+        }
+        let (mut skip, mut parent) = (0, None);
+        for _ in 0..parts {
+            let Some(tag) = self.enter(deadline, token, parts as u16) else { break };
+            let first = *parent.get_or_insert(tag);
+            self.slots[usize::from(tag)].parent = first;
+            let amount = split::amount(command, namespace, skip, step);
+            self.push_part(f, tag, command, namespace, skip, amount);
+            skip += amount;
         }
         Ok(parts)
     }
 
-    /// How many commands `command` takes, and how much each of them does: blocks, or ranges.
-    #[inline]
-    fn split(&self, command: &IoCommand<'_>, namespace: &Namespace) -> (u32, u32) {
-        let (amount, step) = match command.operation {
-            IoOperation::Read | IoOperation::Write | IoOperation::Compare => {
-                let bytes = u64::from(command.blocks) * u64::from(namespace.block_bytes);
-                if bytes <= u64::from(self.transfer_bytes) && command.blocks <= BLOCKS_MAX {
-                    return (1, command.blocks);
-                }
-                let blocks = self.transfer_bytes / namespace.block_bytes;
-                (command.blocks, blocks.clamp(1, BLOCKS_MAX))
-            }
-            IoOperation::WriteZeroes | IoOperation::Verify => (command.blocks, BLOCKS_MAX),
-            IoOperation::Flush => (1, 1),
-            IoOperation::Dataset { ranges, .. } => (ranges.len() as u32, self.lists.ranges_max()),
+    /// Takes a slot into use.
+    #[inline(always)]
+    fn enter(&mut self, deadline: MonotonicTime, token: Token, parts: u16) -> Option<u16> {
+        let tag = self.free.pop()?;
+        let place = self.line_up(tag, 0);
+        let slot = &mut self.slots[usize::from(tag)];
+        let generation = slot.generation.wrapping_add(self.generation_step) & GENERATION_MASK;
+        *slot = Slot {
+            deadline,
+            token,
+            place,
+            parent: tag,
+            parts,
+            status: Status::SUCCESS,
+            list: DmaPiece::NONE,
+            generation,
+            state: SlotState::Waiting,
         };
-        (amount.div_ceil(step), step)
+        Some(tag)
     }
 
-    /// Puts part number `part` of `command` into the ring, as command `id`.
+    /// Puts `tag` at the end of a line; gives its place there.
+    #[inline(always)]
+    fn line_up(&mut self, tag: u16, line: usize) -> u16 {
+        if self.lines[line].is_full() {
+            self.tidy(line);
+        }
+        self.lines[line].push(tag)
+    }
+
+    #[cold]
+    fn tidy(&mut self, line: usize) {
+        let (slots, state) = (&mut self.slots, LINES[line]);
+        self.lines[line].tidy(|tag, from, to| {
+            let is_in = is_in(slots, tag, from, state);
+            if is_in {
+                slots[usize::from(tag)].place = to;
+            }
+            is_in
+        });
+    }
+
+    /// Puts a part of `command`, from `skip` blocks or ranges on, into the ring, as command `tag`.
     #[inline(always)]
     fn push_part<F: PciFunction>(
         &mut self,
         f: &mut F,
-        id: u16,
+        tag: u16,
         command: &IoCommand<'_>,
         namespace: &Namespace,
-        part: u32,
-        step: u32,
+        skip: u32,
+        amount: u32,
     ) {
+        let slot = &mut self.slots[usize::from(tag)];
         let mut entry = SubmissionEntry {
             opcode: command.operation.opcode(),
-            command_id: U16::new(id),
+            command_id: U16::new(slot.identifier(tag)),
             namespace_id: U32::new(command.namespace),
             ..SubmissionEntry::default()
         };
         match command.operation {
             IoOperation::Flush => {}
             IoOperation::Dataset { ranges, attributes } => {
-                let begin = (part * step) as usize;
-                let end = ranges.len().min(begin + step as usize);
-                let ranges = &ranges[begin..end];
-                entry.prp1 = U64::new(self.lists.write_ranges(f, id, ranges));
+                let ranges = &ranges[skip as usize..(skip + amount) as usize];
+                entry.prp1 = U64::new(self.lists.write_ranges(f, &mut slot.list, ranges));
                 entry.dword10 = U32::new(ranges.len() as u32 - 1);
                 entry.dword11 = U32::new(attributes);
             }
             _ => {
-                let skip = u64::from(part) * u64::from(step);
-                let blocks = step.min(command.blocks - skip as u32);
+                let skip = u64::from(skip);
                 let first = command.block + skip;
                 entry.dword10 = U32::new(first as u32);
                 entry.dword11 = U32::new((first >> 32) as u32);
                 let access = if command.force_unit_access { FORCE_UNIT_ACCESS } else { 0 };
-                entry.dword12 = U32::new((blocks - 1) | access);
+                entry.dword12 = U32::new((amount - 1) | access);
                 if command.operation.moves_blocks() {
                     let unit = u64::from(namespace.block_bytes);
-                    let bytes = u64::from(blocks) * unit;
-                    let (prp1, prp2) =
-                        self.lists.describe(f, id, &command.data, skip * unit, bytes);
+                    let bytes = u64::from(amount) * unit;
+                    let list = &mut slot.list;
+                    let data = &command.data;
+                    let (prp1, prp2) = self.lists.describe(f, list, data, skip * unit, bytes);
                     entry.prp1 = U64::new(prp1);
                     entry.prp2 = U64::new(prp2);
                     if namespace.metadata_bytes != 0 {
@@ -251,7 +370,8 @@ impl IoQueue {
         counters.submission_doorbells += u64::from(self.submission.ring(f));
     }
 
-    /// Takes all new completions, of one round of the ring at most, and gives how many they were.
+    /// Takes all new completions, of one round of the ring and as many as `out` has room for, and gives how
+    /// many they were.
     #[inline(always)]
     pub(crate) fn poll<F: PciFunction>(
         &mut self,
@@ -263,36 +383,51 @@ impl IoQueue {
         let mut found = 0;
         while found < self.entries {
             let Some(entry) = self.completion.peek(f) else { break };
+            if !has_room(out) {
+                break;
+            }
             self.completion.advance();
             found += 1;
             if head_doorbell == HeadDoorbell::PerCompletion {
                 counters.completion_doorbells += u64::from(self.completion.ring(f));
             }
-            let believed = self.submission.set_head(entry.submission_head);
-            let known = self.answer(entry.command_id, entry.status, out);
-            if !(believed && known) {
+            // Of a completion that nobody waits for nothing is believed, not even how far the controller
+            // has taken entries: it may be an old one.
+            if !self.answer(entry.command_id, entry.status, out) {
+                counters.strays += 1;
+                self.stray = Some(entry.command_id);
+            } else if !self.submission.set_head(entry.submission_head) {
                 counters.strays += 1;
             }
         }
         if found > 0 {
+            if self.free.len() == self.slots.len() {
+                // Nobody is in the line: no need to look at those that were.
+                self.lines[0].clear();
+            }
             counters.completions += u64::from(found);
             counters.completion_doorbells += u64::from(self.completion.ring(f));
         }
         found
     }
 
-    /// Command `id` was answered; false where it was not outstanding.
+    /// Command `id` was answered; false where it was not outstanding: never used, answered before, or of
+    /// an earlier use of its slot.
     #[inline(always)]
     fn answer(&mut self, id: u16, status: Status, out: &mut Vec<IoCompletion>) -> bool {
-        let Some(slot) = self.slots.get_mut(usize::from(id)) else { return false };
-        if !matches!(slot.state, SlotState::Waiting | SlotState::Aborting) {
+        let tag = id & TAG_MASK;
+        let Some(slot) = self.slots.get_mut(usize::from(tag)) else { return false };
+        if !slot.is_with_controller() || slot.identifier(tag) != id {
             return false;
         }
         slot.state = SlotState::Answered;
+        if slot.list != DmaPiece::NONE {
+            self.lists.put_back(core::mem::replace(&mut slot.list, DmaPiece::NONE));
+        }
         let parent = slot.parent;
-        if parent != id {
+        if parent != tag {
             slot.state = SlotState::Free;
-            self.free.push(id);
+            self.free.push(tag);
         }
         let request = &mut self.slots[usize::from(parent)];
         if request.status.is_success() {
@@ -308,54 +443,78 @@ impl IoQueue {
         true
     }
 
-    /// The first deadline of an outstanding command, if any.
-    pub(crate) fn deadline(&self) -> Option<MonotonicTime> {
-        self.waiting().map(|(_, slot)| slot.deadline).min()
+    /// The last identifier that was answered and was not outstanding, once.
+    pub(crate) fn take_stray(&mut self) -> Option<u16> {
+        self.stray.take()
     }
 
-    fn waiting(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        let with_controller =
-            |s: &Slot| matches!(s.state, SlotState::Waiting | SlotState::Aborting);
-        self.slots.iter().enumerate().filter(move |(_, slot)| with_controller(slot))
+    /// The first command of a line, and its deadline.
+    fn first(&mut self, line: usize) -> Option<(u16, MonotonicTime)> {
+        let (slots, state) = (&self.slots, LINES[line]);
+        let tag = self.lines[line].first(|tag, at| is_in(slots, tag, at, state))?;
+        Some((tag, self.slots[usize::from(tag)].deadline))
+    }
+
+    /// The first deadline of an outstanding command, if any.
+    pub(crate) fn deadline(&mut self) -> Option<MonotonicTime> {
+        (0..LINES.len()).filter_map(|line| self.first(line)).map(|(_, deadline)| deadline).min()
     }
 
     /// A command whose time is up; those that an abort did not help first.
-    pub(crate) fn overdue(&self, now: MonotonicTime) -> Option<Overdue> {
-        let mut late = None;
-        for (id, slot) in self.waiting().filter(|(_, slot)| slot.deadline <= now) {
-            if slot.state == SlotState::Aborting {
-                return Some(Overdue::Lost);
-            }
-            late = late.or(Some(Overdue::Late(id as u16)));
+    pub(crate) fn overdue(&mut self, now: MonotonicTime) -> Option<Overdue> {
+        let [waiting, late, aborting] = [0, 1, 2].map(|line| self.first(line));
+        if aborting.is_some_and(|(_, deadline)| deadline <= now) {
+            return Some(Overdue::Lost);
         }
-        late
+        let due = waiting.into_iter().chain(late).filter(|(_, deadline)| *deadline <= now);
+        due.min_by_key(|(_, deadline)| *deadline).map(|(tag, _)| Overdue::Late(tag))
     }
 
-    /// Command `id` gets until `deadline`; `aborting` if the controller was asked to abort it.
-    pub(crate) fn extend(&mut self, id: u16, deadline: MonotonicTime, aborting: bool) {
-        let slot = &mut self.slots[usize::from(id)];
-        slot.deadline = deadline;
-        if aborting {
-            slot.state = SlotState::Aborting;
-        }
+    /// The identifier of the command in slot `tag`.
+    pub(crate) fn identifier(&self, tag: u16) -> u16 {
+        self.slots[usize::from(tag)].identifier(tag)
+    }
+
+    /// The late command in slot `tag` gets until `deadline`, which is not earlier than any before;
+    /// `aborting` if the controller was asked to abort it.
+    pub(crate) fn extend(&mut self, tag: u16, deadline: MonotonicTime, aborting: bool) {
+        let line = if aborting { 2 } else { 1 };
+        let place = self.line_up(tag, line);
+        let slot = &mut self.slots[usize::from(tag)];
+        (slot.deadline, slot.place, slot.state) = (deadline, place, LINES[line]);
     }
 
     /// Command `id` is outstanding, and its abort was asked for.
     pub(crate) fn is_aborting(&self, id: u16) -> bool {
-        self.slots.get(usize::from(id)).is_some_and(|slot| slot.state == SlotState::Aborting)
+        let tag = id & TAG_MASK;
+        let slot = self.slots.get(usize::from(tag));
+        slot.is_some_and(|s| s.state == SlotState::Aborting && s.identifier(tag) == id)
     }
 
-    /// Gives up everything that is outstanding: each request is answered once.
-    pub(crate) fn abandon(&mut self, out: &mut Vec<IoCompletion>) {
-        for (id, slot) in self.slots.iter_mut().enumerate() {
-            if slot.state != SlotState::Free && usize::from(slot.parent) == id {
+    /// Entries that were looked at to find deadlines.
+    pub(crate) fn watchdog_steps(&self) -> u64 {
+        self.lines.iter().map(|line| line.steps).sum()
+    }
+
+    /// Gives up everything that is outstanding: each request is answered once. False: `out` had no room
+    /// for all, and the rest is for the next call.
+    pub(crate) fn abandon(&mut self, out: &mut Vec<IoCompletion>) -> bool {
+        for (tag, slot) in self.slots.iter_mut().enumerate() {
+            if slot.state != SlotState::Free && usize::from(slot.parent) == tag {
+                if !has_room(out) {
+                    return false;
+                }
                 let result = IoResult::Abandoned;
                 out.push(IoCompletion { token: slot.token, queue: self.id, result });
             }
-            *slot = EMPTY;
+            // A late completion of what was given up is known by its generation.
+            *slot = Slot { generation: slot.generation, ..EMPTY };
         }
+        self.lists.put_back_all();
+        self.lines.iter_mut().for_each(Line::clear);
         self.free.clear();
-        self.free.extend((0..self.slots.len()).rev().map(|id| id as u16));
+        self.free.extend((0..self.slots.len()).rev().map(|tag| tag as u16));
+        true
     }
 
     /// Rings empty again, as after a reset of the controller.
@@ -363,4 +522,23 @@ impl IoQueue {
         self.submission.clear();
         self.completion.clear(f);
     }
+}
+
+impl Slot {
+    /// The identifier of the command that is in slot `tag`.
+    #[inline(always)]
+    fn identifier(&self, tag: u16) -> u16 {
+        tag | u16::from(self.generation) << TAG_BITS
+    }
+
+    #[inline(always)]
+    fn is_with_controller(&self) -> bool {
+        matches!(self.state, SlotState::Waiting | SlotState::Late | SlotState::Aborting)
+    }
+}
+
+/// The entry of `tag` at place `at` of the line of `state` counts: it is not that of an earlier use.
+fn is_in(slots: &[Slot], tag: u16, at: u16, state: SlotState) -> bool {
+    let slot = &slots[usize::from(tag)];
+    slot.state == state && slot.place == at
 }

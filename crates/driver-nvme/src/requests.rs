@@ -3,13 +3,15 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Token};
-use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
+use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Token, try_list};
+use ssdyno_pci::{DmaRegion, PciFunction};
 use ssdyno_spec::nvme::{self, DatasetRange, oncs};
 use zerocopy::little_endian::{U32, U64};
 
+use crate::shared::hand_out;
 use crate::{
-    DataBuffer, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeDriver, PriorityClass,
+    DataBuffer, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeDriver, NvmeError,
+    PriorityClass,
 };
 
 /// The requests of one namespace, from submission to completion.
@@ -44,26 +46,32 @@ impl Requests {
     /// requests share, at least a page.
     ///
     /// # Errors
-    /// There is no memory for the buffer.
+    /// There is no memory for the buffer, or for the table of requests.
     pub(crate) fn new<F: PciFunction>(
         driver: &NvmeDriver,
         f: &mut F,
         namespace: Namespace,
         buffer_bytes: u32,
-    ) -> Result<Requests, FunctionError> {
-        let buffer = f.dma_allocate(buffer_bytes.max(nvme::PAGE_BYTES))?;
+    ) -> Result<Requests, NvmeError> {
         let places = driver.outstanding_limit().min(1 << 20) as u32;
         let commands = driver.outstanding_limit() / u64::from(driver.queues());
+        let (mut free, mut waiting, mut done) = (Vec::new(), VecDeque::new(), Vec::new());
+        free.try_reserve_exact(places as usize)?;
+        waiting.try_reserve_exact(places as usize)?;
+        done.try_reserve_exact(256.min(places as usize))?;
+        free.extend((0..places).rev());
+        let empty = try_list(None, places as usize)?;
+        let buffer = f.dma_allocate(buffer_bytes.max(nvme::PAGE_BYTES))?;
         let queue_bytes = commands * u64::from(driver.transfer_bytes_max());
         let piece_bytes_max = queue_bytes.min(u64::from(buffer.bytes)) as u32;
         Ok(Requests {
             piece_bytes_max: piece_bytes_max / namespace.block_bytes * namespace.block_bytes,
             namespace,
             buffer,
-            places: alloc::vec![None; places as usize],
-            free: (0..places).rev().collect(),
-            waiting: VecDeque::with_capacity(places as usize),
-            done: Vec::with_capacity(256),
+            places: empty,
+            free,
+            waiting,
+            done,
             core: 0,
         })
     }
@@ -94,13 +102,14 @@ impl Requests {
 
     /// Appends what was answered.
     pub(crate) fn append_done(&mut self, out: &mut Vec<Completion<MonotonicTime>>) {
-        out.append(&mut self.done);
+        hand_out(&mut self.done, out);
     }
 
     /// Takes a request that was checked against size and alignment.
     ///
     /// # Errors
-    /// [`SubmitError::Full`] where as many wait or are outstanding as the queues hold.
+    /// [`SubmitError::Full`] where as many wait or are outstanding as the queues hold, or the heap has no
+    /// room for the answer.
     pub(crate) fn submit<F: PciFunction>(
         &mut self,
         driver: &mut NvmeDriver,
@@ -109,6 +118,9 @@ impl Requests {
         request: Request,
         token: Token,
     ) -> Result<(), SubmitError> {
+        // Each one has room for its answer from the beginning.
+        let outstanding = self.places.len() - self.free.len();
+        self.done.try_reserve(outstanding + 1).map_err(|_| SubmitError::Full)?;
         let Some(id) = self.free.pop() else { return Err(SubmitError::Full) };
         self.places[id as usize] = Some(Pending { token, rest: request, accepted: None });
         self.waiting.push_back(id);

@@ -38,6 +38,10 @@ impl SubmissionRing {
         self.region.address
     }
 
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.region.bytes)
+    }
+
     /// One entry stays empty: a ring whose tail is one behind its head is full (S1-27).
     #[inline]
     pub(crate) fn room(&self) -> u32 {
@@ -123,6 +127,10 @@ impl CompletionRing {
 
     pub(crate) fn address(&self) -> u64 {
         self.region.address
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::from(self.region.bytes)
     }
 
     /// The entry at the head, if it is new.

@@ -1,8 +1,6 @@
 //! Start and stop, as a machine of states: each call does what can be done at once and says when to
 //! call again (base 2.0c, clauses 3.5.1 and 3.6.1; S1-25).
 
-use alloc::vec::Vec;
-
 use ssdyno_block::{MonotonicTime, Time};
 use ssdyno_pci::{FunctionError, InterruptMode, PciFunction};
 use ssdyno_spec::nvme::registers::{self, Capabilities};
@@ -10,9 +8,11 @@ use ssdyno_spec::pci;
 
 use crate::admin::{ADMIN_ENTRIES, AdminQueue};
 use crate::board::{Board, Order};
+use crate::controller::EVENTS_MAX;
+use crate::quirks::READY_DELAY;
 use crate::state::Phase;
 use crate::steps::Step;
-use crate::{Controller, InterruptChoice, NvmeError, QueuePolicy, ResetCause};
+use crate::{Controller, DriverEvent, InterruptChoice, NvmeError, QueuePolicy, Quirks, ResetCause};
 
 /// The unit of CAP.TO.
 const TIMEOUT_UNIT: Time = Time::from_ms(500);
@@ -33,12 +33,13 @@ impl Controller {
         if !self.phase.is_over() {
             return Err(NvmeError::WrongState { state: "running" });
         }
+        self.events.try_reserve(EVENTS_MAX.saturating_sub(self.events.len()))?;
         // Pairs of an earlier start may still have to learn of its end; they do not hear of this one.
-        (self.board, self.ordered) = (Board::new(), false);
+        (self.board, self.ordered) = (Some(Board::new()?), false);
         self.records.clear();
         self.resets_in_a_row = (0, 0);
         set_command(function, pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER, true);
-        (self.recovering, self.stopping) = (false, false);
+        (self.recovering, self.stopping, self.suspension) = (false, false, None);
         if let Err(error) = self.check_controller(function) {
             set_command(function, pci::COMMAND_BUS_MASTER, false);
             return Err(error);
@@ -69,6 +70,10 @@ impl Controller {
         {
             return Err(NvmeError::NoWeightedArbitration);
         }
+        self.quirks = self.config.quirks.unwrap_or_else(|| quirks_of(f));
+        if self.quirks.contains(Quirks::ENTRIES_OF_128_BYTES) {
+            return Err(NvmeError::EntrySizes { submission: 7, completion: 4 });
+        }
         self.capabilities = capabilities;
         self.version = f.bar_read32(0, registers::VS);
         Ok(())
@@ -83,7 +88,7 @@ impl Controller {
     /// way to be ready is waited for first, unless it was already.
     pub(crate) fn disable<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         self.step = None;
-        self.scanned = (Vec::new(), Vec::new());
+        self.scanned = Default::default();
         let enabled = f.bar_read32(0, registers::CC) & registers::CC_ENABLE != 0;
         let settled = registers::CSTS_READY | registers::CSTS_FATAL;
         if enabled && !self.recovering && f.bar_read32(0, registers::CSTS) & settled == 0 {
@@ -99,8 +104,10 @@ impl Controller {
         if cc & registers::CC_ENABLE != 0 {
             f.bar_write32(0, registers::CC, cc & !registers::CC_ENABLE);
         }
-        self.phase = Phase::Disabling { until: now.after(self.ready_limit()) };
-        self.look_at = now;
+        let delay = self.quirks.contains(Quirks::DELAY_BEFORE_READY);
+        let look_at = if delay { now.after(READY_DELAY) } else { now };
+        self.phase = Phase::Disabling { until: look_at.after(self.ready_limit()) };
+        self.look_at = look_at;
     }
 
     /// Does what is due at `now`: start, stop, admin commands, orders to the pairs, time limits. I/O
@@ -147,12 +154,8 @@ impl Controller {
             match self.phase {
                 Phase::Disabling { .. } => self.idle(f, now),
                 Phase::Enabling { .. } => self.begin(f, now, Step::Identify),
-                Phase::ShuttingDown { .. } => {
-                    f.bar_write32(0, registers::CC, 0);
-                    let until = now.after(self.ready_limit());
-                    self.phase = Phase::Stopping { until };
-                    self.look_at = now;
-                }
+                Phase::ShuttingDown { .. } => self.switch_off(f, now),
+                _ if self.suspension.is_some() => self.idle(f, now),
                 _ => self.end(f, Phase::Stopped),
             }
         } else if matches!(self.phase, Phase::Enabling { .. })
@@ -165,6 +168,8 @@ impl Controller {
                 Phase::Enabling { .. } => {
                     self.not_up(f, now, NvmeError::ReadyTimeout { ready: true, limit });
                 }
+                // The system sleeps all the same.
+                Phase::ShuttingDown { .. } if self.suspension.is_some() => self.switch_off(f, now),
                 Phase::ShuttingDown { .. } => {
                     let limit = self.config.shutdown_timeout;
                     self.fail(f, NvmeError::ShutdownTimeout { limit });
@@ -182,11 +187,10 @@ impl Controller {
         let obeyed = self.all_obeyed(f);
         match self.phase {
             Phase::Holding { until, cause } if obeyed || now >= until => self.held(f, now, cause),
+            Phase::Collecting if obeyed && self.suspension.is_some() => self.suspended(f),
             Phase::Collecting if obeyed => self.enable(f, now),
             Phase::Draining if obeyed && !self.admin.as_ref().is_some_and(AdminQueue::is_busy) => {
-                self.phase = Phase::Deleting;
-                let all = self.queues();
-                self.begin(f, now, Step::DeleteSubmissionQueue(all));
+                self.drained(f, now);
             }
             _ => {}
         }
@@ -207,7 +211,7 @@ impl Controller {
             return self.end(f, Phase::Stopped);
         }
         self.abandon_admin();
-        if self.board.order() != Order::Collect {
+        if self.last_order() != Order::Collect {
             self.order(Order::Collect);
         }
         self.phase = Phase::Collecting;
@@ -234,7 +238,10 @@ impl Controller {
                 queue.clear(f);
                 queue
             }
-            None => AdminQueue::new(f, self.capabilities.doorbell_stride())?,
+            None => {
+                let generations = !self.quirks.contains(Quirks::NO_GENERATION);
+                AdminQueue::new(f, self.capabilities.doorbell_stride(), generations)?
+            }
         };
         let (submission, completion) = admin.addresses();
         self.admin = Some(admin);
@@ -281,8 +288,14 @@ impl Controller {
                 &[InterruptMode::MsiX, InterruptMode::Msi, InterruptMode::Pin][..]
             }
         };
+        let single = self.quirks.contains(Quirks::SINGLE_VECTOR);
+        let vectors = if single { 1 } else { vectors };
         let mut refused = FunctionError::NoInterrupt { mode: InterruptMode::Pin };
         for &mode in choices {
+            let broken = mode == InterruptMode::Msi && self.quirks.contains(Quirks::BROKEN_MSI);
+            if broken && choice == InterruptChoice::Best {
+                continue;
+            }
             match f.enable_interrupts(mode, vectors) {
                 Ok(granted) => {
                     (self.interrupts, self.vectors) = (Some(mode), granted);
@@ -309,9 +322,14 @@ impl Controller {
     /// The driver is not ready.
     pub fn shutdown<F: PciFunction>(
         &mut self,
-        _function: &mut F,
+        function: &mut F,
         now: impl Into<MonotonicTime>,
     ) -> Result<(), NvmeError> {
+        if let Phase::Suspended { off: true } = self.phase {
+            // It was told already, and is off.
+            self.end(function, Phase::Stopped);
+            return Ok(());
+        }
         if self.phase != Phase::Ready {
             return Err(NvmeError::WrongState { state: "not ready" });
         }
@@ -320,6 +338,13 @@ impl Controller {
         self.order(Order::Drain);
         self.look_at = now.into();
         Ok(())
+    }
+
+    /// The controller has shut down, or had its time for it.
+    fn switch_off<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
+        f.bar_write32(0, registers::CC, 0);
+        self.phase = Phase::Stopping { until: now.after(self.ready_limit()) };
+        self.look_at = now;
     }
 
     pub(crate) fn notify_shutdown<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
@@ -337,13 +362,21 @@ impl Controller {
             return;
         }
         while let Some(answer) = self.admin.as_mut().and_then(|queue| queue.take(f)) {
-            let Ok(answer) = answer else {
-                self.counters.strays += 1;
-                continue;
-            };
-            self.admin_answered(f, now, answer);
+            match answer {
+                Ok(answer) => self.admin_answered(f, now, answer),
+                Err(command) => {
+                    self.counters.strays += 1;
+                    self.tell(DriverEvent::StrayCompletion { queue: 0, command });
+                }
+            }
         }
     }
+}
+
+/// Those of the function's PCI vendor and device.
+fn quirks_of<F: PciFunction>(f: &mut F) -> Quirks {
+    let identity = f.config_read(pci::VENDOR_ID);
+    Quirks::of_device(identity as u16, (identity >> 16) as u16)
 }
 
 /// Sets or clears bits of the command register.

@@ -16,8 +16,10 @@ pub enum DriverState {
     Ready,
     /// It resets the controller and brings it up again.
     Recovering,
-    /// It waits for the last commands and shuts the controller down.
+    /// It waits for the last commands, and shuts the controller down or suspends it.
     Stopping,
+    /// The controller is suspended; [`resume`](crate::Controller::resume) goes on.
+    Suspended,
     /// It gave up.
     Failed(NvmeError),
 }
@@ -33,6 +35,8 @@ pub enum ResetCause {
     Fatal,
     /// It did not come up after the reset before.
     NotReady,
+    /// It did not come back from the power state that it was suspended in.
+    NotAwake,
     /// The driver's user asked for it.
     Requested,
 }
@@ -52,6 +56,23 @@ pub enum DriverEvent {
     },
     /// The controller is being reset.
     Reset(ResetCause),
+    /// A feature of the configuration was not set, for this controller [cannot bear it](crate::Quirks).
+    FeatureWithheld {
+        /// Its identifier.
+        identifier: u8,
+    },
+    /// The controller answered a command that was not outstanding: one that it had answered before, whose
+    /// identifier may be in use again, or one that nobody sent. The completion was dropped. Of several
+    /// of a queue the last one is told; [all are counted](NvmeCounters::strays).
+    StrayCompletion {
+        /// The queue; 0 is the admin queue.
+        queue: u16,
+        /// The identifier that it named.
+        command: u16,
+    },
+    /// The namespaces could not be looked for, because the heap or the admin queue had no room; those that
+    /// were known before still hold. [`rescan`](crate::Controller::rescan) tries again.
+    ScanFailed,
 }
 
 /// What the driver did.
@@ -71,8 +92,14 @@ pub struct NvmeCounters {
     pub aborts: u64,
     /// Resets.
     pub resets: u64,
-    /// Completions that nobody asked for, or with a head that cannot be: faults of the controller.
+    /// Completions that nobody waits for, which are dropped, or with a head that cannot be: faults of the
+    /// controller.
     pub strays: u64,
+    /// Events that nobody took, and for which there was no room.
+    pub events_lost: u64,
+    /// Commands that were looked at to find deadlines: a few for each call of the watchdog, and one for
+    /// each command that has ended since.
+    pub watchdog_steps: u64,
 }
 
 impl core::ops::AddAssign for NvmeCounters {
@@ -85,6 +112,8 @@ impl core::ops::AddAssign for NvmeCounters {
         self.aborts += more.aborts;
         self.resets += more.resets;
         self.strays += more.strays;
+        self.events_lost += more.events_lost;
+        self.watchdog_steps += more.watchdog_steps;
     }
 }
 
@@ -118,6 +147,14 @@ pub(crate) enum Phase {
     Draining,
     /// Admin commands delete the queues.
     Deleting,
+    /// Admin commands bring the controller to a power state.
+    Sleeping,
+    /// It is suspended: `off`, or in a power state.
+    Suspended {
+        off: bool,
+    },
+    /// Admin commands bring it back from there.
+    Waking,
     /// CC.SHN was set; CSTS.SHST is to follow.
     ShuttingDown {
         until: MonotonicTime,
@@ -138,6 +175,8 @@ impl Phase {
                 | Phase::Ready
                 | Phase::Draining
                 | Phase::Deleting
+                | Phase::Sleeping
+                | Phase::Waking
                 | Phase::ShuttingDown { .. }
         )
     }

@@ -1,23 +1,23 @@
 //! The admin commands that bring a controller up, look for its namespaces, and delete its queues: one
 //! at a time, each with its successor (S1-26, S1-28).
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
-
 use ssdyno_block::MonotonicTime;
 use ssdyno_pci::PciFunction;
-use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, PAGE_BYTES, cns, registers};
+use ssdyno_spec::nvme::{
+    IdentifyController, IdentifyNamespace, PAGE_BYTES, cns, feature, registers, select,
+};
 use zerocopy::FromBytes;
 
 use crate::admin::{AdminAnswer, Owner};
 use crate::board::Order;
 use crate::controller::Record;
 use crate::pair::NewPair;
+use crate::queue::NewQueue;
+use crate::shared::{NoHeap, try_box};
 use crate::state::Phase;
 use crate::{
-    AdminCommand, Controller, DriverEvent, Feature, Namespace, NvmeError, QueuePair, QueuePolicy,
-    QueueSelector,
+    AdminCommand, AdminError, Controller, DriverEvent, Feature, Namespace, NvmeError,
+    PriorityClass, QueuePair, QueuePolicy, QueueSelector, Quirks,
 };
 
 /// Version 1.1: the first with lists of namespaces (CNS 2).
@@ -39,12 +39,18 @@ pub(crate) enum Step {
     Namespace(usize),
     DeleteSubmissionQueue(u16),
     DeleteCompletionQueue(u16),
+    /// The power state that it is in.
+    ReadPowerState,
+    /// Goes to that of the suspend.
+    Sleep,
+    /// Goes back to that of before.
+    Wake,
 }
 
 impl Controller {
     pub(crate) fn wanted_queues(&self) -> u16 {
         let config = &self.config;
-        QueueSelector::new(config.policy, config.cores, config.queues_max).queues()
+        QueueSelector::idle(config.policy, config.cores, config.queues_max).queues()
     }
 
     /// Sends the command of `step`, or what comes after it where there is none.
@@ -53,6 +59,18 @@ impl Controller {
             self.phase = Phase::Configuring;
         }
         if let Err(error) = self.send(f, now, step) {
+            self.step_failed(f, error);
+        }
+    }
+
+    /// A step could not be done. A scan without memory leaves what was known; all else is the end.
+    pub(crate) fn step_failed<F: PciFunction>(&mut self, f: &mut F, error: NvmeError) {
+        let scan = self.phase == Phase::Ready || (self.recovering && !self.namespaces().is_empty());
+        if error == NvmeError::NoMemory && scan {
+            self.scanned = Default::default();
+            self.tell(DriverEvent::ScanFailed);
+            self.scanned_all(f);
+        } else {
             self.fail(f, error);
         }
     }
@@ -67,8 +85,12 @@ impl Controller {
         let command = match step {
             Step::Identify => AdminCommand::identify_controller(),
             Step::Queues => AdminCommand::number_of_queues(self.wanted_queues()),
-            Step::Feature(index) => match self.feature(index) {
-                Some(feature) => AdminCommand::set_feature(&feature, false),
+            Step::Feature(index) => match self.feature_command(index) {
+                Some(Ok(command)) => command,
+                Some(Err(identifier)) => {
+                    self.tell(DriverEvent::FeatureWithheld { identifier });
+                    return self.send(f, now, Step::Feature(index + 1));
+                }
                 None => return self.send(f, now, Step::CompletionQueue(1)),
             },
             Step::CompletionQueue(queue) => {
@@ -80,23 +102,22 @@ impl Controller {
             }
             Step::SubmissionQueue(queue) => {
                 let record = &self.records[usize::from(queue) - 1];
-                let class = record.class.map_or(0, |class| class as u8);
+                let medium = self.quirks.contains(Quirks::MEDIUM_PRIORITY);
+                let usual = if medium { PriorityClass::Medium } else { PriorityClass::Urgent };
+                let class = record.class.unwrap_or(usual) as u8;
                 let address = record.addresses.0;
                 AdminCommand::create_submission_queue(queue, record.entries, address, class)
             }
-            Step::Namespaces(after) if self.version >= VERSION_1_1 => {
+            Step::Namespaces(after) if self.has_lists() => {
                 AdminCommand::identify(cns::ACTIVE_NAMESPACES, after)
             }
             Step::Namespaces(_) => {
-                self.number_namespaces();
+                self.number_namespaces()?;
                 return self.send(f, now, Step::Namespace(0));
             }
             Step::Namespace(index) => match self.scanned.0.get(index) {
                 Some(&id) => AdminCommand::identify(cns::NAMESPACE, id),
-                None => {
-                    self.scan_done(f);
-                    return Ok(());
-                }
+                None => return self.scan_done(f),
             },
             Step::DeleteSubmissionQueue(0) => {
                 let all = self.queues();
@@ -108,22 +129,60 @@ impl Controller {
                 return Ok(());
             }
             Step::DeleteCompletionQueue(queue) => AdminCommand::delete_completion_queue(queue),
+            Step::ReadPowerState => {
+                AdminCommand::get_feature(feature::POWER_MANAGEMENT, select::CURRENT)
+            }
+            Step::Sleep | Step::Wake => {
+                let suspension = self.suspension.as_ref();
+                let sleep = suspension.and_then(|s| s.target).filter(|_| step == Step::Sleep);
+                let state = sleep.or(suspension.map(|s| s.before)).unwrap_or(0);
+                AdminCommand::set_feature(&Feature::PowerState(state), false)
+            }
         };
         let Some(queue) = self.admin.as_mut() else { return Ok(()) };
         let deadline = now.after(self.config.admin_timeout);
         self.step = Some(step);
         self.watch_at = self.watch_at.min(deadline);
-        let failed = NvmeError::AdminTimeout { opcode: command.entry.opcode };
-        queue.submit(f, &command, Owner::Step, deadline).map_err(|_| failed)
+        queue.submit(f, &command, Owner::Step, deadline).map_err(|error| {
+            self.step = None;
+            match error {
+                AdminError::NoMemory | AdminError::Full => NvmeError::NoMemory,
+                _ => NvmeError::AdminTimeout { opcode: command.entry.opcode },
+            }
+        })
     }
 
-    /// The weights of the policy, then what the configuration wants.
-    fn feature(&self, index: usize) -> Option<Feature> {
+    /// The controller has lists of namespaces.
+    fn has_lists(&self) -> bool {
+        self.version >= VERSION_1_1 && !self.quirks.contains(Quirks::NO_NAMESPACE_LIST)
+    }
+
+    /// Calls `of` with the feature of this index: the weights of the policy, then what the configuration
+    /// wants.
+    fn with_feature<T>(&self, index: usize, of: impl FnOnce(&Feature) -> T) -> Option<T> {
         let weights = match self.config.policy {
             QueuePolicy::Weighted { weights, .. } => Some(Feature::Arbitration(weights)),
             _ => None,
         };
-        weights.iter().chain(&self.config.features).nth(index).cloned()
+        weights.iter().chain(&self.config.features).nth(index).map(of)
+    }
+
+    /// The command that sets this feature, or the feature's identifier where this controller cannot bear
+    /// it.
+    fn feature_command(&self, index: usize) -> Option<Result<AdminCommand<'static>, u8>> {
+        let deepest = self.identity().map_or(0, |c| c.power_states);
+        self.with_feature(index, |feature| match feature {
+            Feature::AutonomousPower(_) if self.quirks.contains(Quirks::NO_AUTONOMOUS_POWER) => {
+                Err(feature.identifier())
+            }
+            Feature::AutonomousPower(table)
+                if self.quirks.contains(Quirks::NO_DEEPEST_POWER)
+                    && table.iter().any(|entry| entry.target() == deepest) =>
+            {
+                Err(feature.identifier())
+            }
+            _ => Ok(AdminCommand::set_feature(feature, false)),
+        })
     }
 
     /// The command of the current step was answered.
@@ -138,7 +197,9 @@ impl Controller {
         let good = answer.status.is_success();
         let next = match step {
             Step::Identify => {
-                self.take_controller(&answer.data).filter(|()| good).ok_or(failed)?;
+                if !good || !self.take_controller(&answer.data)? {
+                    return Err(failed);
+                }
                 self.check_entry_sizes()?;
                 Step::Queues
             }
@@ -148,24 +209,35 @@ impl Controller {
                 Step::Feature(0)
             }
             Step::Feature(index) => {
-                if let (false, Some(feature)) = (good, self.feature(index)) {
-                    let (identifier, status) = (feature.identifier(), answer.status);
-                    self.events.push(DriverEvent::FeatureRefused { identifier, status });
+                let identifier = self.with_feature(index, Feature::identifier);
+                if let (false, Some(identifier)) = (good, identifier) {
+                    let status = answer.status;
+                    self.tell(DriverEvent::FeatureRefused { identifier, status });
                 }
                 Step::Feature(index + 1)
             }
             Step::CompletionQueue(queue) if good => Step::SubmissionQueue(queue),
             Step::SubmissionQueue(queue) if good => Step::CompletionQueue(queue + 1),
-            Step::Namespaces(_) => self.take_list(good, &answer.data),
+            Step::Namespaces(_) => self.take_list(good, &answer.data)?,
             Step::Namespace(index) => {
                 if let (true, Some(&id)) = (good, self.scanned.0.get(index)) {
-                    self.take_namespace(id, &answer.data);
+                    self.take_namespace(id, &answer.data)?;
                 }
                 Step::Namespace(index + 1)
             }
             // A queue that cannot be deleted goes with the reset that follows.
             Step::DeleteSubmissionQueue(queue) => Step::DeleteSubmissionQueue(queue - 1),
             Step::DeleteCompletionQueue(queue) => Step::DeleteCompletionQueue(queue - 1),
+            Step::ReadPowerState => self.power_state_read(good, (answer.dword0 & 31) as u8),
+            Step::Sleep if good => {
+                self.suspended(f);
+                return Ok(());
+            }
+            Step::Sleep => self.not_asleep(),
+            Step::Wake => {
+                self.woken(f, now, good);
+                return Ok(());
+            }
             Step::Queues | Step::CompletionQueue(_) | Step::SubmissionQueue(_) => {
                 return Err(failed);
             }
@@ -173,23 +245,38 @@ impl Controller {
         self.send(f, now, next)
     }
 
-    fn take_controller(&mut self, data: &[u8]) -> Option<()> {
-        let controller = IdentifyController::read_from_bytes(data).ok()?;
+    /// Takes over what the controller says of itself; false where that is not whole.
+    fn take_controller(&mut self, data: &[u8]) -> Result<bool, NoHeap> {
+        let Ok(controller) = IdentifyController::read_from_bytes(data) else { return Ok(false) };
+        if self.config.quirks.is_none() {
+            self.quirks |= Quirks::of_identity(&controller);
+        }
         let wanted = (self.config.transfer_bytes_max / PAGE_BYTES).max(1) * PAGE_BYTES;
         // MDTS counts in pages of CAP.MPSMIN, which is 4096 here.
         self.transfer_bytes = match u32::from(controller.max_transfer) {
             0 => wanted,
             shift => wanted.min(PAGE_BYTES.checked_shl(shift).filter(|&b| b > 0).unwrap_or(wanted)),
         };
-        self.identity = Some(Box::new(controller));
-        Some(())
+        match &mut self.identity {
+            Some(identity) => identity[0] = controller,
+            None => self.identity = Some(try_box(controller)?),
+        }
+        Ok(true)
+    }
+
+    /// The stripe of a drive with [`Quirks::STRIPE_IS_MAX_TRANSFER`], in bytes: its largest transfer.
+    fn stripe_bytes(&self) -> Option<u32> {
+        let stripes = self.quirks.contains(Quirks::STRIPE_IS_MAX_TRANSFER);
+        let shift = self.identity().map_or(0, |c| c.max_transfer);
+        let bytes = PAGE_BYTES.checked_shl(shift.into()).filter(|bytes| *bytes > 0);
+        bytes.filter(|_| stripes && shift > 0)
     }
 
     /// Entries are as large as CC.IOSQES and CC.IOCQES say, which the controller must allow (base
     /// 2.0c, figure 275). The most that it allows is not looked at: some report nothing there.
     fn check_entry_sizes(&self) -> Result<(), NvmeError> {
         let sizes = |c: &IdentifyController| (c.submission_entry_size, c.completion_entry_size);
-        let (submission, completion) = self.identity.as_deref().map_or((0, 0), sizes);
+        let (submission, completion) = self.identity().map_or((0, 0), sizes);
         let (submission, completion) = (submission & 0xf, completion & 0xf);
         // 2^6 and 2^4 bytes.
         if submission > 6 || completion > 4 {
@@ -209,7 +296,7 @@ impl Controller {
         }
         let config = &self.config;
         let available = granted.min(config.queues_max);
-        self.selector = QueueSelector::new(config.policy, config.cores, available);
+        self.selector = QueueSelector::try_new(config.policy, config.cores, available)?;
         let queues = self.selector.queues();
         let stride = self.capabilities.doorbell_stride();
         let needed = u64::from(registers::completion_doorbell(queues, stride)) + 4;
@@ -217,7 +304,13 @@ impl Controller {
         if bytes < needed {
             return Err(NvmeError::RegistersMissing { bytes, needed });
         }
-        let entries = self.selector.entries(config.entries, self.capabilities.queue_entries_max());
+        let entries_max = match self.quirks.contains(Quirks::ONE_COMMAND) {
+            true => 2,
+            false => self.capabilities.queue_entries_max(),
+        };
+        let entries = self.selector.entries(config.entries, entries_max);
+        self.records.try_reserve_exact(queues.into())?;
+        self.pairs.try_reserve_exact(queues.into())?;
         if config.pin_first {
             if self.masks() {
                 f.bar_write32(0, registers::INTMC, !0);
@@ -244,18 +337,26 @@ impl Controller {
             0 | 1 => 0,
             n => 1 + (id - 1) % (n - 1),
         });
-        let new = NewPair {
+        let list_bytes_min = match self.quirks.contains(Quirks::LISTS_OF_512_BYTES) {
+            true => 512,
+            false => 0,
+        };
+        let queue = NewQueue {
             id,
             entries,
             stride: self.capabilities.doorbell_stride(),
             transfer_bytes: self.transfer_bytes,
-            vector,
-            config: &self.config,
-            board: &self.board,
+            lists: self.config.lists_at_start.max(1),
+            list_bytes_min,
+            generations: !self.quirks.contains(Quirks::NO_GENERATION),
         };
+        let Some(board) = &self.board else {
+            return Err(NvmeError::WrongState { state: "not started" });
+        };
+        let new = NewPair { queue, vector, config: &self.config, board };
         let pair = QueuePair::new(f, &new)?;
         self.records.push(Record {
-            desk: Arc::clone(pair.desk()),
+            desk: pair.desk().clone(),
             entries,
             vector,
             class: self.selector.class_of(id),
@@ -268,41 +369,59 @@ impl Controller {
     }
 
     /// Before version 1.1 there are no lists: identifiers are 1 to NN.
-    fn number_namespaces(&mut self) {
-        let n = self.identity.as_ref().map_or(0, |c| c.namespaces.get());
-        self.scanned = ((1..=n.min(LIST_ENTRIES as u32)).collect(), Vec::new());
+    fn number_namespaces(&mut self) -> Result<(), NoHeap> {
+        let n = self.identity().map_or(0, |c| c.namespaces.get()).min(LIST_ENTRIES as u32);
+        self.scanned = Default::default();
+        self.scanned.0.try_reserve_exact(n as usize)?;
+        self.scanned.0.extend(1..=n);
+        Ok(())
     }
 
-    fn take_list(&mut self, good: bool, data: &[u8]) -> Step {
+    fn take_list(&mut self, good: bool, data: &[u8]) -> Result<Step, NoHeap> {
         if !good {
-            self.number_namespaces();
-            return Step::Namespace(0);
+            self.number_namespaces()?;
+            return Ok(Step::Namespace(0));
         }
-        let before = self.scanned.0.len();
+        let ids = &mut self.scanned.0;
+        let before = ids.len();
         let dwords = data.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
-        let last = self.scanned.0.last().copied().unwrap_or(0);
         // In ascending order (base 2.0c, clause 5.17.2.2); what is not would be asked for ever.
-        let mut least = last;
-        self.scanned.0.extend(dwords.take_while(|&id| id > core::mem::replace(&mut least, id)));
-        match self.scanned.0.last() {
-            Some(&last) if self.scanned.0.len() - before == LIST_ENTRIES => Step::Namespaces(last),
+        let mut least = ids.last().copied().unwrap_or(0);
+        ids.try_reserve(LIST_ENTRIES)?;
+        ids.extend(dwords.take_while(|&id| id > core::mem::replace(&mut least, id)));
+        Ok(match ids.last() {
+            Some(&last) if ids.len() - before == LIST_ENTRIES => Step::Namespaces(last),
             _ => Step::Namespace(0),
-        }
+        })
     }
 
-    fn take_namespace(&mut self, id: u32, data: &[u8]) {
-        if let Ok(structure) = IdentifyNamespace::read_from_bytes(data) {
-            // A size of 0: the identifier is not active.
-            if structure.size.get() != 0 {
-                self.scanned.1.push(Namespace::new(id, &structure));
-            }
+    fn take_namespace(&mut self, id: u32, data: &[u8]) -> Result<(), NoHeap> {
+        let Ok(structure) = IdentifyNamespace::read_from_bytes(data) else { return Ok(()) };
+        // A size of 0: the identifier is not active.
+        if structure.size.get() == 0 {
+            return Ok(());
         }
+        let mut namespace = Namespace::new(id, &structure);
+        if let Some(bytes) = self.stripe_bytes() {
+            namespace.boundary_blocks = bytes / namespace.block_bytes;
+        }
+        self.scanned.1.try_reserve(1)?;
+        self.scanned.1.push(namespace);
+        Ok(())
     }
 
     /// All namespaces are known: the start is over, or a rescan is.
-    fn scan_done<F: PciFunction>(&mut self, f: &mut F) {
-        self.namespaces = core::mem::take(&mut self.scanned.1).into();
-        self.scanned.0.clear();
+    fn scan_done<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
+        let (_, namespaces) = core::mem::take(&mut self.scanned);
+        if let Some(board) = &mut self.board {
+            board.list(namespaces)?;
+        }
+        self.scanned_all(f);
+        Ok(())
+    }
+
+    /// The start goes on with the namespaces that are known.
+    fn scanned_all<F: PciFunction>(&mut self, f: &mut F) {
         // While the last commands are waited for, none begins.
         if matches!(self.phase, Phase::Configuring | Phase::Ready) {
             self.order(Order::Run);
@@ -316,7 +435,7 @@ impl Controller {
         if self.masks() {
             f.bar_write32(0, registers::INTMC, !0);
         }
-        let limit = self.identity.as_ref().map_or(0, |c| c.event_request_limit);
+        let limit = self.identity().map_or(0, |c| c.event_request_limit);
         for _ in 0..self.config.event_requests.min(limit.saturating_add(1)) {
             self.request_event(f);
         }
@@ -347,7 +466,7 @@ impl Controller {
         if self.phase != Phase::Ready || self.step.is_some() {
             return Err(NvmeError::WrongState { state: "not ready, or scanning" });
         }
-        self.scanned = (Vec::new(), Vec::new());
+        self.scanned = Default::default();
         self.send(function, now.into(), Step::Namespaces(0))
     }
 }

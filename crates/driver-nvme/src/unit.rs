@@ -118,7 +118,9 @@ impl NvmeUnit {
         };
         let Some(namespace) = all.find(wanted).copied() else { return };
         let (driver, function) = (&self.driver, &mut self.function);
-        self.requests = Requests::new(driver, function, namespace, self.buffer_bytes).ok();
+        let room = self.answers.try_reserve(driver.outstanding_limit() as usize);
+        let requests = Requests::new(driver, function, namespace, self.buffer_bytes);
+        self.requests = requests.ok().filter(|_| room.is_ok());
     }
 
     /// The controller is off, and nothing will reach the buffer any more: gives it back once the last
@@ -136,6 +138,7 @@ impl NvmeUnit {
             NvmeError::ReadyTimeout { .. } => return DriverError::Timeout { address },
             NvmeError::RegistersMissing { .. } => "BAR 0 has no room for its registers",
             NvmeError::NoNvmCommandSet => "it has no NVM command set (CAP.CSS)",
+            NvmeError::NoMemory => "the heap has no room",
             NvmeError::PageSize { .. } => "its pages are larger than 4096 bytes (CAP.MPSMIN)",
             NvmeError::NoWeightedArbitration => "it has no weighted round robin (CAP.AMS)",
             NvmeError::WrongState { .. } => "it has not stopped yet",

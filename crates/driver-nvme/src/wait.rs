@@ -74,7 +74,7 @@ impl NvmeDriver {
         &mut self,
         function: &mut F,
         mut clock: impl FnMut(&mut F) -> T,
-        command: &AdminCommand,
+        command: &AdminCommand<'_>,
         out: &mut Vec<IoCompletion>,
     ) -> Result<AdminCompletion, AdminError> {
         let now = clock(function);

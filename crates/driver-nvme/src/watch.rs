@@ -71,7 +71,12 @@ impl Controller {
     pub(crate) fn admin_deadline(&self) -> Option<(MonotonicTime, u8)> {
         let answered = matches!(
             self.phase,
-            Phase::Configuring | Phase::Ready | Phase::Draining | Phase::Deleting
+            Phase::Configuring
+                | Phase::Ready
+                | Phase::Draining
+                | Phase::Deleting
+                | Phase::Sleeping
+                | Phase::Waking
         );
         self.admin.as_ref().filter(|_| answered).and_then(AdminQueue::deadline)
     }
@@ -89,7 +94,7 @@ impl Controller {
 
     /// The controller takes one more abort (ACL is zero based).
     fn may_abort(&self) -> bool {
-        let limit = self.identity.as_ref().map_or(0, |c| c.abort_limit);
+        let limit = self.identity().map_or(0, |c| c.abort_limit);
         self.admin.as_ref().is_some_and(|a| a.count(Owner::Abort) <= usize::from(limit))
     }
 
@@ -135,12 +140,15 @@ impl Controller {
         now: MonotonicTime,
         cause: ResetCause,
     ) {
+        if self.phase == Phase::Waking {
+            self.suspension = None;
+        }
         self.recovering = true;
         self.watch_at = MonotonicTime::MAX;
         self.look_at = now;
         let until = now.after(self.config.owner_timeout);
         self.phase = Phase::Holding { until, cause };
-        if matches!(self.board.order(), Order::Run | Order::Drain) {
+        if matches!(self.last_order(), Order::Run | Order::Drain) {
             self.order(Order::Hold);
         }
         self.look_at_pairs(f, now);
@@ -163,7 +171,7 @@ impl Controller {
             }
         }
         self.counters.resets += 1;
-        self.events.push(DriverEvent::Reset(cause));
+        self.tell(DriverEvent::Reset(cause));
         self.disable(f, now);
     }
 
@@ -193,8 +201,7 @@ impl Controller {
         if let Some(admin) = self.admin.take() {
             admin.release(f);
         }
-        self.namespaces = [].into();
-        self.phase = phase;
+        (self.phase, self.suspension) = (phase, None);
         self.look_at = MonotonicTime::MAX;
         self.order(Order::End);
         self.all_obeyed(f);
@@ -219,11 +226,15 @@ impl Controller {
         match answer.owner {
             Owner::Step => {
                 if let Err(error) = self.step_done(f, now, &answer) {
-                    self.fail(f, error);
+                    self.step_failed(f, error);
+                }
+                if let Some(queue) = &mut self.admin {
+                    queue.give_back(answer.data);
                 }
             }
             Owner::Caller(token) => {
                 let (status, dword0, data) = (Some(answer.status), answer.dword0, answer.data);
+                // There is room since it was taken.
                 self.admin_done.push(AdminCompletion { token, status, dword0, data });
             }
             // An aborted command has its own completion; one that was not has a deadline. There is room
@@ -231,7 +242,7 @@ impl Controller {
             Owner::Abort => self.grant_aborts(f, now),
             Owner::Event if answer.status.is_success() => {
                 let event = AsynchronousEvent::from_dword(answer.dword0);
-                self.events.push(DriverEvent::Asynchronous(event));
+                self.tell(DriverEvent::Asynchronous(event));
                 self.request_event(f);
             }
             Owner::Event => {}

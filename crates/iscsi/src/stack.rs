@@ -264,7 +264,7 @@ impl<D: PciDevice> Device<D> {
             return (Status::DATA_TRANSFER_ERROR, 0);
         };
         if command.admin {
-            let (status, dword0, data) = self.run_admin(command, outgoing.to_vec(), bytes);
+            let (status, dword0, data) = self.run_admin(command, outgoing, bytes);
             if to_host && let Some(place) = job.scratch_mut().get_mut(range) {
                 let length = place.len().min(data.len());
                 place[..length].copy_from_slice(&data[..length]);
@@ -333,7 +333,7 @@ impl<D: PciDevice> Device<D> {
     fn run_admin(
         &mut self,
         command: &NvmeCommand,
-        send: Vec<u8>,
+        send: &[u8],
         bytes: usize,
     ) -> (Status, u32, Vec<u8>) {
         let receive = if command.opcode & 3 == 2 { bytes as u32 } else { 0 };
@@ -382,7 +382,7 @@ impl<D: PciDevice> Device<D> {
             dwords: [u32::from(what), 0, 0, 0, 0, 0],
             ..NvmeCommand::default()
         };
-        let (status, _, data) = self.run_admin(&command, Vec::new(), PAGE_BYTES as usize);
+        let (status, _, data) = self.run_admin(&command, &[], PAGE_BYTES as usize);
         match data.try_into() {
             Ok(data) if status.is_success() => Ok(data),
             _ => Err(StackError::Identify(status)),

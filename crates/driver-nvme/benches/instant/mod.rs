@@ -142,7 +142,10 @@ impl Instant {
                 namespace.lba_format[0] = LbaFormat { data_shift: 9, ..LbaFormat::new_zeroed() };
                 out.copy_from_slice(namespace.as_bytes());
             }
-            _ => out[0] = 1,
+            _ => {
+                out.fill(0);
+                out[0] = 1;
+            }
         }
     }
 }
@@ -169,7 +172,9 @@ impl PciFunction for Instant {
         }
         self.registers[offset as usize / 4] = value;
         if offset == registers::CC {
-            self.registers[registers::CSTS as usize / 4] = value & 1;
+            let off = value & registers::CC_SHUTDOWN_NORMAL != 0;
+            let told = if off { registers::CSTS_SHUTDOWN_COMPLETE } else { 0 };
+            self.registers[registers::CSTS as usize / 4] = value & 1 | told;
             if value & 1 == 1 {
                 self.enable();
             }

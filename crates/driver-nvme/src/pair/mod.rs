@@ -3,16 +3,19 @@
 mod check;
 mod orders;
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ssdyno_block::{MonotonicTime, Time, Token};
-use ssdyno_pci::{FunctionError, PciFunction};
+use ssdyno_pci::PciFunction;
 
+use self::check::check;
 use crate::board::{Board, Reader};
 use crate::desk::Desk;
-use crate::queue::{IoQueue, Overdue};
-use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters};
+use crate::queue::{IoQueue, NewQueue, Overdue};
+use crate::shared::Shared;
+use crate::{
+    HeadDoorbell, IoCommand, IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters, NvmeError,
+};
 
 /// What a pair may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,10 +64,9 @@ pub struct QueuePair {
     queue: IoQueue,
     /// What the controller object orders, and what was read of it.
     orders: Reader,
-    desk: Arc<Desk>,
+    desk: Shared<Desk>,
     mode: Mode,
     head_doorbell: HeadDoorbell,
-    namespaces: Arc<[Namespace]>,
     /// Optional commands: bits of ONCS.
     nvm_commands: u16,
     /// `None`: there are no interrupts.
@@ -80,29 +82,26 @@ pub struct QueuePair {
 
 /// Everything that a new pair is told.
 pub(crate) struct NewPair<'a> {
-    pub(crate) id: u16,
-    pub(crate) entries: u32,
-    pub(crate) stride: u8,
-    pub(crate) transfer_bytes: u32,
+    pub(crate) queue: NewQueue,
     pub(crate) vector: Option<u16>,
     pub(crate) config: &'a NvmeConfig,
     pub(crate) board: &'a Board,
 }
 
 impl QueuePair {
-    /// A pair with all the memory that it will ever need. It takes no command until it is told.
+    /// A pair with all the memory that it will ever need, but for page lists. It takes no command until it is told.
     pub(crate) fn new<F: PciFunction>(
         f: &mut F,
         new: &NewPair<'_>,
-    ) -> Result<QueuePair, FunctionError> {
+    ) -> Result<QueuePair, NvmeError> {
         let orders = new.board.reader();
+        let desk = Shared::try_new(Desk::new(orders.number()))?;
         Ok(QueuePair {
-            queue: IoQueue::new(f, new.id, new.entries, new.stride, new.transfer_bytes)?,
-            desk: Arc::new(Desk::new(orders.number())),
+            queue: IoQueue::new(f, &new.queue)?,
+            desk,
             orders,
             mode: Mode::Held,
             head_doorbell: new.config.head_doorbell,
-            namespaces: Arc::new([]),
             nvm_commands: 0,
             vector: new.vector,
             io_timeout: new.config.io_timeout,
@@ -135,12 +134,18 @@ impl QueuePair {
 
     /// The namespaces, by identifier, as of the last call.
     pub fn namespaces(&self) -> &[Namespace] {
-        &self.namespaces
+        self.orders.namespaces()
+    }
+
+    /// Memory for DMA that the pair has pinned, in bytes: its rings, 80 bytes an entry, and
+    /// [page lists](NvmeConfig::lists_at_start).
+    pub fn pinned_bytes(&self) -> u64 {
+        self.queue.pinned_bytes()
     }
 
     /// What this pair did; aborts and resets are counted by the controller object.
     pub fn counters(&self) -> NvmeCounters {
-        self.counters
+        NvmeCounters { watchdog_steps: self.queue.watchdog_steps(), ..self.counters }
     }
 
     /// The pair is at its end: it will never take a command again.
@@ -148,7 +153,7 @@ impl QueuePair {
         self.mode == Mode::Ended
     }
 
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
+    pub(crate) fn desk(&self) -> &Shared<Desk> {
         &self.desk
     }
 
@@ -190,12 +195,12 @@ impl QueuePair {
         if self.orders.has_news() || self.mode != Mode::Open {
             self.reopen()?;
         }
-        let Some(&namespace) = self.namespace(command.namespace) else {
+        let Some(namespace) = find(self.orders.namespaces(), command.namespace) else {
             return Err(IoError::NoSuchNamespace { namespace: command.namespace });
         };
-        self.check(command, &namespace)?;
+        check(command, namespace, self.nvm_commands)?;
         let deadline = now.into().after(self.io_timeout);
-        let commands = self.queue.stage(function, command, &namespace, deadline, token)?;
+        let commands = self.queue.stage(function, command, namespace, deadline, token)?;
         self.counters.commands += u64::from(commands);
         if deadline < self.watch_at {
             self.set_watch_at(deadline);
@@ -238,6 +243,9 @@ impl QueuePair {
 
     /// Takes what was answered, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
+    ///
+    /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room
+    /// for as many as are outstanding nothing is allocated.
     #[inline(always)]
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
         if self.orders.has_news() || self.mode != Mode::Open {
@@ -273,7 +281,7 @@ impl QueuePair {
             self.obey(function, out);
         }
         if now >= self.watch_at && matches!(self.mode, Mode::Open | Mode::Draining) {
-            let (desk, until) = (Arc::clone(&self.desk), now.after(self.admin_timeout));
+            let (desk, until) = (self.desk.clone(), now.after(self.admin_timeout));
             let abort = |_: &mut F, command| desk.wish_abort(command);
             let lost = self.look_after(function, now, out, abort);
             self.wished = true;
@@ -307,14 +315,15 @@ impl QueuePair {
     }
 
     /// The first deadline of an outstanding command, while they can be answered.
-    pub(crate) fn deadline(&self) -> Option<MonotonicTime> {
+    pub(crate) fn deadline(&mut self) -> Option<MonotonicTime> {
         let answered = matches!(self.mode, Mode::Open | Mode::Draining);
-        self.queue.deadline().filter(|_| answered)
+        if answered { self.queue.deadline() } else { None }
     }
 
     /// No deadline is earlier than the first.
     pub(crate) fn rearm(&mut self) {
-        self.set_watch_at(self.deadline().unwrap_or(MonotonicTime::MAX));
+        let at = self.deadline().unwrap_or(MonotonicTime::MAX);
+        self.set_watch_at(at);
     }
 
     /// Looks for what is late: an interrupt or a doorbell may be lost; then commands are to be aborted,
@@ -335,9 +344,9 @@ impl QueuePair {
         let until = now.after(self.admin_timeout);
         while let Some(overdue) = self.queue.overdue(now) {
             match overdue {
-                Overdue::Late(command) => {
-                    let asked = abort(f, command);
-                    self.queue.extend(command, until, asked);
+                Overdue::Late(tag) => {
+                    let asked = abort(f, self.queue.identifier(tag));
+                    self.queue.extend(tag, until, asked);
                 }
                 Overdue::Lost => return true,
             }
@@ -348,11 +357,23 @@ impl QueuePair {
     /// Takes all new completions.
     #[inline]
     fn take<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
+        let strays = self.counters.strays;
         let found = self.queue.poll(f, self.head_doorbell, &mut self.counters, out);
+        if self.counters.strays != strays {
+            self.report_strays();
+        }
         if self.wished {
             self.withdraw_wishes();
         }
         found
+    }
+
+    /// Tells the controller object of completions that were dropped.
+    #[cold]
+    fn report_strays(&mut self) {
+        if let Some(command) = self.queue.take_stray() {
+            self.desk.note_stray(command);
+        }
     }
 
     /// An identifier that is used again must not be aborted for its predecessor's sake.
@@ -361,13 +382,13 @@ impl QueuePair {
         self.desk.withdraw_aborts(|command| !self.queue.is_aborting(command));
         self.wished = self.desk.has_wishes();
     }
+}
 
-    /// The namespace with identifier `id`. Identifiers are mostly 1, 2, 3 …
-    #[inline]
-    fn namespace(&self, id: u32) -> Option<&Namespace> {
-        let guess = self.namespaces.get((id as usize).wrapping_sub(1));
-        guess.filter(|n| n.id == id).or_else(|| self.namespaces.iter().find(|n| n.id == id))
-    }
+/// The namespace with identifier `id`. Identifiers are mostly 1, 2, 3 …
+#[inline(always)]
+fn find(all: &[Namespace], id: u32) -> Option<&Namespace> {
+    let guess = all.get((id as usize).wrapping_sub(1));
+    guess.filter(|n| n.id == id).or_else(|| all.iter().find(|n| n.id == id))
 }
 
 impl Drop for QueuePair {

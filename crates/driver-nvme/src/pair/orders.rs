@@ -1,6 +1,5 @@
 //! How a pair obeys the orders that its controller object puts up.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use ssdyno_block::MonotonicTime;
@@ -11,35 +10,41 @@ use crate::board::Order;
 use crate::{IoCompletion, IoError};
 
 impl QueuePair {
-    /// Obeys what was ordered, and takes completions where that is allowed; gives how many.
+    /// Obeys what was ordered, and takes completions where that is allowed; gives how many. Where `out` has
+    /// no room for all that is given up, the order stays news, and the next call goes on.
     #[cold]
     pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
         let mut found = 0;
         while self.mode != Mode::Ended
-            && let Some(order) = self.orders.advance()
+            && let Some(notice) = self.orders.coming()
         {
-            match order {
-                Order::Run => self.open(),
+            match notice.order() {
+                Order::Run => {}
                 Order::Drain => self.mode = Mode::Draining,
                 Order::Hold => {
-                    // An older order may have been overtaken by its time limit.
-                    if !self.orders.has_news() && self.mode != Mode::Held {
+                    if self.mode != Mode::Held {
                         found += self.take(f, out);
                     }
                     self.mode = Mode::Held;
                     // What is still outstanding will be given up: no time limit counts any more.
                     self.set_watch_at(MonotonicTime::MAX);
                 }
-                Order::Collect => {
-                    self.give_up(out);
-                    self.queue.clear(f);
+                Order::Collect | Order::End => {
                     self.mode = Mode::Held;
+                    if !self.give_up(out) {
+                        return found;
+                    }
+                    if notice.order() == Order::Collect {
+                        self.queue.clear(f);
+                    } else {
+                        self.queue.release(f);
+                        self.mode = Mode::Ended;
+                    }
                 }
-                Order::End => {
-                    self.give_up(out);
-                    self.queue.release(f);
-                    self.mode = Mode::Ended;
-                }
+            }
+            self.orders.read(notice);
+            if notice.order() == Order::Run {
+                self.open();
             }
         }
         if self.mode == Mode::Draining {
@@ -52,49 +57,59 @@ impl QueuePair {
             if self.queue.outstanding() > 0 {
                 return found;
             }
-            // The queue is to be deleted.
+            // The queue is to be deleted, or to rest.
             self.mode = Mode::Held;
         }
         self.desk.obey(self.orders.number(), self.counters.completions);
         found
     }
 
+    /// There is an order that was not obeyed to its end, because a list for completions had no room.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.orders.has_news() && self.mode != Mode::Ended
+    }
+
     /// [`Order::Run`] was read.
     fn open(&mut self) {
-        let (namespaces, nvm_commands) = self.orders.namespaces();
-        (self.namespaces, self.nvm_commands) = (Arc::clone(namespaces), nvm_commands);
+        self.nvm_commands = self.orders.nvm_commands();
         self.mode = Mode::Open;
     }
 
-    /// Answers everything with *abandoned*.
-    fn give_up(&mut self, out: &mut Vec<IoCompletion>) {
-        self.queue.abandon(out);
+    /// Answers everything with *abandoned*; false where `out` had no room for all.
+    fn give_up(&mut self, out: &mut Vec<IoCompletion>) -> bool {
+        let all = self.queue.abandon(out);
         self.desk.withdraw_aborts(|_| true);
         self.desk.wish_reset(false);
         self.wished = false;
         self.set_watch_at(MonotonicTime::MAX);
+        all
     }
 
     /// Reads orders that need no more than being read.
     #[cold]
     pub(super) fn reopen(&mut self) -> Result<(), IoError> {
-        while self.mode != Mode::Ended && self.orders.coming() == Some(Order::Run) {
-            self.orders.advance();
-            self.open();
-            self.desk.obey(self.orders.number(), self.counters.completions);
-        }
-        let over = self.mode == Mode::Ended || self.orders.coming() == Some(Order::End);
-        match self.mode {
-            Mode::Open if self.orders.coming().is_none() => Ok(()),
-            _ if over => Err(IoError::Gone),
-            _ => Err(IoError::NotReady),
+        let coming = self.orders.coming();
+        match coming.filter(|notice| notice.order() == Order::Run) {
+            Some(notice) if self.mode != Mode::Ended => {
+                self.orders.read(notice);
+                self.open();
+                self.desk.obey(self.orders.number(), self.counters.completions);
+                Ok(())
+            }
+            _ if self.mode == Mode::Ended => Err(IoError::Gone),
+            _ => match coming.map(|notice| notice.order()) {
+                None if self.mode == Mode::Open => Ok(()),
+                Some(Order::End) => Err(IoError::Gone),
+                _ => Err(IoError::NotReady),
+            },
         }
     }
 
     /// Doorbells may be written although something is unusual.
     #[cold]
     pub(super) fn may_ring(&self) -> bool {
-        let coming = matches!(self.orders.coming(), None | Some(Order::Run | Order::Drain));
-        coming && matches!(self.mode, Mode::Open | Mode::Draining)
+        let coming = self.orders.coming().map(|notice| notice.order());
+        let lets = matches!(coming, None | Some(Order::Run | Order::Drain));
+        lets && matches!(self.mode, Mode::Open | Mode::Draining)
     }
 }

@@ -30,6 +30,12 @@ pub(crate) struct Nature {
     pub(crate) seed: u64,
     /// CAP.TO.
     pub(crate) timeout_500ms: u8,
+    /// PCI vendor and device.
+    pub(crate) pci: (u16, u16),
+    /// Set Features of a power state succeeds.
+    pub(crate) power_states: bool,
+    /// Slots of a queue that the controller tells commands apart by, as one does that takes no generation.
+    pub(crate) identifiers_max: u16,
 }
 
 pub(crate) fn namespace(blocks: u64, data_shift: u8) -> IdentifyNamespace {
@@ -55,6 +61,9 @@ impl Default for Nature {
             identity: Box::new(IdentifyController::new_zeroed()),
             seed: 1,
             timeout_500ms: 2,
+            pci: (0x1b36, 0x0010),
+            power_states: false,
+            identifiers_max: u16::MAX,
         }
     }
 }
@@ -67,6 +76,10 @@ pub(crate) enum Mishap {
     Forgotten,
     /// It is never answered, and aborts find nothing.
     LostForGood,
+    /// It is answered, and so many microseconds later once more, with an error.
+    Twice {
+        later_us: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +110,12 @@ pub(crate) struct Double {
     registers: BTreeMap<u32, u32>,
     /// When RDY follows EN.
     ready_change: Option<Time>,
+    /// When CC.EN was cleared last.
+    disabled_at: Option<Time>,
+    /// From then to the first look at CSTS.
+    pub(crate) first_look: Option<Time>,
+    /// Shutdowns that it was told of.
+    pub(crate) shutdowns: u32,
     submissions: BTreeMap<u16, Submission>,
     completions: BTreeMap<u16, Completion>,
     /// Commands that the controller has and has not answered.
@@ -105,6 +124,8 @@ pub(crate) struct Double {
     due: Vec<(Time, u16, u16, Status, u32)>,
     forgotten: BTreeSet<(u16, u16)>,
     pub(crate) waiting_events: Vec<u16>,
+    /// The identifier of the last admin command.
+    pub(crate) last_admin: u16,
     pub(crate) features: BTreeMap<u8, u32>,
     /// What the driver did wrong.
     pub(crate) violations: Vec<String>,
@@ -125,12 +146,16 @@ impl Double {
             nature,
             registers: BTreeMap::new(),
             ready_change: None,
+            disabled_at: None,
+            first_look: None,
+            shutdowns: 0,
             submissions: BTreeMap::new(),
             completions: BTreeMap::new(),
             owned: BTreeSet::new(),
             due: Vec::new(),
             forgotten: BTreeSet::new(),
             waiting_events: Vec::new(),
+            last_admin: 0,
             features: BTreeMap::new(),
             violations: Vec::new(),
             mishaps: BTreeMap::new(),
@@ -140,6 +165,16 @@ impl Double {
             random,
             pin: false,
         }
+    }
+
+    /// An answer that nobody asked for.
+    pub(crate) fn answer_io(&mut self, now: Time, queue: u16, id: u16) {
+        self.due.push((now, queue, id, Status::SUCCESS, 0));
+    }
+
+    /// The second answer of an admin command.
+    pub(crate) fn answer_admin_again(&mut self, now: Time, id: u16) {
+        self.due.push((now, 0, id, Status::INVALID_FIELD, 0));
     }
 
     pub(crate) fn class_of(&self, queue: u16) -> Option<u8> {
@@ -223,6 +258,9 @@ impl Double {
                 bus.read(at, &mut bytes).expect("the entry is shared");
                 let entry = SubmissionEntry::read_from_bytes(&bytes).expect("64 bytes");
                 let id = entry.command_id.get();
+                if id >= self.nature.identifiers_max {
+                    self.wrong(format!("identifier {id} of queue {queue} is too large"));
+                }
                 if !self.owned.insert((queue, id)) {
                     self.wrong(format!("command {id} of queue {queue} is in use"));
                 }
@@ -241,6 +279,7 @@ impl Double {
 
     fn admin(&mut self, now: Time, entry: &SubmissionEntry, bus: &mut dyn BusMaster) {
         let id = entry.command_id.get();
+        self.last_admin = id;
         let (dword10, dword11) = (entry.dword10.get(), entry.dword11.get());
         let (queue, entries) = (dword10 as u16, (dword10 >> 16) + 1);
         let base = entry.prp1.get();
@@ -283,7 +322,10 @@ impl Double {
                         let most = u32::from(self.nature.queues_max) - 1;
                         result.1 = (dword11 & 0xffff).min(most) | (dword11 >> 16).min(most) << 16;
                     }
-                    feature::POWER_MANAGEMENT => result.0 = Status::INVALID_FIELD,
+                    feature::POWER_MANAGEMENT if !self.nature.power_states => {
+                        self.features.remove(&feature::POWER_MANAGEMENT);
+                        result.0 = Status::INVALID_FIELD;
+                    }
                     _ => {}
                 }
             }
@@ -348,10 +390,14 @@ impl Double {
                 return;
             }
             Some(Mishap::LostForGood) => return,
-            None => {}
+            Some(Mishap::Twice { .. }) | None => {}
         }
         let latency = Time::from_ns(500 + self.draw(100_000));
         self.answer(now + latency, queue, id, status, 0);
+        if let Some(Mishap::Twice { later_us }) = self.mishaps.get(&number) {
+            let again = now + latency + Time::from_us(u64::from(*later_us));
+            self.answer(again, queue, id, Status::UNRECOVERED_READ, 0);
+        }
     }
 
     /// Follows the PRPs, touches what they say and writes down what is wrong with them.
@@ -428,6 +474,7 @@ impl Double {
                 c.phase = !c.phase;
             }
             let vector = c.vector;
+            // The entry of a command that is answered twice may be in use again; its generation is not.
             self.owned.remove(&(queue, id));
             if let Some(vector) = vector {
                 bus.interrupt(now, vector);
@@ -445,8 +492,8 @@ impl Double {
 impl PciDevice for Double {
     fn identity(&self) -> Identity {
         Identity {
-            vendor: 0x1b36,
-            device: 0x0010,
+            vendor: self.nature.pci.0,
+            device: self.nature.pci.1,
             class: 0x01_0802,
             revision: 0,
             bar_bytes: [1 << 16, 0, 0],
@@ -456,7 +503,10 @@ impl PciDevice for Double {
         }
     }
 
-    fn bar_read(&mut self, _now: Time, _bar: u8, offset: u32) -> u32 {
+    fn bar_read(&mut self, now: Time, _bar: u8, offset: u32) -> u32 {
+        if offset == registers::CSTS && self.first_look.is_none() {
+            self.first_look = self.disabled_at.map(|at| now - at);
+        }
         match offset {
             registers::CAP => {
                 let weighted = u32::from(self.nature.weighted) << 17;
@@ -485,9 +535,11 @@ impl PciDevice for Double {
                 self.ready_change = Some(now + Time::from_us(700));
                 if value & 1 == 0 {
                     self.reset();
+                    (self.disabled_at, self.first_look) = (Some(now), None);
                 }
             }
             if value & registers::CC_SHUTDOWN_NORMAL != 0 {
+                self.shutdowns += u32::from(before & registers::CC_SHUTDOWN_NORMAL == 0);
                 let csts = self.register(registers::CSTS) | registers::CSTS_SHUTDOWN_COMPLETE;
                 self.registers.insert(registers::CSTS, csts);
             }

@@ -201,49 +201,51 @@ pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
 /// Makes the moves and waits for the end of every request. [`Rig`] fails on a second answer, on a
 /// missing one, and on an access to memory that is not the controller's.
 pub(crate) fn play<D: PciDevice>(rig: &mut Rig<D>, moves: &[Move]) {
-    for step in moves {
-        match *step {
-            Move::Read { queue, block, blocks } => {
-                let queues = rig.driver.queues().max(1);
-                let _ = rig.read(1 + queue % queues, block, blocks);
-            }
-            Move::Steps(n) => {
-                for _ in 0..n {
-                    rig.step();
-                }
-            }
-            Move::LoseInterrupt(n) => {
-                let number = rig.pci.counters().interrupts + u64::from(n);
-                rig.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
-            }
-            Move::DelayInterrupt(n, us) => {
-                let number = rig.pci.counters().interrupts + u64::from(n);
-                let late = InterruptFault::Delayed(Time::from_us(u64::from(us)));
-                rig.pci.inject(PciFault::Interrupt(number, late));
-            }
-            Move::Standstill(us) => {
-                let until = rig.now + Time::from_us(u64::from(us));
-                rig.pci.inject(PciFault::Stuck(rig.now, until));
-            }
-            Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
-            Move::Shutdown => {
-                let at = rig.at();
-                let _ = rig.driver.shutdown(&mut rig.pci, at);
-            }
-            Move::Reset => {
-                let (before, at) = (rig.done.len(), rig.at());
-                rig.pci.set_now(rig.now);
-                let _ = rig.driver.reset(&mut rig.pci, at, &mut rig.done);
-                rig.settle(before);
-            }
-            Move::Rescan => {
-                let at = rig.at();
-                let _ = rig.driver.rescan(&mut rig.pci, at);
-            }
-        }
-    }
+    moves.iter().for_each(|step| make(rig, step));
     rig.drain();
     rig.check();
+}
+
+pub(crate) fn make<D: PciDevice>(rig: &mut Rig<D>, step: &Move) {
+    match *step {
+        Move::Read { queue, block, blocks } => {
+            let queues = rig.driver.queues().max(1);
+            let _ = rig.read(1 + queue % queues, block, blocks);
+        }
+        Move::Steps(n) => {
+            for _ in 0..n {
+                rig.step();
+            }
+        }
+        Move::LoseInterrupt(n) => {
+            let number = rig.pci.counters().interrupts + u64::from(n);
+            rig.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+        }
+        Move::DelayInterrupt(n, us) => {
+            let number = rig.pci.counters().interrupts + u64::from(n);
+            let late = InterruptFault::Delayed(Time::from_us(u64::from(us)));
+            rig.pci.inject(PciFault::Interrupt(number, late));
+        }
+        Move::Standstill(us) => {
+            let until = rig.now + Time::from_us(u64::from(us));
+            rig.pci.inject(PciFault::Stuck(rig.now, until));
+        }
+        Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
+        Move::Shutdown => {
+            let at = rig.at();
+            let _ = rig.driver.shutdown(&mut rig.pci, at);
+        }
+        Move::Reset => {
+            let (before, at) = (rig.done.len(), rig.at());
+            rig.pci.set_now(rig.now);
+            let _ = rig.driver.reset(&mut rig.pci, at, &mut rig.done);
+            rig.settle(before);
+        }
+        Move::Rescan => {
+            let at = rig.at();
+            let _ = rig.driver.rescan(&mut rig.pci, at);
+        }
+    }
 }
 
 proptest! {

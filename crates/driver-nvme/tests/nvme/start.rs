@@ -312,7 +312,7 @@ fn controller_that_never_becomes_ready_is_given_up() {
 #[test]
 fn no_memory_is_an_error_at_any_time() {
     let mut failures = 0;
-    for limit in (0..40).map(|i| (8 << 20) + i * 8192) {
+    for limit in (0..40).map(|i| (8 << 20) + i * 2048) {
         let mut pci = double(Nature::default());
         pci.set_memory_limit(limit);
         let mut rig = Rig::new(pci, NvmeConfig { cores: 4, ..config() });
