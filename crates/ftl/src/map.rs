@@ -108,13 +108,18 @@ impl Map {
     pub(crate) fn owners(&self, first: u32, count: u32, out: &mut Vec<(u32, u32)>) {
         let base = self.base(first);
         out.clear();
-        out.extend((first..first + count).map(|physical| {
-            let slot = base + self.reverse.get(physical);
-            if let Some(entry) = self.forward.get(slot as usize) {
-                prefetch(entry);
-            }
-            (physical, slot)
-        }));
+        self.reverse.each(
+            first,
+            count,
+            |physical, number| {
+                let slot = base + number;
+                if let Some(entry) = self.forward.get(slot as usize) {
+                    prefetch(entry);
+                }
+                (physical, slot)
+            },
+            out,
+        );
         let mut valid = 0;
         for at in 0..out.len() {
             let (physical, slot) = out[at];
@@ -138,21 +143,64 @@ impl Map {
         self.reverse.prefetch(behind, count.min(end - behind));
     }
 
-    /// What lies at `from` and has `slot` now lives at `to`, in the same plane.
+    /// `pages` (where they lie, and their slots) of one plane now live at `first` and behind it, in
+    /// the same plane.
     #[inline]
-    pub(crate) fn relocate(&mut self, slot: u32, from: u32, to: u32) {
-        self.forward[slot as usize] = to;
-        self.reverse.copy(from, to);
+    pub(crate) fn relocate(&mut self, first: u32, pages: &[(u32, u32)]) {
+        let base = self.base(first);
+        for (to, (_, slot)) in (first..).zip(pages) {
+            self.forward[*slot as usize] = to;
+        }
+        self.reverse.set_all(first, pages.iter().map(|(_, slot)| slot - base));
     }
 
-    /// Logical and physical page of all that hold data.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
-        let strips = (0..).zip(self.forward.chunks(self.slots_per_strip.max(1) as usize));
-        let count = self.strips.get();
-        strips.flat_map(move |(strip, slots)| {
-            let used = (0..).zip(slots).filter(|(_, physical)| **physical != NONE);
-            used.map(move |(number, physical)| (number * count + strip, *physical))
-        })
+    /// From now on `plane`, whose good blocks are `good`, holds the first `pages` logical pages of the one
+    /// plane of `sample`, which all have data: its block `n` is `good[n]`. The number of those pages, or 0
+    /// where planes have no strips, and nothing is done.
+    ///
+    /// With strips all that is known of a plane lies side by side and is copied from front to back;
+    /// page by page each of the hundreds of millions of a large device would wait for memory.
+    pub(crate) fn stamp(
+        &mut self,
+        plane: u32,
+        (sample, pages): (&Map, u32),
+        good: &[u32],
+        pages_per_block: Divisor,
+    ) -> u32 {
+        let Some(strip) = self.strip_of_plane.get(plane as usize) else { return 0 };
+        let to = &mut self.forward[(strip * self.slots_per_strip) as usize..][..pages as usize];
+        let slots = to.iter_mut().zip(&sample.forward[..pages as usize]);
+        let first = |block: u32| good[block as usize] * pages_per_block.get();
+        let blocks = sample.pages_per_plane / pages_per_block.get();
+        let gaps = good
+            .last()
+            .zip(good.first())
+            .is_some_and(|(last, first)| (last - first) as usize >= good.len());
+        if gaps {
+            let place =
+                |from| first(pages_per_block.quotient(from)) + pages_per_block.remainder(from);
+            slots.for_each(|(to, from)| *to = if *from == NONE { NONE } else { place(*from) });
+            let length = pages_per_block.get();
+            for block in 0..blocks {
+                self.reverse.take_over(
+                    first(block),
+                    &sample.reverse,
+                    block * length..(block + 1) * length,
+                );
+            }
+        } else {
+            let by = first(0);
+            slots.for_each(|(to, from)| *to = if *from == NONE { NONE } else { from + by });
+            self.reverse.take_over(by, &sample.reverse, 0..sample.pages_per_plane);
+        }
+        pages
+    }
+
+    /// Logical page and place of all that hold data, from logical page `first` on, where there is one strip.
+    pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = (u32, u32)> {
+        debug_assert_eq!(self.strips.get(), 1);
+        let slots = self.forward.iter().copied().skip(first as usize);
+        (first..).zip(slots).filter(|(_, place)| *place != NONE)
     }
 }
 
@@ -213,9 +261,53 @@ mod tests {
             let held = (0..).zip(forward).filter(|(_, physical)| *physical != NONE);
             let held: Vec<(u32, u32)> = held.collect();
             prop_assert_eq!(&seen, &held);
-            let mut all: Vec<_> = map.iter().collect();
-            all.sort_unstable();
-            prop_assert_eq!(all, held);
+        }
+    }
+
+    proptest! {
+        /// A stamped plane holds what it would if its pages were set one by one, with bad blocks (and
+        /// without), and where the planes beside it hold something else.
+        #[test]
+        fn a_stamp_is_page_by_page(
+            bad in 0u32..3,
+            pages in 20u32..=28,
+            places in Just((0u32..28).collect::<Vec<_>>()).prop_shuffle(),
+            stale in prop::collection::vec((0u32..28, 0u32..20), 0..10),
+        ) {
+            let geometry = Geometry {
+                channels: 3,
+                chips_per_channel: 1,
+                dies_per_chip: 1,
+                planes_per_die: 1,
+                blocks_per_plane: 6,
+                pages_per_block: Divisor::new(7),
+                page_bytes: 512,
+            };
+            // Four blocks of the six are used; those that are bad lie among them or behind them.
+            let good: Vec<u32> = (6..12).filter(|block| bad == 0 || *block != 6 + 2 * bad).collect();
+            let mut sample = Map::new(28, &geometry.of_one_plane(4), Some(vec![0]));
+            stale.iter().for_each(|(place, page)| sample.set(*page, *place));
+            (0..28).zip(places).for_each(|(page, place)| sample.set(page, place));
+            let residues = vec![1, 2, 0];
+            let mut stamped = Map::new(84, &geometry, Some(residues));
+            stamped.set(3, 12 * 7);
+            let mut set = stamped.clone();
+            prop_assert_eq!(
+                stamped.stamp(1, (&sample, pages), &good, geometry.pages_per_block),
+                pages
+            );
+            for local in 0..pages {
+                let at = sample.get(local);
+                set.set(2 + local * 3, good[(at / 7) as usize] * 7 + at % 7);
+            }
+            let held = |map: &Map| (0..84).map(|page| map.get(page)).collect::<Vec<_>>();
+            prop_assert_eq!(held(&stamped), held(&set));
+            for block in 0..18 {
+                let (mut one, mut other) = (Vec::new(), Vec::new());
+                stamped.owners(block * 7, 7, &mut one);
+                set.owners(block * 7, 7, &mut other);
+                prop_assert_eq!(one, other);
+            }
         }
     }
 }

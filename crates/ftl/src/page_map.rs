@@ -353,10 +353,11 @@ impl PageMap {
         let room = self.limits.data_pages - frontier.next + 1;
         let count = pages.len().min(room as usize);
         frontier.next += count as u32 - 1;
-        out.extend((first..).zip(&pages[..count]).map(|(to, (from, slot))| {
-            self.map.relocate(*slot, *from, to);
-            FlashOp::copy(plane, *from, to, Cause::Cleaning)
-        }));
+        let pages = &pages[..count];
+        self.map.relocate(first, pages);
+        let copy =
+            |(to, (from, _)): (u32, &(u32, u32))| FlashOp::copy(plane, *from, to, Cause::Cleaning);
+        out.extend((first..).zip(pages).map(copy));
         self.blocks.add_valid(block, count as u32);
         self.close_if_full(plane, stream, Cause::Cleaning, out);
         count

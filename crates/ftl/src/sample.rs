@@ -162,6 +162,11 @@ struct Home {
 }
 
 impl Home {
+    /// How many of the pages that hold data, without those of a table, belong to the plane.
+    fn pages_of_plane(&self, ftl: &PageMap) -> u32 {
+        self.pages.saturating_sub(self.residue).div_ceil(ftl.geometry.planes())
+    }
+
     /// The logical page of `ftl` that is page `local` of the `sample`; `None` if the plane has one
     /// page fewer than the fullest.
     fn page(&self, ftl: &PageMap, sample: &PageMap, local: u32) -> Option<u32> {
@@ -192,9 +197,17 @@ fn stamp(ftl: &mut PageMap, home: &Home, sample: &PageMap) {
     }
     ftl.begun[plane as usize] =
         sample.begun[0].moved(|block| good.get(block as usize).copied().unwrap_or(NONE));
-    let mut valid = 0;
-    for (local, at) in sample.map.iter() {
-        let number = sample.geometry.pages_per_block.remainder(at);
+    let pages_per_block = ftl.geometry.pages_per_block;
+    let copied = match sample.mapping_from {
+        NONE => {
+            ftl.map.stamp(plane, (&sample.map, home.pages_of_plane(ftl)), &good, pages_per_block)
+        }
+        // Pages of the table have other places among the plane's than in the sample.
+        _ => 0,
+    };
+    let mut valid = copied;
+    for (local, at) in sample.map.from(copied) {
+        let number = pages_per_block.remainder(at);
         let block = good[sample.geometry.block_of_page(at) as usize];
         let Some(logical) = home.page(ftl, sample, local) else {
             // Its place holds stale data.
