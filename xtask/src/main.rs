@@ -14,6 +14,7 @@ mod command;
 mod fuzz;
 mod guest;
 mod layers;
+mod mqsim;
 mod nvme_guest;
 mod peers;
 mod plan;
@@ -56,7 +57,8 @@ enum Chore {
         /// Only benchmarks whose name contains this text.
         filter: Option<String>,
     },
-    /// Measure beside fio, in the same minute: tables, the goals, and what was reached of them.
+    /// Measure beside fio, in the same minute (or beside MQSim): tables, the goals, and what was reached of
+    /// them.
     Peers {
         /// Runs of each, in turn, of which verdicts need two at least [default: 15, or 5 with --quick].
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
@@ -71,6 +73,10 @@ enum Chore {
         /// [default: what the environment variable SSDYNO_T_IO_URING names].
         #[arg(long, value_name = "FILE")]
         t_io_uring: Option<PathBuf>,
+        /// MQSim, built from its source: the simulator is compared with it, and nothing with fio; 5 runs
+        /// unless --runs or --quick (2) says otherwise, of some ten minutes each.
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["t_io_uring", "seconds"])]
+        mqsim: Option<PathBuf>,
     },
     /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
     ScsiSuite {
@@ -143,7 +149,11 @@ fn chore(chore: Chore) -> Result<bool> {
             report::run(&workspace, "test", plan::test(&workspace), &selection.only)
         }
         Chore::Bench { filter } => bench(&workspace, filter.as_deref()),
-        Chore::Peers { runs, seconds, quick, t_io_uring } => {
+        Chore::Peers { runs, quick, mqsim: Some(mqsim), .. } => {
+            let runs = runs.unwrap_or(if quick { 2 } else { 5 });
+            peers::run_mqsim(&workspace, &mqsim, runs)
+        }
+        Chore::Peers { runs, seconds, quick, t_io_uring, mqsim: None } => {
             let (usual_runs, usual_seconds) = if quick { (5, 2) } else { (15, 3) };
             let (runs, seconds) = (runs.unwrap_or(usual_runs), seconds.unwrap_or(usual_seconds));
             let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Our figures beside those of fio. Nothing is installed here: what is missing is named with what to
+//! Our figures beside those of fio and MQSim. Nothing is installed here: what is missing is named with what to
 //! type, because a peer that appears by itself is one that nobody chose.
 
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::command::Cmd;
+use crate::mqsim::{self, Plan};
 use crate::setup;
 use crate::workspace::Workspace;
 
@@ -48,6 +49,21 @@ pub(crate) fn run(
     let raw = raw.iter().flat_map(|raw| ["--t-io-uring", raw.as_str()]);
     let arguments = bench.into_iter().chain(options).chain(raw);
     Cmd::cargo(&workspace.root, arguments).announced().stream()
+}
+
+/// Builds our program, and compares our simulator with `mqsim`, in `runs` runs of each.
+///
+/// # Errors
+/// There is no such program, or it did not do as MQSim does.
+pub(crate) fn run_mqsim(workspace: &Workspace, mqsim: &Path, runs: u64) -> Result<bool> {
+    if !mqsim.is_file() {
+        bail!(
+            "{} is not there; build it in MQSim's source (make), and name the program",
+            mqsim.display()
+        );
+    }
+    let Some(ours) = build(workspace)? else { return Ok(false) };
+    mqsim::compare(Path::new(&ours), mqsim, &mqsim::directory(workspace), &Plan::new(runs))
 }
 
 /// Our program as users build it; `None` where that failed, which cargo has said.
