@@ -3,11 +3,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Until;
-use ssdyno_workload::{BeyondEnd, Format, Timing};
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::completion::CompletionArgs;
@@ -25,6 +24,7 @@ use crate::commands::show::ShowArgs;
 use crate::commands::verify::VerifyArgs;
 use crate::host::HostArgs;
 use crate::real;
+use crate::trace_args::TraceArgs;
 
 /// Shown below the help of the program.
 const EXIT_CODES: &str = "\
@@ -116,7 +116,8 @@ pub(crate) struct LoadArgs {
     /// the other. What cannot be carried over is named with its line.
     #[arg(long, value_name = "FILE.fio",
           conflicts_with_all = ["workload", "requests", "trace_format", "timing", "trace_depth",
-                                "trace_device", "beyond_end"])]
+                                "trace_device", "trace_origin", "trace_slot", "trace_ids",
+                                "trace_columns", "beyond_end"])]
     pub(crate) fio: Option<PathBuf>,
     /// Decides about everything random: same seed, same figures.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
@@ -166,75 +167,6 @@ fn is_written_to(target: &str) -> bool {
     !real::is_real(target) || target == ssdyno_bench::NULL
 }
 
-/// How a trace is read and played.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Traces")]
-pub(crate) struct TraceArgs {
-    /// disksim, mqsim, msr, blkparse, fio or csv [default: told from the content].
-    #[arg(long, value_name = "FORMAT", value_parser = trace_format)]
-    pub(crate) trace_format: Option<Format>,
-    /// When requests start: original, scaled=FACTOR (0.5 is twice as fast), or fast (as soon as
-    /// fewer than --trace-depth are outstanding) [default: original].
-    #[arg(long, value_name = "TIMING", value_parser = timing)]
-    pub(crate) timing: Option<Timing>,
-    /// Most requests outstanding; later ones wait, and their latency counts from the recorded
-    /// time [default: no limit; 32 with --timing fast].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) trace_depth: Option<u32>,
-    /// Only the requests of this device of the trace [default: all].
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) trace_device: Option<String>,
-    /// What becomes of requests behind the end of the target [default: fail].
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) beyond_end: Option<BeyondEndArg>,
-}
-
-impl TraceArgs {
-    /// The first option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        [
-            (self.trace_format.is_some(), "--trace-format"),
-            (self.timing.is_some(), "--timing"),
-            (self.trace_depth.is_some(), "--trace-depth"),
-            (self.trace_device.is_some(), "--trace-device"),
-            (self.beyond_end.is_some(), "--beyond-end"),
-        ]
-        .into_iter()
-        .find_map(|(given, name)| given.then_some(name))
-    }
-}
-
-/// See [`BeyondEnd`].
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum BeyondEndArg {
-    /// The run ends with an error.
-    Fail,
-    /// Addresses are taken modulo the size of the target.
-    Wrap,
-    /// They are left out, and counted.
-    Skip,
-}
-
-impl BeyondEndArg {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            BeyondEndArg::Fail => "fail",
-            BeyondEndArg::Wrap => "wrap",
-            BeyondEndArg::Skip => "skip",
-        }
-    }
-}
-
-impl From<BeyondEndArg> for BeyondEnd {
-    fn from(arg: BeyondEndArg) -> BeyondEnd {
-        match arg {
-            BeyondEndArg::Fail => BeyondEnd::Fail,
-            BeyondEndArg::Wrap => BeyondEnd::Wrap,
-            BeyondEndArg::Skip => BeyondEnd::Skip,
-        }
-    }
-}
-
 /// A time; nothing needs no unit.
 pub(crate) fn span_or_zero(text: &str) -> Result<Span, String> {
     if text.trim() == "0" {
@@ -277,27 +209,6 @@ pub(crate) fn requests(text: &str) -> Result<u64, String> {
     Ok(count as u64)
 }
 
-fn trace_format(text: &str) -> Result<Format, String> {
-    let names = || Format::ALL.map(Format::name).join(", ");
-    text.parse().map_err(|_| format!("known are {}", names()))
-}
-
-fn timing(text: &str) -> Result<Timing, String> {
-    match text {
-        "original" => Ok(Timing::Original),
-        "fast" => Ok(Timing::AsFastAsPossible { depth: FAST_DEPTH }),
-        _ => {
-            let factor = text.strip_prefix("scaled=").and_then(|factor| factor.parse().ok());
-            let sane = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-            let help = "write original, scaled=FACTOR with a factor above 0, or fast";
-            sane.map(Timing::Scaled).ok_or_else(|| help.to_owned())
-        }
-    }
-}
-
-/// Requests outstanding with `--timing fast` where `--trace-depth` does not say.
-pub(crate) const FAST_DEPTH: u32 = 32;
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -322,12 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn timings() {
-        assert_eq!(timing("scaled=0.5"), Ok(Timing::Scaled(0.5)));
-        for wrong in ["", "scaled", "scaled=", "scaled=0", "scaled=-1", "scaled=inf", "scaled=nan"]
-        {
-            assert!(timing(wrong).is_err(), "{wrong}");
-        }
+    fn spans() {
         assert!(positive_span("0s").is_err() && positive_span("10").is_err());
         assert!(span_or_zero("0").is_ok() && span_or_zero("10").is_err());
     }

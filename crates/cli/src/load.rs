@@ -108,6 +108,11 @@ fn unknown_device(target: &str) -> Failure {
     Failure::usage(format!("there is no target `{target}`")).with_help(help)
 }
 
+/// Whether the workload `name` is neither a preset nor a generator's file.
+pub(crate) fn is_trace(name: &str) -> bool {
+    ssdyno_workload::presets::text(name).is_none() && !is_toml(name)
+}
+
 /// The generator that `name` names (a preset or `FILE.toml`); `None` if it should be a trace.
 pub(crate) fn workload(
     name: &str,

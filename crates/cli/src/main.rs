@@ -33,6 +33,7 @@ mod ring;
 mod screen;
 mod timeline;
 mod toml_places;
+mod trace_args;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -7,15 +7,15 @@ use ssdyno_block::units::Span;
 use ssdyno_driver_ring::RingError;
 use ssdyno_result::Keep;
 use ssdyno_rig::{Limits, Run, RunError, Source};
-use ssdyno_workload::{Timing, TraceOptions};
 
-use crate::args::{FAST_DEPTH, LoadArgs, TraceArgs};
+use crate::args::LoadArgs;
 use crate::diagnose::{Exit, Failure};
 use crate::document::Document;
 use crate::fio;
 use crate::load;
 use crate::overlay::{self, Setting};
 use crate::progress::Goal;
+use crate::trace_args::TraceArgs;
 
 /// A run, and where its parts come from.
 pub(crate) struct Plan {
@@ -132,7 +132,7 @@ pub(crate) fn source(
     let help = "traces are played as --timing, --trace-depth and --beyond-end say";
     refuse_workload_keys(settings, "a trace", help)?;
     let path = PathBuf::from(name);
-    Ok((None, Source::Trace { path, options: trace_options(load) }))
+    Ok((None, Source::Trace { path, options: load.trace.options(load.requests, load.duration) }))
 }
 
 /// What a run of `source` works towards.
@@ -176,26 +176,5 @@ pub(crate) fn refuse_workload_keys(
             .with_help(help)
             .with_key(&setting.key)
             .at(Some(setting.place(true, "no effect here")))),
-    }
-}
-
-fn trace_options(load: &LoadArgs) -> TraceOptions {
-    let trace = &load.trace;
-    let timing = match trace.timing {
-        Some(Timing::AsFastAsPossible { .. }) => {
-            Timing::AsFastAsPossible { depth: trace.trace_depth.unwrap_or(FAST_DEPTH) }
-        }
-        Some(timing) => timing,
-        None => Timing::Original,
-    };
-    TraceOptions {
-        format: trace.trace_format,
-        timing,
-        depth_limit: trace.trace_depth,
-        beyond_end: trace.beyond_end.map(Into::into).unwrap_or_default(),
-        device: trace.trace_device.clone(),
-        requests: load.requests,
-        duration: load.duration.map(|span| span.0),
-        ..TraceOptions::default()
     }
 }

@@ -1,11 +1,13 @@
 //! The command that repeats a run.
 
 use ssdyno_result::Keep;
-use ssdyno_workload::Timing;
+use ssdyno_workload::{ObjectIds, Timing, TraceOrigin};
 
-use crate::args::{LoadArgs, TraceArgs};
+use crate::args::LoadArgs;
 use crate::commands::run::RunArgs;
+use crate::load::is_trace;
 use crate::results;
+use crate::trace_args::{TraceArgs, TraceOriginArg};
 
 /// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
 /// where. Not the name of the directory, which a second run cannot have again, nor how progress and
@@ -75,11 +77,14 @@ fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
         option(words, "--until", until);
     }
     load.set.iter().for_each(|setting| option(words, "--set", setting));
-    trace(&load.trace, words);
+    let is_trace = load.fio.is_none() && is_trace(load.workload(target));
+    trace(&load.trace, is_trace, words);
     load.host.given().into_iter().for_each(|(name, value)| option(words, name, value));
 }
 
-fn trace(trace: &TraceArgs, words: &mut Vec<String>) {
+/// The origin of time is written out where times count, though it was not given: who reads the line
+/// should not need to know the rule.
+fn trace(trace: &TraceArgs, is_trace: bool, words: &mut Vec<String>) {
     if let Some(format) = trace.trace_format {
         option(words, "--trace-format", format);
     }
@@ -89,11 +94,22 @@ fn trace(trace: &TraceArgs, words: &mut Vec<String>) {
         Some(Timing::Scaled(factor)) => option(words, "--timing", format!("scaled={factor}")),
         Some(Timing::AsFastAsPossible { .. }) => option(words, "--timing", "fast"),
     }
+    let default = is_trace.then_some(TraceOriginArg::First);
+    if let Some(origin) = trace.trace_origin.or(default) {
+        option(words, "--trace-origin", TraceOrigin::from(origin).name());
+    }
     if let Some(depth) = trace.trace_depth {
         option(words, "--trace-depth", depth);
     }
-    if let Some(device) = &trace.trace_device {
-        option(words, "--trace-device", device);
+    trace.trace_device.iter().for_each(|device| option(words, "--trace-device", device));
+    if let Some(slot) = trace.trace_slot {
+        option(words, "--trace-slot", slot);
+    }
+    if let Some(ids) = trace.trace_ids {
+        option(words, "--trace-ids", ObjectIds::from(ids).name());
+    }
+    if let Some(columns) = &trace.trace_columns {
+        option(words, "--trace-columns", columns);
     }
     if let Some(beyond) = trace.beyond_end {
         option(words, "--beyond-end", beyond.name());
@@ -121,7 +137,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 55] = [
+    const SAMPLES: [(&str, &str); 59] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -133,6 +149,10 @@ mod tests {
         ("timing", "scaled=0.3"),
         ("trace-depth", "4"),
         ("trace-device", "-3"),
+        ("trace-origin", "absolute"),
+        ("trace-slot", "100GiB"),
+        ("trace-ids", "hash"),
+        ("trace-columns", "time_s,object,length_bytes"),
         ("beyond-end", "wrap"),
         ("driver", "nvme"),
         ("host", "e5430"),
@@ -240,6 +260,19 @@ mod tests {
         repeats(&line(&[]));
         let set = [("set", "workload.depth=3"), ("set", "workload.read_percent=0")];
         repeats(&line(&[&set[..], &[("write", ""), ("destroy", "A"), ("destroy", "B")]].concat()));
+    }
+
+    #[test]
+    fn a_trace_is_repeated_with_its_origin_of_time() {
+        let printed = |options: &[(&str, &str)]| {
+            let args = parsed(&line(options));
+            command(&args, Some(args.target()))
+        };
+        let line = printed(&[("workload", "a.csv"), ("trace-device", "1"), ("trace-device", "7")]);
+        assert!(line.contains(" --trace-origin first --trace-device 1 --trace-device 7"), "{line}");
+        let line = printed(&[("workload", "a.csv"), ("trace-origin", "absolute")]);
+        assert!(line.contains(" --trace-origin absolute"), "{line}");
+        assert!(!printed(&[("workload", "mixed")]).contains("--trace-origin"));
     }
 
     #[test]

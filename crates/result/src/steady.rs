@@ -248,20 +248,23 @@ impl Figure {
             let follows = off(at + 1) * now.signum() > near;
             if now.abs() > far || (now.abs() > near && follows) {
                 let to = if follows { average(&self.values[at..at + 2]) } else { self.values[at] };
-                let change = 100.0 * (to / mean - 1.0);
-                let why = format!(
-                    "{} {} by {} % ({} to {})",
-                    self.name,
-                    if change > 0.0 { "rose" } else { "fell" },
-                    significant(change.abs(), 2),
-                    (self.show)(mean),
-                    (self.show)(to),
-                );
-                return Some(Exit { at, why });
+                return Some(Exit { at, why: self.change(mean, to) });
             }
             sum += self.values[at];
         }
         None
+    }
+
+    /// How the level went from `from` to `to`; there is no share of nothing.
+    fn change(&self, from: f64, to: f64) -> String {
+        let word = if to > from { "rose" } else { "fell" };
+        let (shown_from, shown_to) = ((self.show)(from), (self.show)(to));
+        let change = 100.0 * (to / from - 1.0);
+        if !change.is_finite() {
+            return format!("{} {word} from {shown_from} to {shown_to}", self.name);
+        }
+        let share = significant(change.abs(), 2);
+        format!("{} {word} by {share} % ({shown_from} to {shown_to})", self.name)
     }
 }
 
@@ -362,6 +365,16 @@ mod tests {
         assert_eq!(found.periods.len(), 2, "{found:?}");
         assert!(found.periods[0].left_because.as_deref().unwrap().contains("fell by 100 %"));
         assert_eq!(found.periods[1].from_seconds, 2.6);
+    }
+
+    /// A trace with a lead-in: nothing is the level that is left.
+    #[test]
+    fn a_start_from_nothing_has_no_share() {
+        let mut levels = vec![0.0; 20];
+        levels.extend([1.0; 30]);
+        let found = find(&levels);
+        let why = found.periods[0].left_because.as_deref().unwrap();
+        assert!(why.starts_with("the request rate rose from 0") && !why.contains('%'), "{why}");
     }
 
     proptest! {

@@ -40,7 +40,10 @@ impl Source {
             Source::Generator(config) => {
                 toml::to_string_pretty(&config.resolved()).unwrap_or_default()
             }
-            Source::Trace { path, .. } => format!("# trace {}\n", path.display()),
+            Source::Trace { path, options } => {
+                let lines = options.describe().into_iter().map(|line| format!("# {line}\n"));
+                format!("# trace {}\n{}", path.display(), lines.collect::<String>())
+            }
             Source::Jobs { path, jobs } => {
                 let mut text = format!("# fio job file {}\n", path.display());
                 for stream in fio_streams(jobs, files, seed) {

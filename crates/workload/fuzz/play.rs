@@ -4,7 +4,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use ssdyno_block::{Op, Time};
-use ssdyno_workload::{BeyondEnd, DeviceFacts, Format, Step, TraceOptions, Workload, read_trace};
+use ssdyno_workload::{
+    BeyondEnd, DeviceFacts, Format, ObjectIds, Step, TraceOptions, Workload, read_trace,
+};
 
 /// Plays up to 2000 steps; every request completes at once.
 pub fn some(workload: &mut dyn Workload, device: &DeviceFacts) {
@@ -36,8 +38,13 @@ pub fn some(workload: &mut dyn Workload, device: &DeviceFacts) {
 #[allow(dead_code, reason = "each fuzz target uses one of these")]
 pub fn trace(data: &[u8], format: Option<Format>) {
     let device = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 4096 };
-    for beyond_end in [BeyondEnd::Fail, BeyondEnd::Wrap, BeyondEnd::Skip] {
-        let options = TraceOptions { format, beyond_end, ..TraceOptions::default() };
+    for (beyond_end, object_ids, slot_bytes) in [
+        (BeyondEnd::Fail, ObjectIds::Sector, None),
+        (BeyondEnd::Wrap, ObjectIds::Hash, None),
+        (BeyondEnd::Skip, ObjectIds::Byte, Some(1 << 20)),
+    ] {
+        let options =
+            TraceOptions { format, beyond_end, object_ids, slot_bytes, ..TraceOptions::default() };
         let reader = Box::new(Cursor::new(data.to_vec()));
         if let Ok(mut workload) = read_trace(reader, Path::new("fuzz"), &options, &device) {
             some(workload.as_mut(), &device);

@@ -32,7 +32,10 @@ pub use fio_job::{
     FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioStream, FioSync,
     delayed, fio_entries, fio_streams, is_fio_job_file, read_fio_jobs, run_together,
 };
-pub use trace::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions, open_trace, read_trace};
+pub use trace::{
+    BeyondEnd, BlkEvent, Format, ObjectIds, Timing, TraceOptions, TraceOrigin, open_trace,
+    read_trace,
+};
 
 use ssdyno_block::{Request, Time};
 

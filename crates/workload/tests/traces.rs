@@ -11,8 +11,8 @@ use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_workload::{
-    BeyondEnd, BlkEvent, DeviceFacts, Format, Timing, TraceOptions, Workload, WorkloadError,
-    open_trace, read_trace,
+    BeyondEnd, BlkEvent, DeviceFacts, Format, Timing, TraceOptions, TraceOrigin, Workload,
+    WorkloadError, open_trace, read_trace,
 };
 
 type Opened = Result<Box<dyn Workload + Send>, WorkloadError>;
@@ -88,8 +88,7 @@ const SAME: &[(Format, &str)] = &[
 #[test]
 fn all_formats_say_the_same() {
     for (format, text) in SAME {
-        let options = TraceOptions { from_first: Some(false), ..TraceOptions::default() };
-        let (all, error, notes) = run(text, &TraceOptions { from_first: Some(true), ..options });
+        let (all, error, notes) = run(text, &TraceOptions::default());
         assert_eq!(error, None, "{format}");
         let expected = [Request::write(1 << 20, 4096), Request::read(0, 8192)];
         assert_eq!(requests(&all), expected, "{format}");
@@ -97,8 +96,19 @@ fn all_formats_say_the_same() {
         assert!(notes.contains(format.name()), "{format} must be detected: {notes}");
         let fixed = good(text, &of(*format));
         assert_eq!(requests(&fixed), expected);
-        let calendar = matches!(format, Format::Msr | Format::Csv);
-        assert_eq!(times_us(&fixed)[0], if calendar { 0 } else { 1000 }, "{format}");
+        assert_eq!(times_us(&fixed), [0, 2000], "{format}: one rule for all");
+        assert!(
+            notes.contains("time 0 is that of the first request replayed"),
+            "{format}: {notes}"
+        );
+        let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..TraceOptions::default() };
+        let (all, error, notes) = run(text, &absolute);
+        if matches!(format, Format::Msr) {
+            assert!(error.unwrap().to_string().contains("--trace-origin first"));
+        } else {
+            assert_eq!((times_us(&all), error), (vec![1000, 3000], None), "{format}");
+            assert!(notes.contains("the first request replayed is at 0.001 s"), "{notes}");
+        }
         assert_eq!(format.name().parse::<Format>().unwrap(), *format);
     }
     assert!("ascii".parse::<Format>().is_err());
@@ -146,7 +156,7 @@ fn blkparse_prints_more_than_requests() {
         Request::flush(),
     ];
     assert_eq!(requests(&all), expected);
-    assert!(notes.contains("1 trace lines skipped: commands without data"), "{notes}");
+    assert!(notes.contains("1 trace line skipped: commands without data"), "{notes}");
     let issued = text.replace(" Q ", " D ");
     let (all, error, notes) = run(&issued, &TraceOptions::default());
     assert_eq!((requests(&all), error), (expected.to_vec(), None));
@@ -174,7 +184,7 @@ fn fio_version_2_waits_and_has_no_times() {
 fn csv_columns_have_any_order_and_units() {
     let text = "# made by hand\ndevice;length_sectors;op;offset_sectors;time_s;other\n\
                 a;8;\"trim\";16;0.5;x\nb;1;flush;;0.6;\n";
-    let all = good(text, &TraceOptions { device: Some("a".into()), ..TraceOptions::default() });
+    let all = good(text, &TraceOptions { devices: vec!["a".into()], ..TraceOptions::default() });
     assert_eq!(requests(&all), [Request::trim(8192, 4096)]);
     let (all, _, notes) = run(text, &TraceOptions::default());
     assert_eq!(requests(&all)[1], Request::flush());
@@ -208,12 +218,12 @@ fn devices_are_told_apart() {
     for (device, offsets) in
         [("hm", vec![0, 512]), ("1", vec![512, 1024]), ("hm.1", vec![512]), ("prn.1", vec![1024])]
     {
-        let options = TraceOptions { device: Some(device.to_owned()), ..of(Format::Msr) };
+        let options = TraceOptions { devices: vec![device.to_owned()], ..of(Format::Msr) };
         let got: Vec<u64> =
             good(text, &options).iter().map(|issued| issued.request.offset_bytes).collect();
         assert_eq!(got, offsets, "{device}");
     }
-    let error = refused(text, &TraceOptions { device: Some("x".into()), ..of(Format::Msr) });
+    let error = refused(text, &TraceOptions { devices: vec!["x".into()], ..of(Format::Msr) });
     assert!(error.to_string().contains("3 trace lines skipped"), "{error}");
 }
 
@@ -249,11 +259,12 @@ fn times_scale_or_do_not_matter() {
 
 #[test]
 fn late_lines_start_with_the_one_before() {
-    let (all, error, notes) = run("5.0 0 0 1 1\n1.0 0 8 1 1\n6.0 0 16 1 1\n", &of(Format::DiskSim));
+    let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..of(Format::DiskSim) };
+    let text = "5.0 0 0 1 1\n1.0 0 8 1 1\n6.0 0 16 1 1\n";
+    let (all, error, notes) = run(text, &absolute);
     assert_eq!((times_us(&all), error), (vec![5000, 5000, 6000], None));
     assert!(notes.contains("1 request is earlier"), "{notes}");
-    let options = TraceOptions { from_first: Some(true), ..of(Format::DiskSim) };
-    assert_eq!(times_us(&good("5.0 0 0 1 1\n1.0 0 8 1 1\n6.0 0 16 1 1\n", &options)), [0, 0, 1000]);
+    assert_eq!(times_us(&good(text, &of(Format::DiskSim))), [0, 0, 1000]);
 }
 
 #[test]
@@ -391,10 +402,11 @@ fn shared(name: &str) -> Option<PathBuf> {
 fn the_iozone_trace_of_s3() {
     let Some(path) = shared("iozone.trace.gz") else { return };
     let device = DeviceFacts { capacity_bytes: 32 << 30, sector_bytes: 512 };
-    let mut workload = open_trace(&path, &TraceOptions::default(), &device).unwrap();
+    let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..TraceOptions::default() };
+    let mut workload = open_trace(&path, &absolute, &device).unwrap();
     let all = play(workload.as_mut(), &device, Time::from_ms(1), 100_000);
     assert_eq!(workload.error(), None);
-    assert_eq!(workload.notes().len(), 1, "{:?}", workload.notes());
+    assert_eq!(workload.notes().len(), 2, "{:?}", workload.notes());
     assert!(workload.notes()[0].contains("disksim"));
     // S3-24, S3-40: 100000 writes, last at 941714 ms, 360 KiB on average, 4 MiB at most.
     assert_eq!(all.len(), 100_000);
@@ -413,15 +425,28 @@ fn the_mqsim_trace() {
     let all = play(workload.as_mut(), &device, Time::from_ms(1), 100_000);
     // The last of its 24783 lines has no line end.
     assert_eq!((all.len(), workload.error()), (24_783, None));
-    assert_eq!(all[0].intended, Time::from_ns(11_413_000));
+    assert_eq!(all[0].intended, Time::ZERO, "its own time is 11.413 ms");
+    assert_eq!(all[24_782].intended, Time::from_ns(60_066_625_000 - 11_413_000));
     assert_eq!(all[0].request, Request::read(657_728 * 512, 16 * 512));
     let notes = workload.notes().join("\n");
+    assert!(notes.contains("first request replayed: 0.011413 s on the trace's clock"), "{notes}");
     assert!(notes.contains("mqsim") && notes.contains("several devices"), "{notes}");
 }
 
 fn op_name(op: Op) -> &'static str {
     op.name()
 }
+
+/// Formats of text whose times have microseconds.
+const TEXT: [Format; 7] = [
+    Format::DiskSim,
+    Format::MqSim,
+    Format::Msr,
+    Format::Blkparse,
+    Format::Fio,
+    Format::Csv,
+    Format::Alibaba,
+];
 
 /// Writes the records as `format` has them; times in whole us.
 fn render(format: Format, records: &[(u64, Op, u64, u64)]) -> String {
@@ -448,7 +473,11 @@ fn render(format: Format, records: &[(u64, Op, u64, u64)]) -> String {
                 writeln!(text, "8,0 0 1 {s}.{us:06}000 9 Q {rwbs} {sector} + {sectors} [x]")
             }
             Format::Fio => writeln!(text, "{us} /f {name} {offset} {length}"),
-            Format::Csv => writeln!(text, "{us},{name},{offset},{length}"),
+            Format::Alibaba => {
+                let op = if op == Op::Read { "R" } else { "W" };
+                writeln!(text, "419,{op},{offset},{length},{}", 1_577_808_000_000_000 + us)
+            }
+            _ => writeln!(text, "{us},{name},{offset},{length}"),
         }
         .unwrap();
     }
@@ -461,11 +490,11 @@ proptest! {
     /// What is rendered is read back, in every format, detected or named.
     #[test]
     fn rendered_traces_are_read_back(
-        format in proptest::sample::select(Format::ALL.to_vec()),
+        format in proptest::sample::select(TEXT.to_vec()),
         named: bool,
         gaps in proptest::collection::vec((0_u64..5000, 0..3_usize, 0_u64..1 << 24, 1_u64..5000), 1..60),
     ) {
-        let only_two = matches!(format, Format::DiskSim | Format::MqSim);
+        let only_two = matches!(format, Format::DiskSim | Format::MqSim | Format::Alibaba);
         let mut us = 0;
         let records: Vec<(u64, Op, u64, u64)> = gaps.iter().map(|&(gap, op, sector, sectors)| {
             us += gap;
@@ -475,7 +504,6 @@ proptest! {
         let text = render(format, &records);
         let options = TraceOptions {
             format: named.then_some(format),
-            from_first: Some(true),
             ..TraceOptions::default()
         };
         let (all, error, notes) = run(&text, &options);

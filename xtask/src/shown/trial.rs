@@ -43,6 +43,11 @@ const STAND_INS: &[(&str, &str)] = &[
         "io.log",
         "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 0 4096\n/dev/x write 8192 8192\n/dev/x close\n",
     ),
+    ("plain.csv", "0,x,read,0,8\n1,x,write,8,16\n"),
+    (
+        "io_traces.csv",
+        "419,W,8192,16384,1577808144360767\n725,R,359104,4096,1577808144360813\n3,R,0,512,1577808144360900\n",
+    ),
     (
         "saved.txt",
         "NVME Identify Controller:\nvid : 0x1b36\nmn : A drive\nmdts : 5\nver : 0x10300\n\

@@ -10,7 +10,7 @@ use ssdyno_energy::{Breakdown, Meter};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
 use ssdyno_result::{Keep, Recorder};
 use ssdyno_rig::{Drive, Flow, Limits, drive};
-use ssdyno_workload::{TraceOptions, Workload, open_trace};
+use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
 use super::data::RunPlan;
 use super::load::Load;
@@ -65,7 +65,9 @@ fn workload(
 ) -> Result<Box<dyn Workload + Send>, PaperError> {
     let wrong = |error| PaperError::Workload { run: name.to_owned(), error };
     if let Some(path) = plan.trace.as_deref().and_then(|trace| options.trace(trace)) {
-        let how = TraceOptions { requests: options.requests, ..TraceOptions::default() };
+        // The paper's running times count from the trace's own 0 (S3-24).
+        let origin = TraceOrigin::Absolute;
+        let how = TraceOptions { requests: options.requests, origin, ..TraceOptions::default() };
         return open_trace(&path, &how, facts).map_err(wrong);
     }
     let preset = plan.workload.as_deref().unwrap_or_default();

@@ -40,7 +40,8 @@ pub(crate) fn decompress(mut reader: Source) -> Source {
     let magic = head.clone();
     let reader = put_back(head, error, reader);
     match magic.as_slice() {
-        [0x1F, 0x8B, ..] => Box::new(flate2::read::MultiGzDecoder::new(reader)),
+        // Method and flags, too (RFC 1952, clause 2.3.1): two bytes alone may be a time.
+        [0x1F, 0x8B, 8, 0..=0x1F, ..] => Box::new(flate2::read::MultiGzDecoder::new(reader)),
         [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => {
             Box::new(Zstd::Between(Some(reader)))
         }
@@ -59,6 +60,13 @@ pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
         [b'P', b'K', 3 | 5, ..] => Some("it is a ZIP archive: `unzip` it first"),
         [b'7', b'z', 0xBC, 0xAF, ..] => Some("it is a 7z archive: unpack it first"),
         [0x5D, 0, 0, ..] => Some("it looks like LZMA: `unlzma` it first"),
+        [0xF0, 0xDE, 0xBC, 0x9A, 0x78, 0x56, 0x34, 0x12, ..] => Some(
+            "it is libCacheSim's lcs: convert it with its `traceConv` to oracleGeneral, which is read",
+        ),
+        // The native order of the machine that recorded it.
+        [7, 0x74, b'a', b'e', ..] | [b'e', b'a', 0x74, 7, ..] => {
+            Some("it is blktrace's binary output: `blkparse -i` makes text of it")
+        }
         [0x1F, 0x8B, ..] => Some("it was compressed twice: unpack it once first"),
         _ if head.get(257..262) == Some(b"ustar") && head[..257].contains(&0) => {
             Some("it is a tar archive: unpack it first (`tar -xf`), and name the file in it")

@@ -1,7 +1,11 @@
 //! Which format a text is in.
 
 use super::Format;
-use super::formats::{blkparse_input, blkparse_summary, csv_header, fio_version, msr_header};
+use super::detect_records::{are_accesses, detect_records};
+use super::formats::{
+    Header, OracleAccess, blkparse_input, blkparse_summary, csv_header, fio_version,
+    libcachesim_comment, msr_header,
+};
 
 /// What the first lines look like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,21 +15,32 @@ pub(crate) struct Detected {
     pub(crate) doubtful: bool,
 }
 
-/// Tells the format from the beginning of a text: fio and CSV by their first line, MSR by seven
-/// comma-separated fields, blkparse by `maj,min`, DiskSim and MQSim by five columns. These two
-/// differ in the time (DiskSim writes fractions of ms) and in the last column (MQSim knows 0 and
-/// 1).
+/// Tells the format from the beginning of a trace. Records by what many of them have in common
+/// ([`detect_records`]); fio and CSV by their first line, MSR by seven comma-separated fields,
+/// Alibaba's and Tencent's by what their five hold, blkparse by `maj,min`, DiskSim and MQSim by five
+/// columns. These two differ in the time (DiskSim writes fractions of ms) and in the last column
+/// (MQSim knows 0 and 1).
 pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
+    let sure = |format| Some(Detected { format, doubtful: false });
+    if let Some(format) = detect_records(head) {
+        return sure(format);
+    }
     let text = String::from_utf8_lossy(head);
     let text = text.trim_start_matches('\u{feff}');
     // A line that may go on behind the head tells nothing.
     let end = if whole { text.len() } else { text.rfind('\n').unwrap_or(text.len()) };
     let lines = text[..end].lines().map(str::trim);
+    if lines.clone().find(|line| !line.is_empty()).is_some_and(libcachesim_comment) {
+        return sure(Format::LibCacheSim);
+    }
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
     let first = *lines.peek()?;
-    let sure = |format| Some(Detected { format, doubtful: false });
     if fio_version(first).is_some() {
         return sure(Format::Fio);
+    }
+    // Its operations are in a column `op`, too, but there are no offsets.
+    if Header::libcachesim(first).is_some() && Header::parse(first).is_err() {
+        return sure(Format::LibCacheSim);
     }
     if csv_header(first) {
         return sure(Format::Csv);
@@ -36,7 +51,52 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
     if blkparse_input(first) || blkparse_summary(first) || is_blkparse(first) {
         return sure(Format::Blkparse);
     }
-    columns(lines.take(1000))
+    let lines: Vec<&str> = lines.take(1000).collect();
+    cloud(&lines).and_then(sure).or_else(|| columns(lines.into_iter()))
+}
+
+/// The first seconds of 2001 and of 2107, since 1970: so far dates in seconds go.
+const DATES_S: std::ops::Range<u64> = 978_307_200..4_323_369_600;
+
+/// Alibaba's, Tencent's, libCacheSim's text with the next use in its last column, or none, by the
+/// majority of the lines: a bad line is for the reader to report, with its number.
+fn cloud(lines: &[&str]) -> Option<Format> {
+    let (mut alibaba, mut tencent) = (0, 0);
+    let mut accesses = Vec::new();
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let numbers = |at: &[usize]| at.iter().all(|&at| is_number(fields[at]));
+        match fields.len() {
+            5 if matches!(fields[1], "R" | "W") && numbers(&[0, 2, 3, 4]) => alibaba += 1,
+            5 if numbers(&[0, 1, 2, 4]) && matches!(fields[3], "0" | "1") => {
+                let date = fields[0].parse().is_ok_and(|seconds| DATES_S.contains(&seconds));
+                tencent += usize::from(date);
+            }
+            4 => accesses.extend(access(&fields)),
+            _ => {}
+        }
+    }
+    let most = |count: usize| 2 * count > lines.len();
+    if most(alibaba) {
+        Some(Format::Alibaba)
+    } else if most(tencent) {
+        Some(Format::Tencent)
+    } else if accesses.len() == lines.len() && are_accesses(&accesses) {
+        Some(Format::LibCacheSim)
+    } else {
+        None
+    }
+}
+
+/// A line of `traceConv --output-txt`: time, object, size, next use.
+fn access(fields: &[&str]) -> Option<OracleAccess> {
+    let next = fields[3].parse().ok()?;
+    Some(OracleAccess {
+        seconds: fields[0].parse().ok()?,
+        object: fields[1].parse().ok()?,
+        length_bytes: fields[2].parse().ok()?,
+        next: (next != -1 && next != i64::MAX).then_some(next),
+    })
 }
 
 /// Whether a beginning of `blkparse`'s text has requests that were dispatched (D), but none that

@@ -75,7 +75,8 @@ fn not_text(number: u64, line: &[u8]) -> Fault {
     }
     Fault::new(
         "the line is not UTF-8 text",
-        "traces are text; binary ones (as blktrace's) must be converted first",
+        "most traces are text; of the binary ones oraclegeneral and vscsi are read, others must be \
+         converted first",
     )
 }
 
@@ -96,7 +97,7 @@ fn ends_early(error: &std::io::Error) -> bool {
     false
 }
 
-fn unreadable(error: &std::io::Error) -> Fault {
+pub(crate) fn unreadable(error: &std::io::Error) -> Fault {
     let what = if ends_early(error) {
         "the file is cut short: its compressed data ends in the middle".to_owned()
     } else {

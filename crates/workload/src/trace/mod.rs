@@ -1,10 +1,16 @@
 //! Recorded loads: formats, options, opening.
 
+mod addresses;
+mod clock;
 mod compress;
 mod detect;
+mod detect_records;
 mod formats;
+mod input;
 mod lines;
 mod number;
+mod options;
+mod records;
 mod replay;
 
 use std::fmt;
@@ -13,7 +19,7 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-use ssdyno_block::Time;
+pub use options::{BeyondEnd, BlkEvent, ObjectIds, Timing, TraceOptions, TraceOrigin};
 
 use crate::{DeviceFacts, TraceLine, Workload, WorkloadError};
 
@@ -39,12 +45,44 @@ pub enum Format {
     /// `length_{bytes,sectors}`, and perhaps `device`; others are passed over. So what `run --csv`
     /// writes is a trace.
     Csv,
+    /// Alibaba's block traces of 2020: `device_id,opcode,offset,length,timestamp`; R or W, offset and
+    /// length in bytes, time in us since 1970 (README of `alibaba/block-traces`).
+    Alibaba,
+    /// Tencent's block traces of 2018 (SNIA IOTTA 27917): `Timestamp,Offset,Size,IOType,VolumeID`; time
+    /// in s since 1970, offset and size in sectors of 512 B, type 0 read, 1 write.
+    Tencent,
+    /// libCacheSim's text: time in s, object, size in bytes, perhaps the operation (the code of the SCSI
+    /// command) and when the object is next used; columns in the order of a header, or in this one.
+    LibCacheSim,
+    /// libCacheSim's oracleGeneral: binary records of 24 bytes, little-endian and without gaps:
+    /// time in s (u32), object (u64), size in bytes (u32), position of its next use (i64, from 1;
+    /// -1 for none). It has no operations.
+    OracleGeneral,
+    /// VMware's vSCSI traces, as libCacheSim reads them: binary records of 32 (version 1) or 40 bytes
+    /// (version 2), little-endian: SCSI command, length in bytes, block of 512 B, time in us.
+    Vscsi,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 6] =
-        [Format::DiskSim, Format::MqSim, Format::Msr, Format::Blkparse, Format::Fio, Format::Csv];
+    pub const ALL: [Format; 11] = [
+        Format::DiskSim,
+        Format::MqSim,
+        Format::Msr,
+        Format::Blkparse,
+        Format::Fio,
+        Format::Csv,
+        Format::Alibaba,
+        Format::Tencent,
+        Format::LibCacheSim,
+        Format::OracleGeneral,
+        Format::Vscsi,
+    ];
+
+    /// Whether it is made of records of a fixed length, not of lines.
+    pub const fn is_binary(self) -> bool {
+        matches!(self, Format::OracleGeneral | Format::Vscsi)
+    }
 
     /// The name in options and reports.
     pub const fn name(self) -> &'static str {
@@ -55,6 +93,11 @@ impl Format {
             Format::Blkparse => "blkparse",
             Format::Fio => "fio",
             Format::Csv => "csv",
+            Format::Alibaba => "alibaba",
+            Format::Tencent => "tencent",
+            Format::LibCacheSim => "libcachesim",
+            Format::OracleGeneral => "oraclegeneral",
+            Format::Vscsi => "vscsi",
         }
     }
 }
@@ -74,72 +117,6 @@ impl FromStr for Format {
             WorkloadError::of_key("format", what, format!("known are {names}"))
         })
     }
-}
-
-/// When the requests of a trace start.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub enum Timing {
-    /// As recorded.
-    #[default]
-    Original,
-    /// Recorded times multiplied by this, above 0: 0.5 runs twice as fast.
-    Scaled(f64),
-    /// As soon as fewer than `depth` are outstanding, in the order of the file.
-    AsFastAsPossible {
-        /// Requests outstanding, 1 or more.
-        depth: u32,
-    },
-}
-
-/// What becomes of a request that ends behind the last byte of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum BeyondEnd {
-    /// The workload ends with an error.
-    #[default]
-    Fail,
-    /// Addresses are taken modulo the target's size; a request over the end is split. A request
-    /// longer than the target is an error.
-    Wrap,
-    /// It is left out, and counted in the notes.
-    Skip,
-}
-
-/// Which event of `blkparse` counts as the start of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlkEvent {
-    /// `Q`: queued by who wanted it. What a target's user asked for.
-    Queue,
-    /// `D`: sent to the driver, after merging and sorting.
-    Dispatch,
-}
-
-/// How to read and play a trace.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct TraceOptions {
-    /// `None`: told from the content.
-    pub format: Option<Format>,
-    /// When requests start.
-    pub timing: Timing,
-    /// Most outstanding, 1 or more: later arrivals wait, and latency counts from their recorded
-    /// time. `None`: no limit, but 1 for a trace without times. With
-    /// [`Timing::AsFastAsPossible`] the smaller of both depths holds.
-    pub depth_limit: Option<u32>,
-    /// What becomes of requests behind the target's end.
-    pub beyond_end: BeyondEnd,
-    /// Only the requests of this device: DiskSim and MQSim device number, MSR host, disk or
-    /// `host.disk`, blkparse `maj,min`, fio file name, CSV column `device`. `None`: all, as if they
-    /// were one device.
-    pub device: Option<String>,
-    /// The event of `blkparse` that counts. `None`: queueing, or dispatch where the beginning of the
-    /// trace has only that (`blktrace -a issue`).
-    pub event: Option<BlkEvent>,
-    /// True: the first request starts at 0. False: times count from the trace's own 0. `None`:
-    /// true for MSR and CSV, whose clock usually is the calendar's, false for the others.
-    pub from_first: Option<bool>,
-    /// At most so many requests, 1 or more (pieces of a split one count).
-    pub requests: Option<u64>,
-    /// Nothing is issued that was meant to start at this time (of the run) or later.
-    pub duration: Option<Time>,
 }
 
 /// Opens a trace file of any supported format as a workload. Compression (gzip, zstd, xz, bzip2,

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use ssdyno_block::{Op, Request, Time, counted};
 
+use super::addresses::Addresses;
+use super::clock::Clock;
 use super::compress::{decompress, put_back, read_ahead, unpacked_with};
 use super::detect::{detect, only_dispatched};
-use super::formats::{LineReader, Record, Sink, reader};
+use super::formats::{Objects, ReaderOptions, Record, Sink};
+use super::input::Input;
 use super::lines::Lines;
 use super::number::Fault;
-use super::{BeyondEnd, BlkEvent, Format, Timing, TraceOptions};
+use super::{BlkEvent, Format, Timing, TraceOptions};
 use crate::config::check_device;
 use crate::{DeviceFacts, Step, TraceLine, Workload, WorkloadError};
 
@@ -32,33 +35,14 @@ struct Piece {
     begun: bool,
 }
 
-/// What happened on the way, for the notes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    late: u64,
-    split: u64,
-    widened: u64,
-    wrapped: u64,
-    beyond: u64,
-}
-
 /// A trace as a workload.
 pub(crate) struct Replay {
-    lines: Lines,
-    reader: Box<dyn LineReader>,
+    input: Input,
     sink: Sink,
     file: PathBuf,
     format: Format,
-    device: DeviceFacts,
-    beyond_end: BeyondEnd,
-    /// Factor on recorded times.
-    scale: f64,
-    /// Recorded times count.
-    timed: bool,
-    from_first: Option<bool>,
-    /// Recorded time of the run's 0, once known.
-    base_ps: Option<u128>,
-    last: Time,
+    addresses: Addresses,
+    clock: Clock,
     depth: u64,
     outstanding: u64,
     requests_left: u64,
@@ -66,7 +50,8 @@ pub(crate) struct Replay {
     next: Option<Piece>,
     done: bool,
     error: Option<WorkloadError>,
-    counts: Counts,
+    /// Requests that were split.
+    split: u64,
     remarks: Vec<String>,
 }
 
@@ -90,27 +75,33 @@ impl Replay {
             return Err(whole_file("the trace is empty", "give a file with requests"));
         }
         let mut remarks = Vec::new();
-        if let Some(how) = unpacked_with(&head) {
-            return Err(whole_file("this is no text", how));
+        let format = told_format(options, &head, whole, &mut remarks);
+        let binary = format.is_some_and(Format::is_binary);
+        if let Some(how) = unpacked_with(&head).filter(|_| !binary) {
+            return Err(whole_file("this is no trace", how));
         }
-        let Some(format) = told_format(options.format, &head, whole, &mut remarks) else {
+        let Some(format) = format else {
             let lines = Lines::new(put_back(head, broken, source));
             return Err(unknown_format(lines, file));
         };
-        let event = played_event(options.event, format, &head, &mut remarks);
+        if options.columns.is_some() && format != Format::Csv {
+            let what = format!("a trace of the format {format} has its own columns");
+            return Err(WorkloadError::of_key("columns", what, "leave `--trace-columns` out"));
+        }
+        let reader = ReaderOptions {
+            event: played_event(options.event, format, &head, &mut remarks),
+            objects: Objects::new(options.object_ids, device.capacity_bytes),
+            columns: options.columns.as_deref(),
+        };
+        let input = Input::new(put_back(head.clone(), broken, source), format, &head, &reader);
+        let timed = !matches!(options.timing, Timing::AsFastAsPossible { .. });
         let mut replay = Replay {
-            lines: Lines::new(put_back(head, broken, source)),
-            reader: reader(format, event),
-            sink: Sink::new(options.device.clone()),
+            input: input.map_err(|fault| whole_file(&fault.what, &fault.help))?,
+            sink: Sink::new(options.devices.clone(), options.slot_bytes.is_some()),
             file: file.to_owned(),
             format,
-            device: *device,
-            beyond_end: options.beyond_end,
-            scale,
-            timed: !matches!(options.timing, Timing::AsFastAsPossible { .. }),
-            from_first: options.from_first,
-            base_ps: None,
-            last: Time::ZERO,
+            addresses: Addresses::new(*device, options.beyond_end, options.slot_bytes),
+            clock: Clock::new(timed, scale, options.origin),
             depth: options.depth_limit.map_or(u64::MAX, u64::from),
             outstanding: 0,
             requests_left: options.requests.unwrap_or(u64::MAX),
@@ -118,7 +109,7 @@ impl Replay {
             next: None,
             done: false,
             error: None,
-            counts: Counts::default(),
+            split: 0,
             remarks,
         };
         if let Timing::AsFastAsPossible { depth } = options.timing {
@@ -128,7 +119,7 @@ impl Replay {
         if replay.next.is_none() {
             return Err(replay.nothing());
         }
-        if replay.timed && replay.reader.untimed() && options.depth_limit.is_none() {
+        if timed && replay.input.untimed() && options.depth_limit.is_none() {
             replay.depth = 1;
             replay.remarks.push(
                 "the trace has no times: one request was outstanding at a time (a depth allows more)"
@@ -145,40 +136,23 @@ impl Replay {
                 match self.piece(&record) {
                     Ok(Some(piece)) => return Ok(Some(piece)),
                     Ok(None) => {}
-                    Err(fault) => return Err(self.locate(fault)),
+                    Err(fault) => return Err(self.input.locate(fault, &self.file)),
                 }
             }
-            let read = match self.lines.next_line() {
-                Ok(None) => return Ok(None),
-                Ok(Some(line)) => {
-                    let content = line.trim();
-                    if content.is_empty() || content.starts_with('#') {
-                        continue;
-                    }
-                    let line = if self.reader.keeps_blanks() { line } else { content };
-                    self.reader.line(line, &mut self.sink)
-                }
-                Err(fault) => Err(fault),
-            };
-            read.map_err(|fault| self.locate(fault))?;
+            match self.input.read(&mut self.sink) {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(fault) => return Err(self.input.locate(fault, &self.file)),
+            }
         }
-    }
-
-    fn locate(&self, fault: Fault) -> WorkloadError {
-        let at = TraceLine {
-            file: self.file.clone(),
-            number: self.lines.number(),
-            text: self.lines.shown(),
-        };
-        WorkloadError::of_trace(fault.what, fault.help, at)
     }
 
     /// There is no request in the whole trace.
     fn nothing(&self) -> WorkloadError {
         let mut found = Vec::new();
-        self.sink.notes(&mut found);
-        if self.counts.beyond > 0 {
-            let who = counted(self.counts.beyond, "request lies", "requests lie");
+        self.sink.notes(self.input.unit(), &mut found);
+        if self.addresses.beyond > 0 {
+            let who = counted(self.addresses.beyond, "request lies", "requests lie");
             found.push(format!("{who} behind the target's end"));
         }
         let mut what = format!("the trace has no request to play (read as {})", self.format);
@@ -197,94 +171,20 @@ impl Replay {
 
     /// Puts a record on the target and on the run's clock.
     fn piece(&mut self, record: &Record) -> Result<Option<Piece>, Fault> {
-        let Some((at, left)) = self.range(record)? else { return Ok(None) };
-        let time = self.start(record.time_ps)?;
+        let Some((at, left)) = self.addresses.range(record)? else { return Ok(None) };
+        let time = self.clock.start(record.time_ps)?;
         Ok(Some(Piece { op: record.op, at, left, time, begun: false }))
-    }
-
-    /// First byte and length in whole sectors; `None` where the record is left out.
-    fn range(&mut self, record: &Record) -> Result<Option<(u64, u64)>, Fault> {
-        if record.op == Op::Flush {
-            return Ok(Some((0, 0)));
-        }
-        let sector = u64::from(self.device.sector_bytes);
-        let capacity = self.device.capacity_bytes / sector * sector;
-        let first = record.offset_bytes / sector * sector;
-        let end = record.offset_bytes.checked_add(record.length_bytes);
-        let end = end.and_then(|end| end.checked_next_multiple_of(sector));
-        let fits = end.filter(|&end| end <= capacity);
-        let (at, length) = match (fits, self.beyond_end) {
-            (Some(end), _) => (first, end - first),
-            (None, BeyondEnd::Fail) => {
-                let what = format!(
-                    "a {} of {} bytes at byte {} ends behind the target's {capacity} bytes",
-                    record.op.name(),
-                    record.length_bytes,
-                    record.offset_bytes
-                );
-                let help = "use a larger target, or `--beyond-end wrap` or `skip`";
-                return Err(Fault::new(what, help));
-            }
-            (None, BeyondEnd::Skip) => {
-                self.counts.beyond += 1;
-                return Ok(None);
-            }
-            (None, BeyondEnd::Wrap) => {
-                let head = record.offset_bytes - first;
-                let length = record.length_bytes.checked_add(head);
-                let length = length.and_then(|length| length.checked_next_multiple_of(sector));
-                let Some(length) = length.filter(|&length| length <= capacity) else {
-                    let what = format!(
-                        "a {} of {} bytes is longer than the target's {capacity} bytes",
-                        record.op.name(),
-                        record.length_bytes
-                    );
-                    return Err(Fault::new(what, "use a larger target, or skip such requests"));
-                };
-                self.counts.wrapped += 1;
-                (first % capacity, length)
-            }
-        };
-        self.counts.widened += u64::from(length != record.length_bytes);
-        Ok(Some((at, length)))
-    }
-
-    /// When a record is meant to start.
-    fn start(&mut self, time_ps: u128) -> Result<Time, Fault> {
-        if !self.timed {
-            return Ok(Time::ZERO);
-        }
-        let from_first = self.from_first.unwrap_or_else(|| self.reader.calendar());
-        let base = *self.base_ps.get_or_insert(if from_first { time_ps } else { 0 });
-        let since = time_ps.saturating_sub(base);
-        let scaled = if self.scale == 1.0 { since } else { (since as f64 * self.scale) as u128 };
-        // A start at Time::MAX could never be reached.
-        let ps = u64::try_from(scaled).ok().filter(|&ps| ps < u64::MAX);
-        let time = Time::from_ps(ps.ok_or_else(|| {
-            let days = scaled / 86_400_000_000_000_000;
-            Fault::new(
-                format!("the time lies {days} days after the start; a run has 213 at most"),
-                "correct the line, count times from the first request, or scale them",
-            )
-        })?);
-        // Order is the file's: a late line starts with the one before it.
-        if time_ps < base || time < self.last {
-            self.counts.late += 1;
-        }
-        self.last = self.last.max(time);
-        Ok(self.last)
     }
 
     /// The next part of the piece, which is as long as a request and the target's end allow.
     fn part(&mut self, mut piece: Piece) -> Request {
-        let capacity = self.device.capacity_bytes;
-        let capacity = capacity - capacity % u64::from(self.device.sector_bytes);
+        let capacity = self.addresses.capacity();
         let length = piece.left.min(PIECE_MAX).min(capacity - piece.at);
         let request = Request { op: piece.op, offset_bytes: piece.at, length_bytes: length as u32 };
         piece.left -= length;
         self.next = None;
         if piece.left > 0 {
-            self.counts.split += u64::from(!piece.begun);
+            self.split += u64::from(!piece.begun);
             piece.begun = true;
             piece.at = if piece.at + length == capacity { 0 } else { piece.at + length };
             self.next = Some(piece);
@@ -313,7 +213,7 @@ impl Workload for Replay {
             }
         }
         let Some(piece) = self.next else { return self.finish(None) };
-        let recorded = self.timed && !self.reader.untimed();
+        let recorded = self.clock.timed() && !self.input.untimed();
         let intended = if recorded { piece.time } else { now };
         if intended.max(piece.time) >= self.end {
             return self.finish(None);
@@ -335,8 +235,11 @@ impl Workload for Replay {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.remarks.clone();
-        self.sink.notes(&mut notes);
-        let Counts { late, split, widened, wrapped, beyond } = self.counts;
+        notes.extend(self.input.notes().into_iter().map(str::to_owned));
+        notes.extend(self.clock.note().filter(|_| !self.input.untimed()));
+        self.sink.notes(self.input.unit(), &mut notes);
+        let Addresses { widened, wrapped, beyond, .. } = self.addresses;
+        let (late, split) = (self.clock.late, self.split);
         for (count, one, many) in [
             (
                 late,
@@ -395,6 +298,9 @@ fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
     if options.requests == Some(0) {
         return none("requests");
     }
+    if options.slot_bytes == Some(0) {
+        return none("slot_bytes");
+    }
     if options.duration == Some(Time::ZERO) {
         return none("duration");
     }
@@ -426,13 +332,16 @@ fn played_event(
 
 /// The format that was named, or what the beginning of the text looks like.
 fn told_format(
-    named: Option<Format>,
+    options: &TraceOptions,
     head: &[u8],
     whole: bool,
     remarks: &mut Vec<String>,
 ) -> Option<Format> {
-    if named.is_some() {
-        return named;
+    if options.format.is_some() {
+        return options.format;
+    }
+    if options.columns.is_some() {
+        return Some(Format::Csv);
     }
     let detected = detect(head, whole)?;
     remarks.push(detection_remark(detected.format, detected.doubtful));
@@ -470,8 +379,10 @@ fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
                 break;
             }
             Err(fault) => {
-                (what, help) = (fault.what, fault.help);
-                break;
+                // What is no text has no lines to show.
+                let at = TraceLine { file: file.to_owned(), number: 0, text: String::new() };
+                let help = format!("{}; or {help}", fault.help);
+                return WorkloadError::of_trace(fault.what, help, at);
             }
         }
     }

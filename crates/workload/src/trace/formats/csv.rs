@@ -1,118 +1,185 @@
-//! Plain columns with a header.
+//! Plain columns: with a header, or in an order that is known.
 
 use ssdyno_block::Op;
 
-use super::super::number::{Fault, bytes, time_ps};
-use super::{LineReader, Sink, op_named};
+use super::super::number::{Fault, bytes, time_ps, whole};
+use super::header::{Header, Ops, Place, clean};
+use super::{LineReader, NO_OPERATIONS, Objects, ReaderOptions, Sink, WHOLE_SECONDS};
 
-/// What the header says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Header {
-    delimiter: char,
-    /// Column, and the power of ten of its unit in ps.
-    time: Option<(usize, u32)>,
-    op: usize,
-    /// Column, and bytes per unit.
-    offset: (usize, u64),
-    length: (usize, u64),
-    device: Option<usize>,
+/// Where the columns are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Told {
+    /// In the first line.
+    ByHeader,
+    /// Beforehand: a first line that names columns is passed over.
+    Beforehand,
+    /// In the first line if it is one of libCacheSim's headers, or else beforehand.
+    LibCacheSim,
 }
 
-const HELP: &str =
-    "the first line must name the columns, as `time_us,op,offset_bytes,length_bytes`";
-
-fn clean(field: &str) -> &str {
-    field.trim().trim_matches('"')
+pub(super) struct Csv {
+    told: Told,
+    header: Option<Header>,
+    /// Lines have exactly so many columns.
+    columns: Option<usize>,
+    /// Where objects lie; `None` where there are none.
+    objects: Option<Objects>,
+    whole_seconds: bool,
+    begun: bool,
 }
 
-impl Header {
-    /// Reads the header; the error names the column that is missing.
-    pub(crate) fn parse(line: &str) -> Result<Header, Fault> {
-        let delimiter =
-            [',', ';', '\t'].into_iter().find(|&mark| line.contains(mark)).unwrap_or(',');
-        let names: Vec<String> =
-            line.split(delimiter).map(|name| clean(name).to_ascii_lowercase()).collect();
-        let find = |wanted: &str| names.iter().position(|name| name == wanted);
-        let sized = |what: &str| {
-            let in_bytes = find(&format!("{what}_bytes")).map(|column| (column, 1));
-            in_bytes.or_else(|| find(&format!("{what}_sectors")).map(|column| (column, 512)))
-        };
-        let lacks = |column: &str| Fault::new(format!("the header has no column `{column}`"), HELP);
-        let units = [("s", 12), ("ms", 9), ("us", 6), ("ns", 3), ("ps", 0)];
-        // `issue_ns` is what `requests.parquet` calls it: a recorded run is a trace.
-        let time = units.iter().find_map(|(unit, exponent)| {
-            let column =
-                find(&format!("time_{unit}")).or_else(|| find(&format!("issue_{unit}")))?;
-            Some((column, *exponent))
-        });
-        if time.is_none() && names.iter().any(|name| name.starts_with("time")) {
-            let what = "the time column has no known unit";
-            return Err(Fault::new(what, "name it time_s, time_ms, time_us, time_ns or time_ps"));
-        }
-        Ok(Header {
-            delimiter,
-            time,
-            op: find("op").ok_or_else(|| lacks("op"))?,
-            offset: sized("offset").ok_or_else(|| lacks("offset_bytes"))?,
-            length: sized("length").ok_or_else(|| lacks("length_bytes"))?,
-            device: find("device"),
+impl Csv {
+    fn fixed(columns: &str, ops: Ops) -> Result<Csv, Fault> {
+        let header = Header { ops, ..Header::parse(columns)? };
+        Ok(Csv {
+            told: Told::Beforehand,
+            columns: Some(header.last() + 1),
+            header: Some(header),
+            objects: None,
+            whole_seconds: false,
+            begun: false,
         })
     }
 
-    fn last(&self) -> usize {
-        let optional = self.time.map_or(0, |(column, _)| column).max(self.device.unwrap_or(0));
-        self.op.max(self.offset.0).max(self.length.0).max(optional)
+    /// With a header, or the columns that the options name.
+    pub(super) fn plain(options: &ReaderOptions<'_>) -> Result<Csv, Fault> {
+        let header = options.columns.map(Header::parse).transpose()?;
+        Ok(Csv {
+            told: if header.is_some() { Told::Beforehand } else { Told::ByHeader },
+            header,
+            columns: None,
+            objects: Some(options.objects),
+            whole_seconds: false,
+            begun: false,
+        })
+    }
+
+    /// README of `alibaba/block-traces`.
+    pub(super) fn alibaba() -> Result<Csv, Fault> {
+        Csv::fixed("device,op,offset_bytes,length_bytes,time_us", Ops::Words)
+    }
+
+    /// README of SNIA IOTTA 27917.
+    pub(super) fn tencent() -> Result<Csv, Fault> {
+        let columns = "time_s,offset_sectors,length_sectors,op,device";
+        Ok(Csv { whole_seconds: true, ..Csv::fixed(columns, Ops::ZeroReads)? })
+    }
+
+    /// `traceReader/generalReader/csv.c` and `bin/traceUtils` of libCacheSim.
+    pub(super) fn libcachesim(objects: Objects) -> Csv {
+        Csv {
+            told: Told::LibCacheSim,
+            header: None,
+            columns: None,
+            objects: Some(objects),
+            whole_seconds: true,
+            begun: false,
+        }
+    }
+
+    /// The first line; whether it is a request, too.
+    fn begin(&mut self, line: &str, sink: &mut Sink) -> Result<bool, Fault> {
+        self.begun = true;
+        match (self.told, &mut self.header) {
+            (Told::Beforehand, Some(header)) => {
+                header.separate(line);
+                let named = header.is_named_by(line);
+                if named {
+                    sink.skip("names of columns");
+                }
+                Ok(!named)
+            }
+            (Told::LibCacheSim, _) => {
+                let header = Header::libcachesim(line);
+                let request = header.is_none();
+                self.header = Some(header.unwrap_or_else(|| Header::libcachesim_fixed(line)));
+                Ok(request)
+            }
+            _ => {
+                self.header = Some(Header::parse(line)?);
+                Ok(false)
+            }
+        }
     }
 }
 
+/// The fields of a line that count.
 #[derive(Default)]
-pub(super) struct Csv {
-    header: Option<Header>,
+struct Fields<'a> {
+    time: &'a str,
+    op: &'a str,
+    place: &'a str,
+    length: &'a str,
+    device: &'a str,
 }
 
-impl LineReader for Csv {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        let Some(header) = &self.header else {
-            self.header = Some(Header::parse(line)?);
-            return Ok(());
-        };
-        let (mut time, mut op, mut offset, mut length, mut device) = ("", "", "", "", "");
+impl<'a> Fields<'a> {
+    fn of(line: &'a str, header: &Header, columns: Option<usize>) -> Result<Fields<'a>, Fault> {
+        let mut fields = Fields::default();
+        let (Place::Offset(place, _) | Place::Object(place)) = header.place;
         let mut count = 0;
         for (column, field) in line.split(header.delimiter).enumerate() {
             let field = clean(field);
             count = column + 1;
             if header.time.is_some_and(|(at, _)| at == column) {
-                time = field;
-            } else if header.op == column {
-                op = field;
-            } else if header.offset.0 == column {
-                offset = field;
+                fields.time = field;
+            } else if header.op == Some(column) {
+                fields.op = field;
+            } else if place == column {
+                fields.place = field;
             } else if header.length.0 == column {
-                length = field;
+                fields.length = field;
             } else if header.device == Some(column) {
-                device = field;
+                fields.device = field;
             }
         }
         if count <= header.last() {
             let what = "the line is cut short: a column is missing";
-            return Err(Fault::new(what, "each line needs as many columns as the header"));
+            return Err(Fault::new(what, "each line needs all columns"));
         }
+        if let Some(columns) = columns.filter(|&columns| count > columns) {
+            let what = format!("the line has {count} columns");
+            return Err(Fault::new(what, format!("each line has {columns}")));
+        }
+        Ok(fields)
+    }
+}
+
+impl LineReader for Csv {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
+        if !self.begun && !self.begin(line, sink)? {
+            return Ok(());
+        }
+        let Some(header) = &self.header else { return Ok(()) };
+        let fields = Fields::of(line, header, self.columns)?;
         let time = match header.time {
-            Some((_, exponent)) => time_ps(time, "the time", exponent)?,
+            Some((_, exponent)) => time_ps(fields.time, "the time", exponent)?,
             None => 0,
         };
-        let op = op_named(op).ok_or_else(|| {
-            Fault::new(format!("op is `{op}`"), "known are read, write, trim and flush")
-        })?;
-        if !sink.wants("", device) {
+        self.whole_seconds &= !fields.time.contains('.');
+        let op = if header.op.is_some() { header.ops.read(fields.op)? } else { Op::Read };
+        if !sink.wants("", fields.device) {
             return Ok(());
         }
         if op == Op::Flush {
             sink.flush(time);
             return Ok(());
         }
-        let offset = bytes(offset, "the offset", header.offset.1)?;
-        sink.push(time, op, offset, bytes(length, "the length", header.length.1)?)
+        let length = |header: &Header| bytes(fields.length, "the length", header.length.1);
+        match (header.place, self.objects) {
+            (Place::Object(_), Some(objects)) => {
+                let length = length(header)?;
+                let object = whole(fields.place, "the object")?;
+                let offset = if length == 0 { 0 } else { objects.place(object, length)? };
+                sink.push_object(time, op, offset, length);
+                Ok(())
+            }
+            (Place::Object(_), None) => Ok(()),
+            (Place::Offset(_, unit), _) => {
+                let offset = bytes(fields.place, "the offset", unit)?;
+                sink.push(time, op, offset, length(header)?)
+            }
+        }
     }
 
     fn keeps_blanks(&self) -> bool {
@@ -123,12 +190,18 @@ impl LineReader for Csv {
         self.header.as_ref().is_some_and(|header| header.time.is_none())
     }
 
-    fn calendar(&self) -> bool {
-        true
+    fn notes(&self) -> Vec<&'static str> {
+        let Some(header) = &self.header else { return Vec::new() };
+        let mut notes = Vec::new();
+        if header.op.is_none() {
+            notes.push(NO_OPERATIONS);
+        }
+        if let (Place::Object(_), Some(objects)) = (header.place, self.objects) {
+            notes.push(objects.note());
+        }
+        if self.whole_seconds {
+            notes.push(WHOLE_SECONDS);
+        }
+        notes
     }
-}
-
-/// Whether a line can be a header: it has a column `op`.
-pub(crate) fn is_header(line: &str) -> bool {
-    line.split([',', ';', '\t']).any(|name| clean(name).eq_ignore_ascii_case("op"))
 }

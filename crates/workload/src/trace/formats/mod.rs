@@ -1,10 +1,15 @@
-//! One reader per format: a line in, requests out.
+//! One reader per format: a line or a record in, requests out.
 
 mod blkparse;
 mod columns;
 mod csv;
 mod fio;
+mod header;
 mod msr;
+mod objects;
+mod oracle;
+mod sink;
+mod vscsi;
 
 use ssdyno_block::Op;
 
@@ -20,111 +25,18 @@ pub(crate) struct Record {
     pub(crate) offset_bytes: u64,
     /// 0 for a flush alone.
     pub(crate) length_bytes: u64,
+    /// Position of its device among those of the trace, where that matters.
+    pub(crate) device: u64,
+    /// The offset was made of the name of an object.
+    pub(crate) object: bool,
 }
 
-/// Where a reader puts what it found: requests, and what it passed over.
-pub(crate) struct Sink {
-    pub(crate) records: std::collections::VecDeque<Record>,
-    /// Reasons in the order of their first use, with how often.
-    skipped: Vec<(&'static str, u64)>,
-    /// The only device wanted.
-    filter: Option<String>,
-    /// Names of the devices that were met, the first few.
-    devices: Vec<String>,
-    more_devices: bool,
-    /// The device of the line before, which most often is that of this one.
-    latest: (String, String),
-}
-
-/// So many devices are named in notes.
-const NAMED_MOST: usize = 8;
-
-impl Sink {
-    pub(crate) fn new(filter: Option<String>) -> Sink {
-        Sink {
-            records: std::collections::VecDeque::with_capacity(4),
-            skipped: Vec::new(),
-            filter,
-            devices: Vec::new(),
-            more_devices: false,
-            latest: Default::default(),
-        }
-    }
-
-    /// A line was passed over.
-    fn skip(&mut self, reason: &'static str) {
-        match self.skipped.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, count)) => *count += 1,
-            None => self.skipped.push((reason, 1)),
-        }
-    }
-
-    /// Whether the device `name` of `host` (empty where the format has none) is wanted.
-    fn wants(&mut self, host: &str, name: &str) -> bool {
-        self.meet(host, name);
-        let Some(filter) = &self.filter else { return true };
-        let both = filter.strip_prefix(host).and_then(|rest| rest.strip_prefix('.'));
-        let wanted = filter == name || (!host.is_empty() && (filter == host || both == Some(name)));
-        if !wanted {
-            self.skip("another device");
-        }
-        wanted
-    }
-
-    fn meet(&mut self, host: &str, name: &str) {
-        let (latest_host, latest) = &mut self.latest;
-        if !self.devices.is_empty() && latest == name && latest_host == host {
-            return;
-        }
-        host.clone_into(latest_host);
-        name.clone_into(latest);
-        let device = if host.is_empty() { name.to_owned() } else { format!("{host}.{name}") };
-        if self.devices.contains(&device) {
-        } else if self.devices.len() < NAMED_MOST {
-            self.devices.push(device);
-        } else {
-            self.more_devices = true;
-        }
-    }
-
-    /// The devices of the trace so far, for messages.
-    pub(crate) fn devices(&self) -> String {
-        let names = self.devices.join(", ");
-        if self.more_devices { format!("{names}, …") } else { names }
-    }
-
-    /// A request with data. Its length must be above 0.
-    fn push(
-        &mut self,
-        time_ps: u128,
-        op: Op,
-        offset_bytes: u64,
-        length_bytes: u64,
-    ) -> Result<(), Fault> {
-        if length_bytes == 0 {
-            let what = format!("a {} of zero length", op.name());
-            return Err(Fault::new(what, "correct or remove the line"));
-        }
-        self.records.push_back(Record { time_ps, op, offset_bytes, length_bytes });
-        Ok(())
-    }
-
-    fn flush(&mut self, time_ps: u128) {
-        self.records.push_back(Record { time_ps, op: Op::Flush, offset_bytes: 0, length_bytes: 0 });
-    }
-
-    pub(crate) fn notes(&self, out: &mut Vec<String>) {
-        for (reason, count) in &self.skipped {
-            out.push(format!("{count} trace lines skipped: {reason}"));
-        }
-        if self.filter.is_none() && self.devices.len() > 1 {
-            out.push(format!(
-                "the trace has several devices ({}); all were played to one target \
-                 (`--trace-device` selects one)",
-                self.devices()
-            ));
-        }
-    }
+/// What readers must know beside the trace.
+pub(crate) struct ReaderOptions<'a> {
+    pub(crate) event: BlkEvent,
+    pub(crate) objects: Objects,
+    /// See [`TraceOptions::columns`](super::TraceOptions::columns).
+    pub(crate) columns: Option<&'a str>,
 }
 
 /// Reads the lines of one format. Called with every line in order that is neither empty nor a
@@ -142,23 +54,62 @@ pub(crate) trait LineReader: Send {
         false
     }
 
-    /// The trace's clock is the calendar's.
-    fn calendar(&self) -> bool {
-        false
+    /// What a reader of the figures must know of the trace.
+    fn notes(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 }
 
-/// A reader for `format`.
-pub(crate) fn reader(format: Format, event: BlkEvent) -> Box<dyn LineReader> {
-    match format {
+/// Reads the records of one binary format.
+pub(crate) trait RecordReader: Send {
+    /// Bytes of a record.
+    fn size(&self) -> usize;
+
+    /// Called with every record in order.
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault>;
+
+    /// What a reader of the figures must know of the trace.
+    fn notes(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+/// A reader for `format`, which is made of lines.
+pub(crate) fn line_reader(
+    format: Format,
+    options: &ReaderOptions<'_>,
+) -> Result<Box<dyn LineReader>, Fault> {
+    Ok(match format {
         Format::DiskSim => Box::new(columns::DiskSim),
         Format::MqSim => Box::new(columns::MqSim),
         Format::Msr => Box::new(msr::Msr),
-        Format::Blkparse => Box::new(blkparse::Blkparse::new(event)),
+        Format::Blkparse => Box::new(blkparse::Blkparse::new(options.event)),
         Format::Fio => Box::new(fio::Fio::default()),
-        Format::Csv => Box::new(csv::Csv::default()),
-    }
+        Format::Alibaba => Box::new(csv::Csv::alibaba()?),
+        Format::Tencent => Box::new(csv::Csv::tencent()?),
+        Format::LibCacheSim => Box::new(csv::Csv::libcachesim(options.objects)),
+        _ => Box::new(csv::Csv::plain(options)?),
+    })
 }
+
+/// A reader for `format`, which is binary; `head` is the beginning of the trace.
+pub(crate) fn record_reader(
+    format: Format,
+    head: &[u8],
+    options: &ReaderOptions<'_>,
+) -> Result<Box<dyn RecordReader>, Fault> {
+    Ok(match format {
+        Format::Vscsi => Box::new(vscsi::Vscsi::new(head)?),
+        _ => Box::new(oracle::OracleGeneral::new(options.objects)),
+    })
+}
+
+/// The times of a trace are whole seconds.
+const WHOLE_SECONDS: &str = "the trace's times are whole seconds: all requests of a second start \
+    together (`--timing fast` starts each as another completes)";
+
+/// The trace does not say what was done.
+const NO_OPERATIONS: &str = "the trace has no operations: all requests were played as reads";
 
 /// Exactly `N` fields.
 fn exactly<'a, const N: usize>(
@@ -196,6 +147,10 @@ fn op_named(word: &str) -> Option<Op> {
 }
 
 pub(crate) use blkparse::{names_input as blkparse_input, opens_summary as blkparse_summary};
-pub(crate) use csv::is_header as csv_header;
 pub(crate) use fio::version as fio_version;
+pub(crate) use header::{Header, is_comment as libcachesim_comment, is_header as csv_header};
 pub(crate) use msr::is_header as msr_header;
+pub(crate) use objects::Objects;
+pub(crate) use oracle::{Access as OracleAccess, RECORD_BYTES as ORACLE_BYTES};
+pub(crate) use sink::Sink;
+pub(crate) use vscsi::{Command as VscsiCommand, Version as VscsiVersion};

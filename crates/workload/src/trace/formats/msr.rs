@@ -35,10 +35,6 @@ impl LineReader for Msr {
         }
         Ok(())
     }
-
-    fn calendar(&self) -> bool {
-        true
-    }
 }
 
 /// Whether a line names the columns.

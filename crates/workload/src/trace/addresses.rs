@@ -1,0 +1,110 @@
+//! Where a record lies on the target.
+
+use ssdyno_block::Op;
+
+use super::formats::Record;
+use super::number::Fault;
+use super::options::BeyondEnd;
+use crate::DeviceFacts;
+
+/// Puts recorded addresses on the target.
+pub(crate) struct Addresses {
+    device: DeviceFacts,
+    beyond_end: BeyondEnd,
+    /// Space of each device of the trace.
+    slot_bytes: Option<u64>,
+    pub(crate) widened: u64,
+    pub(crate) wrapped: u64,
+    pub(crate) beyond: u64,
+}
+
+impl Addresses {
+    pub(crate) fn new(
+        device: DeviceFacts,
+        beyond_end: BeyondEnd,
+        slot_bytes: Option<u64>,
+    ) -> Addresses {
+        Addresses { device, beyond_end, slot_bytes, widened: 0, wrapped: 0, beyond: 0 }
+    }
+
+    /// Bytes of the target in whole sectors.
+    pub(crate) fn capacity(&self) -> u64 {
+        let sector = u64::from(self.device.sector_bytes);
+        self.device.capacity_bytes / sector * sector
+    }
+
+    /// First byte and length in whole sectors; `None` where the record is left out.
+    pub(crate) fn range(&mut self, record: &Record) -> Result<Option<(u64, u64)>, Fault> {
+        if record.op == Op::Flush {
+            return Ok(Some((0, 0)));
+        }
+        let Some(offset) = self.in_slot(record)? else { return Ok(None) };
+        let sector = u64::from(self.device.sector_bytes);
+        let capacity = self.capacity();
+        let first = offset / sector * sector;
+        let end = offset.checked_add(record.length_bytes);
+        let end = end.and_then(|end| end.checked_next_multiple_of(sector));
+        let fits = end.filter(|&end| end <= capacity);
+        let (at, length) = match (fits, self.beyond_end) {
+            (Some(end), _) => (first, end - first),
+            (None, BeyondEnd::Fail) => {
+                let what = format!(
+                    "a {} of {} bytes at byte {offset} ends behind the target's {capacity} bytes",
+                    record.op.name(),
+                    record.length_bytes,
+                );
+                let help = if record.object {
+                    "use a larger target, `--beyond-end wrap` or `skip`; or, where objects are no \
+                     sectors, `--trace-ids byte` or `hash`"
+                } else {
+                    "use a larger target, or `--beyond-end wrap` or `skip`"
+                };
+                return Err(Fault::new(what, help));
+            }
+            (None, BeyondEnd::Skip) => {
+                self.beyond += 1;
+                return Ok(None);
+            }
+            (None, BeyondEnd::Wrap) => {
+                let head = offset - first;
+                let length = record.length_bytes.checked_add(head);
+                let length = length.and_then(|length| length.checked_next_multiple_of(sector));
+                let Some(length) = length.filter(|&length| length <= capacity) else {
+                    let what = format!(
+                        "a {} of {} bytes is longer than the target's {capacity} bytes",
+                        record.op.name(),
+                        record.length_bytes
+                    );
+                    return Err(Fault::new(what, "use a larger target, or skip such requests"));
+                };
+                self.wrapped += 1;
+                (first % capacity, length)
+            }
+        };
+        self.widened += u64::from(length != record.length_bytes);
+        Ok(Some((at, length)))
+    }
+
+    /// The first byte, in the slot of its device if devices have slots.
+    fn in_slot(&mut self, record: &Record) -> Result<Option<u64>, Fault> {
+        let Some(slot) = self.slot_bytes else { return Ok(Some(record.offset_bytes)) };
+        let end = record.offset_bytes.checked_add(record.length_bytes);
+        if end.is_some_and(|end| end <= slot) {
+            let at =
+                record.device.checked_mul(slot).and_then(|at| at.checked_add(record.offset_bytes));
+            // The end of all addresses is beyond the end of any target.
+            return Ok(Some(at.unwrap_or(u64::MAX)));
+        }
+        if self.beyond_end == BeyondEnd::Skip {
+            self.beyond += 1;
+            return Ok(None);
+        }
+        let what = format!(
+            "a {} of {} bytes at byte {} of its device ends behind the {slot} bytes of its slot",
+            record.op.name(),
+            record.length_bytes,
+            record.offset_bytes,
+        );
+        Err(Fault::new(what, "give devices more with `--trace-slot`, or `--beyond-end skip`"))
+    }
+}

@@ -1,0 +1,159 @@
+//! How a trace is read and played.
+
+use ssdyno_block::Time;
+
+use super::Format;
+
+/// When the requests of a trace start.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Timing {
+    /// As recorded.
+    #[default]
+    Original,
+    /// Recorded times multiplied by this, above 0: 0.5 runs twice as fast.
+    Scaled(f64),
+    /// As soon as fewer than `depth` are outstanding, in the order of the file.
+    AsFastAsPossible {
+        /// Requests outstanding, 1 or more.
+        depth: u32,
+    },
+}
+
+/// Which time of a trace is time 0 of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceOrigin {
+    /// That of the first request that is replayed. What came before it (other devices, requests that
+    /// were left out, a lead-in) takes no time of the run.
+    #[default]
+    First,
+    /// The trace's own 0: a lead-in is replayed as idle time.
+    Absolute,
+}
+
+impl TraceOrigin {
+    /// The name in options and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TraceOrigin::First => "first",
+            TraceOrigin::Absolute => "absolute",
+        }
+    }
+}
+
+/// Where the objects of a trace lie, which has names of objects in place of addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ObjectIds {
+    /// The name is a sector of 512 B, as in libCacheSim's traces of block devices.
+    #[default]
+    Sector,
+    /// The name is a byte.
+    Byte,
+    /// The name is only a name: each object has a place of its own that a hash of it decides, on a
+    /// border of 4 KiB. Objects may overlap.
+    Hash,
+}
+
+impl ObjectIds {
+    /// The name in options and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ObjectIds::Sector => "sector",
+            ObjectIds::Byte => "byte",
+            ObjectIds::Hash => "hash",
+        }
+    }
+}
+
+/// What becomes of a request that ends behind the last byte of the target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum BeyondEnd {
+    /// The workload ends with an error.
+    #[default]
+    Fail,
+    /// Addresses are taken modulo the target's size; a request over the end is split. A request
+    /// longer than the target is an error.
+    Wrap,
+    /// It is left out, and counted in the notes.
+    Skip,
+}
+
+/// Which event of `blkparse` counts as the start of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlkEvent {
+    /// `Q`: queued by who wanted it. What a target's user asked for.
+    Queue,
+    /// `D`: sent to the driver, after merging and sorting.
+    Dispatch,
+}
+
+/// How to read and play a trace.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TraceOptions {
+    /// `None`: told from the content.
+    pub format: Option<Format>,
+    /// When requests start.
+    pub timing: Timing,
+    /// Most outstanding, 1 or more: later arrivals wait, and latency counts from their recorded
+    /// time. `None`: no limit, but 1 for a trace without times. With
+    /// [`Timing::AsFastAsPossible`] the smaller of both depths holds.
+    pub depth_limit: Option<u32>,
+    /// What becomes of requests behind the target's end.
+    pub beyond_end: BeyondEnd,
+    /// Only the requests of these devices: DiskSim and MQSim device number, MSR host, disk or
+    /// `host.disk`, blkparse `maj,min`, fio file name, CSV column `device`, Alibaba's device and
+    /// Tencent's volume. Empty: all.
+    pub devices: Vec<String>,
+    /// Space for each device of the trace, which then lie one after the other on the target, in the
+    /// order in which they first appear. `None`: their addresses are played as they are, as if they
+    /// were one device.
+    pub slot_bytes: Option<u64>,
+    /// What the objects of libCacheSim's formats are. [`ObjectIds::Sector`] by default.
+    pub object_ids: ObjectIds,
+    /// The columns of a CSV file, as its header would name them. `None`: the file has a header.
+    pub columns: Option<String>,
+    /// The event of `blkparse` that counts. `None`: queueing, or dispatch where the beginning of the
+    /// trace has only that (`blktrace -a issue`).
+    pub event: Option<BlkEvent>,
+    /// Which time of the trace is the run's 0; the same rule for every format.
+    pub origin: TraceOrigin,
+    /// At most so many requests, 1 or more (pieces of a split one count).
+    pub requests: Option<u64>,
+    /// Nothing is issued that was meant to start at this time (of the run) or later.
+    pub duration: Option<Time>,
+}
+
+impl TraceOptions {
+    /// How the trace is read and played, a `key = value` for each option that decides about it, as the
+    /// command line names them.
+    pub fn describe(&self) -> Vec<String> {
+        let text = |value: &str| format!("\"{value}\"");
+        let timing = match self.timing {
+            Timing::Original => text("original"),
+            Timing::Scaled(factor) => text(&format!("scaled={factor}")),
+            Timing::AsFastAsPossible { .. } => text("fast"),
+        };
+        let depth = match self.timing {
+            Timing::AsFastAsPossible { depth } => {
+                Some(self.depth_limit.map_or(depth, |limit| limit.min(depth)))
+            }
+            _ => self.depth_limit,
+        };
+        let beyond_end = match self.beyond_end {
+            BeyondEnd::Fail => "fail",
+            BeyondEnd::Wrap => "wrap",
+            BeyondEnd::Skip => "skip",
+        };
+        let mut pairs = vec![
+            ("trace_format", text(self.format.map_or("told from the content", Format::name))),
+            ("timing", timing),
+            ("trace_origin", text(self.origin.name())),
+        ];
+        pairs.extend(depth.map(|depth| ("trace_depth", depth.to_string())));
+        pairs.extend(self.devices.iter().map(|device| ("trace_device", text(device))));
+        pairs.extend(self.slot_bytes.map(|bytes| ("trace_slot", text(&format!("{bytes}B")))));
+        pairs.push(("trace_ids", text(self.object_ids.name())));
+        pairs.extend(self.columns.iter().map(|columns| ("trace_columns", text(columns))));
+        pairs.push(("beyond_end", text(beyond_end)));
+        pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect()
+    }
+}
