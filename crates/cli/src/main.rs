@@ -31,6 +31,7 @@ mod replay;
 mod results;
 mod ring;
 mod screen;
+mod suggest;
 mod timeline;
 mod toml_places;
 mod trace_args;
@@ -51,7 +52,7 @@ static MEMORY: memory::OrEnd = memory::OrEnd;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(&suggest::harmless(error)),
     };
     let output = Output { json: cli.json };
     memory::tell_as_json(cli.json);
@@ -98,6 +99,10 @@ fn misread(error: &clap::Error, mut args: impl Iterator<Item = OsString>) -> Opt
             let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
                 return None;
             };
+            if let Some(help) = suggest::called_here(wrong) {
+                let message = format!("there is no option `{wrong}`");
+                return Some(Failure::usage(message).with_help(help));
+            }
             let is_value = wrong.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
             let whole = args.find(|arg| arg.to_string_lossy().starts_with(wrong.as_str()));
             let whole = whole.filter(|_| is_value)?;
