@@ -37,10 +37,10 @@ pub(crate) fn execute(
     run: &Run,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, BenchError> {
-    let sync_writes = Plan::sync_writes(run)?;
-    let target = Target::open_for(&run.target, &run.access, sync_writes)?;
+    let opening = Plan::opening(run)?;
+    let target = Target::open_for(&run.target, &run.access, opening)?;
     let more = run.more.iter();
-    let more = more.map(|(name, access)| Target::open_for(name, access, sync_writes));
+    let more = more.map(|(name, access)| Target::open_for(name, access, opening));
     let target = Arc::new(target.followed_by(more.collect::<Result<_, _>>()?));
     let _unlock = Unlock(Arc::clone(&target));
     let plan = Plan::new(run, &target)?;
@@ -75,6 +75,7 @@ pub(crate) fn execute(
         run,
         means,
         closed,
+        page_cache: !target.direct,
         notes,
         files: target.files(),
         jobs,

@@ -80,10 +80,12 @@ mod ways;
 #[cfg(target_os = "linux")]
 mod worker;
 
+#[cfg(target_os = "linux")]
+pub use engine::passthrough::block_device_of;
 pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
-pub use options::{Batch, EngineKind, NULL, Options, Probing, SyncWrites, Waiting};
+pub use options::{Batch, EngineKind, NULL, Options, PageCache, Probing, SyncWrites, Waiting};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

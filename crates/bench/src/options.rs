@@ -54,6 +54,25 @@ pub enum SyncWrites {
     Whole,
 }
 
+/// Whether requests pass the page cache of this machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PageCache {
+    /// They go past it (open(2), O_DIRECT), where the file system lets them.
+    #[default]
+    Bypassed,
+    /// They go through it; what it has of the target is dropped before the run.
+    Emptied,
+    /// They go through it, with what it has already.
+    Kept,
+}
+
+/// How a target is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Opening {
+    pub(crate) sync_writes: SyncWrites,
+    pub(crate) page_cache: PageCache,
+}
+
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -66,6 +85,10 @@ pub struct Options {
     pub sqpoll: bool,
     /// What of a write is durable when it is answered.
     pub sync_writes: SyncWrites,
+    /// Whether requests pass the page cache.
+    pub page_cache: PageCache,
+    /// io_uring: a request that would have to wait in the kernel fails instead (RWF_NOWAIT).
+    pub nowait: bool,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
     /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
@@ -157,6 +180,8 @@ impl Default for Options {
             iopoll: false,
             sqpoll: false,
             sync_writes: SyncWrites::No,
+            page_cache: PageCache::Bypassed,
+            nowait: false,
             jobs: 1,
             cores: Vec::new(),
             batch: None,

@@ -12,9 +12,10 @@ use ssdyno_workload::{
     open_trace,
 };
 
+use crate::engine::passthrough::block_device_of;
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::error::BenchError;
-use crate::options::{EngineKind, Options, SyncWrites, Waiting};
+use crate::options::{EngineKind, Opening, Options, PageCache, Waiting};
 use crate::run::Run;
 use crate::share;
 use crate::target::{Kind, Target};
@@ -34,6 +35,8 @@ const UNKNOWN_BLOCK_BYTES: u32 = 128 << 10;
 pub(crate) enum Means {
     Null,
     Uring(Setup),
+    /// NVMe commands through io_uring.
+    Passthrough(Setup),
     Threads,
 }
 
@@ -77,11 +80,18 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What of a write `run` wants to be durable when it is answered: its target is opened so.
-    pub(crate) fn sync_writes(run: &Run) -> Result<SyncWrites, BenchError> {
+    /// How `run` wants its target to be opened.
+    pub(crate) fn opening(run: &Run) -> Result<Opening, BenchError> {
+        let Options { sync_writes, page_cache, .. } = run.options;
+        let more = run.more.iter().map(|(name, _)| name);
+        let generic = |name: &String| block_device_of(name).is_some();
+        if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(generic) {
+            let why = "commands go to one generic device at a time".to_owned();
+            return Err(BenchError::Option { option: "passthrough", why });
+        }
         match &run.source {
-            Source::Jobs { jobs, .. } => jobs::sync_writes(jobs),
-            _ => Ok(run.options.sync_writes),
+            Source::Jobs { jobs, .. } => jobs::opening(jobs, page_cache),
+            _ => Ok(Opening { sync_writes, page_cache }),
         }
     }
 
@@ -135,6 +145,12 @@ fn check(options: &Options) -> Result<(), BenchError> {
         let option = if options.iopoll { "iopoll" } else { "sqpoll" };
         return refuse(option, "only the engine io_uring has it");
     }
+    if options.engine == EngineKind::Threads && options.nowait {
+        return refuse("nowait", "only the engine io_uring has it");
+    }
+    if options.iopoll && options.page_cache != PageCache::Bypassed {
+        return refuse("iopoll", "a page cache is not polled for completions");
+    }
     if options.waiting == Waiting::Spin {
         match options.engine {
             EngineKind::Threads => {
@@ -168,10 +184,20 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
     if matches!(target.kind, Kind::Null) {
         return Ok((Means::Null, Vec::new()));
     }
-    let uring = Means::Uring(Setup { iopoll: options.iopoll, sqpoll: options.sqpoll });
-    let asked = options.engine == EngineKind::Uring || options.iopoll || options.sqpoll;
+    let Options { iopoll, sqpoll, nowait, .. } = *options;
+    let uring = Means::Uring(Setup { iopoll, sqpoll, nowait });
+    let asked = options.engine == EngineKind::Uring || iopoll || sqpoll || nowait;
     if options.engine == EngineKind::Threads {
         return Ok((Means::Threads, Vec::new()));
+    }
+    if target.generic.is_some() {
+        if options.engine == EngineKind::Threads || nowait || !target.direct {
+            let why = "commands to a generic device go through io_uring, past any page cache";
+            return Err(BenchError::Option { option: "passthrough", why: why.to_owned() });
+        }
+        let available = Uring::available().map_err(|source| BenchError::Uring { source });
+        return available
+            .map(|()| (Means::Passthrough(Setup { iopoll, sqpoll, nowait }), Vec::new()));
     }
     let punted = target.in_memory || !target.direct;
     if punted && !asked {

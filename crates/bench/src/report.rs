@@ -64,6 +64,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) means: Means,
     pub(crate) closed: bool,
+    /// Requests went through this machine's page cache.
+    pub(crate) page_cache: bool,
     pub(crate) notes: Vec<String>,
     /// What makes up the target.
     pub(crate) files: FioFiles,
@@ -91,6 +93,7 @@ impl Parts<'_> {
         let mut result = RunResult {
             target: self.run.name(),
             workload: self.run.workload.clone(),
+            page_cache: (self.means != Means::Null).then_some(self.page_cache),
             seed: (!matches!(self.run.source, Source::Trace { .. })).then_some(self.run.seed),
             partial: self.failure.is_some(),
             wall_seconds: self.wall.as_secs_f64(),
@@ -224,14 +227,20 @@ impl Parts<'_> {
                     if spin { ", each waiting in its own call, so that none spins" } else { "" };
                 format!("engine threads: pread and pwrite, {jobs}{idle}")
             }
+            Means::Passthrough(Setup { iopoll, sqpoll, .. }) => format!(
+                "engine io_uring: NVMe passthrough{}{}, {jobs}",
+                if iopoll { ", polled completions" } else { "" },
+                if sqpoll { ", polled submissions" } else { "" },
+            ),
             Means::Uring(setup) => {
-                let Setup { iopoll, sqpoll } = setup;
+                let Setup { iopoll, sqpoll, nowait } = setup;
                 let unregistered = self.reports.iter().any(|r| r.registered == Some(false));
                 format!(
-                    "engine io_uring: {}registered files{}{}, {jobs}",
+                    "engine io_uring: {}registered files{}{}{}, {jobs}",
                     if unregistered { "" } else { "registered buffers and " },
                     if iopoll { ", polled completions" } else { "" },
                     if sqpoll { ", polled submissions" } else { "" },
+                    if nowait { ", failing rather than waiting in the kernel" } else { "" },
                 )
             }
         };

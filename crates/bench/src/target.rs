@@ -8,9 +8,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use ssdyno_block::SECTOR_BYTES;
 use ssdyno_workload::{DeviceFacts, FioFile, FioFiles};
 
+use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
 use crate::lock::lock;
-use crate::options::{NULL, SyncWrites};
+use crate::options::{NULL, Opening, PageCache, SyncWrites};
 use crate::permit::Access;
 
 /// Size of `null:`; nothing is stored, so it may be anything.
@@ -91,6 +92,8 @@ pub struct Target {
     more: Vec<Part>,
     /// Keep other runs away that come by another node.
     locks: Vec<OwnedFd>,
+    /// Where commands go as they are.
+    pub(crate) generic: Option<Generic>,
 }
 
 /// A further file or device of a target.
@@ -113,22 +116,25 @@ impl Target {
     /// # Errors
     /// It is not there or not allowed, of another kind, or smaller than one of its blocks.
     pub fn open(name: &str, access: &Access) -> Result<Target, BenchError> {
-        Target::open_for(name, access, SyncWrites::No)
+        Target::open_for(name, access, Opening::default())
     }
 
-    /// As [`open`](Target::open), for writes of which `sync_writes` is durable when they are answered.
+    /// As [`open`](Target::open), with writes that are durable when they are answered, or through the
+    /// page cache, as `opening` says.
     ///
     /// # Errors
     /// As there.
     pub(crate) fn open_for(
         name: &str,
         access: &Access,
-        sync_writes: SyncWrites,
+        opening: Opening,
     ) -> Result<Target, BenchError> {
         if name == NULL {
             return Ok(Target::null());
         }
-        let (file, direct) = open(name, access, sync_writes)?;
+        // Commands go to a generic device; all else is known of its block device, and asked of that.
+        let block = block_device_of(name);
+        let (file, direct) = open(block.as_deref().unwrap_or(name), access, opening)?;
         let locks = lock(name, &file)?;
         let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
         let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
@@ -141,20 +147,9 @@ impl Target {
                 return Err(BenchError::Permit { target: name.to_owned() });
             }
         }
-        let mut target = Target {
-            name: name.to_owned(),
-            kind: Kind::Null,
-            capacity_bytes: 0,
-            sector_bytes: SECTOR_BYTES,
-            direct,
-            in_memory: false,
-            writable: matches!(access, Access::Write(_)),
-            head_is_writable: matches!(access, Access::Write(_)),
-            scratch: Vec::new(),
-            notes: Vec::new(),
-            more: Vec::new(),
-            locks,
-        };
+        let writable = matches!(access, Access::Write(_));
+        let mut target = Target::closed(name, writable);
+        (target.direct, target.locks) = (direct, locks);
         if is_device {
             // Where a device ends is where seeking to its end leads.
             target.capacity_bytes =
@@ -162,6 +157,9 @@ impl Target {
             target.sector_bytes =
                 rustix::fs::ioctl_blksszget(&file).map_err(failed("sector size"))?;
             target.kind = Kind::Device(file);
+            if block.is_some() {
+                target.open_generic()?;
+            }
         } else {
             target.capacity_bytes = status.st_size as u64;
             // Not every file system tells (some of FUSE do not); those in memory do.
@@ -176,8 +174,8 @@ impl Target {
             target.kind = Kind::File(file);
         }
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
-        target.describe();
-        target.notes.extend(durable(sync_writes));
+        target.describe(opening.page_cache);
+        target.notes.extend(durable(opening.sync_writes));
         if target.capacity_bytes < u64::from(target.sector_bytes) {
             return Err(BenchError::TooSmall {
                 target: target.name.clone(),
@@ -186,6 +184,34 @@ impl Target {
             });
         }
         Ok(target)
+    }
+
+    /// A target that nothing was found out about yet.
+    fn closed(name: &str, writable: bool) -> Target {
+        Target {
+            name: name.to_owned(),
+            kind: Kind::Null,
+            capacity_bytes: 0,
+            sector_bytes: SECTOR_BYTES,
+            direct: true,
+            in_memory: false,
+            writable,
+            head_is_writable: writable,
+            scratch: Vec::new(),
+            notes: Vec::new(),
+            more: Vec::new(),
+            locks: Vec::new(),
+            generic: None,
+        }
+    }
+
+    /// Opens the generic device that the target is named by, beside its block device.
+    fn open_generic(&mut self) -> Result<(), BenchError> {
+        let Kind::Device(block) = &self.kind else { return Ok(()) };
+        let generic = Generic::open(&self.name, block.as_fd(), self.sector_bytes, self.writable)?;
+        self.notes.push(generic.note());
+        self.generic = Some(generic);
+        Ok(())
     }
 
     /// Puts `others` behind this one: their addresses follow, each from a whole sector on. What all of
@@ -280,38 +306,45 @@ impl Target {
     }
 
     fn null() -> Target {
-        Target {
-            name: NULL.to_owned(),
-            kind: Kind::Null,
-            capacity_bytes: NULL_BYTES,
-            sector_bytes: SECTOR_BYTES,
-            direct: true,
-            in_memory: true,
-            writable: true,
-            head_is_writable: true,
-            scratch: Vec::new(),
-            notes: vec![
-                "null: completes every request at once; these figures are the floor of the tool \
-                 itself"
-                    .to_owned(),
-            ],
-            more: Vec::new(),
-            locks: Vec::new(),
-        }
+        let mut target = Target::closed(NULL, true);
+        (target.capacity_bytes, target.in_memory) = (NULL_BYTES, true);
+        let note =
+            "null: completes every request at once; these figures are the floor of the tool itself";
+        target.notes.push(note.to_owned());
+        target
     }
 
-    fn describe(&mut self) {
+    fn describe(&mut self, page_cache: PageCache) {
         if self.in_memory {
             self.notes.push(
                 "the file lies in memory (tmpfs): this measures the page cache and memory, no \
                  device"
                     .to_owned(),
             );
+        } else if page_cache != PageCache::Bypassed {
+            self.notes.push(self.empty_cache(page_cache));
         } else if !self.direct {
             self.notes.push(
                 "the file system refuses O_DIRECT: requests go through the page cache".to_owned(),
             );
         }
+    }
+
+    /// Drops what the page cache has of the target, if it is to be emptied; says how requests go.
+    fn empty_cache(&self, page_cache: PageCache) -> String {
+        let dropped = self.file().filter(|_| page_cache == PageCache::Emptied).map(|file| {
+            // Pages that wait to be written stay: those of others, who may be asked to sync.
+            rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)
+        });
+        let before = match dropped {
+            Some(Ok(())) => "clean pages of the target were dropped from it before",
+            Some(Err(_)) => "it could not be emptied before",
+            None => "with what it had of the target before",
+        };
+        format!(
+            "buffered I/O: requests go through this machine's page cache ({before}); reads may never \
+             reach the target, and a write ends when it is in memory"
+        )
     }
 
     /// Size, and unit of address and length.
@@ -403,13 +436,9 @@ fn through_the_page_cache(file: &OwnedFd) -> Option<std::fs::File> {
     std::fs::File::options().read(true).write(true).open(path).ok()
 }
 
-/// Opens with O_DIRECT, or without where the file system does not know it. The second value says
-/// which.
-fn open(
-    name: &str,
-    access: &Access,
-    sync_writes: SyncWrites,
-) -> Result<(OwnedFd, bool), BenchError> {
+/// Opens with O_DIRECT, or without where the file system does not know it or requests are to go through
+/// the page cache. The second value says which.
+fn open(name: &str, access: &Access, opening: Opening) -> Result<(OwnedFd, bool), BenchError> {
     let failed =
         |e: rustix::io::Errno| BenchError::Open { target: name.to_owned(), source: e.into() };
     // What it is comes first: opening a pipe would wait, opening a tape rewinds it.
@@ -438,12 +467,13 @@ fn open(
         // Fails while anybody has claimed the device: a mount, an array, another name space.
         flags |= OFlags::EXCL;
     }
-    flags |= match sync_writes {
+    flags |= match opening.sync_writes {
         SyncWrites::No => OFlags::empty(),
         SyncWrites::Data => OFlags::DSYNC,
         SyncWrites::Whole => OFlags::SYNC,
     };
-    let direct = flags | OFlags::DIRECT;
+    let past_cache = opening.page_cache == PageCache::Bypassed;
+    let direct = if past_cache { flags | OFlags::DIRECT } else { flags };
     // Reading shall not write: neither a time of access nor the check whether one is due. Only the owner may
     // ask for that.
     let mut opened = match rustix::fs::open(name, direct | OFlags::NOATIME, Mode::empty()) {
@@ -459,7 +489,7 @@ fn open(
         opened = rustix::fs::open(name, direct, Mode::empty());
     }
     match opened {
-        Ok(file) => Ok((file, true)),
+        Ok(file) => Ok((file, past_cache)),
         Err(rustix::io::Errno::INVAL) => {
             Ok((rustix::fs::open(name, flags, Mode::empty()).map_err(failed)?, false))
         }

@@ -11,6 +11,7 @@ use crate::clock::{Clock, exact_timers};
 use crate::cost::Usage;
 use crate::engine::Engine;
 use crate::engine::null::Null;
+use crate::engine::passthrough::Passthrough;
 use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
@@ -94,6 +95,12 @@ impl Worker {
         match self.means {
             Means::Null => self.load(Null::default(), None, home, messages, go),
             Means::Threads => self.load(Threads::new(target, length), None, home, messages, go),
+            Means::Passthrough(setup) => {
+                match Passthrough::new(target, self.plan.slots, length, setup) {
+                    Ok(ring) => self.load(ring, None, home, messages, go),
+                    Err(source) => failed(BenchError::Uring { source }),
+                }
+            }
             Means::Uring(setup) => match Uring::new(target, self.plan.slots, length, setup) {
                 Ok(uring) => {
                     let registered = Some(uring.registered());
@@ -119,7 +126,7 @@ impl Worker {
 
     /// Whether the job may stay on one core: see [`settle`].
     fn may_stay(&self) -> bool {
-        let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, sqpoll: false }));
+        let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, sqpoll: false, .. }));
         self.alone && self.plan.closed && waits && self.plan.cores.is_empty()
     }
 
@@ -216,7 +223,8 @@ impl Worker {
 
     /// Whether the device can be polled, if it is to be: found out with one read.
     fn check_polling<E: Engine>(&self, engine: &mut E) -> Result<(), BenchError> {
-        if !matches!(self.means, Means::Uring(Setup { iopoll: true, .. })) {
+        let (Means::Uring(setup) | Means::Passthrough(setup)) = self.means else { return Ok(()) };
+        if !setup.iopoll {
             return Ok(());
         }
         engine.push(0, &Request::read(0, self.target.sector_bytes));

@@ -68,6 +68,9 @@ impl WriteArgs {
         if !self.write {
             return Ok(Access::ReadOnly);
         }
+        // A generic NVMe device has the contents of its block device.
+        let block = ssdyno_bench::block_device_of(target);
+        let target = block.as_deref().unwrap_or(target);
         let found = safety::inspect(target).map_err(|error| explain(&error))?;
         let wanted = found.confirmation();
         let given = self.destroy.iter().find(|serial| wanted == Some(serial.as_str()));

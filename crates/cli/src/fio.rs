@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use ssdyno_bench::NULL;
 use ssdyno_block::Time;
 use ssdyno_rig::Source;
-use ssdyno_workload::{FioEngine, FioJob, WorkloadError, read_fio_jobs};
+use ssdyno_workload::{
+    FioEngine, FioJob, FioReplay, Format, TraceOptions, WorkloadError, read_fio_jobs,
+};
 
 use crate::commands::run::RunArgs;
 use crate::diagnose::{Exit, Failure};
@@ -19,6 +21,7 @@ pub(crate) fn with_target(args: &RunArgs) -> Result<(RunArgs, Vec<String>), Fail
     let jobs = read(path)?;
     let mut more = Vec::new();
     if args.target.is_none() {
+        refuse_nameless(path, &jobs)?;
         let mut names = named(&jobs).into_iter();
         args.target = names.next();
         more.extend(names);
@@ -31,6 +34,73 @@ pub(crate) fn with_target(args: &RunArgs) -> Result<(RunArgs, Vec<String>), Fail
         }
     }
     Ok((args, more))
+}
+
+/// Refuses a job that names no file, where the command line names no target: fio would make a file in this
+/// directory.
+fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
+    let nameless = |job: &&FioJob| job.files.is_empty() && job.engine != FioEngine::Null;
+    let Some(job) = jobs.iter().find(nameless) else { return Ok(()) };
+    let (file, made) = (path.display(), format!("./{}.0.0", job.name));
+    let size = job.file_size_bytes.unwrap_or(1 << 30);
+    let writes = if job.changes_data() { " --write" } else { "" };
+    let message = format!("{file}: the job [{}] names no file or device to load", job.name);
+    Err(Failure::usage(message).with_help(format!(
+        "name the target: `ssdyno run /dev/nvme0n1 --fio {file}{writes}`, a simulated one: `ssdyno run \
+         sim:nvme-tlc --fio {file}`, or a file such as fio would make: `ssdyno run {made} --fio {file} \
+         --size {size}B{writes}`; or add `filename` to the job"
+    )))
+}
+
+/// What a simulated target does not have of `job`'s ways.
+fn simulated(job: &mut FioJob) {
+    let name = job.name.clone();
+    let lacks = [
+        (std::mem::take(&mut job.buffered), "direct=0", "there is no page cache before it"),
+        (std::mem::take(&mut job.nowait), "nowait", "no kernel is there to wait in"),
+        (
+            job.batch.take().is_some(),
+            "iodepth_batch …",
+            "requests go to it one by one (--doorbell, --threads and --completion set the driver's ways)",
+        ),
+        (
+            job.engine == FioEngine::Passthrough,
+            "ioengine=io_uring_cmd",
+            "it has its own driver; the load is the same",
+        ),
+    ];
+    let lacking = lacks.into_iter().filter(|(asked, ..)| *asked);
+    job.notes.extend(
+        lacking
+            .map(|(_, option, why)| format!("[{name}]: {option}: the target is simulated, {why}")),
+    );
+    job.flush_instead_of_sync();
+}
+
+/// The recording that the only job of a file replays.
+fn replay(path: &Path, jobs: &[FioJob], duration: Option<Time>) -> Result<Option<Source>, Failure> {
+    let Some(job) = jobs.iter().find(|job| job.replay.is_some()) else { return Ok(None) };
+    let FioReplay { path: recording, timing, depth } = match (&job.replay, jobs) {
+        (Some(replay), [_]) => replay.clone(),
+        _ => {
+            let message = format!(
+                "{}: the job [{}] replays a recording (read_iolog) beside other jobs",
+                path.display(),
+                job.name
+            );
+            return Err(Failure::usage(message).with_help(
+                "give it a file of its own: a recording is one stream, which runs alone",
+            ));
+        }
+    };
+    let options = TraceOptions {
+        format: Some(Format::Fio),
+        timing,
+        depth_limit: Some(depth),
+        duration,
+        ..TraceOptions::default()
+    };
+    Ok(Some(Source::Trace { path: recording, options }))
 }
 
 /// Whether any of `jobs` writes to the file `name`, or trims it.
@@ -61,8 +131,11 @@ pub(crate) fn source(
             job.end_after(duration);
         }
         if !is_real(target) {
-            job.flush_instead_of_sync();
+            simulated(job);
         }
+    }
+    if let Some(source) = replay(path, &jobs, duration)? {
+        return Ok(source);
     }
     Ok(Source::Jobs { path: path.to_owned(), jobs })
 }
@@ -141,6 +214,8 @@ fn same(file: &str, target: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_workload::Timing;
+
     use super::*;
 
     fn jobs(text: &str) -> Vec<FioJob> {
@@ -162,6 +237,51 @@ mod tests {
         assert_eq!(names("[a]\nfilename=/etc\n[b]\nfilename=/etc/../etc\n"), ["/etc"]);
         let made = "[global]\ndirectory=/mnt\n[a]\nnrfiles=2\n[b]\n";
         assert_eq!(names(made), ["/mnt/a.0.0", "/mnt/a.0.1", "/mnt/b.0.0"]);
+    }
+
+    #[test]
+    fn a_job_without_a_file_says_what_to_type() {
+        let refused = |text: &str| {
+            let refused = refuse_nameless(Path::new("x.fio"), &jobs(text));
+            refused.err().map(|failure| failure.render())
+        };
+        let text = refused("[a]\nrw=write\nsize=1m\n").unwrap();
+        assert!(text.contains("[a] names no file") && text.contains("./a.0.0"), "{text}");
+        assert!(text.contains("--size 1048576B --write"), "{text}");
+        // Others name theirs: fio would make one for this one all the same.
+        assert!(refused("[b]\nfilename=/dev/x\n[a]\nrw=read\n").unwrap().contains("[a]"));
+        assert_eq!(refused("[a]\nfilename=/dev/x\n"), None);
+        assert_eq!(refused("[a]\nioengine=null\nsize=1m\n"), None);
+        assert_eq!(refused("[a]\ndirectory=/mnt\nsize=1m\n"), None);
+    }
+
+    #[test]
+    fn a_recording_is_replayed_alone() {
+        let of = |text: &str| replay(Path::new("x.fio"), &jobs(text), None);
+        let replays = "[a]\nread_iolog=io.log\niodepth=4\nioengine=io_uring\n";
+        let Ok(Some(Source::Trace { path, options })) = of(replays) else { panic!("no trace") };
+        assert_eq!(path, PathBuf::from("io.log"));
+        assert_eq!((options.depth_limit, options.timing), (Some(4), Timing::Original));
+        let at = |more: &str| match of(&format!("{replays}{more}")) {
+            Ok(Some(Source::Trace { options, .. })) => options.timing,
+            _ => panic!("no trace"),
+        };
+        assert_eq!(at("replay_no_stall=1\n"), Timing::AsFastAsPossible { depth: 4 });
+        // At half the speed.
+        assert_eq!(at("replay_time_scale=50\n"), Timing::Scaled(2.0));
+        assert!(of("[a]\nrw=read\n").unwrap().is_none());
+        assert!(of(&format!("{replays}[b]\nrw=read\n")).is_err());
+    }
+
+    #[test]
+    fn what_a_simulated_target_lacks_is_said() {
+        let text = "[a]\ndirect=0\nfadvise_hint=0\nnowait=1\niodepth=4\nioengine=io_uring_cmd\n\
+                    iodepth_batch=2\n";
+        let mut job = jobs(text).remove(0);
+        let before = job.notes.len();
+        simulated(&mut job);
+        assert_eq!(job.notes.len(), before + 4, "{:?}", job.notes);
+        assert!(!job.buffered && !job.nowait && job.batch.is_none());
     }
 
     #[test]

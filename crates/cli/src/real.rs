@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use ssdyno_bench::{Access, Batch, BenchError, NULL, Options, Probing, Run};
+use ssdyno_bench::{Access, Batch, BenchError, NULL, Options, PageCache, Probing, Run};
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
@@ -41,6 +41,10 @@ pub(crate) struct RealArgs {
     /// Let a thread of the kernel take submissions, at the price of a core.
     #[arg(long)]
     pub(crate) sqpoll: bool,
+    /// Go through this machine's page cache, which is emptied of the target before (direct=0 of fio): reads
+    /// may never reach the target, and a write ends when it is in memory.
+    #[arg(long, conflicts_with = "iopoll")]
+    pub(crate) buffered: bool,
     /// Threads that share the load [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
@@ -86,6 +90,7 @@ impl RealArgs {
         given.extend(self.engine.clone().map(|engine| ("--engine", Some(engine))));
         given.extend(self.iopoll.then_some(("--iopoll", None)));
         given.extend(self.sqpoll.then_some(("--sqpoll", None)));
+        given.extend(self.buffered.then_some(("--buffered", None)));
         given.extend(self.jobs.map(|jobs| ("--jobs", Some(jobs.to_string()))));
         if !self.pin.is_empty() {
             let cores: Vec<String> = self.pin.iter().map(usize::to_string).collect();
@@ -124,6 +129,8 @@ impl RealArgs {
             iopoll: self.iopoll,
             sqpoll: self.sqpoll,
             sync_writes: usual.sync_writes,
+            page_cache: if self.buffered { PageCache::Emptied } else { usual.page_cache },
+            nowait: usual.nowait,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             batch: self

@@ -137,7 +137,7 @@ mod tests {
     const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 59] = [
+    const SAMPLES: [(&str, &str); 60] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -172,6 +172,7 @@ mod tests {
         ("engine", "io_uring"),
         ("iopoll", ""),
         ("sqpoll", ""),
+        ("buffered", ""),
         ("jobs", "2"),
         ("pin", "0,1"),
         ("batch", "8"),

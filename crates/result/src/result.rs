@@ -30,6 +30,10 @@ pub struct RunResult {
     pub target: String,
     /// With what it was loaded: the name of a workload or a file.
     pub workload: String,
+    /// Whether requests went through this machine's page cache (buffered I/O), so that reads may never
+    /// have reached the target; `null` for a target that has none between.
+    #[serde(default)]
+    pub page_cache: Option<bool>,
     /// The seed that repeats the run; `null` where nothing was drawn, as with a trace.
     pub seed: Option<u64>,
     /// Whether the run ended before its work was done (interrupt, error). The figures then

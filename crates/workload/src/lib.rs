@@ -29,8 +29,9 @@ pub use config::{
 };
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{
-    FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioStream, FioSync,
-    delayed, fio_entries, fio_streams, is_fio_job_file, read_fio_jobs, run_together,
+    FioBatch, FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioReplay,
+    FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, is_fio_job_file,
+    read_fio_jobs, read_fio_verify, run_together,
 };
 pub use trace::{
     BeyondEnd, BlkEvent, Format, ObjectIds, Timing, TraceOptions, TraceOrigin, open_trace,

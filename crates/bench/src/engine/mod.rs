@@ -2,6 +2,8 @@
 
 mod discard;
 pub(crate) mod null;
+mod nvme_command;
+pub(crate) mod passthrough;
 pub(crate) mod threads;
 pub(crate) mod uring;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::squeue::Entry;
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, Submitter, cqueue, opcode, squeue, types};
 use ssdyno_block::{Op, Request};
 
 use super::{Engine, Outcome, discard};
@@ -30,6 +30,15 @@ pub(crate) struct Setup {
     pub(crate) iopoll: bool,
     /// A thread of the kernel takes submissions (IORING_SETUP_SQPOLL).
     pub(crate) sqpoll: bool,
+    /// Reads and writes that would wait in the kernel fail with EAGAIN (RWF_NOWAIT).
+    pub(crate) nowait: bool,
+}
+
+impl Setup {
+    /// preadv2(2): flags of a read or write.
+    fn flags(self) -> i32 {
+        if self.nowait { libc::RWF_NOWAIT } else { 0 }
+    }
 }
 
 /// A ring of its own for one job. It must be made and used by one thread.
@@ -38,6 +47,8 @@ pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     registered: bool,
+    /// Of each read and write.
+    flags: i32,
     system_calls: u64,
     target: Arc<Target>,
     /// How trims are carried out, for each file.
@@ -83,7 +94,9 @@ impl Uring {
         let files = target.descriptors().into_iter();
         let trims =
             files.map(|file| if discard::is_for(file) { discard } else { Trim::Hole }).collect();
-        Ok(Uring { ring, buffers, registered, system_calls: 0, target, trims, done: Vec::new() })
+        let flags = setup.flags();
+        let (system_calls, done) = (0, Vec::new());
+        Ok(Uring { ring, buffers, registered, flags, system_calls, target, trims, done })
     }
 
     /// Whether io_uring can be used at all, found out with a ring of one: a sandbox may let it be made, but
@@ -106,14 +119,20 @@ impl Uring {
         let file = types::Fixed(index as u32);
         let fixed = own && self.registered;
         match request.op {
-            Op::Read if fixed => {
-                opcode::ReadFixed::new(file, memory, length, BUFFER).offset(offset).build()
+            Op::Read if fixed => opcode::ReadFixed::new(file, memory, length, BUFFER)
+                .offset(offset)
+                .rw_flags(self.flags)
+                .build(),
+            Op::Read => {
+                opcode::Read::new(file, memory, length).offset(offset).rw_flags(self.flags).build()
             }
-            Op::Read => opcode::Read::new(file, memory, length).offset(offset).build(),
-            Op::Write if fixed => {
-                opcode::WriteFixed::new(file, memory, length, BUFFER).offset(offset).build()
+            Op::Write if fixed => opcode::WriteFixed::new(file, memory, length, BUFFER)
+                .offset(offset)
+                .rw_flags(self.flags)
+                .build(),
+            Op::Write => {
+                opcode::Write::new(file, memory, length).offset(offset).rw_flags(self.flags).build()
             }
-            Op::Write => opcode::Write::new(file, memory, length).offset(offset).build(),
             Op::Trim if self.trims[index] == Trim::Discard => {
                 discard::entry(file, offset, u64::from(length))
             }
@@ -149,31 +168,44 @@ impl Uring {
         let polled = self.ring.params().is_setup_sqpoll();
         let called = want > 0 || !polled || self.ring.submission().need_wakeup();
         self.system_calls += u64::from(called);
-        let submitter = self.ring.submitter();
-        let entered = match wait {
-            Some(wait) => {
-                let time = types::Timespec::from(wait);
-                let arguments = types::SubmitArgs::new().timespec(&time);
-                submitter.submit_with_args(want as usize, &arguments)
-            }
-            None => submitter.submit_and_wait(want as usize),
-        };
-        match entered {
-            Ok(_) => Ok(()),
-            // A signal, the end of the wait, or a full completion queue: the caller reaps and
-            // comes again.
-            Err(e) => match e.raw_os_error() {
-                Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
-                _ => Err(e),
-            },
-        }
+        submit(&self.ring.submitter(), want, wait)
     }
 }
 
-/// A ring with all that makes it cheaper, or without where the kernel is older.
-fn build(entries: u32, setup: Setup) -> io::Result<IoUring> {
+/// Submits, and waits for `want` completions, for at most `wait` if there is one.
+pub(super) fn submit(
+    submitter: &Submitter<'_>,
+    want: u32,
+    wait: Option<Duration>,
+) -> io::Result<()> {
+    let entered = match wait {
+        Some(wait) => {
+            let time = types::Timespec::from(wait);
+            let arguments = types::SubmitArgs::new().timespec(&time);
+            submitter.submit_with_args(want as usize, &arguments)
+        }
+        None => submitter.submit_and_wait(want as usize),
+    };
+    match entered {
+        Ok(_) => Ok(()),
+        // A signal, the end of the wait, or a full completion queue: the caller reaps and
+        // comes again.
+        Err(e) => match e.raw_os_error() {
+            Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
+            _ => Err(e),
+        },
+    }
+}
+
+/// A ring with all that makes it cheaper, or without where the kernel is older. Its entries are of the kinds `S`
+/// and `C`.
+pub(super) fn build<S, C>(entries: u32, setup: Setup) -> io::Result<IoUring<S, C>>
+where
+    S: squeue::EntryMarker,
+    C: cqueue::EntryMarker,
+{
     let basic = || {
-        let mut builder = IoUring::builder();
+        let mut builder = IoUring::<S, C>::builder();
         if setup.iopoll {
             builder.setup_iopoll();
         }

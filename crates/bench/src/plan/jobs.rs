@@ -2,13 +2,14 @@
 
 use ssdyno_rig::first_recorded;
 use ssdyno_workload::{
-    DeviceFacts, FioJob, FioStream, FioSync, Workload, WorkloadError, fio_entries, fio_streams,
+    DeviceFacts, FioBatch, FioEngine, FioJob, FioStream, FioSync, Workload, WorkloadError,
+    fio_entries, fio_streams,
 };
 
 use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::{Options, SyncWrites};
+use crate::options::{Batch, Opening, Options, PageCache, SyncWrites};
 use crate::run::Run;
 use crate::target::Target;
 
@@ -33,14 +34,45 @@ pub(super) fn options(options: &Options, jobs: &[FioJob]) -> Result<Options, Ben
     if mixed {
         return refuse("sqpoll", "either all jobs of a file have sqthread_poll or none");
     }
+    let (nowait, mixed) = asked(|job| job.nowait);
+    if mixed {
+        return refuse("nowait", "either all jobs of a file have nowait or none");
+    }
+    let mut batches = jobs.iter().map(|job| job.batch);
+    let batch = batches.next().flatten();
+    if batches.any(|other| other != batch) {
+        return refuse("batch", "all jobs of a file must have the same batches (iodepth_batch …)");
+    }
+    let batch = batch.map(|FioBatch { complete, submit }| Batch { complete, submit });
+    if batch.is_some() && options.batch.is_some() && batch != options.batch {
+        return refuse("batch", "the job file has batches of its own (iodepth_batch …)");
+    }
     let mut all = options.clone();
     all.iopoll |= iopoll;
     all.sqpoll |= sqpoll;
+    all.nowait |= nowait;
+    all.batch = all.batch.or(batch);
     Ok(all)
 }
 
+/// How the target is opened, once for all jobs. `page_cache` is what the command line says.
+pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening, BenchError> {
+    let caches = |job: &FioJob| match (job.buffered, job.invalidate) {
+        (false, _) => PageCache::Bypassed,
+        (true, true) => PageCache::Emptied,
+        (true, false) => PageCache::Kept,
+    };
+    let first = jobs.first().map(caches).unwrap_or_default();
+    if jobs.iter().map(caches).any(|other| other != first) {
+        let why = "all jobs of a file must have the same (direct, invalidate)".to_owned();
+        return Err(BenchError::Option { option: "direct", why });
+    }
+    let page_cache = if first == PageCache::Bypassed { page_cache } else { first };
+    Ok(Opening { sync_writes: sync_writes(jobs)?, page_cache })
+}
+
 /// What of a write is durable when it is answered: the target is opened once for all jobs.
-pub(super) fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
+fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
     let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
     let first = writing.next().unwrap_or_default();
     if writing.any(|other| other != first) {
@@ -62,6 +94,16 @@ pub(super) fn plan(
     means: Means,
     mut notes: Vec<String>,
 ) -> Result<Plan, BenchError> {
+    let commands = |job: &&FioJob| job.engine == FioEngine::Passthrough;
+    if let Some(job) = jobs.iter().find(commands).filter(|_| target.generic.is_none()) {
+        return Err(BenchError::Option {
+            option: "ioengine",
+            why: format!(
+                "[{}] is for io_uring_cmd: name a generic NVMe device, such as /dev/ng0n1",
+                job.name
+            ),
+        });
+    }
     let (facts, files) = (&target.facts(), target.files());
     notes.extend(files.note());
     let streams = fio_streams(jobs, &files, run.seed);

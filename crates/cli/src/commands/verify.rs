@@ -12,17 +12,26 @@ use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, Verify
 use ssdyno_bench::{Access, Target};
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_workload::read_fio_verify;
 
 use crate::args::positive_span;
 use crate::consent::WriteArgs;
 use crate::diagnose::{ErrorBody, Exit, Failure};
+use crate::load;
 use crate::output::{Output, end};
 use crate::progress::{CountMeter, interrupted};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// A block device or a file.
-    pub(crate) target: String,
+    /// A block device or a file [default: the one that a job file names].
+    #[arg(required_unless_present = "fio")]
+    target: Option<String>,
+    /// A job file of fio with one job and its `verify`: block size, range, threads, share of reads, writes,
+    /// flushes and seed are the job's; order and stamps are those of this program.
+    #[arg(long, value_name = "FILE.fio", conflicts_with_all = [
+        "seed", "block_size", "range", "threads", "writes", "read_percent", "flush_every", "resume",
+    ])]
+    fio: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) write: WriteArgs,
     /// Decides about everything random.
@@ -58,6 +67,39 @@ pub(crate) struct VerifyArgs {
     /// Without an answer for so long the target is taken to hang.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
     pub(crate) timeout: Span,
+}
+
+impl VerifyArgs {
+    /// What is verified, once it is decided.
+    fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
+
+    /// With what the job file says in place.
+    fn resolved(&self) -> Result<VerifyArgs, Failure> {
+        let mut args = self.clone();
+        let Some(path) = &self.fio else { return Ok(args) };
+        let job = read_fio_verify(path)
+            .map_err(|error| load::workload_failure(Exit::Usage, &error, None))?;
+        if args.target.is_none() {
+            args.target = job.files.first().cloned();
+        }
+        if args.target.is_none() {
+            let (file, name) = (path.display(), &job.name);
+            return Err(Failure::usage(format!(
+                "{file}: the job [{name}] names no file or device"
+            ))
+            .with_help(format!("name it: `ssdyno verify TARGET --fio {file} --write`")));
+        }
+        args.block_size = Some(Bytes(u64::from(job.block_bytes)));
+        args.range = job.range_bytes.map(Bytes);
+        args.threads = job.depth.min(256);
+        args.read_percent = job.read_percent;
+        args.writes = job.writes;
+        args.flush_every = job.flush_every.unwrap_or(args.flush_every);
+        args.seed = job.seed.unwrap_or(args.seed);
+        Ok(args)
+    }
 }
 
 /// What `verify --json` prints.
@@ -110,13 +152,14 @@ impl Watchdog<'_> {
 }
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
+    let args = &args.resolved()?;
     let mut meter = CountMeter::new();
     let timeout = Duration::from_nanos(args.timeout.0.as_ns());
     let mut watchdog =
-        Watchdog { target: &args.target, timeout, output, requests: 0, since: Instant::now() };
+        Watchdog { target: args.target(), timeout, output, requests: 0, since: Instant::now() };
     let report = match &args.resume {
         Some(journal) => {
-            let target = open(&args.target, &Access::ReadOnly)?;
+            let target = open(args.target(), &Access::ReadOnly)?;
             watchdog.since = Instant::now();
             let mut update = |p: &Progress| {
                 watchdog.look(p.requests);
@@ -125,20 +168,20 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             let crashed = Crashed {
                 journal,
                 capacity_bytes: target.size_bytes,
-                serial: serial(&args.target),
+                serial: serial(args.target()),
                 sector_bytes: target.sector_bytes,
                 threads: args.threads,
             };
             verify::resume(&crashed, &target.file, &mut update)
         }
         None => {
-            let access = args.write.access(&args.target)?;
+            let access = args.write.access(args.target())?;
             if matches!(access, Access::ReadOnly) {
                 return Err(Failure::usage("verifying writes to the target").with_help(
                     "add --write; to check after a crash without writing: --resume JOURNAL",
                 ));
             }
-            let target = open(&args.target, &access)?;
+            let target = open(args.target(), &access)?;
             watchdog.since = Instant::now();
             let mut update = |p: &Progress| {
                 watchdog.look(p.requests);
@@ -160,7 +203,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let told = output.either(
         || text(args, &report),
         || VerifyOutput {
-            target: &args.target,
+            target: args.target(),
             seed: args.resume.is_none().then_some(args.seed),
             report: &report,
             error: failure.as_ref().map(Failure::body),
@@ -181,7 +224,7 @@ fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> Plan {
     Plan {
         seed: args.seed,
         run,
-        serial: serial(&args.target),
+        serial: serial(args.target()),
         block_bytes,
         sector_bytes: target.sector_bytes,
         capacity_bytes: target.size_bytes,
@@ -256,7 +299,7 @@ fn text(args: &VerifyArgs, report: &Report) -> String {
     };
     let mut text = format!(
         "{}: {verdict}\n  written {}, read {}, flushes {}, faults {}, {:.1} s\n",
-        args.target,
+        args.target(),
         report.writes,
         report.reads,
         report.flushes,

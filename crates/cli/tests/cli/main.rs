@@ -15,6 +15,7 @@ mod live;
 mod overwriting;
 mod statistics;
 mod timeline;
+mod traces;
 #[cfg(target_os = "linux")]
 mod trouble;
 mod verbs;

@@ -7,23 +7,38 @@ use ssdyno_block::Time;
 use super::distribution::Distribution;
 use super::ini::{self, Entry, Section};
 use super::load::Load;
-use super::options::{REFUSED, USED, WITHOUT_EFFECT};
+use super::options::{REFUSED, USED, VERIFIED, WITHOUT_EFFECT};
 use super::requests::{Order, Service};
 use super::shape::Shape;
 use super::values::{self, Size};
-use super::{FioEnd, FioEngine, FioExit, FioJob, FioSync};
-use crate::WorkloadError;
+use super::{FioBatch, FioEnd, FioEngine, FioExit, FioJob, FioReplay, FioSync};
+use crate::{Timing, WorkloadError};
 
 /// Reads the job file at `path`.
 ///
 /// # Errors
 /// What is broken, unknown, refused or contradictory first, with its line.
 pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
+    read(path, Purpose::Load)
+}
+
+/// What jobs are read for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// A load that is measured.
+    Load,
+    /// Data that is written and checked.
+    Verify,
+}
+
+/// The jobs of the file at `path`.
+pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, WorkloadError> {
     let sections = ini::read(path)?;
     let (mut group, mut set, mut exits) = (0, 0, false);
     let mut jobs: Vec<FioJob> = Vec::with_capacity(sections.len());
     for section in &sections {
-        let mut reader = Reader { path, section, line: section.line, si_prefixes: false };
+        let line = section.line;
+        let mut reader = Reader { path, section, line, si_prefixes: false, purpose };
         reader.si_prefixes = reader.has_si_prefixes()?;
         let walled = reader.switch("stonewall")? || reader.switch("wait_for_previous")?;
         if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
@@ -49,6 +64,7 @@ pub(super) struct Reader<'a> {
     line: u64,
     /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
     si_prefixes: bool,
+    purpose: Purpose,
 }
 
 /// Most files of a job.
@@ -159,11 +175,9 @@ impl Reader<'_> {
             values::whole(text).filter(|jobs| (1..=4096).contains(jobs))
         })?;
         let load = self.load(engine, &mut notes)?;
-        if self.is_cached()? && engine != FioEngine::Null {
-            notes.push(
-                "direct=1 is used whatever the job says: requests go past the page cache".into(),
-            );
-        }
+        let buffered = self.buffered(engine, &mut notes)?;
+        let batch = self.batch(&load)?;
+        let replay = self.replay(&load)?;
         let start = match load.start {
             Some(Size::Bytes(bytes)) => bytes,
             _ => 0,
@@ -188,6 +202,11 @@ impl Reader<'_> {
             iopoll: self.switch("hipri")?,
             sqpoll: self.switch("sqthread_poll")?,
             sync: self.sync()?,
+            buffered,
+            invalidate: self.find(&["invalidate"]).is_none() || self.switch("invalidate")?,
+            nowait: self.switch("nowait")?,
+            batch,
+            replay,
             copies: copies.unwrap_or(1) as u32,
             cores: self
                 .value(&["cpus_allowed"], "a list of cores such as 0-3,6", values::cores)?
@@ -213,12 +232,80 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether fio would go through the page cache. It does unless told otherwise.
-    fn is_cached(&mut self) -> Answer<bool> {
-        if self.find(&["buffered"]).is_some() {
-            return self.switch("buffered");
+    /// Whether requests go through the page cache. Where the job does not say it, they would in fio; here
+    /// they go past it, and a note says so.
+    fn buffered(&mut self, engine: FioEngine, notes: &mut Vec<String>) -> Answer<bool> {
+        let told = self.find(&["buffered", "direct"]);
+        let told = told.map(|entry| entry.key);
+        let buffered = match told.as_deref() {
+            Some("buffered") => self.switch("buffered")?,
+            Some(_) => !self.switch("direct")?,
+            None => false,
+        };
+        if told.is_none() && engine != FioEngine::Null {
+            notes.push(
+                "requests go past the page cache (direct=1): the job does not say, and fio would go \
+                 through it (direct=0)"
+                    .into(),
+            );
         }
-        Ok(!self.switch("direct")?)
+        let buffered = buffered && engine != FioEngine::Null;
+        if buffered && self.switch("fadvise_hint")? {
+            let what = "the page cache is given no hints (fadvise_hint)";
+            return self.wrong(what, "write fadvise_hint=0");
+        }
+        if buffered && self.find(&["fadvise_hint"]).is_none() {
+            notes.push(
+                "the page cache is given no hint whether requests are random (fio: fadvise_hint)"
+                    .into(),
+            );
+        }
+        Ok(buffered)
+    }
+
+    /// How many requests go at a time.
+    fn batch(&mut self, load: &Load) -> Answer<Option<FioBatch>> {
+        let number = |text: &str| values::whole(text).and_then(|number| u32::try_from(number).ok());
+        let submit =
+            self.value(&["iodepth_batch", "iodepth_batch_submit"], "a number of requests", number)?;
+        let names = ["iodepth_batch_complete", "iodepth_batch_complete_min"];
+        let complete = self.value(&names, "a number of requests", number)?;
+        if complete == Some(0) {
+            let what = "nobody waits for completions: the job looks for them all the time";
+            return self.wrong(what, "leave it out, and run with `--wait spin`");
+        }
+        if complete.is_some_and(|complete| complete > load.depth) {
+            let what = "more completions than are ever outstanding";
+            return self.wrong(what, "give at most the iodepth");
+        }
+        if submit.is_none() && complete.is_none() {
+            return Ok(None);
+        }
+        // As in fio: one where nothing is said, all for 0.
+        let submit = submit.map_or(1, |submit| if submit == 0 { u32::MAX } else { submit });
+        Ok(Some(FioBatch { complete: complete.unwrap_or(1), submit }))
+    }
+
+    /// The recording that the job replays.
+    fn replay(&mut self, load: &Load) -> Answer<Option<FioReplay>> {
+        let Some(entry) = self.find(&["read_iolog"]) else { return Ok(None) };
+        let path = entry.value.unwrap_or_default();
+        if path.is_empty() || path == "-" || path.contains(':') {
+            let what = "`read_iolog` names no one file";
+            return self.wrong(what, "name one recording, with a job for each");
+        }
+        if self.value(&["numjobs"], "a number", values::whole)?.is_some_and(|jobs| jobs > 1) {
+            return self.wrong("several copies of a recording", "write numjobs=1");
+        }
+        let percent = |text: &str| values::whole(text).filter(|percent| *percent > 0);
+        let scale = self.value(&["replay_time_scale"], "a share in percent, above 0", percent)?;
+        let timing = match (self.switch("replay_no_stall")?, scale) {
+            (true, _) => Timing::AsFastAsPossible { depth: load.depth },
+            // As fio: at 50 % it takes twice as long.
+            (false, Some(percent)) if percent != 100 => Timing::Scaled(100.0 / percent as f64),
+            (false, _) => Timing::Original,
+        };
+        Ok(Some(FioReplay { path: path.into(), timing, depth: load.depth }))
     }
 
     fn sync(&mut self) -> Answer<FioSync> {
@@ -243,11 +330,18 @@ impl Reader<'_> {
     /// Every option must be known; those without effect are named once.
     fn check_names(&mut self, notes: &mut Vec<String>) -> Answer<()> {
         let mut without: Vec<&str> = Vec::new();
+        let verifies = self.purpose == Purpose::Verify;
+        if verifies {
+            self.check_verify()?;
+        }
         for entry in &self.section.entries {
             self.line = entry.line;
             let key = entry.key.as_str();
             // Switched off is as good as not written.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
+            if verifies && VERIFIED.contains(&key) {
+                continue;
+            }
             if let Some((_, help)) = REFUSED.iter().find(|(name, _)| *name == key) {
                 if !off {
                     return self.wrong(format!("fio's option `{key}` is not offered"), *help);
@@ -267,17 +361,39 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// A job that is to be checked says so.
+    fn check_verify(&mut self) -> Answer<()> {
+        let method = self.find(&["verify"]).and_then(|entry| entry.value);
+        if method.is_none_or(|method| method == "0" || method == "none") {
+            return self.wrong("the job has no verify", "add verify=crc32c");
+        }
+        if self.find(&["do_verify"]).is_some() && !self.switch("do_verify")? {
+            return self.wrong("do_verify=0 writes without checking", "leave it out");
+        }
+        Ok(())
+    }
+
     fn engine(&mut self) -> Answer<FioEngine> {
         let Some(entry) = self.find(&["ioengine"]) else { return Ok(FioEngine::Synchronous) };
         match entry.value.as_deref().unwrap_or_default() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(FioEngine::Synchronous),
             "io_uring" | "libaio" | "posixaio" => Ok(FioEngine::Asynchronous),
+            "io_uring_cmd" => self.passthrough(),
             "null" => Ok(FioEngine::Null),
             other => self.wrong(
                 format!("fio's engine `{other}` is not offered"),
                 "write io_uring, psync or null; networked and special targets have none yet",
             ),
         }
+    }
+
+    /// Commands that go to an NVMe drive as they are.
+    fn passthrough(&mut self) -> Answer<FioEngine> {
+        let kind = self.find(&["cmd_type"]).and_then(|entry| entry.value);
+        if kind.as_deref().is_some_and(|kind| kind != "nvme") {
+            return self.wrong("`cmd_type` is not nvme", "write cmd_type=nvme");
+        }
+        Ok(FioEngine::Passthrough)
     }
 
     /// The files, whether they were named themselves, and how many there are.

@@ -11,6 +11,7 @@ use super::requests::Service;
 use super::shape::{Shape, Think};
 use super::sizes::Sizes;
 use super::values::{self, Size};
+use super::watch::Watch;
 use crate::{ArrivalKind, Arrivals};
 
 /// What one copy of a job asks of the target, before the target is known.
@@ -52,6 +53,9 @@ pub(super) struct Load {
     pub(super) time_based: bool,
     pub(super) arrivals: Option<Arrivals>,
     pub(super) shape: Shape,
+    /// Outstanding requests at which a queue that was full is filled again.
+    pub(super) low: Option<u64>,
+    pub(super) watch: Watch,
 }
 
 /// What follows the direction (`rw=read:4k`, `rw=randread:8`).
@@ -218,7 +222,10 @@ impl Reader<'_> {
             arrivals,
             sizes,
             shape: self.shape(notes)?,
+            low: self.value(&["iodepth_low"], "a number", values::whole)?.filter(|low| *low > 0),
+            watch: Watch::default(),
         };
+        load.watch = self.watch(&load)?;
         load.mapped = random && self.is_mapped(&load, notes)?;
         Ok(load)
     }
@@ -300,8 +307,15 @@ impl Reader<'_> {
             notes.push("think time is spent sleeping (fio: thinktime_spin of it spinning)".into());
         }
         let every = self.value(&["fsync", "fdatasync"], "a number of writes", values::whole)?;
+        let work = self.value(&["thinktime_iotime"], "a time such as 9s", values::seconds)?;
+        let work = work.filter(|time| *time > Time::ZERO);
+        if work.is_some() && think.is_none() {
+            return self.wrong("thinktime_iotime needs a thinktime", "add thinktime=1s");
+        }
+        // Alone, the time of work decides.
+        let usual = if work.is_some() { u64::MAX } else { 1 };
         Ok(Shape {
-            think: think.map(|time| Think { time, blocks: blocks.unwrap_or(1) }),
+            think: think.map(|time| Think { time, blocks: blocks.unwrap_or(usual), work }),
             flush_every: every.filter(|writes| *writes > 0),
             flush_at_end: self.switch("end_fsync")? || self.switch("fsync_on_close")?,
         })

@@ -14,6 +14,7 @@ mod flow;
 mod ini;
 mod job;
 mod load;
+mod low;
 mod map;
 mod options;
 mod places;
@@ -24,6 +25,8 @@ mod sizes;
 mod stream;
 mod together;
 mod values;
+mod verify;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +42,11 @@ pub use files::{FioFile, FioFiles, FioRange};
 pub use job::read_jobs as read_fio_jobs;
 pub use stream::{FioEntry, FioStream, fio_entries, fio_streams};
 pub use together::run_together;
+pub use verify::{FioVerify, read_fio_verify};
 
 use load::Load;
+
+use crate::Timing;
 
 /// How fio would issue the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,8 +54,10 @@ pub enum FioEngine {
     /// One request at a time: `sync`, `psync`, `vsync`, `pvsync`, `pvsync2`.
     #[default]
     Synchronous,
-    /// `io_uring`, `libaio`, `posixaio`; `io_uring_cmd` with block commands is not among them.
+    /// `io_uring`, `libaio`, `posixaio`.
     Asynchronous,
+    /// `io_uring_cmd`: NVMe commands to a generic device, `/dev/ng0n1`.
+    Passthrough,
     /// `null`.
     Null,
 }
@@ -64,6 +72,26 @@ pub enum FioSync {
     Data,
     /// Everything about the file (`sync=1`, `sync=sync`).
     Whole,
+}
+
+/// How many requests go to the target and back at a time (`iodepth_batch`, `iodepth_batch_complete_min`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FioBatch {
+    /// Completions that are waited for.
+    pub complete: u32,
+    /// Requests that are handed over together, at most.
+    pub submit: u32,
+}
+
+/// A recording that a job replays (`read_iolog`).
+#[derive(Clone, PartialEq, Debug)]
+pub struct FioReplay {
+    /// The file.
+    pub path: PathBuf,
+    /// When its requests start.
+    pub timing: Timing,
+    /// Requests outstanding at most.
+    pub depth: u32,
 }
 
 /// A section of a job file.
@@ -87,6 +115,16 @@ pub struct FioJob {
     pub sqpoll: bool,
     /// What of a write is durable when it is answered.
     pub sync: FioSync,
+    /// Requests go through the page cache (`direct=0`, `buffered=1`).
+    pub buffered: bool,
+    /// What the page cache has of the file is dropped before the job (`invalidate`).
+    pub invalidate: bool,
+    /// Requests that would have to wait in the kernel fail (`nowait`).
+    pub nowait: bool,
+    /// How many requests go at a time, where the job says it.
+    pub batch: Option<FioBatch>,
+    /// What it replays, in place of a load of its own.
+    pub replay: Option<FioReplay>,
     /// Copies of the job, each with all of its load (`numjobs`).
     pub copies: u32,
     /// Cores that they are bound to.

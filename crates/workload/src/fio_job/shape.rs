@@ -11,6 +11,8 @@ pub(super) struct Think {
     pub(super) time: Time,
     /// Requests between two pauses.
     pub(super) blocks: u64,
+    /// Time of work between two pauses (`thinktime_iotime`); what comes first begins one.
+    pub(super) work: Option<Time>,
 }
 
 /// What a job does between its requests.
@@ -58,6 +60,8 @@ struct Shaped {
     written: u64,
     outstanding: u64,
     since_pause: u64,
+    /// When the work since the last pause began.
+    work_began: Option<Time>,
     pause: Pause,
     writes: u64,
     last_was_flush: bool,
@@ -82,6 +86,7 @@ pub(super) fn shaped(
         written: 0,
         outstanding: 0,
         since_pause: 0,
+        work_began: None,
         pause: Pause::None,
         writes: 0,
         last_was_flush: false,
@@ -100,8 +105,32 @@ impl Shaped {
         if let (Some(think), true) = (self.shape.think, op != Op::Flush) {
             self.since_pause += 1;
             if self.since_pause == think.blocks {
-                (self.since_pause, self.pause) = (0, Pause::Begins);
+                self.begin_pause();
             }
+        }
+    }
+
+    fn begin_pause(&mut self) {
+        (self.since_pause, self.work_began, self.pause) = (0, None, Pause::Begins);
+    }
+
+    /// Begins a pause where there was work for as long as there should be.
+    fn look_at_work(&mut self, now: Time) {
+        let Some(work) = self.shape.think.and_then(|think| think.work) else { return };
+        if self.pause != Pause::None {
+            return;
+        }
+        let began = *self.work_began.get_or_insert(now);
+        if now.saturating_sub(began) >= work {
+            self.begin_pause();
+        }
+    }
+
+    /// The pause, if it has begun with nothing outstanding; it would otherwise begin with the last
+    /// completion.
+    fn rest(&mut self, now: Time) {
+        if let (Pause::Begins, Some(think), 0) = (self.pause, self.shape.think, self.outstanding) {
+            self.pause = Pause::Until(now.saturating_add(think.time));
         }
     }
 
@@ -129,6 +158,8 @@ impl Workload for Shaped {
             let at = if self.flushes.is_empty() { 0 } else { self.written };
             return self.flush(at, now);
         }
+        self.look_at_work(now);
+        self.rest(now);
         match self.pause {
             Pause::Begins if self.outstanding > 0 => return Step::Wait,
             Pause::Until(at) if now < at.min(self.limits.end) => {
@@ -167,9 +198,7 @@ impl Workload for Shaped {
         // Nobody says whether it was a flush. Then the generator counts one too few outstanding,
         // which does not matter: the depth is kept here.
         self.inner.completed(now);
-        if let (Pause::Begins, Some(think), 0) = (self.pause, self.shape.think, self.outstanding) {
-            self.pause = Pause::Until(now.saturating_add(think.time));
-        }
+        self.rest(now);
     }
 
     fn notes(&self) -> Vec<String> {

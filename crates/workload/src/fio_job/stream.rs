@@ -10,6 +10,7 @@ use super::distribution::{Distribution, Picker};
 use super::files::{FioFiles, FioRange};
 use super::flow::{Flow, flowing};
 use super::load::Load;
+use super::low::draining;
 use super::map::Map;
 use super::places::{Places, Way};
 use super::requests::{Files, Requests};
@@ -17,6 +18,7 @@ use super::shape::{Limits as ShapeLimits, shaped};
 use super::shared::shared;
 use super::sizes::Sizes;
 use super::values::Size;
+use super::watch::watched;
 use super::{FioEngine, FioExit, FioJob};
 use crate::config::{arrival_process, check_device};
 use crate::error::TraceLine;
@@ -146,6 +148,8 @@ impl FioStream {
         };
         let inner = Box::new(Generator::new(limits, pacing, requests, self.seed).at_once());
         let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
+        let workload = draining(workload, u64::from(self.depth), self.load.low);
+        let workload = watched(workload, self.load.watch, self.at.clone());
         Ok(match (&self.flow, self.load.share) {
             (Some(flow), Some(share)) => flowing(workload, flow, share),
             _ => workload,
@@ -315,7 +319,7 @@ impl FioStream {
 }
 
 impl FioJob {
-    fn line(&self) -> TraceLine {
+    pub(super) fn line(&self) -> TraceLine {
         let (file, number) = self.at.clone();
         TraceLine { file, number, text: format!("[{}]", self.name) }
     }

@@ -11,6 +11,7 @@ use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
 
 mod limits;
 mod passes;
+mod rates;
 mod several;
 
 const CAPACITY: u64 = 1 << 30;
@@ -420,9 +421,9 @@ fn what_is_not_carried_over_is_named_by_line() {
 
 #[test]
 fn notes_say_what_is_done_another_way() {
-    let notes = one("rw=randread\nba=512\niodepth=8\niodepth_batch=4\n").notes.join("\n");
+    let notes = one("rw=randread\nba=512\niodepth=8\niomem_align=4k\n").notes.join("\n");
     assert!(notes.contains("blockalign"), "{notes}");
-    for part in ["iodepth counts as 1", "iodepth_batch", "direct=1"] {
+    for part in ["iodepth counts as 1", "iomem_align", "direct=1"] {
         assert!(notes.contains(part), "{notes}");
     }
 }

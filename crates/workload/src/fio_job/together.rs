@@ -170,4 +170,9 @@ impl Workload for Together {
         let workloads = self.parts.iter().filter_map(|part| part.workload.as_ref());
         workloads.flat_map(|workload| workload.notes()).collect()
     }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        let workloads = self.parts.iter_mut().filter_map(|part| part.workload.as_mut());
+        workloads.map(|workload| workload.error()).find(Option::is_some).flatten()
+    }
 }

@@ -84,10 +84,7 @@ impl Replay {
             let lines = Lines::new(put_back(head, broken, source));
             return Err(unknown_format(lines, file));
         };
-        if options.columns.is_some() && format != Format::Csv {
-            let what = format!("a trace of the format {format} has its own columns");
-            return Err(WorkloadError::of_key("columns", what, "leave `--trace-columns` out"));
-        }
+        check_columns(options, format)?;
         let reader = ReaderOptions {
             event: played_event(options.event, format, &head, &mut remarks),
             objects: Objects::new(options.object_ids, device.capacity_bytes),
@@ -314,6 +311,15 @@ fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
         Timing::Scaled(factor) => Ok(factor),
         _ => Ok(1.0),
     }
+}
+
+/// Only CSV has columns that may be named.
+fn check_columns(options: &TraceOptions, format: Format) -> Result<(), WorkloadError> {
+    if options.columns.is_none() || format == Format::Csv {
+        return Ok(());
+    }
+    let what = format!("a trace of the format {format} has its own columns");
+    Err(WorkloadError::of_key("columns", what, "leave `--trace-columns` out"))
 }
 
 /// Which event of `blkparse` starts a request.

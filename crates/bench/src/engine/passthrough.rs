@@ -1,0 +1,319 @@
+//! NVMe commands that go to a drive as they are: io_uring's commands to a generic device, `/dev/ngXnY`
+//! (io_uring_enter(2), IORING_OP_URING_CMD; linux/nvme_ioctl.h). The block layer, its splitting and its
+//! scheduler are not in between.
+//!
+//! A generic device is claimed by nobody. So its block device, `/dev/nvmeXnY`, is opened beside it as every other
+//! is: with the same consent, the same checks and, where it is written to, exclusively.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::fs::{FileType, Mode, OFlags};
+use ssdyno_block::{Op, Request};
+
+use super::nvme_command::{self, BYTES, Namespace, RANGE_BYTES};
+use super::uring::Setup;
+use super::{Engine, Outcome, uring};
+use crate::buffers::Buffers;
+use crate::error::BenchError;
+use crate::target::Target;
+
+/// `NVME_IOCTL_ID`: the namespace of an open device.
+const NAMESPACE_ID: u64 = 0x4E40;
+
+/// `NVME_IOCTL_ADMIN_CMD`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
+const ADMIN: u64 = 0xC048_4E41;
+
+/// Bytes of an Identify Namespace structure (base specification 2.0, clause 5.17).
+const IDENTIFY_BYTES: usize = 4096;
+
+/// The block device of the generic NVMe device `name`: `/dev/nvme0n1` for `/dev/ng0n1`. `None` for other files.
+pub fn block_device_of(name: &str) -> Option<String> {
+    let is = |name: &str, wanted: FileType| {
+        let status = rustix::fs::stat(name);
+        status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == wanted)
+    };
+    let block = block_name(name)?;
+    (is(name, FileType::CharacterDevice) && is(&block, FileType::BlockDevice)).then_some(block)
+}
+
+/// What the kernel calls the block device of the generic device that it calls `name`.
+fn block_name(name: &str) -> Option<String> {
+    let (directory, file) = name.rsplit_once('/')?;
+    let (controller, namespace) = file.strip_prefix("ng")?.split_once('n')?;
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (number(controller) && number(namespace))
+        .then(|| format!("{directory}/nvme{controller}n{namespace}"))
+}
+
+/// An open generic device.
+#[derive(Debug)]
+pub(crate) struct Generic {
+    file: OwnedFd,
+    namespace: Namespace,
+}
+
+impl Generic {
+    /// Opens the generic device `name` for the namespace behind `block`, whose blocks have `block_bytes`.
+    pub(crate) fn open(
+        name: &str,
+        block: BorrowedFd<'_>,
+        block_bytes: u32,
+        writable: bool,
+    ) -> Result<Generic, BenchError> {
+        let failed = |source: io::Error| BenchError::Open { target: name.to_owned(), source };
+        let mode = if writable { OFlags::RDWR } else { OFlags::RDONLY };
+        let file = rustix::fs::open(name, mode | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| failed(error.into()))?;
+        let nsid = namespace_id(&file).map_err(failed)?;
+        let refuse = |why: String| Err(BenchError::Option { option: "passthrough", why });
+        if namespace_id(&block).map_err(failed)? != nsid {
+            return refuse(format!("{name} and its block device are different namespaces"));
+        }
+        let identified = identify(&file, nsid).map_err(failed)?;
+        let format = Format::of(&identified);
+        if format.metadata_bytes > 0 {
+            return refuse(format!(
+                "the namespace has {} bytes of metadata a block, which commands would have to carry",
+                format.metadata_bytes
+            ));
+        }
+        if format.block_bytes != block_bytes {
+            return refuse(format!(
+                "the drive tells of blocks of {} bytes, the kernel of {block_bytes}",
+                format.block_bytes
+            ));
+        }
+        Ok(Generic { file, namespace: Namespace { nsid, block_bytes } })
+    }
+
+    /// What a reader of the figures must know.
+    pub(crate) fn note(&self) -> String {
+        format!(
+            "NVMe passthrough: commands go to namespace {} as they are, past the block layer, which \
+             splits and merges nothing; its counters do not tell of them",
+            self.namespace.nsid
+        )
+    }
+}
+
+/// How a namespace is formatted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Format {
+    block_bytes: u32,
+    metadata_bytes: u16,
+}
+
+impl Format {
+    /// Of an Identify Namespace structure (NVM Command Set 1.0, clause 4.1.5.1, figures 97 and 98): FLBAS at 26
+    /// has the number of the format in bits 3:0 and, where there are more than 16, 6:5; each has 4 bytes from
+    /// 128 on: MS, and LBADS, a power of two.
+    fn of(identify: &[u8; IDENTIFY_BYTES]) -> Format {
+        let (flbas, formats) = (identify[26], identify[25]);
+        let high = if formats > 15 { flbas >> 5 & 3 } else { 0 };
+        let at = 128 + 4 * usize::from(high << 4 | flbas & 0xF);
+        let exponent = u32::from(identify[at + 2]);
+        Format {
+            block_bytes: 1_u32.checked_shl(exponent).unwrap_or(0),
+            metadata_bytes: u16::from_le_bytes([identify[at], identify[at + 1]]),
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "ioctl(2)")]
+fn namespace_id(file: &impl AsRawFd) -> io::Result<u32> {
+    // SAFETY: the call has no argument, and answers with the identifier or -1.
+    let id = unsafe { libc::ioctl(file.as_raw_fd(), NAMESPACE_ID) };
+    u32::try_from(id).map_err(|_| io::Error::last_os_error())
+}
+
+#[expect(unsafe_code, reason = "ioctl(2)")]
+fn identify(file: &OwnedFd, nsid: u32) -> io::Result<Box<[u8; IDENTIFY_BYTES]>> {
+    let mut data = Box::new([0; IDENTIFY_BYTES]);
+    // Identify (06h) with CNS 0: the namespace.
+    let mut command = [0_u8; BYTES];
+    command[0] = 0x06;
+    command[4..8].copy_from_slice(&nsid.to_le_bytes());
+    command[24..32].copy_from_slice(&(data.as_mut_ptr() as u64).to_le_bytes());
+    command[36..40].copy_from_slice(&(IDENTIFY_BYTES as u32).to_le_bytes());
+    // SAFETY: `command` has the length that the number of the call tells, and names `data` with its length; both
+    // live until the call, which waits for the drive, returns.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), ADMIN, command.as_mut_ptr()) };
+    match answer {
+        0 => Ok(data),
+        1.. => Err(io::Error::other(format!("Identify Namespace: status {answer:#x}"))),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A ring of its own for one job, with entries large enough for commands. It must be made and used by one thread.
+pub(crate) struct Passthrough {
+    // The ring comes first: it is dropped before the file and the memory that requests use.
+    ring: IoUring<squeue::Entry128, cqueue::Entry32>,
+    buffers: Buffers,
+    /// The range of each slot's trim.
+    ranges: Vec<[u8; RANGE_BYTES]>,
+    /// The length of each slot's request: the answer does not have it.
+    lengths: Vec<u32>,
+    namespace: Namespace,
+    system_calls: u64,
+    /// Requests that no command can carry.
+    refused: Vec<(u32, Outcome)>,
+    _target: Arc<Target>,
+}
+
+impl Passthrough {
+    /// For `slots` requests of up to `length_bytes` to `target`, which has a generic device.
+    pub(crate) fn new(
+        target: Arc<Target>,
+        slots: u32,
+        length_bytes: u32,
+        setup: Setup,
+    ) -> io::Result<Passthrough> {
+        let Some(generic) = &target.generic else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let ring =
+            uring::build::<squeue::Entry128, cqueue::Entry32>(slots.next_power_of_two(), setup)?;
+        ring.submitter().register_files(&[generic.file.as_raw_fd()])?;
+        let _ = ring.submitter().register_ring_fd();
+        Ok(Passthrough {
+            ring,
+            buffers: Buffers::new(slots, length_bytes, target.writable),
+            ranges: vec![[0; RANGE_BYTES]; slots as usize],
+            lengths: vec![0; slots as usize],
+            namespace: generic.namespace,
+            system_calls: 0,
+            refused: Vec::new(),
+            _target: target,
+        })
+    }
+
+    fn command(&mut self, slot: u32, request: &Request) -> Option<[u8; 80]> {
+        let address = match request.op {
+            Op::Trim => {
+                let range = &mut self.ranges[slot as usize];
+                *range = nvme_command::range(request, self.namespace)?;
+                range.as_ptr() as u64
+            }
+            Op::Flush => 0,
+            Op::Read | Op::Write => self.buffers.place(slot, request).0.as_ptr() as u64,
+        };
+        nvme_command::encode(request, address, self.namespace)
+    }
+
+    fn reapable(&mut self) -> usize {
+        self.ring.completion().len() + self.refused.len()
+    }
+
+    /// Submits, and waits for `want` completions, for at most `wait` if there is one.
+    fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
+        let polled = self.ring.params().is_setup_sqpoll();
+        let called = want > 0 || !polled || self.ring.submission().need_wakeup();
+        self.system_calls += u64::from(called);
+        uring::submit(&self.ring.submitter(), want, wait)
+    }
+}
+
+impl Engine for Passthrough {
+    #[expect(unsafe_code, reason = "the kernel is told the address of memory")]
+    fn push(&mut self, slot: u32, request: &Request) {
+        self.lengths[slot as usize] = request.length_bytes;
+        let Some(command) = self.command(slot, request) else {
+            self.refused.push((slot, -libc::EINVAL));
+            return;
+        };
+        let entry =
+            opcode::UringCmd80::new(types::Fixed(0), nvme_command::SEND).cmd(command).build();
+        let entry = entry.user_data(u64::from(slot));
+        // SAFETY: the entry names a registered file, which stays open until the ring is dropped. The command names
+        // memory of `buffers` or `ranges` with its length; neither is moved or given back before the ring is
+        // dropped, and a slot's is not used again before its completion.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        // A ring has an entry for each slot, and `turn` empties it.
+        debug_assert!(pushed.is_ok(), "more requests than slots");
+    }
+
+    fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
+        if self.reapable() >= want as usize {
+            let nothing = self.ring.submission().is_empty();
+            return if nothing { Ok(()) } else { self.enter(0, None) };
+        }
+        self.enter(want.saturating_sub(self.refused.len() as u32), wait)
+    }
+
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        if self.reapable() >= want as usize {
+            return Ok(true);
+        }
+        let (polled, deferred) =
+            (self.ring.params().is_setup_iopoll(), self.ring.submission().taskrun());
+        if polled || deferred {
+            self.enter(0, None)?;
+        }
+        Ok(self.reapable() >= want as usize)
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
+        for entry in self.ring.completion() {
+            let slot = entry.user_data() as u32;
+            let length = self.lengths[slot as usize];
+            each(slot, nvme_command::outcome(entry.result(), length));
+        }
+        self.refused.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+    }
+
+    fn system_calls(&self) -> u64 {
+        self.system_calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generic_devices_have_block_devices() {
+        assert_eq!(block_name("/dev/ng0n1").as_deref(), Some("/dev/nvme0n1"));
+        assert_eq!(block_name("/dev/ng12n34").as_deref(), Some("/dev/nvme12n34"));
+        for other in ["/dev/nvme0n1", "/dev/ngn1", "/dev/ng0n", "/dev/ng0n1p2", "ng0n1", "/dev/ng0"]
+        {
+            assert_eq!(block_name(other), None, "{other}");
+        }
+        // Whatever is called so must be a character device, too.
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ng0n1");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(block_device_of(file.to_str().unwrap()), None);
+    }
+
+    #[test]
+    fn formats_are_read_off_identify() {
+        let mut identify = [0; IDENTIFY_BYTES];
+        // Two formats: 512 B, and 4096 B with 8 B of metadata, in use.
+        (identify[25], identify[26]) = (1, 1);
+        identify[128..136].copy_from_slice(&[0, 0, 9, 0, 8, 0, 12, 0]);
+        assert_eq!(Format::of(&identify), Format { block_bytes: 4096, metadata_bytes: 8 });
+        identify[26] = 0x10;
+        assert_eq!(Format::of(&identify), Format { block_bytes: 512, metadata_bytes: 0 });
+        // Number 33 of 40: bits 6:5 count then.
+        (identify[25], identify[26]) = (39, 0x41);
+        identify[128 + 4 * 33 + 2] = 13;
+        assert_eq!(Format::of(&identify), Format { block_bytes: 8192, metadata_bytes: 0 });
+        // What cannot be is no block size of any kernel.
+        identify[128 + 4 * 33 + 2] = 200;
+        assert_eq!(Format::of(&identify).block_bytes, 0);
+    }
+
+    /// Every other file refuses the call by name, and no memory of ours is touched.
+    #[test]
+    fn other_files_are_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let owned = OwnedFd::from(file.reopen().unwrap());
+        assert_eq!(namespace_id(&owned).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        assert_eq!(identify(&owned, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+    }
+}

@@ -1,0 +1,58 @@
+//! A queue that is filled again only when it has drained (`iodepth_low`).
+
+use ssdyno_block::{Request, Time};
+
+use crate::{Step, Workload, WorkloadError};
+
+/// `inner`, which has up to `depth` outstanding: once it had, nothing follows until `low` are left.
+struct Draining {
+    inner: Box<dyn Workload + Send>,
+    depth: u64,
+    low: u64,
+    outstanding: u64,
+    draining: bool,
+}
+
+/// `inner` of `depth`, filled again at `low`; as it is where that is the depth.
+pub(super) fn draining(
+    inner: Box<dyn Workload + Send>,
+    depth: u64,
+    low: Option<u64>,
+) -> Box<dyn Workload + Send> {
+    match low.filter(|&low| low < depth) {
+        None => inner,
+        Some(low) => Box::new(Draining { inner, depth, low, outstanding: 0, draining: false }),
+    }
+}
+
+impl Workload for Draining {
+    fn next(&mut self, now: Time) -> Step {
+        if self.draining {
+            return Step::Wait;
+        }
+        let step = self.inner.next(now);
+        if let Step::Issue { .. } = step {
+            self.outstanding += 1;
+            self.draining = self.outstanding >= self.depth;
+        }
+        step
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        self.inner.upcoming()
+    }
+
+    fn completed(&mut self, now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.draining &= self.outstanding > self.low;
+        self.inner.completed(now);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        self.inner.error()
+    }
+}
