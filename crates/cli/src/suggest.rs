@@ -44,6 +44,8 @@ pub(crate) fn harmless(mut error: clap::Error) -> clap::Error {
     };
     if suggested {
         error.remove(ContextKind::SuggestedArg);
+        // clap puts what it suggests into the usage, too.
+        error.remove(ContextKind::Usage);
     }
     // Tips in words.
     let tips = match error.get(ContextKind::Suggested) {
