@@ -137,9 +137,23 @@ fn flash_rules() -> impl Strategy<Value = String> {
     ]);
     let multi_plane = prop::sample::select(vec!["off", "same-page", "any"]);
     let copy = prop::sample::select(vec!["copy-back", "controller"]);
-    (priority, multi_plane, copy).prop_map(|(priority, multi_plane, copy)| {
-        format!("multi_plane = \"{multi_plane}\"\ncopy = \"{copy}\"\n{priority}")
-    })
+    let order = prop::sample::select(vec![
+        "fcfs",
+        "fcfs",
+        "commands-first",
+        "data-out-first",
+        "commands-then-data-out",
+    ]);
+    let channel = (order, 0u32..4, prop::sample::select(vec!["0ns", "200ns"]));
+    (priority, multi_plane, copy, channel, any::<[bool; 2]>()).prop_map(
+        |(priority, multi_plane, copy, (order, burst, command), [cache_read, cache_program])| {
+            format!(
+                "multi_plane = \"{multi_plane}\"\ncopy = \"{copy}\"\ncommand_time = \"{command}\"\n\
+                 channel_order = \"{order}\"\nchannel_burst = {burst}\ncache_read = {cache_read}\n\
+                 cache_program = {cache_program}\n{priority}"
+            )
+        },
+    )
 }
 
 fn buffers() -> impl Strategy<Value = String> {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
 use ssdyno_device::{Config, Device, PrepareError, Ssd, presets};
+use ssdyno_engine::events::{Busy, EventReader};
 
 /// Configuration A with some keys replaced and a few blocks only.
 fn small(changes: &[(&str, &str)]) -> Config {
@@ -155,6 +156,56 @@ fn a_read_suspends_a_program_and_not_the_one_it_waits_for() {
     assert_eq!(done[2].0, 2);
 }
 
+/// Whatever goes first on the channels, and with cache registers: the same bytes twice, for every FTL.
+#[test]
+fn every_order_runs_twice_alike() {
+    for ftl in ssdyno_ftl::names() {
+        for (order, cached) in [
+            ("commands-first", false),
+            ("data-out-first", true),
+            ("commands-then-data-out", true),
+            ("fcfs", true),
+        ] {
+            let rules = format!(
+                "multi_plane = \"any\"\ncommand_time = \"300ns\"\nread_priority = true\n\
+                 program_suspend = true\nerase_suspend = true\nsuspend_time = \"5us\"\n\
+                 channel_order = \"{order}\"\ncache_read = {cached}\ncache_program = {cached}"
+            );
+            let config = small(&[
+                ("name = \"page\"", &format!("name = \"{ftl}\"")),
+                ("multi_plane = \"any\"", &rules),
+            ]);
+            let run = || {
+                let mut ssd = build(&config);
+                let pages = ssd.capacity_bytes() / 4096;
+                let some = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % pages * 4096;
+                let request = |i: u64| match i % 3 {
+                    0 => Request::read(some(i), 4096),
+                    1 => Request::read(some(i), 512),
+                    _ => Request::write(some(i), 4096),
+                };
+                let times = complete(&mut ssd, &(0..1500).map(request).collect::<Vec<_>>());
+                let mut text = String::new();
+                ssd.events().show_to(&mut Text(&mut text));
+                (times, text)
+            };
+            let first = run();
+            assert!(!first.1.is_empty() && first == run(), "{ftl}, {order}");
+        }
+    }
+}
+
+/// Events as text.
+struct Text<'a>(&'a mut String);
+
+impl EventReader for Text<'_> {
+    fn read(&mut self, events: &[Busy]) {
+        for event in events {
+            self.0.push_str(&format!("{event:?}\n"));
+        }
+    }
+}
+
 #[test]
 fn flush_waits_for_what_is_in_a_volatile_buffer() {
     let buffer = |protected| {
@@ -210,9 +261,17 @@ proptest! {
         copy in prop::sample::select(vec!["copy-back", "controller"]),
         depth in 1u32..40,
         partial in prop::sample::select(vec!["read-modify-write", "whole-page"]),
+        order in prop::sample::select(vec![
+            "fcfs",
+            "commands-first",
+            "data-out-first",
+            "commands-then-data-out",
+        ]),
+        cached: [bool; 2],
         seed: u64,
     ) {
         let suspend = priority && suspend;
+        let [cache_read, cache_program] = cached;
         let config = small(&[
             ("channels = 2", &format!("channels = {channels}")),
             ("chips_per_channel = 2", &format!("chips_per_channel = {ways}")),
@@ -223,7 +282,9 @@ proptest! {
             ("name = \"page\"", &format!("name = \"{ftl}\"")),
             ("multi_plane = \"any\"", &format!(
                 "multi_plane = \"{multi_plane}\"\nread_priority = {priority}\nread_burst = 3\n\
-                 program_suspend = {suspend}\nerase_suspend = {suspend}"
+                 program_suspend = {suspend}\nerase_suspend = {suspend}\ncommand_time = \"200ns\"\n\
+                 channel_order = \"{order}\"\ncache_read = {cache_read}\n\
+                 cache_program = {cache_program}"
             )),
             ("copy = \"copy-back\"", &format!("copy = \"{copy}\"")),
             ("[queue]\ndepth = 1024", &format!(

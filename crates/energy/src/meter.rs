@@ -57,6 +57,8 @@ struct Cell {
 struct DieAccount {
     /// Busy time during which the idle current flows as well.
     idle_too_ps: u64,
+    /// Time in which data crossed the bus while the array worked.
+    twice_ps: u64,
     /// The latest interval: another one that overlaps it must not displace idleness twice.
     last: (Time, Time),
 }
@@ -280,6 +282,12 @@ impl Meter {
         let Some(rows) = self.flash.get_mut(activity) else { return false };
         add(rows[event.cause as usize].get_mut(index), cell);
         self.series.add(class::DIE + activity, from.as_ps(), to.as_ps());
+        if event.activity == Activity::CacheTransfer {
+            die.twice_ps += cell.ps;
+            die.idle_too_ps += cell.ps;
+            self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
+            return true;
+        }
         if self.idle_during_cleaning && event.cause == ssdyno_engine::events::Cause::Cleaning {
             die.idle_too_ps += cell.ps;
             self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());

@@ -72,6 +72,9 @@ pub enum Activity {
     Erase,
     /// Data between two parts.
     Transfer,
+    /// Data between a die's cache register and the channel while the die's array works: counts as
+    /// [`Activity::Transfer`], but the die is busy anyway.
+    CacheTransfer,
     /// A firmware core executes a command.
     Execute,
     /// At least one request is inside the device.
@@ -92,7 +95,7 @@ impl Activity {
             Activity::Read => 0,
             Activity::Program => 1,
             Activity::Erase => 2,
-            Activity::Transfer => 3,
+            Activity::Transfer | Activity::CacheTransfer => 3,
             Activity::Execute => 4,
             Activity::InService => 5,
             Activity::LowPower(state) => {
@@ -112,7 +115,7 @@ impl Activity {
             Activity::Read => "read",
             Activity::Program => "program",
             Activity::Erase => "erase",
-            Activity::Transfer => "transfer",
+            Activity::Transfer | Activity::CacheTransfer => "transfer",
             Activity::Execute => "execute",
             Activity::InService => "in_service",
             Activity::LowPower(_) => "low_power",

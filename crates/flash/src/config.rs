@@ -70,8 +70,36 @@ pub enum CopyMode {
     Controller,
 }
 
+/// Which of the transfers that wait for a channel goes next. A transfer that has begun is never
+/// interrupted.
+///
+/// Three kinds of transfer are told apart. *Commands*: command and address cycles of reads, erases and
+/// copies. *Data out*: a page that was read, on its way to the controller. *Data in*: a program's data with its
+/// command cycles, or a page that is moved through the controller, out and in again as one transfer.
+/// Those of one kind go in the order in which they became ready.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChannelOrder {
+    /// First come, first served, whatever the kind.
+    #[default]
+    Fcfs,
+    /// Commands, then data of either direction.
+    CommandsFirst,
+    /// Data out, then commands, then data in: the order of MQSim's flash controller.
+    DataOutFirst,
+    /// Commands, then data out, then data in.
+    CommandsThenDataOut,
+}
+
 fn yes() -> bool {
     true
+}
+fn overtakes() -> u32 {
+    64
+}
+/// tCBSY and tRCBSY, typical: Micron MT29F2G08ABAEA.
+fn cache_busy() -> Span {
+    Span(Time::from_us(3))
 }
 
 /// The `[flash]` table.
@@ -109,6 +137,13 @@ pub struct Config {
     /// Command and address cycles before each operation, on the bus.
     #[serde(default)]
     pub command_time: Span,
+    /// Which of the transfers that wait for a channel goes next.
+    #[serde(default)]
+    pub channel_order: ChannelOrder,
+    /// With another `channel_order` than `fcfs`: after so many transfers in a row that went before one
+    /// that was ready earlier, the one that waits longest goes; 0 = never.
+    #[serde(default = "overtakes")]
+    pub channel_burst: u32,
     /// Which planes of a die may join in one operation.
     #[serde(default)]
     pub multi_plane: MultiPlane,
@@ -131,6 +166,20 @@ pub struct Config {
     /// Time to suspend, and again to resume.
     #[serde(default)]
     pub suspend_time: Span,
+    /// True: a read that comes next on its die is read into the page register while the data of the
+    /// one before goes out of the cache register (ONFI read cache, 31h and 3Fh).
+    #[serde(default)]
+    pub cache_read: bool,
+    /// With `cache_read`: a page from the page register to the cache register, tRCBSY.
+    #[serde(default = "cache_busy")]
+    pub cache_read_busy: Span,
+    /// True: the data of the program that comes next on its die goes into the cache register while the
+    /// array programs the one before (ONFI page cache program, 15h).
+    #[serde(default)]
+    pub cache_program: bool,
+    /// With `cache_program`: a page from the cache register to the page register, tCBSY.
+    #[serde(default = "cache_busy")]
+    pub cache_program_busy: Span,
     /// How cleaning moves a page.
     #[serde(default)]
     pub copy: CopyMode,
@@ -240,6 +289,8 @@ impl Config {
             ),
             command: within_range("command_time", self.command_time)?,
             suspend: within_range("suspend_time", self.suspend_time)?,
+            cache_read: within_range("cache_read_busy", self.cache_read_busy)?,
+            cache_program: within_range("cache_program_busy", self.cache_program_busy)?,
         })
     }
 

@@ -55,6 +55,8 @@ pub(crate) enum Phase {
     Idle,
     /// Something that cannot be interrupted: a read, a transfer, the act of suspending.
     Busy,
+    /// What will be a program or erase in its array phase waits for the channel.
+    Asked,
     /// A program or erase, in its array phase from `array_from` on.
     Array,
 }
@@ -74,6 +76,8 @@ pub(crate) struct Die {
     pub(crate) generation: u8,
     /// Pages of the current read that have left.
     pub(crate) pages_out: u8,
+    /// A read that may overtake came while the phase was [`Phase::Asked`].
+    pub(crate) called: bool,
     pub(crate) array_from: Time,
     pub(crate) array_to: Time,
     pub(crate) suspended: Option<Suspended>,
@@ -91,6 +95,7 @@ impl Die {
             group: Group::new(OpKind::Read, Cause::None),
             generation: 0,
             pages_out: 0,
+            called: false,
             array_from: Time::ZERO,
             array_to: Time::ZERO,
             suspended: None,

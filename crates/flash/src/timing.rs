@@ -23,6 +23,10 @@ pub struct Timing {
     pub command: Time,
     /// Suspending, and again resuming.
     pub suspend: Time,
+    /// A page from the page register to the cache register, tRCBSY.
+    pub cache_read: Time,
+    /// A page from the cache register to the page register, tCBSY.
+    pub cache_program: Time,
 }
 
 impl Timing {

@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Busy, Cause, EventReader, PartKind};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventReader, PartKind};
 use ssdyno_result::Rows;
 
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
@@ -15,6 +15,18 @@ pub const EVENTS_MAX: usize = 1_000_000;
 
 /// The number that stands for the requests where parts have that of their kind.
 const REQUESTS_PROCESS: usize = PartKind::ALL.len();
+
+/// Threads of dies from here on are their cache registers.
+const CACHE_REGISTERS: u32 = 1 << 16;
+
+/// The thread that shows `event`: the number of its part. What a die does beside its array has one of its
+/// own, since spans of one thread must not overlap.
+fn thread(event: &Busy) -> u32 {
+    match event.activity {
+        Activity::CacheTransfer => CACHE_REGISTERS + u32::from(event.part.index),
+        _ => event.part.index.into(),
+    }
+}
 
 /// Collects events of a window of time: of the device, and of the cores of the host.
 #[derive(Clone, Debug)]
@@ -56,7 +68,7 @@ impl Timeline {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         self.write_names(rows.is_some(), out)?;
         for event in &self.events {
-            let (process, thread) = (event.part.kind as usize, event.part.index);
+            let (process, thread) = (event.part.kind as usize, thread(event));
             let length = event.to - event.from;
             write!(
                 out,
@@ -79,7 +91,7 @@ impl Timeline {
     fn write_names(&self, with_requests: bool, out: &mut dyn Write) -> io::Result<()> {
         let mut first = true;
         let mut name =
-            |out: &mut dyn Write, kind: &str, process: usize, thread: u16, name: &str| {
+            |out: &mut dyn Write, kind: &str, process: usize, thread: u32, name: &str| {
                 let comma = if std::mem::take(&mut first) { "" } else { ",\n" };
                 write!(
                     out,
@@ -93,12 +105,16 @@ impl Timeline {
         if with_requests {
             name(out, "process_name", REQUESTS_PROCESS, 0, "requests")?;
         }
-        let mut parts: Vec<_> = self.events.iter().map(|event| event.part).collect();
+        let parts = self.events.iter().map(|event| (event.part.kind, thread(event)));
+        let mut parts: Vec<_> = parts.collect();
         parts.sort_unstable();
         parts.dedup();
-        for part in parts {
-            let label = format!("{} {}", part.kind.name(), part.index);
-            name(out, "thread_name", part.kind as usize, part.index, &label)?;
+        for (kind, thread) in parts {
+            let label = match thread.checked_sub(CACHE_REGISTERS) {
+                Some(die) => format!("die {die} cache register"),
+                None => format!("{} {thread}", kind.name()),
+            };
+            name(out, "thread_name", kind as usize, thread, &label)?;
         }
         Ok(())
     }
@@ -167,7 +183,7 @@ impl std::fmt::Display for Microseconds {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_engine::events::{Activity, Part};
+    use ssdyno_engine::events::Part;
 
     use super::*;
 
@@ -260,6 +276,22 @@ mod tests {
             assert_eq!((b - a, b == c), (50_000_000, true), "{own:?}");
             assert!((d - a).abs_diff(to - from) < 2_000, "{own:?} in {from} to {to}");
         }
+    }
+
+    /// A page goes out of the cache register while the array reads the next.
+    #[test]
+    fn spans_of_one_thread_do_not_overlap() {
+        let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);
+        let out = Busy { activity: Activity::CacheTransfer, ..busy(7, 60, 70) };
+        timeline.read(&[busy(7, 0, 50), busy(7, 60, 110), out]);
+        let json = written(&timeline);
+        let events = json["traceEvents"].as_array().unwrap();
+        let spans = events.iter().filter(|e| e["ph"] == "X");
+        let threads: Vec<_> = spans.map(|e| e["tid"].as_u64().unwrap()).collect();
+        assert_eq!(threads, [7, 7, 65_543]);
+        let named = |e: &&serde_json::Value| e["args"]["name"] == "die 7 cache register";
+        let register = events.iter().find(named).unwrap();
+        assert_eq!(register["tid"], 65_543);
     }
 
     #[test]

@@ -20,14 +20,14 @@ fn seconds(ps: u64) -> f64 {
 }
 
 impl Meter {
-    /// How long `die` was busy.
-    fn busy_ps(&self, die: usize) -> u64 {
+    /// For how long `die` did something; what it did at a time counts each for itself.
+    fn work_ps(&self, die: usize) -> u64 {
         self.flash.iter().flatten().map(|row| row[die].ps).sum()
     }
 
     /// Time in which `die` draws no idle current because it is busy.
     fn displaced_s(&self, die: usize) -> f64 {
-        seconds(self.busy_ps(die) - self.dies[die].idle_too_ps)
+        seconds(self.work_ps(die) - self.dies[die].idle_too_ps)
     }
 }
 
@@ -203,7 +203,9 @@ impl Meter {
     fn busy_seconds(&self) -> BusySeconds {
         let all = |cells: &[Cell]| cells.iter().map(|cell| seconds(cell.ps)).collect();
         BusySeconds {
-            dies: (0..self.dies.len()).map(|die| seconds(self.busy_ps(die))).collect(),
+            dies: (0..self.dies.len())
+                .map(|die| seconds(self.work_ps(die) - self.dies[die].twice_ps))
+                .collect(),
             channels: all(&self.channels),
             cores: all(&self.cores),
             host_links: self.host_links.map(|cell| seconds(cell.ps)),

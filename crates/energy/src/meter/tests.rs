@@ -216,6 +216,27 @@ fn overlapping_activities_of_a_die_displace_idleness_once() {
     got.check().unwrap();
 }
 
+/// Data goes in while the array programs, of which the log hears when it ends. What of it lies outside the array
+/// phase is an ordinary transfer.
+#[test]
+fn a_die_that_does_two_things_at_a_time_is_busy_once() {
+    let mut config = s3();
+    config.flash.idle_during_cleaning = false;
+    let mut meter = Meter::new(&config, &s3_facts()).unwrap();
+    meter.read(&[
+        event(PartKind::Die, 0, Activity::Transfer, us(0), us(10)),
+        event(PartKind::Die, 0, Activity::CacheTransfer, us(20), us(40)),
+        event(PartKind::Die, 0, Activity::CacheTransfer, us(50), us(70)),
+        event(PartKind::Die, 0, Activity::Transfer, us(70), us(75)),
+        event(PartKind::Die, 0, Activity::Program, us(10), us(70)),
+    ]);
+    let got = meter.finish(us(100));
+    near(got.busy.dies[0], 75e-6, 1e-18, "busy");
+    let idle = 3.3e-3 * (7.0 * 100e-6 + 25e-6);
+    near(got.flash_joules, idle + 49.5e-3 * 60e-6 + 16.5e-3 * 55e-6, 1e-15, "flash");
+    got.check().unwrap();
+}
+
 #[test]
 fn slow_mode_saves_what_it_says() {
     let mut config = s3();

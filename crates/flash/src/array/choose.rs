@@ -3,19 +3,14 @@
 use ssdyno_engine::Event;
 use ssdyno_engine::events::Cause;
 
-use super::{FlashArray, FlashEvent, Port};
+use super::{FlashArray, FlashEvent, Other, Port};
 use crate::die::{Group, NIL, Phase, Queued};
 use crate::{CopyMode, MultiPlane, OpKind};
 
 impl FlashArray {
     /// Gives an idle die its next work.
     pub(super) fn start<E: From<FlashEvent> + Event>(&mut self, die: u16, port: &mut Port<'_, E>) {
-        let d = &self.dies[die as usize];
-        let other_work = d.suspended.is_some() || d.waiting > 0;
-        let turn_over =
-            self.rules.read_burst > 0 && d.reads_in_row >= self.rules.read_burst && other_work;
-        if d.reads.head != NIL
-            && (!turn_over || self.erase_would_hurt(die))
+        if self.reads_have_turn(die)
             && let Some(group) = self.pick_reads(die)
         {
             self.dies[die as usize].reads_in_row += 1;
@@ -28,18 +23,32 @@ impl FlashArray {
             d.phase = Phase::Array;
             d.array_from = port.now + self.timing.suspend;
             d.array_to = d.array_from + suspended.remaining;
+            if self.rules.cache_program {
+                let at = d.array_from;
+                port.queue.schedule(at, FlashEvent::other(Other::RegistersFree, die).into());
+            }
             return self.schedule_array_done(die, port);
         }
         if d.waiting == 0 {
             return;
         }
-        let group = self.pick_oldest(die);
+        let group = self.pick_oldest(die, self.rules.copy == CopyMode::Controller);
         match group.kind {
             OpKind::Read => self.begin_read(die, group, port),
             OpKind::Program => self.begin_program(die, group, port),
             OpKind::Copy => self.begin_copy(die, group, port),
             OpKind::Erase => self.begin_erase(die, group, port),
         }
+    }
+
+    /// True if reads wait that may overtake, and have not had more than their turn.
+    #[inline(always)]
+    pub(super) fn reads_have_turn(&self, die: u16) -> bool {
+        let d = &self.dies[die as usize];
+        let other_work = d.suspended.is_some() || d.waiting > 0;
+        let turn_over =
+            self.rules.read_burst > 0 && d.reads_in_row >= self.rules.read_burst && other_work;
+        d.reads.head != NIL && (!turn_over || self.erase_would_hurt(die))
     }
 
     /// True if the next program or erase is the erase of a block that a waiting read wants.
@@ -217,8 +226,10 @@ impl FlashArray {
         oldest
     }
 
-    /// The oldest head, and the heads of other planes that may join it.
-    pub(super) fn pick_oldest(&mut self, die: u16) -> Group {
+    /// The oldest head, and the heads of other planes that may join it; copies and programs join one another
+    /// where pages that move go `through` the controller.
+    #[inline(always)]
+    pub(super) fn pick_oldest(&mut self, die: u16, through: bool) -> Group {
         let Some(oldest) = self.oldest_plane(die) else {
             return Group::new(OpKind::Read, Cause::None);
         };
@@ -236,7 +247,7 @@ impl FlashArray {
             }
             let other = self.slab.get(head);
             let harmless = other.kind != OpKind::Erase || !self.is_wanted(die, other.page);
-            if group.admits(other.kind, self.rules.copy == CopyMode::Controller)
+            if group.admits(other.kind, through)
                 && harmless
                 && self.may_join(Some(number), self.page_number(other))
             {

@@ -2,9 +2,11 @@
 //!
 //! Each plane has one queue, served in order; with read priority each die has a second one for
 //! reads. A die that falls idle takes, in this order: reads that may overtake, what it suspended,
-//! the oldest head of its planes' queues together with the heads that may join it. A channel is a
-//! [`Server`]: transfers are reserved at the moment they are ready, first come, first served.
+//! the oldest head of its planes' queues together with the heads that may join it. Which transfer of a
+//! channel goes next is in [`channel`], what dies with cache registers do in [`cached`].
 
+mod cached;
+mod channel;
 mod choose;
 mod operate;
 mod shadow;
@@ -15,21 +17,27 @@ use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Cause, EventLog};
 use ssdyno_engine::{Event, EventQueue, Server};
 
+use cached::Registers;
+use channel::Line;
 use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
-use crate::{Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing};
+use crate::{
+    ChannelOrder, Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing,
+};
 
-/// Something that happens to a die; packs into 26 bits.
+/// Something that happens to a die or a channel; packs into 26 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashEvent {
     kind: Kind,
     /// The die's generation when an event that can be overtaken was scheduled: older ones are
-    /// void. Eight bits suffice, since no event outlives 256 suspensions of its die.
+    /// void. Eight bits suffice, since no event outlives 256 suspensions of its die. Of
+    /// [`Kind::Other`], which cannot be overtaken: which of them.
     generation: u8,
     die: u16,
 }
 
+/// What nearly every operation has, and the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// The array phase of the current operation ends.
@@ -38,13 +46,49 @@ enum Kind {
     PageOut,
     /// A program or erase enters its array phase with reads waiting: suspend it now.
     Suspend,
+    /// See [`Other`].
+    Other,
+}
+
+/// What only some devices have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Other {
     /// The die has suspended and is free for reads.
     Suspended,
+    /// A channel falls free for which transfers wait; its number stands where others have a die.
+    Free,
+    /// All that became ready at this time is in the channel's line: choose.
+    Choose,
+    /// What was read is in the cache registers.
+    Moved,
+    /// The next page in the cache registers left the die.
+    CachedPageOut,
+    /// The data of a program is in the cache registers.
+    Loaded,
+    /// Data of a program has left the cache registers for the page registers.
+    RegistersFree,
+}
+
+impl Other {
+    const ALL: [Other; 7] = [
+        Other::Suspended,
+        Other::Free,
+        Other::Choose,
+        Other::Moved,
+        Other::CachedPageOut,
+        Other::Loaded,
+        Other::RegistersFree,
+    ];
 }
 
 impl FlashEvent {
     /// Bits that [`pack`](FlashEvent::pack) needs.
     pub const BITS: u32 = 26;
+
+    /// `other`, of die or channel `number`.
+    fn other(other: Other, number: u16) -> FlashEvent {
+        FlashEvent { kind: Kind::Other, generation: other as u8, die: number }
+    }
 
     /// The event as a number.
     #[inline]
@@ -59,7 +103,7 @@ impl FlashEvent {
             0 => Kind::ArrayDone,
             1 => Kind::PageOut,
             2 => Kind::Suspend,
-            _ => Kind::Suspended,
+            _ => Kind::Other,
         };
         FlashEvent { kind, generation: (code >> 16) as u8, die: code as u16 }
     }
@@ -93,6 +137,10 @@ struct Epochs {
 struct Rules {
     multi_plane: MultiPlane,
     copy: CopyMode,
+    channel_order: ChannelOrder,
+    channel_burst: u32,
+    cache_read: bool,
+    cache_program: bool,
     read_priority: bool,
     read_burst: u32,
     program_suspend: bool,
@@ -108,6 +156,10 @@ pub struct FlashArray {
     dies: Vec<Die>,
     planes: Vec<Fifo>,
     channels: Vec<Server>,
+    /// What waits for each channel; empty where that is first come, first served, which needs none.
+    lines: Vec<Line>,
+    /// The cache registers of each die; empty where they are not used.
+    registers: Vec<Registers>,
     slab: Slab,
     /// Programs go upwards, reads stay below.
     written: Written,
@@ -140,6 +192,10 @@ impl FlashArray {
             rules: Rules {
                 multi_plane: config.multi_plane,
                 copy: config.copy,
+                channel_order: config.channel_order,
+                channel_burst: config.channel_burst,
+                cache_read: config.cache_read,
+                cache_program: config.cache_program,
                 read_priority: config.read_priority,
                 read_burst: config.read_burst,
                 program_suspend: config.program_suspend,
@@ -148,6 +204,14 @@ impl FlashArray {
             dies: vec![Die::new(); geometry.dies() as usize],
             planes: vec![Fifo::default(); geometry.planes() as usize],
             channels: vec![Server::default(); geometry.channels as usize],
+            lines: match config.channel_order {
+                ChannelOrder::Fcfs => Vec::new(),
+                _ => vec![Line::default(); geometry.channels as usize],
+            },
+            registers: match config.cache_read || config.cache_program {
+                true => vec![Registers::new(); geometry.dies() as usize],
+                false => Vec::new(),
+            },
             slab: Slab::default(),
             written: Written::new(geometry.blocks(), geometry.pages_per_block.get()),
             epochs: match config.read_priority {
@@ -254,11 +318,12 @@ impl FlashArray {
         match self.dies[die as usize].phase {
             Phase::Idle => self.start(die, port),
             Phase::Array if overtakes => self.want_suspension(die, port),
+            Phase::Asked if overtakes => self.dies[die as usize].called = true,
             _ => {}
         }
     }
 
-    /// Handles one event; returns the die it concerned.
+    /// Handles one event; returns the die it concerned, or one of those that it concerned.
     #[inline(always)]
     pub fn handle<E: From<FlashEvent> + Event>(
         &mut self,
@@ -276,9 +341,30 @@ impl FlashArray {
             }
             Kind::ArrayDone | Kind::Suspend => {}
             Kind::PageOut => self.page_out(die, port),
-            Kind::Suspended => self.release(die, port),
+            Kind::Other => return self.handle_other(event, port),
         }
         u32::from(die)
+    }
+
+    /// The same for what only some devices have. Out of line: registers to save would cost all others.
+    #[inline(never)]
+    fn handle_other<E: From<FlashEvent> + Event>(
+        &mut self,
+        event: FlashEvent,
+        port: &mut Port<'_, E>,
+    ) -> u32 {
+        let number = event.die;
+        match Other::ALL.get(event.generation as usize) {
+            Some(Other::Suspended) => self.release(number, port),
+            Some(Other::Free) => return self.channel_free(number, port).into(),
+            Some(Other::Choose) => return self.choose_transfer(number, port).into(),
+            Some(Other::Moved) => self.registers_moved(number, port),
+            Some(Other::CachedPageOut) => self.cached_page_out(number, port),
+            Some(Other::Loaded) => self.registers_loaded(number, port),
+            Some(Other::RegistersFree) => self.registers_free(number, port),
+            None => unreachable!("{event:?} is not one that the array schedules"),
+        }
+        number.into()
     }
 
     /// The next page of a read is at the controller; with the last the die is free.

@@ -4,6 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_engine::Event;
 use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
 
+use super::channel::{Step, Transfer};
 use super::{FlashArray, FlashEvent, Kind, Port};
 use crate::die::{Die, Group, Phase, Queued};
 use crate::{CopyMode, OpKind};
@@ -80,38 +81,6 @@ impl FlashArray {
         }
     }
 
-    /// Reserves die `die`'s channel from now on; `operations` counts pages, 0 = commands only.
-    #[inline(always)]
-    pub(super) fn transfer<E>(
-        &mut self,
-        die: u16,
-        length: Time,
-        operations: u8,
-        port: &mut Port<'_, E>,
-    ) -> (Time, Time) {
-        let index = self.channel_of_die[die as usize];
-        let (from, to) = self.channels[index as usize].reserve(port.now, length);
-        if operations > 0 {
-            self.log_die(die, Activity::Transfer, (from, to), operations, port);
-        }
-        port.log.push(Busy {
-            part: Part { kind: PartKind::Channel, index },
-            activity: Activity::Transfer,
-            cause: self.dies[die as usize].group.cause,
-            operations,
-            from,
-            to,
-        });
-        (from, to)
-    }
-
-    /// Command cycles on the bus; the array starts when they end.
-    #[inline(always)]
-    pub(super) fn command<E>(&mut self, die: u16, port: &mut Port<'_, E>) -> Time {
-        let commands = self.timing.command * u64::from(self.dies[die as usize].group.len);
-        if commands == Time::ZERO { port.now } else { self.transfer(die, commands, 0, port).1 }
-    }
-
     pub(super) fn schedule_array_done<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
@@ -130,12 +99,22 @@ impl FlashArray {
         group: Group,
         port: &mut Port<'_, E>,
     ) {
-        let length = self.read_time(&group);
         let d = &mut self.dies[die as usize];
         d.group = group;
         d.phase = Phase::Busy;
-        let from = self.command(die, port);
-        let to = from + length;
+        self.ask_command(Step::ReadCommand, die, port);
+    }
+
+    /// The array of `die` reads, from `from` on.
+    #[inline(always)]
+    pub(super) fn read_array<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        from: Time,
+        port: &mut Port<'_, E>,
+    ) {
+        let group = &self.dies[die as usize].group;
+        let to = from + self.read_time(group);
         self.log_array(die, Activity::Read, (from, to), (group.len, |_| true), port);
         self.dies[die as usize].array_to = to;
         self.schedule_array_done(die, port);
@@ -147,10 +126,25 @@ impl FlashArray {
         group: Group,
         port: &mut Port<'_, E>,
     ) {
+        if self.rules.cache_program {
+            return self.load_registers(die, group, port);
+        }
         self.dies[die as usize].group = group;
+        self.ask_data_in(Step::In, die, (&group, Time::ZERO), port);
+    }
+
+    /// Command, address and data of `group`'s programs on the bus, while the array works until `array_to`.
+    #[inline(always)]
+    pub(super) fn ask_data_in<E: From<FlashEvent> + Event>(
+        &mut self,
+        step: Step,
+        die: u16,
+        (group, array_to): (&Group, Time),
+        port: &mut Port<'_, E>,
+    ) {
         let length = group.ops().iter().map(|op| self.time_in(self.slab.get(*op))).sum();
-        let (_, arrived) = self.transfer(die, length, group.len, port);
-        self.enter_array(die, arrived, self.program_time(&group), port);
+        let (pages, cause) = (group.len, group.cause);
+        self.ask(Transfer { step, die, pages, cause, length, array_to }, port);
     }
 
     /// Command and data of a program on the bus.
@@ -167,8 +161,7 @@ impl FlashArray {
     ) {
         self.dies[die as usize].group = group;
         self.fetch_written(&group);
-        let from = self.command(die, port);
-        self.enter_array(die, from, self.timing.erase, port);
+        self.ask_command(Step::EraseCommand, die, port);
     }
 
     /// Fetches ahead what [`note_written`](FlashArray::note_written) will change.
@@ -185,14 +178,24 @@ impl FlashArray {
         group: Group,
         port: &mut Port<'_, E>,
     ) {
-        let length = self.read_time(&group);
         self.dies[die as usize].group = group;
-        let from = self.command(die, port);
-        let to = from + length;
-        let copies = (self.copies(&group), |op: &Queued| op.kind == OpKind::Copy);
+        self.ask_command(Step::CopyCommand, die, port);
+    }
+
+    /// The array of `die` reads what is to be copied, from `from` on.
+    pub(super) fn read_to_copy<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        from: Time,
+        port: &mut Port<'_, E>,
+    ) {
+        let group = &self.dies[die as usize].group;
+        let to = from + self.read_time(group);
+        let copies = (self.copies(group), |op: &Queued| op.kind == OpKind::Copy);
         self.log_array(die, Activity::Read, (from, to), copies, port);
         if self.rules.copy == CopyMode::CopyBack {
-            return self.enter_array(die, to, self.program_time(&group), port);
+            let length = self.program_time(&self.dies[die as usize].group);
+            return self.enter_array(die, to, length, port);
         }
         let d = &mut self.dies[die as usize];
         d.phase = Phase::Busy;
@@ -224,6 +227,9 @@ impl FlashArray {
         match group.kind {
             OpKind::Read => {
                 self.note_contents(&group);
+                if self.rules.cache_read {
+                    return self.page_registers_full(die, port);
+                }
                 return self.pages_out(die, &group, port);
             }
             // The pages are in the registers: out to the controller and in again.
@@ -233,10 +239,10 @@ impl FlashArray {
                     op => self.time_in(op),
                 };
                 let length = group.ops().iter().map(one).sum();
-                let pages = group.len + self.copies(&group);
-                let (_, arrived) = self.transfer(die, length, pages, port);
-                self.enter_array(die, arrived, self.program_time(&group), port);
-                return self.want_suspension(die, port);
+                let (pages, cause) = (group.len + self.copies(&group), group.cause);
+                let step = Step::Through;
+                let array_to = Time::ZERO;
+                return self.ask(Transfer { step, die, pages, cause, length, array_to }, port);
             }
             OpKind::Program | OpKind::Copy => {
                 let span = (array_from, port.now);
@@ -251,6 +257,9 @@ impl FlashArray {
         for op in group.ops() {
             self.note_written(*op);
             self.complete(*op, port);
+        }
+        if self.rules.cache_program {
+            return self.array_free(die, port);
         }
         self.release(die, port);
     }
@@ -281,9 +290,10 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         self.dies[die as usize].pages_out = 0;
+        let (cause, length) = (group.cause, self.timing.transfer);
         for _ in group.ops() {
-            let (_, to) = self.transfer(die, self.timing.transfer, 1, port);
-            port.queue.schedule(to, self.event(Kind::PageOut, die).into());
+            let array_to = Time::ZERO;
+            self.ask(Transfer { step: Step::Out, die, pages: 1, cause, length, array_to }, port);
         }
     }
 

@@ -3,7 +3,7 @@
 use ssdyno_engine::Event;
 use ssdyno_engine::events::Activity;
 
-use super::{FlashArray, FlashEvent, Kind, Port};
+use super::{FlashArray, FlashEvent, Kind, Other, Port};
 use crate::OpKind;
 use crate::die::{Die, Phase, Suspended};
 
@@ -21,6 +21,11 @@ impl FlashArray {
             OpKind::Read => false,
         };
         if !allowed || d.suspended.is_some() || !self.read_is_ready(die) {
+            return;
+        }
+        // What was read would have no register to go out of.
+        if self.registers.get(die as usize).is_some_and(|registers| !registers.are_free()) {
+            self.dies[die as usize].called = true;
             return;
         }
         if port.now >= d.array_from {
@@ -50,6 +55,6 @@ impl FlashArray {
         d.suspended = Some(Suspended { group, remaining });
         d.phase = Phase::Busy;
         let at = port.now + self.timing.suspend;
-        port.queue.schedule(at, self.event(Kind::Suspended, die).into());
+        port.queue.schedule(at, FlashEvent::other(Other::Suspended, die).into());
     }
 }
