@@ -122,8 +122,8 @@ mod tests {
             ("[global]\nrw=write\nverify=md5\n[a]\n[b]\n", "one job"),
             ("[a]\nrw=write\nverify=md5\nnumjobs=2\n", "one range"),
             ("[a]\nrw=write\nsize=50%\nverify=md5\n", "share"),
-            ("[a]\nrw=write\nverify_pattern=0xff\n", "verify_pattern"),
-            ("[a]\nrw=write\nverify_only=1\n", "verify_only"),
+            ("[a]\nrw=write\nverify=md5\nverify_pattern=0xff\n", "verify_pattern"),
+            ("[a]\nrw=write\nverify=md5\nverify_only=1\n", "verify_only"),
             ("[a]\nrw=write\nverify=md5\ndo_verify=0\n", "do_verify"),
             ("[a]\nrw=write\n", "no verify"),
         ] {
