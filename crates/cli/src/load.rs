@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ssdyno_block::Preset;
-use ssdyno_device::presets;
+use ssdyno_device::{Config, presets};
 use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 
@@ -22,6 +22,8 @@ pub(crate) struct Loaded<T> {
     pub(crate) config: T,
     /// For errors that show only when it is used.
     pub(crate) document: Document,
+    /// What was chosen for the user, for the notes of the result.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
@@ -36,14 +38,24 @@ pub(crate) fn device(target: &str, settings: &[Setting]) -> Result<Loaded<Device
     };
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
+    let mut notes = Vec::new();
     let config = if document.has_table("card") {
         DeviceFile::Card(document.parse(&keys)?)
     } else if document.has_table("delay") {
         DeviceFile::Delay(document.parse(&keys)?)
     } else {
-        DeviceFile::Ssd(document.parse(&keys)?)
+        let mut config: Config = document.parse(&keys)?;
+        notes.extend(fit_ftl(&mut config, settings));
+        DeviceFile::Ssd(config)
     };
-    Ok(Loaded { name: canonical(target, name), config, document })
+    Ok(Loaded { name: canonical(target, name), config, document, notes })
+}
+
+/// Where `settings` put another FTL in the place of the device's, what belonged to that one is
+/// chosen anew, but for what they set, too; what to tell of it.
+fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
+    let sets = |key: &str| settings.iter().any(|setting| setting.key == key);
+    (sets("ftl.name") && !sets("ftl.cleaning_pace")).then(|| config.ftl.fit_pace())?
 }
 
 /// The host that `name` names: a preset or `FILE.toml`.
@@ -62,7 +74,7 @@ pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
     };
     let config: ssdyno_host::Config = document.parse(&overlay::host_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
-    Ok(Loaded { name: name.to_owned(), config, document })
+    Ok(Loaded { name: name.to_owned(), config, document, notes: Vec::new() })
 }
 
 /// The network that `name` names: a preset or `FILE.toml`.
@@ -79,7 +91,7 @@ pub(crate) fn network(name: &str, settings: &[Setting]) -> Result<Loaded<Network
     let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
     let config: NetworkConfig = document.parse(&overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
-    Ok(Loaded { name: name.to_owned(), config, document })
+    Ok(Loaded { name: name.to_owned(), config, document, notes: Vec::new() })
 }
 
 /// `sim:NAME`, whether or not the prefix was written.
@@ -129,7 +141,7 @@ pub(crate) fn workload(
     };
     let document = document.with(settings, |s| s.key.starts_with(overlay::WORKLOAD));
     let config = document.parse(&overlay::workload_keys())?;
-    Ok(Some(Loaded { name: name.to_owned(), config, document }))
+    Ok(Some(Loaded { name: name.to_owned(), config, document, notes: Vec::new() }))
 }
 
 fn unknown_workload(name: &str) -> Failure {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_driver_ring::RingError;
+use ssdyno_engine::events::EventReader;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Limits, Run, RunError, Source};
+use ssdyno_rig::{Flow, Limits, Measured, Progress, Run, RunError, Source};
 
 use crate::args::LoadArgs;
 use crate::diagnose::{Exit, Failure};
@@ -23,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) run: Run,
     device: Document,
     workload: Option<Document>,
+    /// What was chosen for the user.
+    notes: Vec<String>,
 }
 
 /// All `--set`, checked.
@@ -57,7 +60,18 @@ impl Plan {
             keep,
             interval,
         };
-        Ok(Plan { run, device: device.document, workload })
+        Ok(Plan { run, device: device.document, workload, notes: device.notes })
+    }
+
+    /// Runs it, see [`Run::execute_read`]; the notes begin with what was chosen for the user.
+    pub(crate) fn execute(
+        &self,
+        reader: Option<&mut dyn EventReader>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Measured, RunError> {
+        let mut measured = self.run.execute_read(reader, progress)?;
+        measured.result.notes.splice(0..0, self.notes.iter().cloned());
+        Ok(measured)
     }
 
     /// What the run works towards.

@@ -234,7 +234,7 @@ fn measure(plan: &RealPlan, mut meter: Meter) -> Result<Outcome, Failure> {
 }
 
 fn execute(plan: &Plan, mut meter: Meter, given_up: &AtomicBool) -> Result<Outcome, Failure> {
-    let measured = plan.run.execute(&mut |progress| match given_up.load(Ordering::Relaxed) {
+    let measured = plan.execute(None, &mut |progress| match given_up.load(Ordering::Relaxed) {
         true => Flow::Stop,
         false => meter.update(progress),
     });

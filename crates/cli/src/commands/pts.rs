@@ -107,18 +107,20 @@ pub(crate) struct PtsOutput<'a> {
 
 pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let is_real = real::is_real(&args.target);
-    let mut subject = if is_real { real_subject(args)? } else { simulated(args)? };
+    let (mut subject, notes) =
+        if is_real { (real_subject(args)?, Vec::new()) } else { simulated(args)? };
     let plan = plan(args, is_real);
     // Made before the test: who has no place for results should hear of it at once.
     let directory = directory(args)?;
     let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
     let executed = plan.execute(subject.as_mut(), &mut watch);
     watch.meter.finish();
-    let (result, failure) = executed.map_err(|error| {
+    let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
         directory.iter().for_each(Directory::remove);
         explain(&error, Exit::Usage)
     })?;
+    result.notes.splice(0..0, notes);
     let mut failure = failure.map(|error| explain(&error, Exit::Failed));
     let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
     if let Err(error) = &written {
@@ -164,7 +166,8 @@ fn plan(args: &PtsArgs, is_real: bool) -> Plan {
     }
 }
 
-fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
+/// The simulated device, and what was chosen for the user.
+fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure> {
     args.real.refuse("a device or a file")?;
     let settings = settings(&args.set)?;
     let help = "its loads are those of the specification; --depth sets what is outstanding";
@@ -172,12 +175,12 @@ fn simulated(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
     let device = load::device(&args.target, &settings)?;
     let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
     let attach = args.host.attach(device.config, &Source::Generator(load), &settings)?;
-    let document = device.document;
+    let (document, notes) = (device.document, device.notes);
     let subject = Simulated::new(attach, args.seed).map_err(|error| match &error {
         PtsError::Simulated(ssdyno_rig::RunError::Device(inner)) => document.impossible(inner),
         _ => explain(&error, Exit::Usage),
     })?;
-    Ok(Box::new(subject))
+    Ok((Box::new(subject), notes))
 }
 
 #[cfg(target_os = "linux")]

@@ -108,7 +108,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     memory::look_ahead(args.keep, plan.goal());
     let mut meter = watch(args, &plan.run.target, plan.goal(), false);
     let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
-    let measured = plan.run.execute_read(reader, &mut |progress| meter.update(progress));
+    let measured = plan.execute(reader, &mut |progress| meter.update(progress));
     meter.finish();
     match measured {
         Ok(Measured { result, recording, failure, .. }) => {

@@ -54,7 +54,9 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
         }
         Kind::Device => {
             let device = load::device(&args.what, &settings)?;
-            Shown { kind: "device", name: device.name, toml: device.config.to_toml() }
+            let notes: String = device.notes.iter().map(|note| format!("# {note}\n")).collect();
+            let toml = notes + &device.config.to_toml();
+            Shown { kind: "device", name: device.name, toml }
         }
     };
     output.either(|| shown.toml.clone(), || &shown)
@@ -120,7 +122,8 @@ fn identified(
     all.extend(settings);
     let device = load::device(&args.what, &all)?;
     let mut toml = format!("# {} with the controller of {path}.\n", device.name);
-    id.notes().iter().for_each(|note| toml.push_str(&format!("# - {note}\n")));
+    let notes = id.notes().into_iter().chain(device.notes);
+    notes.for_each(|note| toml.push_str(&format!("# - {note}\n")));
     toml.push_str(&device.config.to_toml());
     let shown = Shown { kind: "device", name: device.name, toml };
     output.either(|| shown.toml.clone(), || &shown)

@@ -5,6 +5,7 @@
 mod bad_input;
 mod common;
 mod faults;
+mod ftls;
 #[cfg(target_os = "linux")]
 mod fuse;
 #[cfg(target_os = "linux")]
