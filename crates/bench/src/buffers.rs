@@ -2,6 +2,8 @@
 
 use ssdyno_block::{Op, Request};
 
+use crate::content::Content;
+
 /// What O_DIRECT needs at most.
 const ALIGNMENT: usize = 4096;
 
@@ -10,30 +12,39 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// A place for the data of each slot.
 ///
-/// Data is not looked at, so a request that is longer than its slot's place uses one that all
-/// such requests share. What is written is incompressible, whatever was read before: a slot has one
-/// place to read into and another one to write from.
+/// What is read is not looked at, so reads that are longer than their slot's place share one. What is written
+/// is made anew for each write, whatever was read before: a slot has one place to read into and another
+/// one to write from.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     area: Aligned,
     stride: usize,
     /// Where in the area the places to write from begin: behind those to read into.
     written_from: usize,
-    /// Places for reads and for writes.
+    /// Places that long reads share, and those that long writes share where there is no room for more.
     shared: [Vec<Aligned>; 2],
+    /// Places of slots whose writes are long, and their bytes in all.
+    long: Vec<Option<Aligned>>,
+    long_bytes: usize,
+    /// `None` where nothing is written.
+    content: Option<Content>,
 }
 
 impl Buffers {
-    /// For `slots` requests of up to `length_bytes`; filled where something is to be written.
-    pub(crate) fn new(slots: u32, length_bytes: u32, writable: bool) -> Buffers {
+    /// For `slots` requests of up to `length_bytes`; writes carry `content`, if there are any.
+    pub(crate) fn new(slots: u32, length_bytes: u32, mut content: Option<Content>) -> Buffers {
         let slots = slots.max(1) as usize;
-        let places = if writable { 2 * slots } else { slots };
+        let places = if content.is_some() { 2 * slots } else { slots };
         let most = (MOST_BYTES / places).max(ALIGNMENT);
         let stride = (length_bytes as usize).next_multiple_of(ALIGNMENT).min(most);
         let mut area = Aligned::new(stride * places);
         let written_from = stride * (places - slots);
-        fill(&mut area.bytes()[stride * slots..]);
-        Buffers { area, stride, written_from, shared: [Vec::new(), Vec::new()] }
+        if let Some(content) = &mut content {
+            area.bytes()[stride * slots..].chunks_mut(stride).for_each(|place| content.fill(place));
+        }
+        let long = (0..slots).map(|_| None).collect();
+        let shared = [Vec::new(), Vec::new()];
+        Buffers { area, stride, written_from, shared, long, long_bytes: 0, content }
     }
 
     /// The memory that nearly all requests use: what an engine may register.
@@ -46,32 +57,63 @@ impl Buffers {
     /// where it is until the buffers are dropped.
     #[inline]
     pub(crate) fn place(&mut self, slot: u32, request: &Request) -> (&mut [u8], bool) {
-        let length = request.length_bytes as usize;
-        if length <= self.stride {
-            let half = if request.op == Op::Write { self.written_from } else { 0 };
-            let first = half + slot as usize * self.stride;
-            (&mut self.area.bytes()[first..first + length], true)
-        } else {
-            (self.shared_place(length, request.op == Op::Write), false)
+        let (length, slot) = (request.length_bytes as usize, slot as usize);
+        let written = request.op == Op::Write;
+        if length > self.stride {
+            return (self.long_place(slot, length, written), false);
         }
+        let half = if written { self.written_from } else { 0 };
+        let first = half + slot * self.stride;
+        let place = &mut self.area.bytes()[first..first + length];
+        if written && let Some(content) = self.content.as_mut().filter(|content| content.refills())
+        {
+            content.fill(place);
+        }
+        (place, true)
+    }
+
+    /// A place for a request that is longer than those of the area.
+    #[cold]
+    fn long_place(&mut self, slot: usize, length: usize, written: bool) -> &mut [u8] {
+        let before = self.long[slot].as_ref().map_or(0, |place| place.length);
+        let room = self.long_bytes - before + length <= MOST_BYTES;
+        if !written || !room && before < length {
+            return self.shared_place(length, written);
+        }
+        if before < length {
+            // The slot has no other request under way.
+            self.long_bytes += length - before;
+            self.long[slot] = Some(filled(length, self.content.as_mut()));
+        }
+        let Some(place) = &mut self.long[slot] else { unreachable!("it was made above") };
+        let bytes = &mut place.bytes()[..length];
+        if let Some(content) = self.content.as_mut().filter(|content| content.refills()) {
+            content.fill(bytes);
+        }
+        bytes
     }
 
     /// Smaller shared places are kept: requests may still be using them.
-    #[cold]
     fn shared_place(&mut self, length: usize, written: bool) -> &mut [u8] {
+        let content = self.content.as_mut().filter(|_| written);
         let shared = &mut self.shared[usize::from(written)];
         let fits = shared.iter().position(|place| place.length >= length);
         let index = fits.unwrap_or_else(|| {
             let most = shared.iter().map(|place| place.length).max().unwrap_or(0);
-            let mut place = Aligned::new(length.max(2 * most));
-            if written {
-                fill(place.bytes());
-            }
-            shared.push(place);
+            shared.push(filled(length.max(2 * most), content));
             shared.len() - 1
         });
         &mut shared[index].bytes()[..length]
     }
+}
+
+/// A place with data of its own, if it is for writes.
+fn filled(length: usize, content: Option<&mut Content>) -> Aligned {
+    let mut place = Aligned::new(length);
+    if let Some(content) = content {
+        content.fill(place.bytes());
+    }
+    place
 }
 
 /// Bytes that begin at a multiple of [`ALIGNMENT`].
@@ -95,24 +137,19 @@ impl Aligned {
     }
 }
 
-/// xorshift64: what no device can compress, from a fixed seed.
-fn fill(bytes: &mut [u8]) {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    for word in bytes.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use ssdyno_workload::Buffer;
+
     use super::*;
+
+    fn content() -> Option<Content> {
+        Some(Content::new(&Buffer::default(), 1))
+    }
 
     #[test]
     fn places_are_aligned_and_apart() {
-        let mut buffers = Buffers::new(3, 1000, true);
+        let mut buffers = Buffers::new(3, 1000, content());
         let mut ends = Vec::new();
         for request in [Request::read(0, 1024), Request::write(0, 1024)] {
             for slot in 0..3 {
@@ -126,12 +163,11 @@ mod tests {
         assert!(buffers.registrable().1 >= 6 * ALIGNMENT);
     }
 
-    /// A trial before the run reads, and so does a mix: a device without data would then be written with
-    /// zeros.
+    /// A mix reads: a device without data would then be written with zeros.
     #[test]
     fn what_was_read_is_not_written() {
         for length in [4096, 1 << 20] {
-            let mut buffers = Buffers::new(4, 4096, true);
+            let mut buffers = Buffers::new(4, 4096, content());
             for slot in 0..4 {
                 buffers.place(slot, &Request::read(0, length)).0.fill(0);
                 let (place, _) = buffers.place(slot, &Request::write(0, length));
@@ -141,9 +177,23 @@ mod tests {
         }
     }
 
+    /// In the area and beyond it; without refilling a slot keeps what it has.
+    #[test]
+    fn each_write_has_data_of_its_own() {
+        for (length, refill) in [(4096, true), (1 << 20, true), (4096, false), (1 << 20, false)] {
+            let buffer = Buffer { refill, ..Buffer::default() };
+            let mut buffers = Buffers::new(4, 4096, Some(Content::new(&buffer, 1)));
+            let mut seen = std::collections::HashSet::new();
+            for slot in (0..4).chain(0..4) {
+                seen.insert(buffers.place(slot, &Request::write(0, length)).0.to_vec());
+            }
+            assert_eq!(seen.len(), if refill { 8 } else { 4 }, "{length}");
+        }
+    }
+
     #[test]
     fn long_requests_share_and_stay() {
-        let mut buffers = Buffers::new(2, 4096, false);
+        let mut buffers = Buffers::new(2, 4096, None);
         let place = |buffers: &mut Buffers, length| {
             let (place, own) = buffers.place(0, &Request::read(0, length));
             assert!(!own && place.len() == length as usize);

@@ -21,6 +21,7 @@ use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
 use crate::target::{Target, Unlock};
+use crate::tuning::{self, Tuned};
 use crate::worker::{Go, JobReport, Message, Worker};
 
 /// How often progress is reported.
@@ -37,19 +38,44 @@ pub(crate) fn execute(
     run: &Run,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, BenchError> {
+    let target = Arc::new(open(run)?);
+    let _unlock = Unlock(Arc::clone(&target));
+    if !run.options.tune {
+        return measure(run, &target, progress);
+    }
+    let Tuned { options, tried, note } = tuning::search(run, &target, progress)?;
+    let tuned = run.read_only_with(options);
+    let mut measured = measure(&tuned, &target, progress)?;
+    if let Some(method) = &mut measured.result.method {
+        method.tuning = tried;
+    }
+    measured.result.notes.push(note);
+    Ok(measured)
+}
+
+/// Opens all that makes up the target of `run`.
+fn open(run: &Run) -> Result<Target, BenchError> {
     let opening = Plan::opening(run)?;
     let target = Target::open_for(&run.target, &run.access, opening)?;
     let more = run.more.iter();
     let more = more.map(|(name, access)| Target::open_for(name, access, opening));
-    let target = Arc::new(target.followed_by(more.collect::<Result<_, _>>()?));
-    let _unlock = Unlock(Arc::clone(&target));
-    let plan = Plan::new(run, &target)?;
+    Ok(target.followed_by(more.collect::<Result<_, _>>()?))
+}
+
+/// Loads `target`, which is open as `run` wants it, and works out the figures.
+pub(crate) fn measure(
+    run: &Run,
+    target: &Arc<Target>,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Measured, BenchError> {
+    let plan = Plan::new(run, target)?;
     let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
     let (means, closed) = (plan.means, plan.closed);
     let members = plan.jobs.len();
+    let method = report::method(run, &plan);
     let floor = report::floor_ns(&run.source, run.keep)?;
-    let mut crew = Crew::set_up(run, plan, &target, progress)?;
-    let (prober, mut more_notes) = machine::start(run.options.probing, &target);
+    let mut crew = Crew::set_up(run, plan, target, progress)?;
+    let (prober, mut more_notes) = machine::start(run.options.probing, target);
     let before = Usage::of_process();
     let clock = crew.start();
     crew.watch(clock, run.options.timeout, progress);
@@ -57,7 +83,7 @@ pub(crate) fn execute(
     let wall = Duration::from_nanos(clock.now_ns());
     let probed = prober.map(Prober::finish);
     let workers = kernel_workers();
-    let failure = crew.failure(run, &target);
+    let failure = crew.failure(run, target);
     let precision = crew.precision();
     let interrupted = crew.stopped;
     let hung = crew.hung;
@@ -65,7 +91,7 @@ pub(crate) fn execute(
     notes.append(&mut more_notes);
     let complete = reports.len() == members;
     let machine = probed
-        .map(|probed| machine::result(probed, &target, &recording, complete.then_some(&reports)));
+        .map(|probed| machine::result(probed, target, &recording, complete.then_some(&reports)));
     match hung {
         // Reading a file whose device hangs would hang, too.
         1.. => notes.push(unanswered(hung)),
@@ -74,6 +100,7 @@ pub(crate) fn execute(
     let parts = Parts {
         run,
         means,
+        method,
         closed,
         page_cache: !target.direct,
         notes,
@@ -217,8 +244,6 @@ impl Crew {
                 means: plan.means,
                 target: Arc::clone(target),
                 block_bytes: plan.block_bytes,
-                batch: run.options.batch,
-                waiting: run.options.waiting,
                 alone,
                 rows_prepared: ROWS_PREPARED / jobs,
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),

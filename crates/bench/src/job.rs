@@ -14,7 +14,7 @@ use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
-use crate::options::Way;
+use crate::method::SubmitStrategy;
 use crate::ramp::Ramp;
 
 /// How long a job waits for a moment, or for the rest of a batch, before it looks up.
@@ -64,7 +64,8 @@ pub(crate) struct Job {
     pub(crate) workload: Box<dyn Workload + Send>,
     /// Most requests outstanding.
     pub(crate) slots: u32,
-    pub(crate) way: Way,
+    /// How requests go to the target and come back.
+    pub(crate) strategy: SubmitStrategy,
     /// Requests to issue at most.
     pub(crate) requests_max: u64,
     /// Nothing is issued at this time or later.
@@ -84,13 +85,13 @@ impl Job {
     pub(crate) fn alone(
         workload: Box<dyn Workload + Send>,
         slots: u32,
-        way: Way,
+        strategy: SubmitStrategy,
         tape: Arc<Mutex<Option<Tape>>>,
     ) -> Job {
         Job {
             workload,
             slots,
-            way,
+            strategy,
             requests_max: u64::MAX,
             end_ns: u64::MAX,
             writable: false,
@@ -316,7 +317,7 @@ impl State {
                     self.outstanding += 1;
                     self.issued += 1;
                     pushed += 1;
-                    if pushed == job.way.batch.submit {
+                    if pushed == job.strategy.submit {
                         pushed = 0;
                         engine.turn(0, None)?;
                     }
@@ -352,9 +353,15 @@ impl State {
         if self.wake_ns != u64::MAX {
             return self.wait_for_time(job, engine);
         }
-        let want = job.way.batch.complete.min(self.outstanding);
-        if job.way.awake && spin(job, engine, want)? {
+        let want = job.strategy.complete.min(self.outstanding);
+        if job.strategy.spins() && spin(job, engine, want)? {
             return Ok(());
+        }
+        if want == 1 {
+            // Asked for in a call of its own, as fio does: where a thread of the kernel completes the
+            // request in our place meanwhile, as that of a loop device on our core, there is no need to
+            // sleep (two switches of which one is cheap, instead of going to sleep and being woken).
+            engine.turn(0, None)?;
         }
         // Before the first answer nothing can be done, and whoever watches gives up a target that
         // does not answer: a timer for each wait would be in vain. The rest of a batch is another
@@ -367,7 +374,7 @@ impl State {
         let now_ns = job.clock.now_ns();
         let left = Duration::from_nanos(self.wake_ns.saturating_sub(now_ns));
         let mut sleep = left.saturating_sub(self.margin.get()).min(TICK);
-        if job.way.awake && self.outstanding > 0 {
+        if job.strategy.spins() && self.outstanding > 0 {
             sleep = Duration::ZERO;
         }
         if self.outstanding > 0 {

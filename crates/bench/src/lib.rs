@@ -2,7 +2,7 @@
 //!
 //! Key types: [`Run`] (a target, a workload and a seed) whose [`execute`](Run::execute) gives
 //! [`Measured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
-//! gives; [`Options`] (engine, jobs, cores, batches, waiting); [`Access`] and [`WritePermit`] (nothing is
+//! gives; [`Options`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`] and [`WritePermit`] (nothing is
 //! written without one).
 //!
 //! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
@@ -26,10 +26,11 @@
 //! Linux only; elsewhere every run ends with [`BenchError::System`].
 
 #[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
 mod buffers;
 #[cfg(target_os = "linux")]
 mod clock;
+#[cfg(target_os = "linux")]
+mod content;
 #[cfg(target_os = "linux")]
 mod cost;
 #[cfg(target_os = "linux")]
@@ -49,8 +50,11 @@ mod limits;
 mod lock;
 #[cfg(target_os = "linux")]
 mod machine;
+mod method;
 mod options;
 mod permit;
+#[cfg(target_os = "linux")]
+mod pinning;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
@@ -63,8 +67,6 @@ mod run;
 #[cfg(target_os = "linux")]
 pub mod safety;
 #[cfg(target_os = "linux")]
-mod settle;
-#[cfg(target_os = "linux")]
 mod share;
 #[cfg(target_os = "linux")]
 mod target;
@@ -72,11 +74,9 @@ mod target;
 #[cfg(target_os = "linux")]
 mod tests;
 #[cfg(target_os = "linux")]
-mod trial;
+mod tuning;
 #[cfg(target_os = "linux")]
 pub mod verify;
-#[cfg(target_os = "linux")]
-mod ways;
 #[cfg(target_os = "linux")]
 mod worker;
 
@@ -85,7 +85,8 @@ pub use engine::passthrough::block_device_of;
 pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
-pub use options::{Batch, EngineKind, NULL, Options, PageCache, Probing, SyncWrites, Waiting};
+pub use method::{ALL, Method, SubmitStrategy, Waiting};
+pub use options::{EngineKind, NULL, Options, PageCache, Probing, SyncWrites};
 pub use permit::{Access, WritePermit};
 pub use run::{Measured, Run};
 #[cfg(target_os = "linux")]

@@ -3,6 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::method::{Method, SubmitStrategy, Waiting};
+
 /// The name of the target that completes at once.
 pub const NULL: &str = "null:";
 
@@ -92,85 +94,23 @@ pub struct Options {
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
     /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
-    /// of a closed loop with io_uring stays where a loop device's threads follow it, or where a disk
-    /// with one queue interrupts, if a trial is faster there.
+    /// of a closed loop with io_uring on a loop device stays where it starts.
     pub cores: Vec<usize>,
-    /// How many requests of a closed loop go at a time; `None`: what a short trial before the run finds
-    /// to be the cheapest of the fastest.
-    pub batch: Option<Batch>,
-    /// How jobs wait for completions.
-    pub waiting: Waiting,
+    /// How requests go to the target and come back.
+    pub method: Method,
+    /// In place of the method's: [`SubmitStrategy::complete`].
+    pub batch: Option<u32>,
+    /// In place of the method's: [`SubmitStrategy::submit`].
+    pub submit: Option<u32>,
+    /// In place of the method's: how jobs wait for completions.
+    pub waiting: Option<Waiting>,
+    /// Search for the fastest method before the run, and use it. What was found is in
+    /// [`MethodResult`](ssdyno_result::MethodResult).
+    pub tune: bool,
     /// Without a completion for so long the target is taken to hang, and the run ends.
     pub timeout: Duration,
     /// Whether the machine is probed meanwhile.
     pub probing: Probing,
-}
-
-/// How a job waits for completions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Waiting {
-    /// A closed loop with one job spins where a trial shows that it is faster by more than a twentieth;
-    /// others sleep.
-    #[default]
-    Auto,
-    /// Until the kernel wakes it: what that takes is in every latency.
-    Sleep,
-    /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
-    Spin,
-}
-
-impl FromStr for Waiting {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Waiting, String> {
-        match text {
-            "auto" => Ok(Waiting::Auto),
-            "sleep" => Ok(Waiting::Sleep),
-            "spin" => Ok(Waiting::Spin),
-            _ => Err(format!("`{text}` is not one of `auto`, `sleep` and `spin`")),
-        }
-    }
-}
-
-/// How many requests go to the target and back at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Batch {
-    /// Completions that are waited for: 1 has the truest latencies of single requests, more cost less
-    /// (fewer system calls and switches).
-    pub complete: u32,
-    /// Requests that are handed over together, at most: fewer let the first one begin while the others
-    /// are prepared, and cost more.
-    pub submit: u32,
-}
-
-impl Batch {
-    /// Whatever can be reaped, and all that there is to hand over: nobody waits in vain.
-    pub(crate) const AT_ONCE: Batch = Batch::of(1);
-
-    /// So many completions; whatever is to be handed over goes together.
-    #[must_use]
-    pub const fn of(complete: u32) -> Batch {
-        Batch { complete, submit: u32::MAX }
-    }
-}
-
-/// The way of a job: what goes at a time, and how the rest is waited for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Way {
-    pub(crate) batch: Batch,
-    /// It spins rather than sleep.
-    pub(crate) awake: bool,
-}
-
-impl Way {
-    /// Asleep.
-    pub(crate) const fn of(batch: Batch) -> Way {
-        Way { batch, awake: false }
-    }
-
-    /// Spinning.
-    pub(crate) const fn awake(batch: Batch) -> Way {
-        Way { batch, awake: true }
-    }
 }
 
 impl Default for Options {
@@ -184,10 +124,25 @@ impl Default for Options {
             nowait: false,
             jobs: 1,
             cores: Vec::new(),
+            method: Method::Default,
             batch: None,
-            waiting: Waiting::Auto,
+            submit: None,
+            waiting: None,
+            tune: false,
             timeout: Duration::from_secs(30),
             probing: Probing::Auto,
+        }
+    }
+}
+
+impl Options {
+    /// The parts of the method, those that were given by themselves in their places.
+    pub fn strategy(&self) -> SubmitStrategy {
+        let named = self.method.strategy();
+        SubmitStrategy {
+            complete: self.batch.unwrap_or(named.complete),
+            submit: self.submit.unwrap_or(named.submit),
+            waiting: self.waiting.unwrap_or(named.waiting),
         }
     }
 }

@@ -8,14 +8,15 @@ use std::time::Duration;
 use ssdyno_block::Op;
 use ssdyno_rig::Source;
 use ssdyno_workload::{
-    Config, DeviceFacts, FioEntry, FioExit, FioJob, Timing, TraceOptions, Workload, WorkloadError,
-    open_trace,
+    Buffer, Config, DeviceFacts, FioEntry, FioExit, FioJob, Timing, TraceOptions, Workload,
+    WorkloadError, open_trace,
 };
 
 use crate::engine::passthrough::block_device_of;
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::error::BenchError;
-use crate::options::{EngineKind, Opening, Options, PageCache, Waiting};
+use crate::method::{SubmitStrategy, Waiting};
+use crate::options::{EngineKind, Opening, Options, PageCache};
 use crate::run::Run;
 use crate::share;
 use crate::target::{Kind, Target};
@@ -40,16 +41,38 @@ pub(crate) enum Means {
     Threads,
 }
 
+impl Means {
+    /// As in results.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Means::Null => "null",
+            Means::Uring(_) => "io_uring",
+            Means::Passthrough(_) => "io_uring passthrough",
+            Means::Threads => "threads",
+        }
+    }
+
+    /// Whether a job can spin: it can where it is not the kernel that waits.
+    pub(crate) fn may_spin(self) -> bool {
+        matches!(self, Means::Uring(setup) | Means::Passthrough(setup) if !setup.iopoll)
+    }
+}
+
 /// A job that can start.
 pub(crate) struct JobPlan {
     pub(crate) workload: Box<dyn Workload + Send>,
     pub(crate) slots: u32,
     pub(crate) requests_max: u64,
+    /// Decides about everything random.
     pub(crate) seed: u64,
+    /// What its writes carry.
+    pub(crate) buffer: Buffer,
     /// Cores it may run on; empty: any.
     pub(crate) cores: Vec<usize>,
     /// Requests start whenever others complete.
     pub(crate) closed: bool,
+    /// How they go to the target and come back.
+    pub(crate) strategy: SubmitStrategy,
     /// Where its figures belong, if they are reported apart: an index into [`Plan::entries`].
     pub(crate) entry: usize,
     /// Groups run one after the other.
@@ -124,7 +147,7 @@ impl Plan {
                     return Err(refuse_job(job, run));
                 }
                 notes.extend(run.source.notes());
-                jobs::plan(run, jobs, target, means, notes)
+                jobs::plan(run, &options, jobs, target, means, notes)
             }
         }
     }
@@ -135,8 +158,10 @@ fn check(options: &Options) -> Result<(), BenchError> {
     if options.jobs == 0 {
         return refuse("jobs", "nobody would carry the load");
     }
-    if options.batch.is_some_and(|batch| batch.complete == 0 || batch.submit == 0) {
-        return refuse("batch", "a batch of nothing never completes");
+    for (option, batch) in [("batch", options.batch), ("submit", options.submit)] {
+        if batch == Some(0) {
+            return refuse(option, "a batch of nothing never completes");
+        }
     }
     if options.timeout < Duration::from_millis(100) {
         return refuse("timeout", "less than 100 ms is no sign of a device that hangs");
@@ -151,7 +176,7 @@ fn check(options: &Options) -> Result<(), BenchError> {
     if options.iopoll && options.page_cache != PageCache::Bypassed {
         return refuse("iopoll", "a page cache is not polled for completions");
     }
-    if options.waiting == Waiting::Spin {
+    if options.waiting == Some(Waiting::Spin) {
         match options.engine {
             EngineKind::Threads => {
                 return refuse("wait", "a thread of its own waits for each request");
@@ -177,6 +202,14 @@ fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
         }),
         None => Ok(wanted.to_vec()),
     }
+}
+
+/// How a job with `slots` requests goes about it. A thread that carries one request at a time waits in its
+/// own call, and so does one for which the kernel polls.
+fn strategy(options: &Options, means: Means, slots: u32, closed: bool) -> SubmitStrategy {
+    let asked = options.strategy().of_job(slots, closed);
+    let waiting = if means.may_spin() { asked.waiting } else { Waiting::Sleep };
+    SubmitStrategy { waiting, ..asked }
 }
 
 /// The engine, and why if it is not the one to expect.
@@ -270,8 +303,10 @@ fn generator(
             slots: slots as u32,
             requests_max: requests.map_or(u64::MAX, |r| share::part(r, index as u32, jobs)),
             seed,
+            buffer: config.buffer,
             cores: core(&run.options, index).into_iter().collect(),
             closed,
+            strategy: strategy(&run.options, means, slots as u32, closed),
             entry: 0,
             group: 0,
             exit: FioExit::default(),
@@ -331,8 +366,10 @@ fn trace(
         slots,
         requests_max: run.limits.requests.unwrap_or(u64::MAX),
         seed: run.seed,
+        buffer: Buffer::default(),
         cores: core(&run.options, 0).into_iter().collect(),
         closed,
+        strategy: strategy(&run.options, means, slots, closed),
         entry: 0,
         group: 0,
         exit: FioExit::default(),

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use procfs::CurrentSI as _;
-use ssdyno_block::Time;
+use ssdyno_block::{Time, counted};
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, Ending, IssueDelay, JobResult, Keep, OwnCost, Precision, Recording, RunResult,
-    StopReason, Tape, nanoseconds,
+    Configuration, Ending, IssueDelay, JobResult, Keep, MethodResult, OwnCost, Precision,
+    Recording, RunResult, StopReason, Tape, nanoseconds,
 };
 use ssdyno_rig::Source;
 use ssdyno_workload::{Config, DeviceFacts, FioFiles};
@@ -20,15 +20,17 @@ use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
 use crate::job::{Job, drive};
-use crate::options::{Batch, Waiting, Way};
-use crate::plan::Means;
+use crate::method::{ALL, Method};
+use crate::plan::{Means, Plan};
 use crate::run::Run;
-use crate::settle::Home;
 use crate::share;
 use crate::worker::JobReport;
 
-/// Requests from which the floor is found: one or two milliseconds, which is part of what a run costs.
-const FLOOR_REQUESTS: u64 = 32_768;
+/// Requests of a load from which the overhead is found, and how many such loads: the first warms caches,
+/// branch predictors and the core's clock up, and of the others the middle one counts. Together some
+/// milliseconds, which is part of what a run costs.
+const OVERHEAD_REQUESTS: u64 = 32_768;
+const OVERHEAD_LOADS: usize = 4;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
@@ -46,23 +48,86 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
         _ => Some(32),
     };
     let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;
+    let mut costs = [0.0; OVERHEAD_LOADS];
+    for cost in &mut costs {
+        *cost = overhead_of_a_load(depth, keep)?;
+    }
+    let [_, warm @ ..] = &mut costs;
+    warm.sort_by(f64::total_cmp);
+    Ok(warm[warm.len() / 2])
+}
+
+/// CPU time in ns by request of one load of [`OVERHEAD_REQUESTS`].
+fn overhead_of_a_load(depth: u32, keep: Keep) -> Result<f64, BenchError> {
     // The mix costs next to nothing; depth decides, because the clock is read once a batch.
-    let config = Config { depth: Some(depth), requests: Some(FLOOR_REQUESTS), ..Config::default() };
+    let requests = Some(OVERHEAD_REQUESTS);
+    let config = Config { depth: Some(depth), requests, ..Config::default() };
     let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let workload = config.build(&facts, 1)?;
-    let tape = Arc::new(Mutex::new(Some(Tape::new(keep, None, false))));
-    let alone = Job::alone(workload, depth, Way::of(Batch::AT_ONCE), tape);
-    let mut job = Job { requests_max: FLOOR_REQUESTS, ..alone };
+    let mut tape = Tape::new(keep, None, false);
+    // As the jobs of a run do, before the clock runs.
+    tape.prepare(OVERHEAD_REQUESTS as usize);
+    let tape = Arc::new(Mutex::new(Some(tape)));
+    let alone = Job::alone(workload, depth, Method::Default.strategy(), tape);
+    let mut job = Job { requests_max: OVERHEAD_REQUESTS, ..alone };
     let before = thread_cpu_ns();
     let ended = drive(&mut job, &mut Null::default());
     let used = thread_cpu_ns().saturating_sub(before);
     Ok(used as f64 / ended.issued.max(1) as f64)
 }
 
+/// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
+pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
+    let strategies = || plan.jobs.iter().map(|job| job.strategy);
+    let complete = strategies().map(|strategy| strategy.complete).max().unwrap_or(1);
+    let submit = strategies().map(|strategy| strategy.submit).min().unwrap_or(ALL);
+    let is_same = |method: &Method| {
+        plan.jobs.iter().all(|job| {
+            let named = method.strategy().of_job(job.slots, job.closed);
+            let waiting = !plan.means.may_spin() || named.waiting == job.strategy.waiting;
+            waiting
+                && (named.complete, named.submit) == (job.strategy.complete, job.strategy.submit)
+        })
+    };
+    // Where a part has no meaning, as with one request at a time, the name that was given stands.
+    let named = [run.options.method].into_iter().chain(Method::ALL).find(is_same);
+    let (sqpoll, polled) = match plan.means {
+        Means::Uring(setup) | Means::Passthrough(setup) => (setup.sqpoll, setup.iopoll),
+        _ => (false, false),
+    };
+    let spins = strategies().any(|strategy| strategy.spins());
+    let mut cores: Vec<u32> =
+        plan.jobs.iter().flat_map(|job| &job.cores).map(|core| *core as u32).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    let options = strategies().next().unwrap_or(run.options.strategy()).options();
+    MethodResult {
+        name: named.map_or("custom", Method::name).to_owned(),
+        engine: plan.means.name().to_owned(),
+        wait: if polled {
+            "poll"
+        } else if spins {
+            "spin"
+        } else {
+            "sleep"
+        }
+        .to_owned(),
+        batch: complete,
+        submit: (submit != ALL).then_some(submit),
+        jobs: plan.jobs.len() as u32,
+        pinned: !cores.is_empty(),
+        cores,
+        sqpoll,
+        options: named.map_or(options, |method| format!("--method {}", method.name())),
+        ..MethodResult::default()
+    }
+}
+
 /// Everything a result is made from.
 pub(crate) struct Parts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) means: Means,
+    pub(crate) method: MethodResult,
     pub(crate) closed: bool,
     /// Requests went through this machine's page cache.
     pub(crate) page_cache: bool,
@@ -100,6 +165,7 @@ impl Parts<'_> {
             configuration: Some(self.configuration()),
             notes: self.notes.clone(),
             jobs: self.jobs.clone(),
+            method: Some(self.method()),
             ..RunResult::default()
         };
         recording.fill(&mut result);
@@ -208,65 +274,67 @@ impl Parts<'_> {
             }
         }
         result.notes.extend(noted.into_iter().cloned());
-        let jobs = match self.reports.len() {
-            1 => "1 job".to_owned(),
-            n => format!("{n} jobs"),
-        };
-        let jobs = match self.reports.iter().find_map(|report| report.home.as_ref()) {
-            Some(home) => format!("{jobs} that {}", home.text()),
-            None => jobs,
-        };
-        let ways =
-            || self.reports.iter().filter(|report| report.batched).map(|report| report.choice.way);
-        let batches = ways().map(|way| way.batch.complete);
+        let (method, jobs) = (self.method(), self.method.jobs);
+        if self.means == Means::Null {
+            return;
+        }
+        let jobs = counted(u64::from(jobs), "job", "jobs");
+        let stays = self.reports.iter().find_map(|report| report.stayed);
+        let stays = stays.map(|core| {
+            format!(", which stays on core {core}, so that the kernel's threads for it do")
+        });
         let engine = match self.means {
-            Means::Null => return,
-            Means::Threads => {
-                let spin = self.run.options.waiting == Waiting::Spin;
-                let idle =
-                    if spin { ", each waiting in its own call, so that none spins" } else { "" };
-                format!("engine threads: pread and pwrite, {jobs}{idle}")
-            }
+            Means::Null | Means::Threads => "threads (pread and pwrite)".to_owned(),
             Means::Passthrough(Setup { iopoll, sqpoll, .. }) => format!(
-                "engine io_uring: NVMe passthrough{}{}, {jobs}",
+                "io_uring with NVMe passthrough{}{}",
                 if iopoll { ", polled completions" } else { "" },
                 if sqpoll { ", polled submissions" } else { "" },
             ),
-            Means::Uring(setup) => {
-                let Setup { iopoll, sqpoll, nowait } = setup;
-                let unregistered = self.reports.iter().any(|r| r.registered == Some(false));
-                format!(
-                    "engine io_uring: {}registered files{}{}{}, {jobs}",
-                    if unregistered { "" } else { "registered buffers and " },
-                    if iopoll { ", polled completions" } else { "" },
-                    if sqpoll { ", polled submissions" } else { "" },
-                    if nowait { ", failing rather than waiting in the kernel" } else { "" },
-                )
-            }
+            Means::Uring(Setup { iopoll, sqpoll, nowait }) => format!(
+                "io_uring with {}registered files{}{}{}",
+                if method.registered_buffers == Some(true) {
+                    "registered buffers and "
+                } else {
+                    ""
+                },
+                if iopoll { ", polled completions" } else { "" },
+                if sqpoll { ", polled submissions" } else { "" },
+                if nowait { ", failing rather than waiting in the kernel" } else { "" },
+            ),
         };
-        let batch = match (batches.clone().min(), batches.max()) {
-            (Some(least), Some(most)) if least != most => {
-                format!(", batches of {least} to {most} completions")
-            }
-            (Some(batch), _) => format!(", batches of {batch} completions"),
-            _ => String::new(),
+        let complete = match method.batch {
+            1 => "completions are taken as they come".to_owned(),
+            batch => format!("completions are taken {batch} at a time"),
         };
-        let pieces = ways().map(|way| way.batch.submit).min();
-        let pieces = pieces.filter(|submit| *submit < u32::MAX);
-        let pieces = pieces.map(|submit| format!(", {submit} requests handed over at a time"));
-        let pieces = pieces.unwrap_or_default();
-        let awake = if self.spins() { ", spinning rather than sleeping" } else { "" };
-        let why = self.reports.iter().find_map(|report| report.choice.text());
-        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        result.notes.push(format!("{engine}{batch}{pieces}{awake}{why}"));
+        let submit =
+            method.submit.map(|submit| format!(", requests are submitted {submit} at a time"));
+        let wait = match (self.means, method.wait.as_str()) {
+            (Means::Threads, _) => "waits in its own call",
+            (_, "poll") => "polls in the kernel",
+            (_, "spin") => "spins",
+            _ => "sleeps",
+        };
+        result.notes.push(format!(
+            "method {}: engine {engine}; {jobs}{}; each {wait} until completions are there, {complete}{}",
+            method.name,
+            stays.unwrap_or_default(),
+            submit.unwrap_or_default(),
+        ));
+    }
+
+    /// How the load was carried, with what is known only now.
+    fn method(&self) -> MethodResult {
+        let mut method = self.method.clone();
+        method.cores.extend(self.reports.iter().filter_map(|r| r.stayed).map(|core| core as u32));
+        let registered = || self.reports.iter().filter_map(|report| report.registered);
+        method.registered_buffers = registered().next().map(|_| registered().all(|yes| yes));
+        method
     }
 
     fn warn(&self, result: &mut RunResult) {
         let mut faults = Faults::default();
         self.reports.iter().for_each(|report| faults.merge(report.ended.faults.clone()));
         result.notes.extend(faults.notes());
-        let homes = self.reports.iter().filter_map(|report| report.home.as_ref());
-        result.notes.extend(homes.filter_map(Home::afterwards));
         if self.reports.iter().any(|report| report.registered == Some(false)) {
             result.notes.push(
                 "buffers could not be registered: too little memory may be locked (`ulimit -l`); \
@@ -285,12 +353,6 @@ impl Parts<'_> {
         self.warn_of_limit(result);
     }
 
-    /// Whether jobs look for completions all the time.
-    fn spins(&self) -> bool {
-        let uring = matches!(self.means, Means::Uring(_));
-        uring && self.reports.iter().any(|report| report.choice.way.awake)
-    }
-
     /// Whether the tool and not the target was the limit.
     fn warn_of_limit(&self, result: &mut RunResult) {
         let polled = matches!(self.means, Means::Uring(Setup { iopoll: true, .. }));
@@ -298,7 +360,12 @@ impl Parts<'_> {
         let wall: u128 = self.reports.iter().map(|report| report.wall.as_nanos()).sum();
         let busy = cpu as f64 / (wall as f64).max(1.0);
         // An open loop spins for exact starts; a poller polls.
-        if !self.closed || polled || self.spins() || self.means == Means::Null || busy < BUSY {
+        if !self.closed
+            || polled
+            || self.method.wait == "spin"
+            || self.means == Means::Null
+            || busy < BUSY
+        {
             return;
         }
         let each = result.own_cost.map_or(0.0, |cost| cost.cpu_ns_per_request);

@@ -51,6 +51,24 @@ impl Run {
         std::iter::once(self.target.as_str()).chain(more).collect::<Vec<_>>().join(" + ")
     }
 
+    /// The same load with other options; what is open already is not opened by it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn read_only_with(&self, options: Options) -> Run {
+        let read_only = |(name, _): &(String, Access)| (name.clone(), Access::ReadOnly);
+        Run {
+            target: self.target.clone(),
+            access: Access::ReadOnly,
+            more: self.more.iter().map(read_only).collect(),
+            workload: self.workload.clone(),
+            source: self.source.clone(),
+            seed: self.seed,
+            limits: self.limits,
+            keep: self.keep,
+            interval: self.interval,
+            options,
+        }
+    }
+
     /// Opens the target, loads it and works out the figures. An error before the first request is
     /// returned; a later one is in [`Measured::failure`], with what was measured.
     ///

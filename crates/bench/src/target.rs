@@ -275,12 +275,6 @@ impl Target {
         index.checked_sub(1).map_or(&self.name, |part| &self.more[part].name)
     }
 
-    /// What a trial before the run may ask for: of several files, the first.
-    pub(crate) fn trial_facts(&self) -> DeviceFacts {
-        let capacity_bytes = self.more.first().map_or(self.capacity_bytes, |part| part.start_bytes);
-        DeviceFacts { capacity_bytes, ..self.facts() }
-    }
-
     /// The open files, in the order of their addresses; none for `null:`.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         self.file().into_iter().chain(self.more.iter().map(|part| part.file.as_fd())).collect()

@@ -1,9 +1,11 @@
 //! Whole runs on targets that every Linux machine has, and on a loop device where root may.
 
 mod loops;
+mod methods;
 mod several;
 mod spinning;
 mod stalled;
+mod written;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +21,7 @@ use ssdyno_workload::{Config, Timing, TraceOptions};
 use loops::Loop;
 
 use crate::permit::{Access, WritePermit};
-use crate::{Batch, BenchError, EngineKind, Measured, Options, Run, Waiting};
+use crate::{BenchError, EngineKind, Measured, Options, Run, Waiting};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
@@ -141,7 +143,7 @@ fn a_file_in_memory_is_told_and_read_by_threads() {
     let result = measure(&run(&name, "depth = 4\nrequests = 1000\n")).result;
     assert_eq!((result.requests, result.errors), (1_000, 0));
     let notes = result.notes.join("\n");
-    assert!(notes.contains("tmpfs") && notes.contains("engine threads: pread and pwrite, 4 jobs"));
+    assert!(notes.contains("tmpfs") && notes.contains("engine threads (pread and pwrite); 4 jobs"));
 }
 
 #[test]
@@ -242,7 +244,9 @@ fn options_that_cannot_be_carried_out_are_named() {
     };
     assert_eq!(option(|o| o.jobs = 0), "jobs");
     assert_eq!(option(|o| o.jobs = 3), "jobs");
-    assert_eq!(option(|o| o.batch = Some(Batch::of(0))), "batch");
+    assert_eq!(option(|o| o.batch = Some(0)), "batch");
+    assert_eq!(option(|o| o.submit = Some(0)), "submit");
+    assert_eq!(option(|o| o.tune = true), "tune");
     assert_eq!(option(|o| o.timeout = Duration::ZERO), "timeout");
     assert_eq!(option(|o| o.cores = vec![100_000]), "cores");
     assert_eq!(
@@ -255,7 +259,7 @@ fn options_that_cannot_be_carried_out_are_named() {
     // A core for nothing: others wait there.
     let spin = |change: fn(&mut Options)| {
         let mut run = run("null:", "depth = 2\n");
-        run.options.waiting = Waiting::Spin;
+        run.options.waiting = Some(Waiting::Spin);
         change(&mut run.options);
         matches!(refusal(&run), BenchError::Option { option: "wait", .. })
     };

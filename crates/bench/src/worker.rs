@@ -1,4 +1,4 @@
-//! The thread of a job: set up, try, wait for the start, run, report.
+//! The thread of a job: set up, wait for the start, run, report.
 
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, PoisonError};
@@ -8,6 +8,7 @@ use ssdyno_block::{Request, Time};
 use ssdyno_workload::{WorkloadError, delayed};
 
 use crate::clock::{Clock, exact_timers};
+use crate::content::Content;
 use crate::cost::Usage;
 use crate::engine::Engine;
 use crate::engine::null::Null;
@@ -16,13 +17,10 @@ use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
 use crate::job::{Ended, Job, Shared, drive};
-use crate::options::{Batch, Waiting, Way};
+use crate::pinning;
 use crate::plan::{JobPlan, Means};
 use crate::ramp::Ramp;
-use crate::settle::{self, Home};
 use crate::target::Target;
-use crate::trial::Trial;
-use crate::ways::{self, Choice};
 
 /// What a thread needs.
 pub(crate) struct Worker {
@@ -31,8 +29,6 @@ pub(crate) struct Worker {
     pub(crate) means: Means,
     pub(crate) target: Arc<Target>,
     pub(crate) block_bytes: u32,
-    pub(crate) batch: Option<Batch>,
-    pub(crate) waiting: Waiting,
     /// No other job runs beside it.
     pub(crate) alone: bool,
     /// Requests that it gets memory ready for.
@@ -70,12 +66,8 @@ pub(crate) struct JobReport {
     pub(crate) usage: Usage,
     pub(crate) wall: Duration,
     pub(crate) system_calls: u64,
-    /// What goes at a time, and how the rest is waited for.
-    pub(crate) choice: Choice,
-    /// Whether anything goes together: a closed loop of more than one.
-    pub(crate) batched: bool,
-    /// Where it stayed without being told to.
-    pub(crate) home: Option<Home>,
+    /// The core that it stayed on without being told to.
+    pub(crate) stayed: Option<usize>,
     /// Buffers are registered with the kernel; `None` where there is nothing to register with.
     pub(crate) registered: Option<bool>,
 }
@@ -87,92 +79,66 @@ impl Worker {
         let failed = |error| {
             let _ = messages.send(Message::Ready(Err(error)));
         };
-        let home = match self.settle() {
-            Ok(home) => home,
+        let stayed = match self.settle() {
+            Ok(stayed) => stayed,
             Err(error) => return failed(error),
         };
         let (target, length) = (Arc::clone(&self.target), self.block_bytes);
+        let content = || Content::new(&self.plan.buffer, self.plan.seed);
+        let content = target.writable.then(content);
         match self.means {
-            Means::Null => self.load(Null::default(), None, home, messages, go),
-            Means::Threads => self.load(Threads::new(target, length), None, home, messages, go),
+            Means::Null => self.load(Null::default(), None, stayed, messages, go),
+            Means::Threads => {
+                self.load(Threads::new(target, length, content), None, stayed, messages, go);
+            }
             Means::Passthrough(setup) => {
-                match Passthrough::new(target, self.plan.slots, length, setup) {
-                    Ok(ring) => self.load(ring, None, home, messages, go),
+                match Passthrough::new(target, self.plan.slots, length, content, setup) {
+                    Ok(ring) => self.load(ring, None, stayed, messages, go),
                     Err(source) => failed(BenchError::Uring { source }),
                 }
             }
-            Means::Uring(setup) => match Uring::new(target, self.plan.slots, length, setup) {
-                Ok(uring) => {
-                    let registered = Some(uring.registered());
-                    self.load(uring, registered, home, messages, go);
+            Means::Uring(setup) => {
+                match Uring::new(target, self.plan.slots, length, content, setup) {
+                    Ok(uring) => {
+                        let registered = Some(uring.registered());
+                        self.load(uring, registered, stayed, messages, go);
+                    }
+                    Err(source) => failed(BenchError::Uring { source }),
                 }
-                Err(source) => failed(BenchError::Uring { source }),
-            },
+            }
         }
     }
 
-    /// Binds the thread to its cores; where it stays without being told to, as far as no trial
-    /// decides about it.
-    fn settle(&self) -> Result<Option<Home>, BenchError> {
+    /// Binds the thread to its cores; the core where it stays without being told to.
+    fn settle(&self) -> Result<Option<usize>, BenchError> {
         exact_timers();
         if !self.plan.cores.is_empty() {
             let what = "binding a job to its cores";
-            let bound = settle::bind(&self.plan.cores).map(|()| None);
+            let bound = pinning::bind(&self.plan.cores).map(|()| None);
             return bound.map_err(|source| BenchError::Engine { what, source: source.into() });
         }
         let threads = || self.target.disk_name().is_some_and(|name| name.starts_with("loop"));
-        Ok(if self.may_stay() && threads() { Home::here() } else { None })
+        Ok(if self.may_stay() && threads() { pinning::stay_here() } else { None })
     }
 
-    /// Whether the job may stay on one core: see [`settle`].
+    /// Whether the job may stay on one core: see [`pinning`].
     fn may_stay(&self) -> bool {
         let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, sqpoll: false, .. }));
-        self.alone && self.plan.closed && waits && self.plan.cores.is_empty()
-    }
-
-    /// The load of trials.
-    fn trial(&self) -> Trial {
-        Trial {
-            facts: self.target.trial_facts(),
-            depth: self.plan.slots,
-            block_bytes: self.block_bytes,
-            // Not the blocks that the run begins with: they would be cached.
-            seed: !self.plan.seed,
-        }
-    }
-
-    /// Where the job stays, by a trial where nothing is decided yet.
-    fn find_home<E: Engine>(
-        &self,
-        engine: &mut E,
-        home: Option<Home>,
-    ) -> Result<Option<Home>, BenchError> {
-        let disk = self.target.disk_name().filter(|_| home.is_none() && self.may_stay());
-        let Some(disk) = disk else { return Ok(home) };
-        // Whichever batch comes of it: half of what may be outstanding is never far from the best.
-        let batch = self.batch.unwrap_or(Batch::of((self.plan.slots / 2).max(1)));
-        settle::by_interrupts(engine, &self.trial(), Way::of(batch), &disk)
+        self.alone && self.plan.closed && waits && !self.plan.strategy.spins()
     }
 
     fn load<E: Engine>(
         self,
         mut engine: E,
         registered: Option<bool>,
-        home: Option<Home>,
+        stayed: Option<usize>,
         messages: &Sender<Message>,
         go: &Receiver<Go>,
     ) {
-        let tried = self.check_polling(&mut engine).and_then(|()| {
-            let home = self.find_home(&mut engine, home)?;
-            Ok((home, self.choose(&mut engine)?))
-        });
-        let (home, choice) = match tried {
-            Ok(tried) => tried,
-            Err(error) => {
-                let _ = messages.send(Message::Ready(Err(error)));
-                return;
-            }
-        };
+        if let Err(error) = self.check_polling(&mut engine) {
+            let _ = messages.send(Message::Ready(Err(error)));
+            return;
+        }
         self.prepare_tape();
         let calls_before = engine.system_calls();
         if messages.send(Message::Ready(Ok(()))).is_err() {
@@ -188,7 +154,7 @@ impl Worker {
             workload: delayed(self.plan.workload, Time::from_ns(start_ns)),
             origin_ns: self.plan.ramp_ns.map(|_| self.origin_ns),
             slots: self.plan.slots,
-            way: choice.way,
+            strategy: self.plan.strategy,
             requests_max: self.plan.requests_max,
             end_ns: self.end_ns,
             writable: self.target.writable,
@@ -203,9 +169,7 @@ impl Worker {
             notes: job.workload.notes(),
             trace_error: job.workload.error(),
             system_calls: engine.system_calls() - calls_before,
-            batched: self.plan.closed && self.plan.slots > 1,
-            choice,
-            home,
+            stayed,
             registered,
             ended,
         };
@@ -242,29 +206,5 @@ impl Worker {
             }
             _ => Ok(()),
         }
-    }
-
-    /// What goes at a time, and how the rest is waited for: as asked, or as a trial tells.
-    fn choose<E: Engine>(&self, engine: &mut E) -> Result<Choice, BenchError> {
-        let asked = self.waiting == Waiting::Spin;
-        let only = |batch: Batch| Choice::only(Way { batch, awake: asked });
-        let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, .. }));
-        Ok(match self.batch {
-            _ if !self.plan.closed => only(Batch::AT_ONCE),
-            Some(Batch { complete, submit }) => {
-                only(Batch { complete: complete.min(self.plan.slots), submit })
-            }
-            None if matches!(self.means, Means::Uring(_)) => {
-                let waiting = match self.waiting {
-                    // Several would take several cores, and nobody said that they are free.
-                    Waiting::Auto if !waits || !self.alone || settle::others_want_cores() => {
-                        Waiting::Sleep
-                    }
-                    waiting => waiting,
-                };
-                ways::best(engine, &self.trial(), waiting)?
-            }
-            None => only(Batch::AT_ONCE),
-        })
     }
 }

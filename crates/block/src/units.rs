@@ -252,6 +252,15 @@ quantity!(
     [("nW", 1e-9), ("uW", 1e-6), ("mW", 1e-3), ("W", 1.0)]
 );
 
+quantity!(
+    /// A share of a hundred.
+    Percent,
+    "a percentage, such as \"50%\"",
+    "^[0-9._]+ *%$",
+    [("%", 1.0)],
+    [("%", 1.0)]
+);
+
 impl Bandwidth {
     /// The time that `bytes` need, rounded up to a picosecond; `Time::MAX` at zero bandwidth.
     pub fn time_for(self, bytes: u64) -> Time {
@@ -276,6 +285,7 @@ mod tests {
         assert_eq!("259mW".parse::<Watts>().unwrap().to_string(), "259mW");
         assert_eq!("333MB/s".parse::<Bandwidth>().unwrap().to_string(), "333MB/s");
         assert_eq!(Watts(0.0).to_string(), "0nW");
+        assert_eq!("12.5%".parse::<Percent>().unwrap().to_string(), "12.5%");
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use ssdyno_bench::{Access, Batch, BenchError, NULL, Options, PageCache, Probing, Run};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use ssdyno_bench::{
+    ALL, Access, BenchError, Method, NULL, Options, PageCache, Probing, Run, Waiting,
+};
 use ssdyno_block::units::Span;
 use ssdyno_result::Keep;
 use ssdyno_rig::Limits;
@@ -49,24 +51,27 @@ pub(crate) struct RealArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
     /// Cores that jobs are bound to, in turn, such as 0,2 [default: any; the only job of a closed
-    /// loop stays on one core: on a loop device where it starts, on a disk with one queue where the
-    /// disk interrupts, if a short trial is faster there].
+    /// loop that sleeps stays where it starts on a loop device].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// Completions that a closed loop waits for at a time: 1 tells single latencies best, more
-    /// cost less [default: the largest of the fastest in a short trial that reads].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// How requests go to the kernel and come back: default (sleep; submit what is ready, reap what is
+    /// there), efficient (sleep until all that is outstanding has completed: least CPU time), latency
+    /// (one at a time, spinning: no wake-up in the latencies, at the price of a core) [default: default].
+    #[arg(long, value_name = "METHOD", 
+          value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| name.parse::<Method>()))]
+    pub(crate) method: Option<Method>,
+    /// Completions that a closed loop waits for at a time, or all [default: the method's].
+    #[arg(long, value_name = "N", value_parser = batch)]
     pub(crate) batch: Option<u32>,
-    /// Requests that go to the kernel with one call at most: with fewer the first ones are under way
-    /// while others are prepared [default: all that there are; in the trial also 2].
-    #[arg(long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Requests that go to the kernel with one call at most, or all (fio: iodepth_batch) [default: the
+    /// method's].
+    #[arg(long, value_name = "N", value_parser = batch)]
     pub(crate) submit: Option<u32>,
     /// How jobs wait for completions: sleep until the kernel wakes them, which is in every latency, or
-    /// spin, which takes a core; auto: a closed loop with one job spins where a short trial is faster
-    /// by more than 5 % [default: auto].
+    /// spin, which takes a core [default: the method's].
     #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
-          value_parser = PossibleValuesParser::new(["auto", "sleep", "spin"]))]
-    pub(crate) wait: Option<String>,
+          value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<Waiting>()))]
+    pub(crate) wait: Option<Waiting>,
     /// Without an answer for so long the target is taken to hang [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,
@@ -96,9 +101,10 @@ impl RealArgs {
             let cores: Vec<String> = self.pin.iter().map(usize::to_string).collect();
             given.push(("--pin", Some(cores.join(","))));
         }
-        given.extend(self.batch.map(|batch| ("--batch", Some(batch.to_string()))));
-        given.extend(self.submit.map(|submit| ("--submit", Some(submit.to_string()))));
-        given.extend(self.wait.clone().map(|how| ("--wait", Some(how))));
+        given.extend(self.method.map(|method| ("--method", Some(method.name().to_owned()))));
+        given.extend(self.batch.map(|batch| ("--batch", Some(batch_text(batch)))));
+        given.extend(self.submit.map(|submit| ("--submit", Some(batch_text(submit)))));
+        given.extend(self.wait.map(|how| ("--wait", Some(how.name().to_owned()))));
         given.extend(self.timeout.map(|timeout| ("--timeout", Some(timeout.to_string()))));
         given.extend(self.no_probes.then_some(("--no-probes", None)));
         let interval = self.probe_interval.map(|interval| interval.to_string());
@@ -112,13 +118,7 @@ impl RealArgs {
         let mut given = self.given();
         #[cfg(target_os = "linux")]
         given.extend(self.write.given());
-        let Some((option, _)) = given.first() else { return Ok(()) };
-        let mut help = format!("leave it out, or name {instead}");
-        if matches!(*option, "--write" | "--size") {
-            // Without a slash it is taken for the name of a simulated device.
-            help += "; a file that is to be made is named with its path, such as ./NAME";
-        }
-        Err(Failure::usage(format!("`{option}` is for real targets")).with_help(help))
+        given.first().map_or(Ok(()), |(option, _)| Err(for_real_targets(option, instead)))
     }
 
     /// What was given, over what is usual.
@@ -133,10 +133,11 @@ impl RealArgs {
             nowait: usual.nowait,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
-            batch: self
-                .batch
-                .map(|complete| Batch { complete, submit: self.submit.unwrap_or(u32::MAX) }),
-            waiting: self.wait.as_ref().and_then(|how| how.parse().ok()).unwrap_or(usual.waiting),
+            method: self.method.unwrap_or(usual.method),
+            batch: self.batch,
+            submit: self.submit,
+            waiting: self.wait,
+            tune: false,
             timeout: self
                 .timeout
                 .map_or(usual.timeout, |timeout| Duration::from_nanos(timeout.0.as_ns())),
@@ -147,6 +148,29 @@ impl RealArgs {
             },
         }
     }
+}
+
+/// Why `option` is refused for a simulated target; `instead` says what to name for it.
+pub(crate) fn for_real_targets(option: &str, instead: &str) -> Failure {
+    let mut help = format!("leave it out, or name {instead}");
+    if matches!(option, "--write" | "--size") {
+        // Without a slash it is taken for the name of a simulated device.
+        help += "; a file that is to be made is named with its path, such as ./NAME";
+    }
+    Failure::usage(format!("`{option}` is for real targets")).with_help(help)
+}
+
+/// A number above zero, or `all`.
+fn batch(text: &str) -> Result<u32, String> {
+    if text == "all" {
+        return Ok(ALL);
+    }
+    let number = text.parse().ok().filter(|number| (1..ALL).contains(number));
+    number.ok_or_else(|| "it must be a whole number above zero, or all".to_owned())
+}
+
+fn batch_text(batch: u32) -> String {
+    if batch == ALL { "all".to_owned() } else { batch.to_string() }
 }
 
 /// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
@@ -175,7 +199,7 @@ impl RealPlan {
     pub(crate) fn new(args: &RunArgs, more: &[String]) -> Result<RealPlan, Failure> {
         let mut plan = RealPlan::reading(args.target(), more, &args.load, args.keep)?;
         plan.run.interval = args.series_interval();
-        plan.run.options = args.real.options();
+        plan.run.options = Options { tune: args.tune, ..args.real.options() };
         #[cfg(target_os = "linux")]
         plan.permit(&args.real.write)?;
         Ok(plan)

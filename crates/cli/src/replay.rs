@@ -1,6 +1,7 @@
 //! The command that repeats a run.
 
-use ssdyno_result::Keep;
+use ssdyno_bench::Method;
+use ssdyno_result::{Keep, MethodResult};
 use ssdyno_workload::{ObjectIds, Timing, TraceOrigin};
 
 use crate::args::LoadArgs;
@@ -12,8 +13,13 @@ use crate::trace_args::{TraceArgs, TraceOriginArg};
 /// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
 /// where. Not the name of the directory, which a second run cannot have again, nor how progress and
 /// result are shown. A serial number that was typed when the tool asked for it is asked for again.
-/// No `target` where the job file names them.
-pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
+/// No `target` where the job file names them. `method` is what a real run was carried out with: it is written
+/// out, so that the same is done again, also where it was searched for.
+pub(crate) fn command(
+    args: &RunArgs,
+    target: Option<&str>,
+    method: Option<&MethodResult>,
+) -> String {
     // A file whose name looks like an option.
     let named =
         |name: &str| if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
@@ -22,6 +28,7 @@ pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
     words.extend(target.clone());
     load(&args.load, target.as_deref().unwrap_or_default(), &mut words);
     given(&mut words, args.real.given());
+    resolved(args, method, &mut words);
     #[cfg(target_os = "linux")]
     given(&mut words, args.real.write.given());
     match args.keep {
@@ -40,6 +47,20 @@ pub(crate) fn command(args: &RunArgs, target: Option<&str>) -> String {
     }
     given(&mut words, args.timeline.given());
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// The method that was used, where it was not typed.
+fn resolved(args: &RunArgs, method: Option<&MethodResult>, words: &mut Vec<String>) {
+    let searched = method.filter(|method| args.tune && !method.tuning.is_empty());
+    if let Some(method) = searched {
+        words.extend(method.options.split(' ').map(str::to_owned));
+        if let (true, [core]) = (args.real.pin.is_empty() && method.pinned, method.cores.as_slice())
+        {
+            option(words, "--pin", core);
+        }
+    } else if method.is_some() && args.real.method.is_none() {
+        option(words, "--method", Method::default().name());
+    }
 }
 
 fn given(words: &mut Vec<String>, options: Vec<(&'static str, Option<String>)>) {
@@ -129,15 +150,16 @@ fn quoted(word: &str) -> String {
 mod tests {
     use clap::Parser;
     use proptest::prelude::*;
+    use ssdyno_result::TunedMethod;
 
     use super::*;
     use crate::args::{Cli, Verb};
 
     /// Options that a replay leaves out on purpose.
-    const LEFT_OUT: [&str; 4] = ["help", "json", "name", "no-live"];
+    const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "tune"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 60] = [
+    const SAMPLES: [(&str, &str); 63] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -175,9 +197,12 @@ mod tests {
         ("buffered", ""),
         ("jobs", "2"),
         ("pin", "0,1"),
+        ("method", "efficient"),
         ("batch", "8"),
+        ("batch", "all"),
         ("submit", "2"),
         ("wait", "spin"),
+        ("method", "default"),
         ("timeout", "90s"),
         ("no-probes", ""),
         ("probe-interval", "200ms"),
@@ -216,7 +241,7 @@ mod tests {
     /// `line` and what is printed for it ask for the same.
     fn repeats(line: &[String]) {
         let mut asked = parsed(line);
-        let printed = command(&asked, Some(asked.target()));
+        let printed = command(&asked, Some(asked.target()), None);
         let again = parsed(&words(&printed));
         // Defaults are written out.
         asked.target = Some(asked.target().to_owned());
@@ -247,7 +272,6 @@ mod tests {
             let needs = match name {
                 "destroy" | "overwrite" => vec![("write", "")],
                 "timeline-from" => vec![("timeline", "t.json")],
-                "submit" => vec![("batch", "8")],
                 _ => Vec::new(),
             };
             repeats(&line(&[&needs[..], &[(name, value)]].concat()));
@@ -267,7 +291,7 @@ mod tests {
     fn a_trace_is_repeated_with_its_origin_of_time() {
         let printed = |options: &[(&str, &str)]| {
             let args = parsed(&line(options));
-            command(&args, Some(args.target()))
+            command(&args, Some(args.target()), None)
         };
         let line = printed(&[("workload", "a.csv"), ("trace-device", "1"), ("trace-device", "7")]);
         assert!(line.contains(" --trace-origin first --trace-device 1 --trace-device 7"), "{line}");
@@ -279,7 +303,30 @@ mod tests {
     #[test]
     fn a_file_that_looks_like_an_option_stays_a_file() {
         let args = parsed(&["ssdyno", "run", "--", "-x"].map(str::to_owned));
-        assert_eq!(words(&command(&args, Some(args.target())))[2], "./-x");
+        assert_eq!(words(&command(&args, Some(args.target()), None))[2], "./-x");
+    }
+
+    #[test]
+    fn the_method_of_a_real_run_is_written_out() {
+        let printed = |options: &[(&str, &str)], method: &MethodResult| {
+            command(&parsed(&line(options)), Some("/dev/x"), Some(method))
+        };
+        let mut method =
+            MethodResult { options: "--method default".to_owned(), ..Default::default() };
+        assert!(printed(&[], &method).contains(" --method default"));
+        let typed = printed(&[("method", "latency"), ("batch", "2")], &method);
+        assert!(
+            typed.contains("--method latency --batch 2") && !typed.contains("default"),
+            "{typed}"
+        );
+        // Searched for: what was found is done again, and not searched for once more.
+        method.options = "--batch 16 --submit 2 --wait spin".to_owned();
+        method.tuning = vec![TunedMethod::default()];
+        (method.cores, method.pinned) = (vec![1], true);
+        let found = printed(&[("tune", "")], &method);
+        assert!(found.contains(" --batch 16 --submit 2 --wait spin --pin 1"), "{found}");
+        assert!(!found.contains("--tune"), "{found}");
+        repeats(&words(&found));
     }
 
     proptest! {

@@ -200,7 +200,7 @@ fn a_file() {
         limits: Limits::default(),
         keep: ssdyno_result::Keep::Summary,
         interval: None,
-        options: Options { batch: Some(ssdyno_bench::Batch::of(1)), ..Options::default() },
+        options: Options::default(),
     };
     let short = Plan { rounds_max: 5, round: Time::from_ms(5), depth: 4, ..plan(Test::Latency) };
     let (result, _) = finished(&short, &mut ssdyno_pts::Real::new(run, facts));

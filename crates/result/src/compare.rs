@@ -131,6 +131,12 @@ fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
     if first.workload != second.workload {
         notes.push(format!("the workloads differ: `{}` and `{}`", first.workload, second.workload));
     }
+    let methods = first.method.as_ref().zip(second.method.as_ref());
+    if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
+        notes.push(format!(
+            "the methods differ: {differences}; what is compared is both, the targets and the methods"
+        ));
+    }
     for (which, result) in [("first", first), ("second", second)] {
         if result.partial {
             notes.push(format!("the {which} run is partial"));
@@ -412,6 +418,20 @@ mod tests {
         let first = compare(&with(100, false, false), &long).notes.join("");
         assert!(first.starts_with("the first run is too short"), "{first}");
         assert_eq!(notes(&with(0, false, false)), "");
+    }
+
+    #[test]
+    fn methods_that_differ_are_named() {
+        let with = |wait: &str| {
+            let method = crate::MethodResult { wait: wait.to_owned(), ..Default::default() };
+            RunResult { method: Some(method), ..run(1_000.0, 0.02, 5_000.0) }
+        };
+        let told = compare(&with("sleep"), &with("spin")).notes.join("");
+        assert!(told.contains("the methods differ: wait sleep and spin"), "{told}");
+        for other in [with("sleep"), run(1_000.0, 0.02, 5_000.0)] {
+            let told = compare(&with("sleep"), &other).notes.join("");
+            assert!(!told.contains("methods"), "{told}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
+use crate::method::MethodResult;
 use crate::probe::Machine;
 use crate::statistics::Interval;
 use crate::steady::SteadyState;
@@ -109,6 +110,9 @@ pub struct RunResult {
     /// What went wrong on order, and what became of it; left out where nothing was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsResult>,
+    /// How requests went to a real target and came back; `null` for a simulated one.
+    #[serde(default)]
+    pub method: Option<MethodResult>,
     /// What the tool itself cost.
     pub own_cost: Option<OwnCost>,
     /// What the machine did meanwhile; `null` for a simulated target, or where it was not probed.

@@ -70,7 +70,15 @@ impl Source {
 
     /// What a reader of the figures must know of the workload.
     pub fn notes(&self) -> Vec<String> {
-        let Source::Jobs { jobs, .. } = self else { return Vec::new() };
+        let jobs = match self {
+            Source::Jobs { jobs, .. } => jobs,
+            Source::Generator(config) if !config.buffer.is_default() => {
+                return vec![
+                    "buffer: a simulated target stores no data; the keys have no effect".to_owned(),
+                ];
+            }
+            _ => return Vec::new(),
+        };
         let mut notes: Vec<String> = Vec::new();
         for job in jobs {
             for note in job.notes.iter().map(|note| format!("job file: {note}")) {

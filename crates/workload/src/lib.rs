@@ -12,7 +12,7 @@
 //! of a trace, and what to do. A trace that turns bad in the middle ends ([`Step::Done`]) and
 //! keeps its error for [`Workload::error`]. Nothing here panics on outside input.
 //!
-//! Not modelled: data contents (no compression or deduplication ratio), dependencies between the
+//! Not modelled: data contents of simulated targets ([`Buffer`] is for real ones), dependencies between the
 //! requests of a trace (a request does not wait for the one whose answer caused it), and which
 //! thread a completion belongs to (threads take turns, see [`Config::threads`]).
 
@@ -24,8 +24,8 @@ pub mod presets;
 mod trace;
 
 pub use config::{
-    Address, ArrivalKind, Arrivals, BlockSize, Config, DEFAULT_REQUESTS, DiskSimSynthetic, Kind,
-    Numbers, Pattern,
+    Address, ArrivalKind, Arrivals, BlockSize, Buffer, Config, DEFAULT_REQUESTS, DiskSimSynthetic,
+    Kind, Numbers, Pattern,
 };
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{

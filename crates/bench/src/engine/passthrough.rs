@@ -18,6 +18,7 @@ use super::nvme_command::{self, BYTES, Namespace, RANGE_BYTES};
 use super::uring::Setup;
 use super::{Engine, Outcome, uring};
 use crate::buffers::Buffers;
+use crate::content::Content;
 use crate::error::BenchError;
 use crate::target::Target;
 
@@ -171,6 +172,7 @@ impl Passthrough {
         target: Arc<Target>,
         slots: u32,
         length_bytes: u32,
+        content: Option<Content>,
         setup: Setup,
     ) -> io::Result<Passthrough> {
         let Some(generic) = &target.generic else {
@@ -182,7 +184,7 @@ impl Passthrough {
         let _ = ring.submitter().register_ring_fd();
         Ok(Passthrough {
             ring,
-            buffers: Buffers::new(slots, length_bytes, target.writable),
+            buffers: Buffers::new(slots, length_bytes, content),
             ranges: vec![[0; RANGE_BYTES]; slots as usize],
             lengths: vec![0; slots as usize],
             namespace: generic.namespace,

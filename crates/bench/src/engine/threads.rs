@@ -11,6 +11,7 @@ use ssdyno_block::{Op, Request};
 
 use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
+use crate::content::Content;
 use crate::target::Target;
 
 /// Carries a request out in [`turn`](Engine::turn).
@@ -38,9 +39,9 @@ fn own_descriptors() {
 impl Threads {
     /// For requests of up to `length_bytes` to `target`, which is not `null:`. It must be made by
     /// the thread that uses it.
-    pub(crate) fn new(target: Arc<Target>, length_bytes: u32) -> Threads {
+    pub(crate) fn new(target: Arc<Target>, length_bytes: u32, content: Option<Content>) -> Threads {
         own_descriptors();
-        let buffers = Buffers::new(1, length_bytes, target.writable);
+        let buffers = Buffers::new(1, length_bytes, content);
         let discards = target.descriptors().into_iter().map(discard::is_for).collect();
         let (pushed, done) = (Vec::new(), Vec::new());
         Threads { target, buffers, pushed, done, system_calls: 0, discards }

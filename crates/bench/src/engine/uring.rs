@@ -11,6 +11,7 @@ use ssdyno_block::{Op, Request};
 
 use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
+use crate::content::Content;
 use crate::target::Target;
 
 /// Most slots of a ring: what the kernel takes (IORING_MAX_ENTRIES).
@@ -70,11 +71,12 @@ enum Trim {
 
 impl Uring {
     /// For `slots` requests (up to [`SLOTS_MAX`]) of up to `length_bytes` to `target`, which is
-    /// not `null:`.
+    /// not `null:`; writes carry `content`.
     pub(crate) fn new(
         target: Arc<Target>,
         slots: u32,
         length_bytes: u32,
+        content: Option<Content>,
         setup: Setup,
     ) -> io::Result<Uring> {
         let files: Vec<_> = target.descriptors().iter().map(AsRawFd::as_raw_fd).collect();
@@ -85,7 +87,7 @@ impl Uring {
         ring.submitter().register_files(&files)?;
         // Saves a look-up in every call; older kernels do not know it.
         let _ = ring.submitter().register_ring_fd();
-        let mut buffers = Buffers::new(slots, length_bytes, target.writable);
+        let mut buffers = Buffers::new(slots, length_bytes, content);
         let registered = register(&mut ring, &mut buffers);
         let discard = match discard::is_asynchronous() {
             true => Trim::Discard,
@@ -302,7 +304,7 @@ mod tests {
             eprintln!("skipped: no io_uring here");
             return;
         }
-        let mut ring = Uring::new(Arc::new(target), 4, 4096, Setup::default()).unwrap();
+        let mut ring = Uring::new(Arc::new(target), 4, 4096, None, Setup::default()).unwrap();
         assert_eq!(ring.trims, [Trim::Hole]);
         ring.trims = vec![Trim::BlockingDiscard];
         ring.push(2, &Request::trim(4096, 4096));

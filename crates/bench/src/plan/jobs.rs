@@ -9,7 +9,7 @@ use ssdyno_workload::{
 use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::{Batch, Opening, Options, PageCache, SyncWrites};
+use crate::options::{Opening, Options, PageCache, SyncWrites};
 use crate::run::Run;
 use crate::target::Target;
 
@@ -43,15 +43,19 @@ pub(super) fn options(options: &Options, jobs: &[FioJob]) -> Result<Options, Ben
     if batches.any(|other| other != batch) {
         return refuse("batch", "all jobs of a file must have the same batches (iodepth_batch …)");
     }
-    let batch = batch.map(|FioBatch { complete, submit }| Batch { complete, submit });
-    if batch.is_some() && options.batch.is_some() && batch != options.batch {
+    let given = options.batch.is_some() || options.submit.is_some();
+    if let Some(FioBatch { complete, submit }) = batch
+        && given
+        && (options.batch, options.submit) != (Some(complete), Some(submit))
+    {
         return refuse("batch", "the job file has batches of its own (iodepth_batch …)");
     }
     let mut all = options.clone();
     all.iopoll |= iopoll;
     all.sqpoll |= sqpoll;
     all.nowait |= nowait;
-    all.batch = all.batch.or(batch);
+    all.batch = all.batch.or(batch.map(|batch| batch.complete));
+    all.submit = all.submit.or(batch.map(|batch| batch.submit));
     Ok(all)
 }
 
@@ -89,6 +93,7 @@ fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
 /// A plan for `jobs`; `notes` says how they are carried out.
 pub(super) fn plan(
     run: &Run,
+    options: &Options,
     jobs: &[FioJob],
     target: &Target,
     means: Means,
@@ -136,8 +141,10 @@ pub(super) fn plan(
                 slots,
                 requests_max: u64::MAX,
                 seed: stream.seed,
+                buffer: jobs[stream.job].buffer,
                 cores,
                 closed,
+                strategy: super::strategy(options, means, slots, closed),
                 entry: stream.entry,
                 group: stream.group,
                 exit: stream.exit,

@@ -82,7 +82,7 @@ fn the_end_of_a_job_ends_the_others() {
     assert!(requests[0] > 0 && requests[1] > 0 && requests[2] == 0, "{requests:?}");
 }
 
-/// A trial reads before the run: what it read must not be what the run writes.
+/// What the run reads must not be what it writes.
 #[test]
 fn what_is_written_is_not_what_was_read() {
     let directory = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use ssdyno_workload::{Config, DeviceFacts, Step};
 use crate::clock::Clock;
 use crate::engine::{Engine, Outcome};
 use crate::job::{Job, Pulse, Shared, drive};
-use crate::options::{Batch, Way};
+use crate::method::Method;
 use crate::ramp::Ramp;
 
 /// Completes at once what it is given, but nothing from `from` to `to`.
@@ -77,7 +77,7 @@ pub(super) fn latency(depth: u32, stall: Duration) -> (Latency, Vec<u64>) {
     let mut job = Job {
         workload: Config::from_toml(&text).unwrap().build(&facts, 1).unwrap(),
         slots: depth,
-        way: Way::of(Batch::AT_ONCE),
+        strategy: Method::Default.strategy(),
         requests_max: u64::MAX,
         end_ns: u64::MAX,
         writable: false,

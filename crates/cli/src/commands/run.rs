@@ -38,6 +38,10 @@ pub(crate) struct RunArgs {
     pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
+    /// Search for the fastest method first, by short runs of the load itself (some half minute), use it,
+    /// and print the options that pin it.
+    #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
+    pub(crate) tune: bool,
     /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
     /// memory stays flat, percentiles within 0.4 %), or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
@@ -100,6 +104,9 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         return run_real(args, more, output);
     }
     args.real.refuse("a device, a file or null:")?;
+    if args.tune {
+        return Err(real::for_real_targets("--tune", "a device or a file"));
+    }
     let plan = Plan::new(args.target(), &args.load, args.keep, args.series_interval())?;
     // Made before the run: who has no place for results should hear of it at once.
     let mut timeline = TimelineFile::create(&args.timeline)?;
@@ -190,7 +197,7 @@ fn conclude(
     let timeline = files.timeline.as_ref().map(drawn).transpose();
     let told = Told {
         place: written.ok().flatten(),
-        replay: replay::command(args, target),
+        replay: replay::command(args, target, result.method.as_ref()),
         timeline: timeline.unwrap_or_else(|error| {
             failure = Some(error);
             None

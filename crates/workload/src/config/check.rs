@@ -29,6 +29,7 @@ pub(super) fn build(
     seed: u64,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     check_device(device)?;
+    config.buffer.check()?;
     let limits = limits(config)?;
     if config.kind == Kind::DiskSimSynthetic {
         return Ok(Box::new(disksim(config, device, limits, seed)?));

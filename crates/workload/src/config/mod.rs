@@ -3,8 +3,10 @@
 //! Every key has a default, so that an empty file is a workload: 4 KiB random reads, one
 //! outstanding, a million requests.
 
+mod buffer;
 mod check;
 
+pub use buffer::Buffer;
 pub(crate) use check::{SIZE_MAX, arrival_process, check_device};
 
 use schemars::JsonSchema;
@@ -62,6 +64,9 @@ pub struct Config {
     pub sequential_percent: Option<f64>,
     /// Where requests go.
     pub address: Address,
+    /// What writes carry.
+    #[serde(skip_serializing_if = "Buffer::is_default")]
+    pub buffer: Buffer,
     /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,

@@ -207,6 +207,7 @@ impl Reader<'_> {
             nowait: self.switch("nowait")?,
             batch,
             replay,
+            buffer: self.buffer()?,
             copies: copies.unwrap_or(1) as u32,
             cores: self
                 .value(&["cpus_allowed"], "a list of cores such as 0-3,6", values::cores)?

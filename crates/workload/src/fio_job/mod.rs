@@ -6,6 +6,7 @@
 //! clock). What cannot be carried over is refused by name and line, with what to write instead;
 //! nothing is dropped in silence. Where we do something another way than fio, a note says so.
 
+mod buffer;
 mod delayed;
 mod distribution;
 mod exit;
@@ -46,7 +47,7 @@ pub use verify::{FioVerify, read_fio_verify};
 
 use load::Load;
 
-use crate::Timing;
+use crate::{Buffer, Timing};
 
 /// How fio would issue the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -125,6 +126,8 @@ pub struct FioJob {
     pub batch: Option<FioBatch>,
     /// What it replays, in place of a load of its own.
     pub replay: Option<FioReplay>,
+    /// What its writes carry.
+    pub buffer: Buffer,
     /// Copies of the job, each with all of its load (`numjobs`).
     pub copies: u32,
     /// Cores that they are bound to.

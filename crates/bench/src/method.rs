@@ -1,0 +1,154 @@
+//! How requests go to the target and come back: fixed, named, and the same in every run.
+//!
+//! A method has three parts: how many completions a closed loop waits for, how many requests one call hands
+//! over, and whether the job sleeps or spins meanwhile. No part is found by trial unless that is asked
+//! for (see `tuning`): figures of two runs can be compared only if both went about it in the same way.
+
+use std::str::FromStr;
+
+/// A documented way to load a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Method {
+    /// Sleeps; submits what is ready, reaps what is there. What an application with asynchronous requests
+    /// does, and fio with its defaults.
+    #[default]
+    Default,
+    /// Sleeps until all that is outstanding has completed, and submits as much at once: least CPU time
+    /// per request, at the price of a device that has nothing to do between two batches.
+    Efficient,
+    /// Submits each request by itself and spins for its completion: no wake-up is in the latencies,
+    /// at the price of a core.
+    Latency,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 3] = [Method::Default, Method::Efficient, Method::Latency];
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Default => "default",
+            Method::Efficient => "efficient",
+            Method::Latency => "latency",
+        }
+    }
+
+    /// Its parts.
+    pub fn strategy(self) -> SubmitStrategy {
+        let sleeping = |complete| SubmitStrategy { complete, submit: ALL, waiting: Waiting::Sleep };
+        match self {
+            Method::Default => sleeping(1),
+            Method::Efficient => sleeping(ALL),
+            Method::Latency => SubmitStrategy { complete: 1, submit: 1, waiting: Waiting::Spin },
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Method, String> {
+        let known = Method::ALL.into_iter().find(|method| method.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not one of `default`, `efficient` and `latency`"))
+    }
+}
+
+/// How a job waits for completions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Waiting {
+    /// Until the kernel wakes it: what that takes is in every latency.
+    #[default]
+    Sleep,
+    /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
+    Spin,
+}
+
+impl Waiting {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Waiting::Sleep => "sleep",
+            Waiting::Spin => "spin",
+        }
+    }
+}
+
+impl FromStr for Waiting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Waiting, String> {
+        match text {
+            "sleep" => Ok(Waiting::Sleep),
+            "spin" => Ok(Waiting::Spin),
+            _ => Err(format!("`{text}` is neither `sleep` nor `spin`")),
+        }
+    }
+}
+
+/// As many as there are.
+pub const ALL: u32 = u32::MAX;
+
+/// The parts of a method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SubmitStrategy {
+    /// Completions that a closed loop waits for: 1 has the truest latencies of single requests, more
+    /// cost less (fewer system calls and switches). [`ALL`]: all that is outstanding.
+    pub complete: u32,
+    /// Requests that one call hands over, at most: with fewer the first one begins while the others are
+    /// prepared, and each costs more. [`ALL`]: all that are ready.
+    pub submit: u32,
+    /// How the job waits.
+    pub waiting: Waiting,
+}
+
+impl SubmitStrategy {
+    /// For a job that may have `depth` requests outstanding: more than these never complete together.
+    /// In an open loop (`closed` is false) nothing waits for the rest of a batch.
+    #[must_use]
+    pub fn of_job(self, depth: u32, closed: bool) -> SubmitStrategy {
+        let complete = if closed { self.complete.min(depth) } else { 1 };
+        let submit = if self.submit >= depth { ALL } else { self.submit };
+        SubmitStrategy { complete, submit, ..self }
+    }
+
+    /// Whether the job spins.
+    pub fn spins(self) -> bool {
+        self.waiting == Waiting::Spin
+    }
+
+    /// The options that ask for it, whatever the default is.
+    pub fn options(self) -> String {
+        let submit = match self.submit {
+            ALL => "all".to_owned(),
+            submit => submit.to_string(),
+        };
+        let complete = match self.complete {
+            ALL => "all".to_owned(),
+            complete => complete.to_string(),
+        };
+        format!("--batch {complete} --submit {submit} --wait {}", self.waiting.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_are_what_they_are_documented_to_be() {
+        let of = |name: &str| name.parse::<Method>().map(|method| method.strategy().options());
+        assert_eq!(of("default").unwrap(), "--batch 1 --submit all --wait sleep");
+        assert_eq!(of("efficient").unwrap(), "--batch all --submit all --wait sleep");
+        assert_eq!(of("latency").unwrap(), "--batch 1 --submit 1 --wait spin");
+        assert_eq!(Method::default().name(), "default");
+        assert!(of("fastest").is_err() && "auto".parse::<Waiting>().is_err());
+    }
+
+    #[test]
+    fn a_batch_is_no_larger_than_what_is_outstanding() {
+        let efficient = Method::Efficient.strategy();
+        assert_eq!(efficient.of_job(8, true).options(), "--batch 8 --submit all --wait sleep");
+        assert_eq!(efficient.of_job(8, false).complete, 1, "an open loop waits for nothing else");
+        let pairs = SubmitStrategy { submit: 2, ..efficient };
+        assert_eq!([pairs.of_job(2, true).submit, pairs.of_job(4, true).submit], [ALL, 2]);
+    }
+}

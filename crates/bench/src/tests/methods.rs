@@ -1,0 +1,111 @@
+//! How requests go to the target and come back.
+
+use super::*;
+use crate::Method;
+
+/// `None` where there is no io_uring.
+fn measured(run: &Run) -> Option<Measured> {
+    match run.execute(&mut |_| Flow::Continue) {
+        Err(BenchError::Uring { source }) => {
+            eprintln!("skipped: no io_uring here ({source})");
+            None
+        }
+        other => Some(other.unwrap()),
+    }
+}
+
+/// Figures of runs that went about it in different ways cannot be compared.
+#[test]
+fn the_method_is_the_same_in_every_run_and_that_of_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 4 << 20);
+    for (named, said) in [
+        (Method::Default, ("default", "sleep", 1, None)),
+        (Method::Efficient, ("efficient", "sleep", 8, None)),
+        (Method::Latency, ("latency", "spin", 1, Some(1))),
+    ] {
+        for _ in 0..3 {
+            let mut run = run(&name, "depth = 8\nrequests = 400\n");
+            (run.options.engine, run.options.method) = (EngineKind::Uring, named);
+            let Some(Measured { result, .. }) = measured(&run) else { return };
+            let method = result.method.unwrap();
+            let is = (method.name.as_str(), method.wait.as_str(), method.batch, method.submit);
+            assert_eq!(is, said, "{:?}", result.notes);
+            assert_eq!((method.engine.as_str(), method.jobs), ("io_uring", 1));
+            assert_eq!(method.options, format!("--method {}", said.0));
+            assert!(method.tuning.is_empty());
+            assert!(result.notes.iter().any(|note| note.contains(&format!("method {}", said.0))));
+            // What it is, seen from outside: calls for a request.
+            let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
+            match named {
+                Method::Default => assert!(calls <= 2.01, "{calls}"),
+                Method::Efficient => assert!(calls <= 0.14, "{calls}"),
+                Method::Latency => assert!(calls >= 1.0, "{calls}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn options_take_the_place_of_parts_of_the_method() {
+    let mut run = run("null:", "depth = 8\nrequests = 400\n");
+    (run.options.method, run.options.batch) = (Method::Efficient, Some(4));
+    let method = measure(&run).result.method.unwrap();
+    assert_eq!((method.name.as_str(), method.engine.as_str(), method.batch), ("custom", "null", 4));
+    assert_eq!(method.options, "--batch 4 --submit all --wait sleep");
+    // Parts that make up another method are that method.
+    run.options.batch = Some(1);
+    assert_eq!(measure(&run).result.method.unwrap().name, "default");
+}
+
+/// Both directions of the load, and what is found is what the run then does.
+#[test]
+fn a_search_tries_the_load_itself_and_pins_what_it_finds() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 4 << 20);
+    let text = "depth = 2\nrequests = 500\nread_percent = 50\n";
+    let mut run = run(&name, text);
+    (run.options.engine, run.options.tune, run.access) = (EngineKind::Uring, true, permit(&name));
+    let Some(Measured { result, failure, .. }) = measured(&run) else { return };
+    assert!(failure.is_none() && result.requests == 500, "{failure:?}");
+    let method = result.method.unwrap();
+    let tried: Vec<&str> = method.tuning.iter().map(|tried| tried.options.as_str()).collect();
+    assert!(tried.contains(&"--batch 1 --submit all --wait sleep"), "{tried:?}");
+    assert!(tried.contains(&"--batch 1 --submit all --wait spin"), "{tried:?}");
+    assert!(method.tuning.iter().all(|tried| tried.iops > 0.0 && tried.rounds >= 5));
+    let note = result.notes.iter().find(|note| note.starts_with("tuned: `")).unwrap();
+    let found = note.split('`').nth(1).unwrap();
+    assert!(tried.contains(&found), "{note}");
+    let pinned = found.contains(&format!("--batch {} ", method.batch));
+    assert!(pinned && found.contains(&format!("--wait {}", method.wait)), "{found} {method:?}");
+    // Writes reached the file; a run that only reads leaves it as it is.
+    assert!(std::fs::read(&name).unwrap().iter().any(|byte| *byte != 0xA5));
+    std::fs::write(&name, vec![0xA5; 4 << 20]).unwrap();
+    let mut reads = super::run(&name, "depth = 2\nrequests = 500\n");
+    (reads.options.engine, reads.options.tune) = (EngineKind::Uring, true);
+    assert_eq!(measured(&reads).unwrap().result.requests, 500);
+    assert!(std::fs::read(&name).unwrap().iter().all(|byte| *byte == 0xA5));
+}
+
+#[test]
+fn nothing_is_searched_for_where_there_is_one_method() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = file(directory.path(), 1 << 20);
+    let refused = |mut run: Run| {
+        run.options.tune = true;
+        match refusal(&run) {
+            BenchError::Option { option: "tune", why } => why,
+            other => panic!("{other}"),
+        }
+    };
+    assert!(refused(run("null:", "depth = 4\n")).contains("null:"));
+    let mut threads = run(&name, "depth = 4\n");
+    threads.options.engine = EngineKind::Threads;
+    assert!(refused(threads).contains("threads"));
+    let open = "arrivals = { kind = \"fixed\", rate = 1000.0 }\n";
+    let mut open = run(&name, open);
+    open.options.engine = EngineKind::Uring;
+    if crate::engine::uring::Uring::available().is_ok() {
+        assert!(refused(open).contains("open loop"));
+    }
+}

@@ -1,0 +1,305 @@
+//! The search for the fastest method (`--tune`): short runs of the load itself before the run.
+//!
+//! With a given number outstanding, a closed loop is as fast as its mean latency is low (Little's
+//! law), waits for the rest of a batch included. So the method with the highest rate is the honest
+//! one, and among those that are as fast the one that takes most at a time costs least: fewer system calls
+//! and switches.
+//! A device that completes many requests at once gets as many back at once, and has nothing to do until the
+//! last of them is prepared; submitted in pairs, the first ones are under way by then. One that
+//! completes with threads of the kernel, such as a loop device, is kept at work best by requests that come
+//! one by one.
+//! Who sleeps has to be woken, which takes as long as a fast device takes to complete (in virtual machines
+//! longer), is in every latency, and keeps the device waiting for the next request. With few outstanding it
+//! can pay to spin, though that takes a core: it must be worth [`CORE`](race::CORE).
+//!
+//! Each trial is the whole load - its reads and its writes, its jobs - for [`ROUND`], which is long
+//! against what a scheduler and an idle core take to settle. The search never writes where the run
+//! may not.
+
+mod race;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_result::{Keep, TunedMethod};
+use ssdyno_rig::{Flow, Limits, Progress, Source};
+
+use crate::crew;
+use crate::error::BenchError;
+use crate::method::{ALL, Method, SubmitStrategy, Waiting};
+use crate::options::{Options, Probing};
+use crate::pinning::{self, Interrupts};
+use crate::plan::{Means, Plan};
+use crate::run::Run;
+use crate::target::Target;
+use race::Race;
+
+/// One method is tried for so long at a time.
+const ROUND: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
+/// The first load, with which device and machine settle.
+const WARM_UP: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 1_000 });
+/// Below so many requests a second our part of each is far below a hundredth of it.
+const SLOW_IOPS: f64 = if cfg!(test) { 1.0 } else { 2_000.0 };
+
+/// Requests that are submitted together where it is not all of them: more than two the kernel holds
+/// back until it has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD`).
+const PAIR: u32 = 2;
+
+/// What the search found.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuned {
+    /// Those of the run, with the fastest method in place of the search.
+    pub(crate) options: Options,
+    /// Each method with its rate.
+    pub(crate) tried: Vec<TunedMethod>,
+    /// What is to be said about it.
+    pub(crate) note: String,
+}
+
+/// A method, and the core that the job is bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Candidate {
+    strategy: SubmitStrategy,
+    core: Option<usize>,
+}
+
+impl Candidate {
+    fn applied(self, options: &Options) -> Options {
+        let SubmitStrategy { complete, submit, waiting } = self.strategy;
+        Options {
+            batch: Some(complete),
+            submit: Some(submit),
+            waiting: Some(waiting),
+            cores: self.core.map_or_else(|| options.cores.clone(), |core| vec![core]),
+            tune: false,
+            ..options.clone()
+        }
+    }
+
+    /// The options that pin it.
+    fn options(self) -> String {
+        let pin = self.core.map(|core| format!(" --pin {core}"));
+        self.strategy.options() + &pin.unwrap_or_default()
+    }
+}
+
+/// Finds the fastest method for `run`, whose target is open.
+pub(crate) fn search(
+    run: &Run,
+    target: &Arc<Target>,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<Tuned, BenchError> {
+    let plan = Plan::new(run, target)?;
+    let depth = plan.jobs.iter().map(|job| job.slots).max().unwrap_or(1);
+    let (alone, free) = (plan.jobs.len() == 1, run.options.cores.is_empty());
+    searchable(&plan)?;
+    // A core for each job that spins: nobody said that they are free. Polling, the kernel spins.
+    let ladder = ladder(depth, alone && plan.means.may_spin());
+    drop(plan);
+    let mut trials = Trials { run, target, progress, done: 0.0, of: ladder.len() };
+    let default = Candidate { strategy: Method::Default.strategy(), core: None };
+    let disk = target.disk_name();
+    let interrupts = disk.as_deref().and_then(Interrupts::of_disk);
+    let before = interrupts.as_ref().map(Interrupts::counts);
+    let settled = trials.rate(default, 0, WARM_UP)?;
+    if settled < SLOW_IOPS {
+        let note = format!(
+            "tuned: no search, since at {settled:.0} IOPS no method of this side matters; --method \
+             default"
+        );
+        let options = Options { tune: false, ..run.options.clone() };
+        return Ok(Tuned { options, tried: Vec::new(), note });
+    }
+    let interrupted =
+        interrupts.zip(before).and_then(|(all, before)| before.core_until(&all.counts()));
+    let mut race = Race::new(ladder);
+    race.run(|candidate, round| trials.rate(candidate, round, ROUND))?;
+    let mut best = race.choice();
+    let mut tried = race.tried();
+    // On a loop device the job stays where it starts in any case.
+    let stays = disk.is_some_and(|disk| disk.starts_with("loop"));
+    if alone && free && !stays {
+        let pinned = |core| Candidate { core: Some(core), ..best };
+        let cores = pinning::worth_binding(interrupted);
+        // To be bound costs freedom: it is tried as if it cost more than not to be.
+        let mut race = Race::new([best].into_iter().chain(cores.into_iter().map(pinned)).collect());
+        if !race.is_one() {
+            race.run(|candidate, round| trials.rate(candidate, round, ROUND))?;
+            best = race.choice();
+            tried.extend(race.tried().into_iter().filter(|tried| tried.options.contains("--pin")));
+        }
+    }
+    Ok(Tuned { options: best.applied(&run.options), note: note(best, &tried), tried })
+}
+
+/// Whether there is anything to search for.
+fn searchable(plan: &Plan) -> Result<(), BenchError> {
+    let why = match plan.means {
+        Means::Null => "null: completes everything at once, whatever the method",
+        Means::Threads => "the engine `threads` has one method: each thread waits in its own call",
+        Means::Uring(_) | Means::Passthrough(_) if !plan.closed => {
+            "requests of an open loop start at their times, whatever the method"
+        }
+        Means::Uring(_) | Means::Passthrough(_) => return Ok(()),
+    };
+    Err(BenchError::Option { option: "tune", why: why.to_owned() })
+}
+
+/// Methods worth trying, cheapest first. The second largest batch leaves the device something to do while
+/// the next one is prepared.
+fn ladder(depth: u32, may_spin: bool) -> Vec<Candidate> {
+    let of = |complete: u32, submit, waiting| {
+        let strategy = SubmitStrategy { complete, submit, waiting }.of_job(depth, true);
+        Candidate { strategy, core: None }
+    };
+    let mut all = Vec::new();
+    for complete in [depth, depth - depth / 10, depth / 2, depth / 4, depth / 8] {
+        all.push(of(complete, ALL, Waiting::Sleep));
+    }
+    all.push(of(depth / 2, PAIR, Waiting::Sleep));
+    all.push(of(1, ALL, Waiting::Sleep));
+    // Each by itself, but for two completions: waking up for one costs as much as for two.
+    all.push(of(2, 1, Waiting::Sleep));
+    if may_spin {
+        all.push(of(depth / 2, PAIR, Waiting::Spin));
+        all.push(of(1, ALL, Waiting::Spin));
+        all.push(of(1, 1, Waiting::Spin));
+    }
+    all.retain(|candidate| candidate.strategy.complete > 0);
+    let mut ladder: Vec<Candidate> = Vec::new();
+    for candidate in all {
+        if !ladder.contains(&candidate) {
+            ladder.push(candidate);
+        }
+    }
+    ladder
+}
+
+/// Loads of the target for a while.
+struct Trials<'a> {
+    run: &'a Run,
+    target: &'a Arc<Target>,
+    progress: &'a mut dyn FnMut(&Progress) -> Flow,
+    /// Rounds so far, for whoever watches.
+    done: f64,
+    of: usize,
+}
+
+impl Trials<'_> {
+    /// Requests a second with `candidate` in a load of `length`.
+    fn rate(
+        &mut self,
+        candidate: Candidate,
+        round: usize,
+        length: Duration,
+    ) -> Result<f64, BenchError> {
+        let trial = self.trial(candidate, round, length);
+        self.done += 1.0;
+        // How long it takes in all is not known: it gets slower towards the end.
+        let least = (self.of * race::ROUNDS_LEAST) as f64;
+        let preparing = Some(self.done / (self.done + least));
+        let mut tell =
+            |_: &Progress| match (self.progress)(&Progress { preparing, ..Progress::default() }) {
+                Flow::Stop => Flow::Stop,
+                Flow::Continue | Flow::Glance => Flow::Continue,
+            };
+        let measured = crew::measure(&trial, self.target, &mut tell)?;
+        match measured.failure {
+            Some(BenchError::Interrupted) => Err(BenchError::Unprepared),
+            Some(failure) => Err(failure),
+            None => Ok(measured.result.iops),
+        }
+    }
+
+    /// The load of the run for `length`, on other addresses: what the run begins with must not be cached.
+    fn trial(&self, candidate: Candidate, round: usize, length: Duration) -> Run {
+        let time = Time::from_ns(length.as_nanos() as u64);
+        let mut source = self.run.source.clone();
+        match &mut source {
+            Source::Generator(config) => {
+                (config.requests, config.ramp_up, config.duration) = (None, 0, Some(Span(time)));
+            }
+            Source::Jobs { jobs, .. } => jobs.iter_mut().for_each(|job| {
+                (job.start_delay, job.ramp) = (Time::ZERO, Time::ZERO);
+                job.end_after(time);
+            }),
+            Source::Trace { .. } => {}
+        }
+        let Run { seed, options, .. } = self.run;
+        let options = Options { probing: Probing::Off, ..candidate.applied(options) };
+        Run {
+            source,
+            seed: !seed ^ (round as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            limits: Limits { duration: Some(time), ..Limits::default() },
+            keep: Keep::Summary,
+            interval: None,
+            ..self.run.read_only_with(options)
+        }
+    }
+}
+
+/// What was found, in words.
+fn note(best: Candidate, tried: &[TunedMethod]) -> String {
+    let rate = |tried: &TunedMethod| {
+        let (rate, spread) = (tried.iops / 1e3, tried.iops_spread / 1e3);
+        let digits = if rate < 100.0 { 1 } else { 0 };
+        format!("{} {rate:.digits$} ± {spread:.digits$}", tried.options)
+    };
+    let rounds = || tried.iter().map(|tried| tried.rounds);
+    let each: Vec<String> = tried.iter().map(rate).collect();
+    format!(
+        "tuned: `{}` is the cheapest of the fastest methods; these options pin it (k IOPS in {} to {} \
+         rounds of {} ms: {})",
+        best.options(),
+        rounds().min().unwrap_or(0),
+        rounds().max().unwrap_or(0),
+        ROUND.as_millis(),
+        each.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(ladder: &[Candidate]) -> Vec<String> {
+        let short = |text: String| {
+            text.replace("--batch ", "").replace("--submit ", "").replace("--wait ", "")
+        };
+        ladder.iter().map(|candidate| short(candidate.options())).collect()
+    }
+
+    #[test]
+    fn the_ladder_has_every_named_method() {
+        for depth in [1, 2, 4, 8, 32, 128] {
+            let ladder = ladder(depth, true);
+            for method in Method::ALL {
+                let strategy = method.strategy().of_job(depth, true);
+                assert!(ladder.contains(&Candidate { strategy, core: None }), "{method:?} {depth}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_depths_have_few_methods() {
+        assert_eq!(options(&ladder(1, false)), ["1 all sleep"]);
+        assert_eq!(options(&ladder(1, true)), ["1 all sleep", "1 all spin"]);
+        assert_eq!(options(&ladder(2, false)), ["2 all sleep", "1 all sleep", "2 1 sleep"]);
+        let four = ["4 all sleep", "2 all sleep", "1 all sleep", "2 2 sleep", "2 1 sleep"];
+        assert_eq!(options(&ladder(4, false)), four);
+        let deep = options(&ladder(32, true));
+        assert_eq!(deep[..4], ["32 all sleep", "29 all sleep", "16 all sleep", "8 all sleep"]);
+        assert_eq!(deep[8..], ["16 2 spin", "1 all spin", "1 1 spin"]);
+    }
+
+    #[test]
+    fn what_is_printed_pins_what_was_found() {
+        let strategy = SubmitStrategy { complete: 16, submit: 2, waiting: Waiting::Spin };
+        let found = Candidate { strategy, core: Some(1) };
+        assert_eq!(found.options(), "--batch 16 --submit 2 --wait spin --pin 1");
+        let applied = found.applied(&Options { tune: true, ..Options::default() });
+        assert_eq!((applied.strategy(), applied.cores, applied.tune), (strategy, vec![1], false));
+    }
+}

@@ -1,0 +1,57 @@
+//! What writes carry.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Bytes, Percent};
+
+use crate::WorkloadError;
+
+/// What writes to a real target carry, for targets that compress or deduplicate. Simulated targets store
+/// no data.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Buffer {
+    /// Fresh data for each write (fio: `refill_buffers`); otherwise each place in memory keeps what it
+    /// was filled with at the start (default true).
+    pub refill: bool,
+    /// Share of each chunk that is zeroes, 0% to 100%; the rest, which comes first, is incompressible
+    /// (fio: `buffer_compress_percentage`; default 0%).
+    pub compress: Percent,
+    /// Length of a chunk; 0B: the whole request (fio: `buffer_compress_chunk`; default 512B).
+    pub compress_chunk: Bytes,
+    /// Share of the writes that repeat the last one of the job that was fresh, 0% to 100% (fio:
+    /// `dedupe_percentage`; default 0%).
+    pub dedupe: Percent,
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer {
+            refill: true,
+            compress: Percent(0.0),
+            compress_chunk: Bytes(512),
+            dedupe: Percent(0.0),
+        }
+    }
+}
+
+impl Buffer {
+    /// Whether it is what is usual.
+    pub fn is_default(&self) -> bool {
+        *self == Buffer::default()
+    }
+
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        for (key, share) in [("buffer.compress", self.compress), ("buffer.dedupe", self.dedupe)] {
+            if !(0.0..=100.0).contains(&share.0) {
+                let what = format!("{share} is no share of a whole");
+                return Err(WorkloadError::of_key(key, what, "give 0% to 100%"));
+            }
+        }
+        if !self.refill && self.dedupe.0 > 0.0 {
+            let what = "without fresh data nothing is there to repeat";
+            return Err(WorkloadError::of_key("buffer.dedupe", what, "set buffer.refill = true"));
+        }
+        Ok(())
+    }
+}
