@@ -60,7 +60,7 @@ enum Chore {
     /// Measure beside fio, in the same minute (or beside MQSim): tables, the goals, and what was reached of
     /// them.
     Peers {
-        /// Runs of each, in turn, of which verdicts need two at least [default: 15, or 5 with --quick].
+        /// Runs of each, in turn, whose medians decide [default: 10, or 5 with --quick].
         #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         runs: Option<u64>,
         /// Length of a run, in seconds [default: 3, or 2 with --quick].
@@ -154,7 +154,7 @@ fn chore(chore: Chore) -> Result<bool> {
             peers::run_mqsim(&workspace, &mqsim, runs)
         }
         Chore::Peers { runs, seconds, quick, t_io_uring, mqsim: None } => {
-            let (usual_runs, usual_seconds) = if quick { (5, 2) } else { (15, 3) };
+            let (usual_runs, usual_seconds) = if quick { (5, 2) } else { (10, 3) };
             let (runs, seconds) = (runs.unwrap_or(usual_runs), seconds.unwrap_or(usual_seconds));
             let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);
             peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())

@@ -2,7 +2,10 @@
 
 use ssdyno_result::Interval;
 
-use crate::{Compared, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS_BATCH, OURS_UNWRITTEN, RAW};
+use crate::{
+    Compared, DEPTH, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS, OURS_EFFICIENT, OURS_NO_FILES,
+    OURS_SUMMARY, OURS_TUNED, RAW,
+};
 
 /// A goal: `what`, at most or at least `bound`; `None` where it could not be measured.
 struct Goal {
@@ -13,6 +16,16 @@ struct Goal {
     reached: Option<Vec<f64>>,
 }
 
+impl Goal {
+    fn at_most(what: String, bound: f64, reached: Option<Vec<f64>>) -> Goal {
+        Goal { what, bound, at_least: false, reached }
+    }
+
+    fn at_least(what: String, bound: f64, reached: Option<Vec<f64>>) -> Goal {
+        Goal { what, bound, at_least: true, reached }
+    }
+}
+
 /// Half of the distance from the lowest to the highest.
 pub(crate) fn spread(values: &[f64]) -> f64 {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -20,78 +33,94 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
     if values.is_empty() { f64::NAN } else { (high - low) / 2.0 }
 }
 
-/// Prints every goal beside what `tables` say, with a verdict: whether the interval of the mean over the
-/// rounds lies on one side of the goal.
+/// The middle one.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().saturating_sub(1) / 2, values.len() / 2);
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    (at(low) + at(high)) / 2.0
+}
+
+/// Prints every goal beside what `tables` say: the median of the rounds decides, and the interval of
+/// their mean shows how sure that is.
 pub(crate) fn print(tables: &[Compared]) {
-    println!("\n{:64} {:>8} {:>8} {:>17}", "Goals", "goal", "reached", "95 % interval");
+    println!("\n{:66} {:>8} {:>8} {:>17}", "Goals", "goal", "median", "95 % interval");
     for goal in goals(tables) {
         let bound = format!("{} {}", if goal.at_least { ">=" } else { "<=" }, goal.bound);
         let values = goal.reached.unwrap_or_default();
-        let Some(Interval { estimate, low, high, .. }) = Interval::of_mean(&values) else {
-            println!("{:64} {bound:>8} {:>8}", goal.what, "-");
+        if values.is_empty() {
+            println!("{:66} {bound:>8} {:>8} {:>17}  not measured", goal.what, "-", "");
             continue;
-        };
-        let verdict = match goal.at_least {
-            true if low >= goal.bound => "met",
-            true if high < goal.bound => "NOT MET",
-            false if high <= goal.bound => "met",
-            false if low > goal.bound => "NOT MET",
-            _ => "cannot tell",
-        };
-        println!(
-            "{:64} {bound:>8} {estimate:>8.3} {:>17}  {verdict}",
-            goal.what,
-            format!("{low:.3} to {high:.3}"),
-        );
+        }
+        let interval = Interval::of_mean(&values).map_or_else(String::new, |interval| {
+            format!("{:.3} to {:.3}", interval.low, interval.high)
+        });
+        let reached = median(values);
+        let met = if goal.at_least { reached >= goal.bound } else { reached <= goal.bound };
+        let verdict = if met { "reached" } else { "NOT reached" };
+        println!("{:66} {bound:>8} {reached:>8.3} {interval:>17}  {verdict}", goal.what);
     }
 }
 
 fn goals(tables: &[Compared]) -> Vec<Goal> {
-    let find = |title: &str| tables.iter().find(|table| table.title == title);
-    let mut goals = vec![Goal {
-        what: "null:, batch 32, user CPU ns by request, everything recorded".to_owned(),
-        bound: 30.0,
-        at_least: false,
-        reached: find("null:")
-            .and_then(|table| each(table, OURS_UNWRITTEN, |ours| Some(ours.user_ns))),
-    }];
-    let cost = |what: &str, bound: f64, peer: &str| Goal {
-        what: format!("{LOOP}, batch 32, CPU by {what}"),
-        bound,
-        at_least: false,
-        reached: find(LOOP).and_then(|table| ratios(table, (OURS_BATCH, peer), Figures::cpu_ns)),
+    let mut goals = overhead(tables);
+    let loops = |depth: u32| tables.iter().find(move |t| t.title == LOOP && t.depth == depth);
+    let deep = loops(DEPTH);
+    let cost = |method: &str, bound: f64, peer: &'static str, ours: &'static str| {
+        let reached = deep.and_then(|table| ratios(table, (ours, peer), Figures::cpu_ns));
+        Goal::at_most(format!("{LOOP}, depth 32, {method}: CPU by {peer}"), bound, reached)
     };
-    goals.push(cost(FIO_DEFAULTS, 0.5, FIO_DEFAULTS));
-    goals.push(cost(FIO_BATCH, 0.95, FIO_BATCH));
-    goals.push(cost(RAW, 1.05, RAW));
-    goals.push(Goal {
-        what: format!("{LOOP}, batch 32, system calls by request"),
-        bound: 0.035,
-        at_least: false,
-        reached: find(LOOP).and_then(|table| each(table, OURS_BATCH, |ours| ours.calls)),
-    });
-    goals.push(Goal {
-        what: format!("{LOOP}, batch 32, context switches by request"),
-        bound: 0.04,
-        at_least: false,
-        reached: find(LOOP).and_then(|table| each(table, OURS_BATCH, |ours| Some(ours.switches))),
-    });
+    goals.push(cost("efficient", 0.5, FIO_DEFAULTS, OURS_EFFICIENT));
+    goals.push(cost("efficient", 0.95, FIO_BATCH, OURS_EFFICIENT));
+    goals.push(cost("efficient", 1.05, RAW, OURS_EFFICIENT));
+    goals.push(cost("default", 0.75, FIO_DEFAULTS, OURS));
+    for (what, bound, pick) in [
+        ("system calls", 0.035, (|ours| ours.calls) as fn(&Figures) -> Option<f64>),
+        ("context switches", 0.04, |ours| Some(ours.switches)),
+    ] {
+        let what = format!("{LOOP}, depth 32, efficient: {what} by request");
+        let reached = deep.and_then(|table| each(table, OURS_EFFICIENT, pick));
+        goals.push(Goal::at_most(what, bound, reached));
+    }
+    for table in tables.iter().filter(|table| table.title == LOOP) {
+        let what =
+            |figure| format!("{LOOP}, depth {}, default: {figure} by {FIO_DEFAULTS}", table.depth);
+        let pair = (OURS, FIO_DEFAULTS);
+        goals.push(Goal::at_least(what("IOPS"), 0.97, ratios(table, pair, |f| f.iops)));
+        goals.push(Goal::at_most(what("p50"), 1.0, ratios(table, pair, |f| f.p50_ns)));
+    }
     for table in tables.iter().filter(|table| table.title != "null:") {
-        let best = fastest(table, None);
-        goals.push(Goal {
-            what: format!("{}, IOPS by {}", table.title, best.unwrap_or("the best of fio")),
-            bound: 1.0,
-            at_least: true,
-            reached: by_the_fastest(table),
-        });
+        // Threads have one method, and nothing to search for.
+        let ours = if runs(table, OURS_TUNED).is_some() { OURS_TUNED } else { OURS };
+        let best = fastest(table, None).unwrap_or("the best of fio");
+        let what = format!("{}, depth {}, {ours}: IOPS by {best}", table.title, table.depth);
+        goals.push(Goal::at_least(what, 1.0, by_the_fastest(table, ours)));
     }
     goals
 }
 
+/// What a request costs where the target costs nothing.
+fn overhead(tables: &[Compared]) -> Vec<Goal> {
+    let null = tables.iter().find(|table| table.title == "null:");
+    let user = |name| null.and_then(|table| each(table, name, |ours| Some(ours.user_ns)));
+    let goal = |what: &str, bound, name| {
+        Goal::at_most(format!("null:, {what}: user CPU ns by request"), bound, user(name))
+    };
+    let told = |ours: &Figures| Some(ours.overhead_ns? / ours.cpu_ns());
+    let told = || null.and_then(|table| each(table, OURS_NO_FILES, told));
+    let what = |end| format!("tool overhead as told, by what null: costs without files, {end}");
+    vec![
+        goal("everything recorded and written to Parquet", 45.0, OURS),
+        goal("keep summary", 30.0, OURS_SUMMARY),
+        Goal::at_least(what("at least"), 0.8, told()),
+        Goal::at_most(what("at most"), 1.2, told()),
+    ]
+}
+
 /// Our IOPS by those of fio's best setting, round by round. Which one is best the other rounds tell: the
 /// best of several in the same rounds is too fast, by what chance gave it.
-fn by_the_fastest(table: &Compared) -> Option<Vec<f64>> {
-    let ours = runs(table, "ours")?;
+fn by_the_fastest(table: &Compared, ours: &str) -> Option<Vec<f64>> {
+    let ours = runs(table, ours)?;
     let ratio = |round: usize| {
         let theirs = runs(table, fastest(table, Some(round))?)?.get(round)?;
         Some(ours[round].iops / theirs.iops)
