@@ -146,30 +146,42 @@ impl Default for Fifo {
 }
 
 /// All queued operations.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Slab {
     all: Vec<Queued>,
-    free: Vec<u32>,
+    /// The first of the unused places, which are linked.
+    unused: u32,
+}
+
+impl Default for Slab {
+    fn default() -> Slab {
+        Slab { all: Vec::new(), unused: NIL }
+    }
 }
 
 impl Slab {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, op: Queued) -> u32 {
-        match self.free.pop() {
-            Some(at) => {
-                self.all[at as usize] = op;
+        let at = self.unused;
+        match self.all.get_mut(at as usize) {
+            Some(place) => {
+                self.unused = place.next;
+                *place = op;
                 at
             }
-            None => {
-                self.all.push(op);
-                (self.all.len() - 1) as u32
-            }
+            None => self.grow(op),
         }
     }
+    #[cold]
+    fn grow(&mut self, op: Queued) -> u32 {
+        self.all.push(op);
+        (self.all.len() - 1) as u32
+    }
+    /// The place is free again.
     #[inline]
-    pub(crate) fn remove(&mut self, at: u32) -> Queued {
-        self.free.push(at);
-        self.all[at as usize]
+    pub(crate) fn remove(&mut self, at: u32) {
+        self.all[at as usize].next = self.unused;
+        self.unused = at;
     }
     #[inline]
     pub(crate) fn get(&self, at: u32) -> &Queued {

@@ -167,18 +167,18 @@ impl FlashArray {
         let mut before = NIL;
         let mut at = self.dies[die as usize].reads.head;
         while at != NIL {
-            let read = *self.slab.get(at);
-            let number = self.geometry.pages_per_block.remainder(read.page);
-            let ready = self.is_there(read.page, read.epoch);
-            let bit = 1 << (read.plane % self.geometry.planes_per_die);
+            let Queued { page, epoch, plane, cause, next, .. } = *self.slab.get(at);
+            let number = self.geometry.pages_per_block.remainder(page);
+            let ready = self.is_there(page, epoch);
+            let bit = 1 << (plane % self.geometry.planes_per_die);
             if ready && planes & bit == 0 && self.may_join(page_in_block, number) {
                 let mut list = self.dies[die as usize].reads;
                 let taken = self.slab.take_after(&mut list, before);
                 self.dies[die as usize].reads = list;
                 if group.len == 0 {
-                    group.cause = read.cause;
+                    group.cause = cause;
                 }
-                group.push(taken, read.cause);
+                group.push(taken, cause);
                 planes |= bit;
                 page_in_block = Some(number);
                 if self.rules.multi_plane == MultiPlane::Off
@@ -190,7 +190,7 @@ impl FlashArray {
             } else {
                 before = at;
             }
-            at = read.next;
+            at = next;
         }
         (group.len > 0).then_some(group)
     }
@@ -209,18 +209,20 @@ impl FlashArray {
     }
 
     /// The plane whose head waits longest.
+    #[inline(always)]
     pub(super) fn oldest_plane(&self, die: u16) -> Option<usize> {
+        let range = self.planes_of(die);
+        let first = range.start;
         let mut oldest = None;
         let mut longest_wait = 0;
-        for plane in self.planes_of(die) {
-            let head = self.planes[plane].head;
-            if head == NIL {
+        for (plane, queue) in self.planes[range].iter().enumerate() {
+            if queue.head == NIL {
                 continue;
             }
             // Distance from the newest: survives the wrap of the sequence.
-            let wait = self.sequence.wrapping_sub(self.slab.get(head).sequence);
+            let wait = self.sequence.wrapping_sub(self.slab.get(queue.head).sequence);
             if oldest.is_none() || wait > longest_wait {
-                (oldest, longest_wait) = (Some(plane), wait);
+                (oldest, longest_wait) = (Some(first + plane), wait);
             }
         }
         oldest
@@ -233,13 +235,13 @@ impl FlashArray {
         let Some(oldest) = self.oldest_plane(die) else {
             return Group::new(OpKind::Read, Cause::None);
         };
-        let first = *self.slab.get(self.planes[oldest].head);
+        let first = self.slab.get(self.planes[oldest].head);
+        let number = self.page_number(first);
         let mut group = Group::new(first.kind, first.cause);
         self.take_head(die, oldest, &mut group);
-        if self.rules.multi_plane == MultiPlane::Off {
+        if self.rules.multi_plane == MultiPlane::Off || self.dies[die as usize].waiting == 0 {
             return group;
         }
-        let number = self.page_number(&first);
         for plane in self.planes_of(die) {
             let head = self.planes[plane].head;
             if head == NIL || plane == oldest || group.is_full() {

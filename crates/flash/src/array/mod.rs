@@ -282,14 +282,15 @@ impl FlashArray {
         let die = self.die_of_plane[op.plane as usize];
         let overtakes =
             self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
-        let (page, epoch) = match (overtakes, self.epoch(op.page)) {
-            (true, epoch) => self.readable(die, op.plane, op.page, epoch),
-            (false, epoch) => (op.page, epoch),
-        };
-        let target = if op.kind == OpKind::Copy { op.to } else { op.page };
-        let to_epoch = self.epoch(target);
-        if op.kind == OpKind::Erase {
-            self.queue_erase(op.page);
+        let (mut page, mut epoch, mut to_epoch) = (op.page, 0, 0);
+        if self.rules.read_priority {
+            epoch = self.epoch(op.page);
+            to_epoch = if op.kind == OpKind::Copy { self.epoch(op.to) } else { epoch };
+            if overtakes {
+                (page, epoch) = self.readable(die, op.plane, op.page, epoch);
+            } else if op.kind == OpKind::Erase {
+                self.queue_erase(op.page);
+            }
         }
         let at = self.slab.insert(Queued {
             page,
@@ -394,10 +395,12 @@ impl FlashArray {
         self.start(die, port);
     }
 
+    #[inline(always)]
     pub(super) fn complete<E>(&mut self, op: u32, port: &mut Port<'_, E>) {
-        let op = self.slab.remove(op);
-        if op.owner != NO_OWNER {
-            port.done.push(op.owner);
+        let owner = self.slab.get(op).owner;
+        self.slab.remove(op);
+        if owner != NO_OWNER {
+            port.done.push(owner);
         }
     }
 }

@@ -10,37 +10,41 @@ use crate::die::{Die, Group, Phase, Queued};
 use crate::{CopyMode, OpKind};
 
 impl FlashArray {
-    pub(super) fn longest(&self, group: &Group, time: impl Fn(&Queued) -> Time) -> Time {
-        group.ops().iter().map(|op| time(self.slab.get(*op))).max().unwrap_or(Time::ZERO)
-    }
-
     /// Array read of the pages that `group` comes from, and the strict check that they hold data.
+    #[inline(always)]
     pub(super) fn read_time(&self, group: &Group) -> Time {
-        self.longest(group, |op| {
-            if op.kind == OpKind::Program {
-                return Time::ZERO;
+        let mut longest = Time::ZERO;
+        for op in group.ops() {
+            let Queued { kind, page, .. } = *self.slab.get(*op);
+            if kind == OpKind::Program {
+                continue;
             }
-            let number = self.geometry.pages_per_block.remainder(op.page);
-            let block = self.geometry.block_of_page(op.page);
-            assert!(
-                self.written.holds(block, number),
-                "read of page {number} of block {block}, which is not programmed"
-            );
-            self.timing.read(number)
-        })
+            let number = self.geometry.pages_per_block.remainder(page);
+            let block = self.geometry.block_of_page(page);
+            if !self.written.holds(block, number) {
+                not_programmed(block, number);
+            }
+            longest = longest.max(self.timing.read(number));
+        }
+        longest
     }
 
+    #[inline(always)]
     pub(super) fn program_time(&self, group: &Group) -> Time {
-        self.longest(group, |op| {
+        let mut longest = Time::ZERO;
+        for op in group.ops() {
+            let op = self.slab.get(*op);
             let number = self.page_number(op);
             if number == 0 {
                 // Nothing was heard of this block for long.
                 self.written.prefetch_pages(self.geometry.block_of_page(op.target()));
             }
-            self.timing.program(number)
-        })
+            longest = longest.max(self.timing.program(number));
+        }
+        longest
     }
 
+    #[inline(always)]
     pub(super) fn log_die<E>(
         &self,
         die: u16,
@@ -56,9 +60,7 @@ impl FlashArray {
 
     /// What the array of `die` did for its current group: `operations`, of its members that are
     /// `counted`.
-    ///
-    /// Members of different causes share the time, which is that of the oldest; each counts for
-    /// its own cause.
+    #[inline(always)]
     fn log_array<E>(
         &self,
         die: u16,
@@ -67,10 +69,24 @@ impl FlashArray {
         (operations, counted): (u8, impl Fn(&Queued) -> bool),
         port: &mut Port<'_, E>,
     ) {
-        let group = &self.dies[die as usize].group;
-        if !group.mixed {
-            return self.log_die(die, activity, (from, to), operations, port);
+        if self.dies[die as usize].group.mixed {
+            self.log_causes(die, activity, (from, to), counted, port);
+        } else {
+            self.log_die(die, activity, (from, to), operations, port);
         }
+    }
+
+    /// Members of different causes share the time, which is that of the oldest; each counts for
+    /// its own cause.
+    fn log_causes<E>(
+        &self,
+        die: u16,
+        activity: Activity,
+        (from, to): (Time, Time),
+        counted: impl Fn(&Queued) -> bool,
+        port: &mut Port<'_, E>,
+    ) {
+        let group = &self.dies[die as usize].group;
         let part = Part { kind: PartKind::Die, index: die };
         for cause in [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None] {
             let members = group.ops().iter().map(|op| self.slab.get(*op));
@@ -302,11 +318,11 @@ impl FlashArray {
     }
 
     /// Keeps the record of programmed pages, and the strict check of their order.
+    #[inline(always)]
     pub(super) fn note_written(&mut self, op: u32) {
         let op = self.slab.get(op);
         let target = op.target();
         let block = self.geometry.block_of_page(target);
-        let written = self.written.pages(block);
         if op.kind == OpKind::Erase {
             self.written.set(block, 0);
             if let Some(epochs) = self.epochs.get_mut(block as usize) {
@@ -315,10 +331,19 @@ impl FlashArray {
             return;
         }
         let number = self.geometry.pages_per_block.remainder(target);
-        assert!(
-            number >= u32::from(written),
-            "program of page {number} of block {block} after page {written}: out of order"
-        );
-        self.written.set(block, number as u16 + 1);
+        let written = self.written.advance(block, number as u16);
+        if number < u32::from(written) {
+            out_of_order(block, number, written);
+        }
     }
+}
+
+#[cold]
+fn not_programmed(block: u32, number: u32) -> ! {
+    panic!("read of page {number} of block {block}, which is not programmed")
+}
+
+#[cold]
+fn out_of_order(block: u32, number: u32, written: u16) -> ! {
+    panic!("program of page {number} of block {block} after page {written}: out of order")
 }

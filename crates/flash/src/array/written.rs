@@ -10,6 +10,7 @@ use ssdyno_engine::{Table, prefetch};
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     full: Vec<u64>,
+    /// Of those that are not full.
     pages: Table<u16>,
     pages_per_block: u16,
 }
@@ -27,10 +28,27 @@ impl Written {
     /// States that `pages` of `block` are programmed.
     #[inline]
     pub(super) fn set(&mut self, block: u32, pages: u16) {
-        self.pages[block as usize] = pages;
         let bit = 1 << (block & 63);
         let word = &mut self.full[(block >> 6) as usize];
-        *word = if pages == self.pages_per_block { *word | bit } else { *word & !bit };
+        if pages == self.pages_per_block {
+            *word |= bit;
+        } else {
+            *word &= !bit;
+            self.pages[block as usize] = pages;
+        }
+    }
+
+    /// States that page `number` of `block` is programmed now, and all before it; how many were until now.
+    #[inline]
+    pub(super) fn advance(&mut self, block: u32, number: u16) -> u16 {
+        if self.is_full(block) {
+            return self.pages_per_block;
+        }
+        let before = std::mem::replace(&mut self.pages[block as usize], number + 1);
+        if number + 1 == self.pages_per_block {
+            self.full[(block >> 6) as usize] |= 1 << (block & 63);
+        }
+        before
     }
 
     /// Brings into the cache what [`holds`](Written::holds) looks at first.
@@ -47,16 +65,20 @@ impl Written {
     }
 
     /// Pages of `block` that are programmed.
+    #[cfg(test)]
+    fn pages(&self, block: u32) -> u16 {
+        if self.is_full(block) { self.pages_per_block } else { self.pages[block as usize] }
+    }
+
     #[inline]
-    pub(super) fn pages(&self, block: u32) -> u16 {
-        self.pages[block as usize]
+    fn is_full(&self, block: u32) -> bool {
+        self.full[(block >> 6) as usize] >> (block & 63) & 1 == 1
     }
 
     /// True if page `number` of `block` is programmed.
     #[inline]
     pub(super) fn holds(&self, block: u32, number: u32) -> bool {
-        self.full[(block >> 6) as usize] >> (block & 63) & 1 == 1
-            || number < u32::from(self.pages(block))
+        self.is_full(block) || number < u32::from(self.pages[block as usize])
     }
 }
 
@@ -71,7 +93,11 @@ mod tests {
             let mut written = Written::new(130, 5);
             let mut model = [0u16; 130];
             for (block, pages) in sets {
-                written.set(block, pages);
+                if pages > model[block as usize] {
+                    prop_assert_eq!(written.advance(block, pages - 1), model[block as usize]);
+                } else {
+                    written.set(block, pages);
+                }
                 model[block as usize] = pages;
             }
             for (block, pages) in (0..).zip(model) {
