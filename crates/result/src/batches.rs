@@ -141,12 +141,6 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Mean latency of each group in ns.
-    pub(crate) fn means_ns(&self) -> Vec<f64> {
-        let mean = |(sum, count): (&Batch, f64)| sum.latency_ps as f64 / 1e3 / count;
-        self.groups.iter().map(|(_, sum)| sum).zip(self.counts()).map(mean).collect()
-    }
-
     fn counts(&self) -> Vec<f64> {
         self.groups.iter().map(|(batches, _)| self.batch as f64 * *batches as f64).collect()
     }
@@ -213,7 +207,7 @@ mod tests {
         let groups = batches.groups(Time::ZERO).unwrap();
         let iops = groups.iops(1e6).unwrap();
         assert!((iops.low - 1e6).abs() < 1.0 && (iops.high - 1e6).abs() < 1.0, "{iops:?}");
-        assert!(groups.means_ns().iter().all(|m| *m == 5.0));
+        assert!(batches.means_ns().iter().all(|m| *m == 5.0));
         assert!(Batches::default().groups(Time::ZERO).is_none());
     }
 }

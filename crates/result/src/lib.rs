@@ -23,6 +23,7 @@ mod buckets;
 mod compare;
 mod confidence;
 mod directory;
+mod drift;
 mod error;
 mod faults;
 mod finite;

@@ -4,6 +4,7 @@ use ssdyno_block::{Op, Time, counted};
 
 use crate::batches::Batches;
 use crate::confidence::Source;
+use crate::drift;
 use crate::format::seconds;
 use crate::histogram::Histogram;
 use crate::little::Little;
@@ -16,7 +17,6 @@ use crate::result::{
 use crate::rows::Rows;
 use crate::series::Series;
 use crate::slices::Slices;
-use crate::statistics;
 use crate::steady::SteadyState;
 
 /// Shares that a [`Latency`] prints.
@@ -323,47 +323,8 @@ impl Recording {
                  more points"
             ));
         }
-        result.notes.extend(warm_up_note(&self.batches));
-        if let Some(groups) = self.batches.groups(self.start) {
-            let lag = statistics::lag_one(statistics::behind_start_up(&groups.means_ns()));
-            // Two standard errors of the correlation of 32 independent values.
-            if lag > 2.0 / (Batches::GROUPS as f64).sqrt() {
-                result.notes.push(format!(
-                    "latency drifts slowly (correlation of neighbouring batches {lag:.2}): the \
-                     intervals allow for it and are wide; run longer for narrower ones"
-                ));
-            }
-        }
+        result.notes.extend(drift::notes(&self.batches));
     }
-}
-
-fn warm_up_note(batches: &Batches) -> Option<String> {
-    let means = batches.means_ns();
-    let mean = |m: &[f64]| m.iter().sum::<f64>() / m.len() as f64;
-    let Some(cut) = statistics::warm_up(&means) else {
-        let (first, second) = means.split_at(means.len() / 2);
-        // Noise too may put the best cut late; what counts is whether it matters.
-        let apart = (mean(first) - mean(second)).abs() > 0.02 * mean(&means);
-        return apart.then(|| {
-            "no steady state was reached (MSER): latency still changes in the second half of the \
-             run; run longer or precondition the target"
-                .into()
-        });
-    };
-    if cut == 0 {
-        return None;
-    }
-    let (with, without) = (mean(&means), mean(&means[cut..]));
-    // A cut that changes nothing is noise, not warm-up.
-    if (with - without).abs() <= 0.01 * with {
-        return None;
-    }
-    Some(format!(
-        "the first {} requests look like warm-up (MSER): mean latency is {:+.1} % without them; \
-         leave them out with a ramp-up",
-        cut as u64 * batches.size(),
-        100.0 * (without - with) / with
-    ))
 }
 
 fn ranks(histogram: &Histogram) -> Vec<u64> {

@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::steady::slope;
+
 /// Probability with which intervals cover the true figure.
 pub const LEVEL: f64 = 0.95;
 
@@ -66,14 +68,19 @@ mod unbounded {
 
 /// Two-sided quantile of Student's t at [`LEVEL`] with so many degrees of freedom; `None` below one.
 fn student(freedom: f64) -> Option<f64> {
+    student_at(freedom, LEVEL)
+}
+
+/// The same at `level`.
+pub(crate) fn student_at(freedom: f64, level: f64) -> Option<f64> {
     if freedom.is_nan() || freedom < 1.0 {
         return None;
     }
     let t = StudentsT::new(0.0, 1.0, freedom).ok()?;
-    Some(t.inverse_cdf(0.5 + LEVEL / 2.0))
+    Some(t.inverse_cdf(0.5 + level / 2.0))
 }
 
-fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
@@ -167,9 +174,9 @@ impl Spread {
     }
 }
 
-/// Values of equal batches without those of the start-up.
-pub(crate) fn behind_start_up(batches: &[f64]) -> &[f64] {
-    &batches[start_up(batches, &vec![1.0; batches.len()])..]
+/// True if a run of equal batches has a start-up.
+pub(crate) fn starts_up(batches: &[f64]) -> bool {
+    start_up(batches, &vec![1.0; batches.len()]) > 0
 }
 
 /// How many leading batches are start-up, half of them at most: those that are all off to the
@@ -217,16 +224,49 @@ pub(crate) fn lag_one(values: &[f64]) -> f64 {
     let m = mean(values);
     let all: f64 = values.iter().map(|v| (v - m).powi(2)).sum();
     let pairs: f64 = values.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
-    if all > 0.0 { pairs / all } else { 0.0 }
+    // Equal values are off their mean by its rounding, all to the same side: a correlation of nearly 1.
+    let n = values.len() as f64;
+    let rounding = n * f64::EPSILON * m.abs();
+    if all > n * rounding * rounding { pairs / all } else { 0.0 }
+}
+
+/// The best line by least squares through values one step apart.
+pub(crate) struct Line {
+    /// By step.
+    pub(crate) slope: f64,
+    /// Standard error of the slope, if what is left is independent.
+    pub(crate) error: f64,
+    /// Correlation of neighbours in what is left.
+    pub(crate) correlation: f64,
+}
+
+impl Line {
+    /// Through three values or more.
+    pub(crate) fn through(values: &[f64]) -> Line {
+        let n = values.len() as f64;
+        let (middle, level, slope) = ((n - 1.0) / 2.0, mean(values), slope(values));
+        let left = |(at, value): (usize, &f64)| value - level - slope * (at as f64 - middle);
+        let left: Vec<f64> = values.iter().enumerate().map(left).collect();
+        let squares: f64 = left.iter().map(|left| left * left).sum();
+        let steps = n * (n * n - 1.0) / 12.0;
+        let error = (squares / (n - 2.0) / steps).sqrt();
+        Line { slope, error, correlation: lag_one(&left) }
+    }
 }
 
 /// How many leading batches are warm-up, by the marginal standard error rule: the cut that
 /// minimises the squared standard error of the mean of the rest (White, MSER-5, 1997). Cuts
 /// behind the middle are not trusted and give `None`: the run never got steady, or is too short.
 pub(crate) fn warm_up(batches: &[f64]) -> Option<usize> {
+    let cut = warm_up_cut(batches);
+    (cut <= batches.len() / 2).then_some(cut)
+}
+
+/// The same wherever the cut is.
+pub(crate) fn warm_up_cut(batches: &[f64]) -> usize {
     let n = batches.len();
     if n < 10 {
-        return Some(0);
+        return 0;
     }
     // Sums from the back, so that every cut is one step. Values are centred to keep the
     // difference of squares exact enough.
@@ -246,7 +286,7 @@ pub(crate) fn warm_up(batches: &[f64]) -> Option<usize> {
             }
         }
     }
-    (best.1 <= n / 2).then_some(best.1)
+    best.1
 }
 
 #[cfg(test)]
@@ -340,6 +380,17 @@ mod tests {
         let flip: Vec<f64> = (0..64).map(|i| f64::from(i % 2)).collect();
         assert!(lag_one(&flip) < -0.8);
         assert!(lag_one(&[1.0, 1.0, 1.0, 1.0]) == 0.0 && lag_one(&[]) == 0.0);
+        // Their mean is not quite the value.
+        assert_eq!(lag_one(&[0.1; 31]), 0.0);
+        assert_eq!(lag_one(&[62_303.177; 32]), 0.0);
+    }
+
+    /// The line through 1, 2, 4, 3, 5: slope 0.9, and -0.2, -0.1, 1.0, -0.9, 0.2 are left: squares of 1.9.
+    #[test]
+    fn a_line_and_its_error() {
+        let line = Line::through(&[1.0, 2.0, 4.0, 3.0, 5.0]);
+        assert!((line.slope - 0.9).abs() < 1e-12);
+        assert!((line.error - (1.9f64 / 3.0 / 10.0).sqrt()).abs() < 1e-12);
     }
 
     proptest! {

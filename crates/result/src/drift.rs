@@ -1,0 +1,324 @@
+//! Whether latency kept its level over a run: warm-up, drift, and correlation of neighbouring stretches.
+//!
+//! Latencies are seldom independent, and noise alone makes any rule find something now and then. So each
+//! finding has to be larger than what the noise of the rest explains, correlation allowed for. Of runs that
+//! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
+//! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
+
+use crate::batches::Batches;
+use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
+
+/// Stretches of a run that are compared.
+const GROUPS: usize = 32;
+/// Stretches that must each be above (or below) the one before.
+const EIGHTHS: usize = 8;
+/// A smaller change of the mean, by the mean, is not worth a note.
+const DRIFT_LEAST: f64 = 0.02;
+/// A warm-up that moves the mean by less is not worth a note.
+const WARM_UP_LEAST: f64 = 0.01;
+/// A difference counts where noise explains it in one of two thousand runs: several are looked at in a run.
+const LEVEL: f64 = 0.999_5;
+/// By so much more a warm-up has to differ: its cut is chosen from many as that which looks most like one.
+const WARM_UP_MARGIN: f64 = 1.25;
+/// Correlation of neighbouring stretches that a note tells: independent ones reach it in 0.4 % of runs.
+const CORRELATION_TOLD: f64 = 0.42;
+/// A stronger correlation is not believed.
+const CORRELATION_MOST: f64 = 0.95;
+/// Degrees of freedom that are left however strongly stretches are correlated.
+const FREEDOM_LEAST: f64 = 3.0;
+
+/// What is to be said of the latencies of a run.
+pub(crate) fn notes(batches: &Batches) -> Vec<String> {
+    notes_of(&batches.means_ns(), batches.size())
+}
+
+/// The same of the means of batches of `size` requests.
+fn notes_of(means: &[f64], size: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    let cut = warm_up_of(means);
+    if let Some(cut) = cut {
+        let (with, without) = (mean(means), mean(&means[cut..]));
+        notes.push(format!(
+            "the first {} requests look like warm-up (MSER): mean latency is {:+.1} % without them; \
+             leave them out with a ramp-up",
+            cut as u64 * size,
+            100.0 * (without - with) / with
+        ));
+    }
+    let rest = &means[cut.unwrap_or(0)..];
+    let groups = stretches(rest, GROUPS);
+    if let Some(change) = drift(&groups) {
+        notes.push(format!(
+            "latency drifts: {:+.1} % from the first to the last eighth of the run, so it is not \
+             steady; run longer or precondition the target",
+            100.0 * change
+        ));
+    } else if cut.is_none() && ends_elsewhere(means) {
+        notes.push(
+            "no steady state was reached (MSER): latency still changes in the second half of the \
+             run; run longer or precondition the target"
+                .into(),
+        );
+    }
+    let lag = lag_one(&groups);
+    if groups.len() == GROUPS && lag > CORRELATION_TOLD && notes.len() == usize::from(cut.is_some())
+    {
+        notes.push(format!(
+            "latencies of neighbouring parts of the run are alike (correlation {lag:.2}): the \
+             intervals allow for it and are wide; run longer for narrower ones"
+        ));
+    }
+    notes
+}
+
+/// The mean of each of `count` equal stretches; of fewer where there are fewer values.
+fn stretches(means: &[f64], count: usize) -> Vec<f64> {
+    let (n, count) = (means.len(), count.min(means.len()));
+    (0..count).map(|at| mean(&means[at * n / count..(at + 1) * n / count])).collect()
+}
+
+/// How much the last eighth is above the first, by the mean, where the level changes all the time: along a
+/// line that is steeper than noise explains, or from each eighth to the next.
+fn drift(groups: &[f64]) -> Option<f64> {
+    if groups.len() < GROUPS {
+        return None;
+    }
+    let eighths = stretches(groups, EIGHTHS);
+    let change = (eighths[EIGHTHS - 1] - eighths[0]) / mean(groups);
+    let rises = eighths.windows(2).all(|pair| pair[0] < pair[1]);
+    let falls = eighths.windows(2).all(|pair| pair[0] > pair[1]);
+    let line = Line::through(groups);
+    let along = (line.slope * (groups.len() - 1) as f64 / mean(groups)).abs();
+    let noise = Noise::new(line.correlation, groups.len(), 2.0);
+    let steep = along >= DRIFT_LEAST && noise.exceeded(line.slope, line.error);
+    ((steep || rises || falls) && change.abs() >= DRIFT_LEAST).then_some(change)
+}
+
+/// Leading batches that are warm-up, where they differ from the rest by more than its noise and move the
+/// mean.
+fn warm_up_of(means: &[f64]) -> Option<usize> {
+    let cut = warm_up(means).filter(|cut| *cut > 0)?;
+    let (front, rest) = means.split_at(cut);
+    let moves = (mean(means) - mean(rest)).abs() > WARM_UP_LEAST * mean(means);
+    // A start that fades for long leaves a rest that still changes, and hides its noise.
+    (moves && (differs(front, rest) || starts_up(means))).then_some(cut)
+}
+
+/// True if `front` differs from `rest` by more than the noise of the latter.
+fn differs(front: &[f64], rest: &[f64]) -> bool {
+    let groups = stretches(rest, 3 * GROUPS / 4);
+    let (count, level) = (groups.len() as f64, mean(&groups));
+    let squares: f64 = groups.iter().map(|group| (group - level).powi(2)).sum();
+    // The front in stretches as long as those.
+    let fronts = front.len() as f64 * count / rest.len() as f64;
+    let error = (squares / (count - 1.0) * (1.0 / fronts + 1.0 / count)).sqrt();
+    let noise = Noise::new(lag_one(&groups), groups.len(), 1.0);
+    noise.exceeded(mean(front) - level, WARM_UP_MARGIN * error)
+}
+
+/// True if the best cut lies so late that what follows is no steady state, and the halves, and what is
+/// before and behind it, differ by more than noise.
+fn ends_elsewhere(means: &[f64]) -> bool {
+    if warm_up(means).is_some() {
+        return false;
+    }
+    let (first, second) = means.split_at(means.len() / 2);
+    let apart = (mean(first) - mean(second)).abs() > DRIFT_LEAST * mean(means);
+    if !apart {
+        return false;
+    }
+    let groups = stretches(means, GROUPS);
+    let at = warm_up_cut(means) as f64 / means.len() as f64 * groups.len() as f64;
+    let at = (at.round() as usize).clamp(1, groups.len() - 1);
+    let (before, behind) = groups.split_at(at);
+    let levels = [mean(before), mean(behind)];
+    let residual = |(group, level): (&f64, f64)| group - level;
+    let residuals: Vec<f64> = (before.iter().map(|group| residual((group, levels[0]))))
+        .chain(behind.iter().map(|group| residual((group, levels[1]))))
+        .collect();
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    let share = 1.0 / before.len() as f64 + 1.0 / behind.len() as f64;
+    let error = (squares / (groups.len() as f64 - 2.0) * share).sqrt();
+    let noise = Noise::new(lag_one(&residuals), groups.len(), 2.0);
+    noise.exceeded(levels[0] - levels[1], error)
+}
+
+/// What correlation of neighbours makes of a standard error: that of a first-order autoregressive process,
+/// as for intervals (see [`statistics::ratio`](crate::statistics::ratio)).
+struct Noise {
+    inflation: f64,
+    freedom: f64,
+}
+
+impl Noise {
+    /// Of `count` values around a form of so many parameters, whose neighbours were seen to be correlated so.
+    fn new(seen: f64, count: usize, parameters: f64) -> Noise {
+        let n = count as f64;
+        // Fitting the form pulls correlations down by about so much (Kendall, Biometrika 41, 1954).
+        let truly = (seen + parameters / n) / (1.0 - (2.0 + parameters) / n);
+        let correlation = truly.clamp(0.0, CORRELATION_MOST);
+        let inflation = (1.0 + correlation) / (1.0 - correlation);
+        Noise { inflation, freedom: (n / inflation - parameters).max(FREEDOM_LEAST) }
+    }
+
+    /// True if `difference` is more than noise explains, `error` being what independent values give.
+    fn exceeded(&self, difference: f64, error: f64) -> bool {
+        let student = student_at(self.freedom, LEVEL).unwrap_or(f64::INFINITY);
+        difference.abs() > student * error * self.inflation.sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// splitmix64, seeded.
+    struct Draw(u64);
+
+    impl Draw {
+        /// Uniform in (0, 1].
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            (((z ^ (z >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64
+        }
+
+        /// Normal, by Box and Muller.
+        fn normal(&mut self) -> f64 {
+            let radius = (-2.0 * self.uniform().ln()).sqrt();
+            radius * (std::f64::consts::TAU * self.uniform()).cos()
+        }
+
+        /// Stationary, mean 100, correlation `rho` of neighbours.
+        fn correlated(&mut self, rho: f64, spread: f64, n: usize) -> Vec<f64> {
+            let mut value = self.normal();
+            let mut next = || {
+                value = rho * value + (1.0 - rho * rho).sqrt() * self.normal();
+                100.0 * (1.0 + spread * value)
+            };
+            (0..n).map(|_| next()).collect()
+        }
+
+        fn periodic(&mut self, periods: f64, swing: f64, noise: f64, n: usize) -> Vec<f64> {
+            let phase = std::f64::consts::TAU * self.uniform();
+            let mut at = |at: usize| {
+                let angle = std::f64::consts::TAU * periods * at as f64 / n as f64 + phase;
+                100.0 * (1.0 + swing * angle.sin() + noise * self.normal())
+            };
+            (0..n).map(&mut at).collect()
+        }
+    }
+
+    fn drifts(means: &[f64]) -> bool {
+        notes_of(means, 5).iter().any(|note| note.contains("drifts") || note.contains("no steady"))
+    }
+
+    fn warms_up(means: &[f64]) -> bool {
+        notes_of(means, 5).iter().any(|note| note.contains("warm-up"))
+    }
+
+    /// How many of 1000 seeds get a note of a drift, and how many one of a warm-up.
+    fn found(make: impl Fn(&mut Draw) -> Vec<f64>) -> (usize, usize) {
+        let runs = (0..1_000).map(|seed| make(&mut Draw(seed)));
+        runs.fold((0, 0), |(drift, warm_up), means| {
+            (drift + usize::from(drifts(&means)), warm_up + usize::from(warms_up(&means)))
+        })
+    }
+
+    /// Constant latencies, whose means differ by rounding alone, get no note of any kind.
+    #[test]
+    fn constant_latencies_get_no_note() {
+        for (latency_ps, requests) in [(62_303_177, 2_000), (1, 20_000), (99_999_999_999, 3_333)] {
+            let mut batches = Batches::default();
+            for at in 0..requests {
+                batches.add(latency_ps, 4096, 1, ssdyno_block::Time::from_ps(latency_ps * at));
+            }
+            assert_eq!(notes(&batches), Vec::<String>::new(), "{latency_ps} ps, {requests}");
+        }
+        for n in 10..200 {
+            assert_eq!(notes_of(&vec![62_303.177_f64; n], 5), Vec::<String>::new(), "{n}");
+        }
+    }
+
+    /// Steady runs of 160, 600 and 1000 batches, 1000 seeds each: fewer than 1 % of them get a note of a
+    /// drift, and fewer than 1 % one of a warm-up, whatever the noise. `rho` says how strongly neighbours a 32nd
+    /// of the run apart are correlated.
+    #[test]
+    fn false_alarms() {
+        const LENGTHS: [usize; 3] = [160, 600, 1_000];
+        let rare = |what: &str, make: &dyn Fn(&mut Draw, usize) -> Vec<f64>| {
+            let all = LENGTHS.map(|n| found(|draw| make(draw, n)));
+            let (drift, warm_up) =
+                all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            assert!(drift < 30 && warm_up < 30, "{what}: {all:?} of 1000 each");
+        };
+        for (rho, spread) in [(0.0, 0.05), (0.0, 1.0), (0.05, 0.3), (0.3, 0.1), (0.6, 0.3)] {
+            let correlated = |draw: &mut Draw, n: usize| {
+                let of_batches = f64::powf(rho, 32.0 / n as f64);
+                draw.correlated(of_batches, spread, n)
+            };
+            rare(&format!("correlated by {rho}, spread {spread}"), &correlated);
+        }
+        rare("exponential", &|draw, n| (0..n).map(|_| -draw.uniform().ln()).collect());
+        // Of one period in a run nobody can tell that it comes back.
+        for periods in [2.0, 3.5, 8.0, 30.0] {
+            for noise in [0.0, 0.01, 0.1] {
+                let periodic = |draw: &mut Draw, n| draw.periodic(periods, 0.05, noise, n);
+                rare(&format!("{periods} periods, noise {noise}"), &periodic);
+            }
+        }
+    }
+
+    /// True changes are seen in at least 95 of 100 runs: lines of 3 % and more, exponentials, steps near the
+    /// end; with noise of 2 % and 10 % a batch. And a warm-up is told as such.
+    #[test]
+    fn true_drifts_are_seen() {
+        let n = 600;
+        let seen = |level: &dyn Fn(f64) -> f64, noise: f64, sees: fn(&[f64]) -> bool| {
+            let run = |seed| {
+                let mut draw = Draw(seed);
+                let mean = |at: usize| level(at as f64 / n as f64) * (1.0 + noise * draw.normal());
+                (0..n).map(mean).collect::<Vec<f64>>()
+            };
+            (0..100).filter(|seed| sees(&run(*seed))).count()
+        };
+        for sign in [1.0, -1.0] {
+            for (change, noise) in [(0.03, 0.0), (0.03, 0.02), (0.10, 0.0), (0.10, 0.10)] {
+                let count = seen(&|x| 1.0 + sign * change * x, noise, drifts);
+                assert!(count >= 95, "{count}: a line of {change}, noise {noise}");
+            }
+            for tau in [0.4, 1.0] {
+                let level = |x: f64| 1.0 + sign * 0.3 * (-x / tau).exp();
+                for noise in [0.0, 0.02] {
+                    let count = seen(&level, noise, drifts);
+                    assert!(count >= 95, "{count}: exponential, {tau}, noise {noise}");
+                }
+            }
+            let step = |x: f64| if x < 0.75 { 1.0 } else { 1.0 + sign * 0.2 };
+            assert!(seen(&step, 0.02, drifts) >= 95);
+            let fills = |x: f64| if x < 0.1 { 1.0 - 0.8 * sign } else { 1.0 };
+            assert!(seen(&fills, 0.02, warms_up) >= 95);
+            let cools = |x: f64| 1.0 + sign * 0.5 * (-x / 0.1).exp();
+            assert!(seen(&cools, 0.02, warms_up) >= 95);
+        }
+    }
+
+    /// The note tells the change with its sign.
+    #[test]
+    fn a_drift_is_told_in_per_cent() {
+        let falls: Vec<f64> = (0..640).map(|at| 110.0 - 20.0 * at as f64 / 640.0).collect();
+        let notes = notes_of(&falls, 5);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("latency drifts: -17.5 % from the first"), "{notes:?}");
+    }
+
+    /// Correlated, but nowhere else at the end: intervals are wide, and the note says why.
+    #[test]
+    fn correlation_is_told_as_such() {
+        let notes = notes_of(&Draw(3).correlated(0.99, 0.1, 1_000), 5);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains("neighbouring parts of the run are alike"), "{notes:?}");
+    }
+}
