@@ -24,6 +24,8 @@ pub struct Dump {
     pub drivers: BTreeMap<Address, String>,
     /// What a base address register asks for, in bytes, by its number, where `-vv` prints it.
     pub bar_bytes: BTreeMap<(Address, u8), u64>,
+    /// Lines that were left out, in order: messages and prompts of a terminal, and functions without bytes.
+    pub skipped: Vec<DumpError>,
 }
 
 /// A line that does not belong into a dump.
@@ -102,10 +104,11 @@ fn blanks_before_function(line: &str) -> Option<&str> {
     function_line(bare).map(|_| &line[..line.len() - bare.len()])
 }
 
-/// Reads a dump, alone, quoted in a mail or indented as a whole.
+/// Reads a dump, alone, quoted in a mail or indented as a whole. What a terminal had besides, and functions
+/// without bytes, are [left out](Dump::skipped).
 ///
 /// # Errors
-/// The first line that does not belong there.
+/// The first line of bytes that cannot be, a function that comes twice, or that there is none.
 pub fn parse(text: &str) -> Result<Dump, DumpError> {
     let mut dump = Dump::default();
     let mut open: Option<Open> = None;
@@ -124,7 +127,7 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
             let open = open.as_mut().ok_or(error(Garbled::NoFunction))?;
             add_bytes(&mut open.image, offset, bytes).map_err(error)?;
         } else if let Some((address, rest)) = function_line(line) {
-            dump.close(open.take())?;
+            dump.close(open.take());
             if dump.names.contains_key(&address) {
                 return Err(error(Garbled::Twice(address)));
             }
@@ -132,35 +135,42 @@ pub fn parse(text: &str) -> Result<Dump, DumpError> {
             open = Some(Open { address, line: index + 1, image: Vec::new() });
         } else if let Some(open) = open.as_ref().filter(|open| open.wraps(line)) {
             // A long line that a mail program broke in two; of the function's own line, its name.
-            if index == open.line {
+            if is_message(line) || is_prompt(line) {
+                dump.skipped.push(error(Garbled::Unknown));
+            } else if index == open.line {
                 let rest = dump.names.entry(open.address).or_default();
                 rest.push(' ');
                 rest.push_str(name(line));
             }
-        } else if !is_text(line) {
-            return Err(error(Garbled::Unknown));
+        } else if is_message(line) || !is_text(line) {
+            dump.skipped.push(error(Garbled::Unknown));
         } else if let Some(open) = &open {
             dump.interrupts.extend(interrupt(line).map(|irq| (open.address, irq)));
             dump.drivers.extend(driver(line).map(|name| (open.address, name.to_owned())));
             dump.bar_bytes.extend(region(line).map(|(bar, bytes)| ((open.address, bar), bytes)));
         }
     }
-    dump.close(open)?;
+    dump.close(open);
     if dump.snapshot.is_empty() {
-        return Err(DumpError { line: lines.max(1), what: Garbled::Empty });
+        let without = |error: &&DumpError| matches!(error.what, Garbled::NoHeader { .. });
+        let empty = DumpError { line: lines.max(1), what: Garbled::Empty };
+        return Err(dump.skipped.iter().find(without).copied().unwrap_or(empty));
     }
+    dump.skipped.sort_by_key(|error| error.line);
     Ok(dump)
 }
 
 impl Dump {
-    fn close(&mut self, open: Option<Open>) -> Result<(), DumpError> {
-        let Some(Open { address, line, image }) = open else { return Ok(()) };
+    fn close(&mut self, open: Option<Open>) {
+        let Some(Open { address, line, image }) = open else { return };
         let bytes = image.len();
         if bytes < 64 {
-            return Err(DumpError { line, what: Garbled::NoHeader { address, bytes } });
+            // Perhaps the list of another call, and its bytes follow.
+            self.names.remove(&address);
+            self.skipped.push(DumpError { line, what: Garbled::NoHeader { address, bytes } });
+        } else {
+            self.snapshot.add(address, image);
         }
-        self.snapshot.add(address, image);
-        Ok(())
     }
 }
 
@@ -168,7 +178,7 @@ impl Dump {
 /// address has no blank behind its colon.
 fn hex_line(line: &str) -> Option<(usize, &str)> {
     let (offset, bytes) = line.split_once(": ")?;
-    let sound = matches!(offset.len(), 2 | 3) && offset.bytes().all(|b| b.is_ascii_hexdigit());
+    let sound = matches!(offset.len(), 2..=4) && offset.bytes().all(|b| b.is_ascii_hexdigit());
     let offset = usize::from_str_radix(offset, 16).ok().filter(|_| sound)?;
     Some((offset, bytes))
 }
@@ -239,18 +249,29 @@ fn region(line: &str) -> Option<(u8, u64)> {
     Some((bar.parse().ok().filter(|bar| *bar < 6)?, bytes))
 }
 
-/// What `-v` prints is indented; messages of lspci itself begin with its name.
+/// What `-v` prints is indented; old versions print comments.
 fn is_text(line: &str) -> bool {
-    line.is_empty()
-        || line.starts_with([' ', '\t', '#'])
-        || line.starts_with("lspci:")
-        || line.starts_with("pcilib:")
+    line.is_empty() || line.starts_with([' ', '\t', '#'])
+}
+
+/// A message of lspci itself begins with its name.
+fn is_message(line: &str) -> bool {
+    line.starts_with("lspci:") || line.starts_with("pcilib:")
+}
+
+/// `user@host:~$ lspci -xxxx`, as a terminal shows it: no name of a function has both signs.
+fn is_prompt(line: &str) -> bool {
+    let sign = |sign: char| {
+        line.ends_with(sign) || line.split(sign).skip(1).any(|rest| rest.starts_with(' '))
+    };
+    line.split_once('@').is_some_and(|(user, _)| !user.contains(' ')) && (sign('$') || sign('#'))
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::format;
     use alloc::string::ToString;
+    use alloc::vec;
 
     use proptest::prelude::*;
 
@@ -267,6 +288,61 @@ mod tests {
     fn error(text: &str) -> (usize, Garbled) {
         let error = parse(text).expect_err("a garbled line");
         (error.line, error.what)
+    }
+
+    fn skipped(text: &str) -> Vec<(usize, Garbled)> {
+        let dump = parse(text).expect("the rest is a dump");
+        dump.skipped.iter().map(|error| (error.line, error.what)).collect()
+    }
+
+    /// A terminal's prompts and messages, and functions without bytes, are left out and told by line; what is
+    /// around them is read whole.
+    #[test]
+    fn what_is_no_function_is_left_out() {
+        let (first, second) = (function("00:00.0", "5a"), function("00:1f.3", "01"));
+        let alone = |address: &str| format!("{address} SMBus: Some Maker Another thing\n");
+        let no_header = |device, function, bytes| Garbled::NoHeader {
+            address: Address::new(0, 0, device, function),
+            bytes,
+        };
+        let unknown = Garbled::Unknown;
+        for (text, left_out) in [
+            (format!("root@box:~# lspci -xxxx\n{first}{second}"), vec![(1, unknown)]),
+            (format!("{first}{second}root@box:~#\n"), vec![(11, unknown)]),
+            (format!("[me@box ~]$ sudo lspci -xxxx\n{first}{second}"), vec![(1, unknown)]),
+            (format!("{first}sudo: a password is required\n{second}"), vec![(6, unknown)]),
+            (format!("{first}pcilib: sysfs_read_vpd: failed\n{second}"), vec![(6, unknown)]),
+            (format!("{first}{}{second}", alone("00:01.0")), vec![(6, no_header(1, 0, 0))]),
+            (format!("{first}{second}{}", alone("00:01.2")), vec![(11, no_header(1, 2, 0))]),
+            (
+                format!("{first}{}me@box:~$ exit\n{second}", alone("00:01.0")),
+                vec![(6, no_header(1, 0, 0)), (7, unknown)],
+            ),
+            (
+                format!("{}lspci: Cannot read\n{first}{second}", alone("00:01.0")),
+                vec![(1, no_header(1, 0, 0)), (2, unknown)],
+            ),
+            (
+                format!("{first}00:02.0 X: y\n00:{}\n{second}", " 00".repeat(16)),
+                vec![(6, no_header(2, 0, 16))],
+            ),
+        ] {
+            assert_eq!(skipped(&text), left_out, "{text}");
+            let mut dump = parse(&text).unwrap();
+            assert_eq!(dump.snapshot.known().unwrap().len(), 2, "{text}");
+            let at = Address::new(0, 0, 0x1f, 3);
+            assert_eq!(dump.snapshot.read(at, 60), 0x0101_0101);
+            assert_eq!(dump.names[&at], "Some Maker A thing");
+        }
+    }
+
+    /// `lspci`, then `lspci -xxxx`, in one file.
+    #[test]
+    fn a_list_before_the_bytes() {
+        let both =
+            format!("00:00.0 Host bridge: Some Maker A thing\n{}", function("00:00.0", "5a"));
+        assert_eq!(skipped(&both).len(), 1);
+        assert_eq!(parse(&both).unwrap().names.len(), 1);
     }
 
     #[test]
@@ -333,7 +409,7 @@ mod tests {
             assert_eq!(dump.snapshot.read(at, 60), 0x5a5a_5a5a);
         }
         // After the bytes there is nothing to be broken.
-        assert_eq!(error(&format!("{text}Queue=0/0\n")).1, Garbled::Unknown);
+        assert_eq!(skipped(&format!("{text}Queue=0/0\n")), [(9, Garbled::Unknown)]);
     }
 
     /// Trackers show a block of text as it is where all of it is indented.
@@ -357,8 +433,12 @@ mod tests {
         let good = function("00:00.0", "00");
         assert_eq!(error(""), (1, Garbled::Empty));
         assert_eq!(error("00: 00\n"), (1, Garbled::NoFunction));
-        assert_eq!(error(&format!("{good}-[0000:00]-+-00.0\n")), (6, Garbled::Unknown));
-        assert_eq!(error(&format!("{good}00:20.0 No such device\n")), (6, Garbled::Unknown));
+        let tree = format!("{good}-[0000:00]-+-00.0\n");
+        assert_eq!(skipped(&tree), [(6, Garbled::Unknown)]);
+        // Its bytes are not taken for those of the one before.
+        let no_such = good.replace("00:00.0", "00:20.0");
+        let gap = Garbled::Offset { found: 0, expected: 0x40 };
+        assert_eq!(error(&format!("{good}{no_such}")), (7, gap));
         assert_eq!(error(&good.replace("30: 00 00", "30: 0g 00")), (5, Garbled::Bytes));
         assert_eq!(error(&good.replace("30: 00 00", "30: 000 0")), (5, Garbled::Bytes));
         assert_eq!(error(&good.replace("30: ", "30: 00 ")), (5, Garbled::Bytes));

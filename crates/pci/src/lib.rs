@@ -4,7 +4,8 @@
 //! device offers and uses), [`SlotConfig`] (the configuration space around a device), [`DmaPool`] (memory for DMA on
 //! demand). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
 //! functions, [`assign()`] for addresses, [`Route`] for interrupt pins with the [`MpTable`],
-//! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one.
+//! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one,
+//! [`PciIds`] names functions.
 //!
 //! Errors: [`FunctionError`], [`DmaFault`]; [`MpError`], [`NoEntry`](routing::NoEntry),
 //! [`NoRoom`](assign::NoRoom), [`DriverError`](driver::DriverError), [`DumpError`](dump::DumpError).
@@ -29,6 +30,7 @@ pub mod driver;
 pub mod dump;
 mod function;
 mod header;
+mod ids;
 pub mod interrupts;
 pub mod mp;
 mod numbers;
@@ -50,6 +52,7 @@ pub use config::{ConfigAccess, ConfigSpace};
 pub use device::{BusMaster, DmaDirection, DmaFault, Identity, MsixPlace, PciDevice};
 pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
 pub use header::{BusNumbers, DeviceClass, Header, Pin};
+pub use ids::PciIds;
 pub use mp::{MpError, MpTable};
 pub use pool::{DmaPiece, DmaPool};
 pub use routing::Route;

@@ -43,6 +43,25 @@ pub enum ProtocolError {
         /// What it has instead.
         command: u16,
     },
+    /// The first message is a VERSION without room for one.
+    #[error("the VERSION message has {bytes} bytes behind its header, and a version takes 4")]
+    VersionBytes {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// What the other side says about itself is not understood.
+    #[error(
+        "what follows version {major}.{minor} in the VERSION message is not the JSON of capabilities, \
+         from its byte {at} on"
+    )]
+    VersionData {
+        /// Its major version.
+        major: u16,
+        /// Its minor version.
+        minor: u16,
+        /// The first byte that is not understood, counted from 1 behind the version.
+        at: usize,
+    },
     /// The other side speaks another version.
     #[error("the other side speaks version {major}.{minor} of the protocol, not 0.x")]
     Version {

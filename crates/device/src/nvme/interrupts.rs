@@ -162,6 +162,11 @@ impl Interrupts {
         self.asserted &= !release;
         release
     }
+    /// An interrupt of `vector` is still to be sent: it is coalesced, or masked.
+    pub(super) fn is_due(&self, vector: u16) -> bool {
+        let state = self.vectors.get(usize::from(vector));
+        state.is_some_and(|state| state.due || state.waiting > 0)
+    }
     /// The next vector to signal.
     #[inline]
     pub(super) fn next_due(&mut self) -> Option<u16> {

@@ -64,7 +64,7 @@ use crate::{Config, Device, HostLink, LinkConfig};
 
 pub use config::{Burst, NamespaceConfig, NvmeConfig, OperationalState};
 pub use faults::{Effect, Fault, Stuck};
-pub use id_ctrl::{IdCtrl, IdCtrlError, PowerStateFacts};
+pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
 
 use arbiter::Arbiter;
 use commands::Commands;
@@ -234,6 +234,11 @@ impl<D: Device> NvmeController<D> {
     /// The device behind the controller.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
+    }
+    /// True if there are completions whose interrupt of `vector` is still to be sent, because others are
+    /// waited for or because it is masked.
+    pub fn interrupt_is_due(&self, vector: u16) -> bool {
+        self.interrupts.is_due(vector)
     }
     /// What the controller has done since it was built.
     pub fn counters(&self) -> Counters {

@@ -59,16 +59,24 @@ pub(super) fn handle<D: PciDevice>(
 /// The first message.
 fn agree(message: &Message) -> Result<Reply, ProtocolError> {
     let code = message.header.command.get();
-    let Some((version, data)) = message.parse::<Version>().filter(|_| code == command::VERSION)
-    else {
+    if code != command::VERSION {
         return Err(ProtocolError::NoVersion { command: code });
+    }
+    let Some((version, data)) = message.parse::<Version>() else {
+        return Err(ProtocolError::VersionBytes { bytes: message.body.len() });
     };
     let (major, minor) = (version.major.get(), version.minor.get());
+    if major != 0 {
+        return Err(ProtocolError::Version { major, minor });
+    }
     // What the client says about itself matters to who sends descriptors or reads memory by message.
     let text = data.strip_suffix(&[0]).unwrap_or(data);
-    let sound = text.is_empty() || serde_json::from_slice::<VersionData>(text).is_ok();
-    if major != 0 || !sound {
-        return Err(ProtocolError::Version { major, minor });
+    if !text.is_empty()
+        && let Err(error) = serde_json::from_slice::<VersionData>(text)
+    {
+        let before = text.split_inclusive(|byte| *byte == b'\n').take(error.line().max(1) - 1);
+        let at = before.map(<[u8]>::len).sum::<usize>() + error.column();
+        return Err(ProtocolError::VersionData { major, minor, at });
     }
     let ours = Version { major: 0.into(), minor: minor.min(MINOR).into() };
     Ok((ours.as_bytes().to_vec(), our_version_data()))

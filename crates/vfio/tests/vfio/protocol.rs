@@ -167,6 +167,36 @@ fn who_does_not_begin_with_a_version_is_sent_away() {
     assert!(matches!(ends[2], End::Nonsense(ProtocolError::Flags { .. })), "{:?}", ends[2]);
 }
 
+/// A VERSION that cannot be read is no other version: the error says what is broken in it.
+#[test]
+fn a_broken_version_message_is_told_as_such() {
+    let server = Thread::start(5);
+    for body in [
+        &[0, 0, 1][..],
+        b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":}}\0",
+        b"\0\0\x01\0{\n\"capabilities\": 7}\0",
+        b"\x01\0\0\0}",
+    ] {
+        let mut raw = server.connect();
+        raw.send(command::VERSION, 0, body, &[]);
+        assert_eq!(raw.receive(), None);
+    }
+    // None at all is fine.
+    let mut raw = server.connect();
+    raw.send(command::VERSION, 0, &[0, 0, 1, 0], &[]);
+    assert!(raw.receive().is_some());
+    drop(raw);
+    let ends = server.ends().0;
+    let broken = |at| End::Nonsense(ProtocolError::VersionData { major: 0, minor: 1, at });
+    assert_eq!(ends[0], End::Nonsense(ProtocolError::VersionBytes { bytes: 3 }));
+    assert_eq!(ends[1], broken(32));
+    assert!(matches!(ends[2], End::Nonsense(ProtocolError::VersionData { .. })), "{:?}", ends[2]);
+    assert_eq!(ends[3], End::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
+    let End::Nonsense(error) = ends[1] else { unreachable!() };
+    assert!(error.to_string().contains("from its byte 32 on"), "{error}");
+    assert!(!error.to_string().contains("another version"), "{error}");
+}
+
 /// One that stops in the middle of a message hinders nobody: the server goes on when it is gone.
 #[test]
 fn half_a_message_is_no_message() {

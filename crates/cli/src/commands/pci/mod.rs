@@ -198,10 +198,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("saved");
         let path = path.to_str().unwrap();
-        std::fs::write(path, "00:00.0 Host bridge: x\n00: 86 80\nnonsense\n").unwrap();
+        std::fs::write(path, "00:00.0 Host bridge: x\n00: 86 80\n02: 8x\n").unwrap();
         let failure = source::read(&args(path)).err().unwrap();
         assert_eq!(failure.body().line, Some(3));
-        assert!(failure.body().message.contains(":3: neither"), "{}", failure.body().message);
+        assert!(failure.body().message.contains(":3: not up to 16"), "{}", failure.body().message);
+        std::fs::write(path, "00:00.0 Host bridge: x\nnonsense\n").unwrap();
+        let failure = source::read(&args(path)).err().unwrap();
+        assert!(failure.body().message.contains(":1: function 0000:00:00.0 has 0"));
         for (target, part) in [("/no/such", "there is no target"), ("sim:nvme-tlk", "sim:nvme-tlk")]
         {
             let message = source::read(&args(target)).err().unwrap().body().message;

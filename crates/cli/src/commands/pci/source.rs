@@ -12,7 +12,7 @@ use ssdyno_pci::config::At;
 use ssdyno_pci::dump::DumpError;
 use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
 use ssdyno_pci::{
-    Address, Identity, MpError, MpTable, PciDevice, RootBus, Tree, assign, dump, scan,
+    Address, Identity, MpError, MpTable, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
 };
 
 use crate::device_file::DeviceFile;
@@ -24,6 +24,13 @@ use super::{FirmwareArg, MachineArg, PciArgs};
 
 /// More than any table, and as much as firmware of PCs can see.
 const MP_BYTES_MAX: u64 = 1 << 20;
+
+/// Where distributions install the list of makers and names.
+const IDS: [&str; 3] =
+    ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/usr/share/pci.ids"];
+
+/// Lines of a dump that were left out and are told one by one.
+const LEFT_OUT_TOLD: usize = 10;
 
 /// A machine, and what is known of it beside configuration space.
 pub(super) struct MachineFacts {
@@ -159,7 +166,9 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
         Failure::usage(error.to_string()).with_help(help)
     })?;
     let tree = scan(&mut system.snapshot, &[]);
+    let (names, missing) = names(&tree, BTreeMap::new(), &IDS);
     let mut facts = MachineFacts {
+        names,
         drivers: system.drivers,
         interrupts: system.interrupts,
         bar_bytes: system.bar_bytes,
@@ -170,6 +179,7 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
         let privilege = "capabilities are readable by root only: run this as root to see them";
         facts.remarks.push(privilege.to_owned());
     }
+    facts.remarks.extend(missing);
     match sysfs::mp_table(sysfs::MEMORY.as_ref()) {
         Ok(table) => facts.mp = Some(table),
         Err(error) if !has_table => facts.remarks.push(format!("no MP table is used: {error}")),
@@ -201,13 +211,53 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
     };
     let pins = tree.functions.iter().filter(of_pin).map(|function| function.address);
     let interrupts = pins.filter_map(|at| Some((at, *dump.interrupts.get(&at)?))).collect();
+    let (names, _) = names(&tree, dump.names, &IDS);
     Ok(MachineFacts {
-        names: dump.names,
+        names,
         drivers: dump.drivers,
         bar_bytes: dump.bar_bytes,
         interrupts,
+        remarks: left_out(&dump.skipped),
         ..MachineFacts::new(tree)
     })
+}
+
+/// Notes on lines of a dump that were left out: the first ones by number.
+fn left_out(skipped: &[DumpError]) -> Vec<String> {
+    let note = |error: &DumpError| format!("line {} is left out: {error}", error.line);
+    let mut notes: Vec<String> = skipped.iter().take(LEFT_OUT_TOLD).map(note).collect();
+    if let Some(more @ 1..) = skipped.len().checked_sub(LEFT_OUT_TOLD) {
+        notes.push(format!("{more} further lines are left out for the same reasons"));
+    }
+    notes
+}
+
+/// The names of `known`, and of other functions those that the first of the lists at `paths` has; and what to say
+/// where there is none.
+fn names(
+    tree: &Tree,
+    mut known: BTreeMap<Address, String>,
+    paths: &[&str],
+) -> (BTreeMap<Address, String>, Option<String>) {
+    let nameless = |f: &&ssdyno_pci::Function| known.get(&f.address).is_none_or(String::is_empty);
+    let functions: Vec<_> = tree.functions.iter().filter(nameless).collect();
+    let id = |f: &ssdyno_pci::Function| (f.header.vendor, f.header.device);
+    let wanted: Vec<(u16, u16)> = functions.iter().map(|function| id(function)).collect();
+    if wanted.is_empty() {
+        return (known, None);
+    }
+    let Some(list) = paths.iter().find_map(|path| std::fs::read(path).ok()) else {
+        let missing = format!(
+            "makers and names are in a file pci.ids (packages pci.ids, hwdata), which is in none of {}",
+            paths.join(", ")
+        );
+        return (known, Some(missing));
+    };
+    let list = PciIds::parse(&String::from_utf8_lossy(&list), &wanted);
+    for (function, (vendor, device)) in functions.into_iter().zip(wanted) {
+        known.extend(list.name(vendor, device).map(|name| (function.address, name)));
+    }
+    (known, None)
 }
 
 fn garbled(path: &str, text: &str, error: DumpError) -> Failure {
@@ -256,4 +306,56 @@ fn following(memory: &[u8]) -> u64 {
     let address = MpTable::address(memory);
     let base = address.zip(table).and_then(|(address, at)| address.checked_sub(at as u64));
     base.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../pci/tests/data/qemu-pc-bridge.lspci"
+    ));
+
+    /// Names come from the source first, then from the first list that is there.
+    #[test]
+    fn names_from_the_list_of_the_system() {
+        let tree = scan(&mut dump::parse(DUMP).unwrap().snapshot, &[]);
+        let nvme = tree.functions.iter().find(|f| f.header.class >> 8 == 0x0108).unwrap();
+        let other = tree.functions.iter().find(|f| f.address != nvme.address).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pci.ids");
+        let path = path.to_str().unwrap();
+        let list =
+            format!("{:04x}  Maker\n\t{:04x}  Drive\n", nvme.header.vendor, nvme.header.device);
+        std::fs::write(path, list).unwrap();
+        let known = BTreeMap::from([(other.address, "told".to_owned())]);
+        let (named, missing) = names(&tree, known.clone(), &["/no/such", path]);
+        assert_eq!((named[&nvme.address].as_str(), missing), ("Maker Drive", None));
+        assert_eq!(named[&other.address], "told", "the source has the last word");
+        let (same, missing) = names(&tree, known.clone(), &["/no/such"]);
+        assert_eq!(same, known);
+        assert!(missing.unwrap().contains("in none of /no/such"));
+    }
+
+    /// A prompt, a message and a function without bytes: notes, by line, and the machine all the same.
+    #[test]
+    fn lines_that_are_left_out_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("saved");
+        let text = format!("root@box:~# lspci -xxxx\n{DUMP}00:1e.0 SMBus: Maker Thing\nlogout\n");
+        std::fs::write(&path, &text).unwrap();
+        let found = saved(path.to_str().unwrap()).unwrap();
+        let plain = scan(&mut dump::parse(DUMP).unwrap().snapshot, &[]);
+        assert_eq!(found.tree.functions.len(), plain.functions.len());
+        assert_eq!(found.remarks.len(), 2, "{:?}", found.remarks);
+        assert!(found.remarks[0].starts_with("line 1 is left out: neither"), "{:?}", found.remarks);
+        let without = "function 0000:00:1e.0 has 0 of the 64 bytes of its header";
+        assert!(found.remarks[1].contains(without), "{:?}", found.remarks);
+        let many = text.replace("logout\n", &"x\n".repeat(100));
+        std::fs::write(&path, many.replace("00:1e.0 SMBus: Maker Thing\n", "")).unwrap();
+        let found = saved(path.to_str().unwrap()).unwrap();
+        assert_eq!(found.remarks.len(), LEFT_OUT_TOLD + 1);
+        assert!(found.remarks[LEFT_OUT_TOLD].starts_with("91 further"), "{:?}", found.remarks);
+    }
 }

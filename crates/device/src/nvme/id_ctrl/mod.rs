@@ -63,6 +63,22 @@ pub struct IdCtrl {
     pub capacity_bytes: Option<u128>,
     /// Power states from 0 on.
     pub power_states: Vec<PowerStateFacts>,
+    /// Texts that are not ASCII.
+    pub not_ascii: Vec<NotAscii>,
+}
+
+/// A text of a controller that is not ASCII, as it must be (base 2.0c, clause 1.4.2 and figure 275: SN, MN
+/// and FR are ASCII strings).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NotAscii {
+    /// The field, as nvme-cli calls it.
+    pub field: String,
+    /// The line of the dump, from 1; 0 in JSON and in the structure.
+    pub line: usize,
+    /// What the dump says.
+    pub said: String,
+    /// What is simulated.
+    pub shown: String,
 }
 
 /// A power state (base 2.0c, figure 276).
@@ -153,6 +169,15 @@ impl IdCtrl {
                 .to_owned(),
         ];
         let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));
+        for NotAscii { field, line, said, shown } in &self.not_ascii {
+            let place = if *line > 0 { format!(" in line {line}") } else { String::new() };
+            let text = format!(
+                "`{field}`{place} is `{}`, which is not ASCII as NVM Express requires (base 2.0c, \
+                 clause 1.4.2): `{shown}` is simulated",
+                said.escape_debug()
+            );
+            note(true, text);
+        }
         if let Some(capacity) = self.capacity_bytes.filter(|capacity| *capacity > 0) {
             note(
                 true,

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use ssdyno_spec::nvme::{IdentifyController, PowerStateDescriptor};
 use zerocopy::FromBytes;
 
-use super::{IdCtrl, PowerStateFacts};
+use super::{IdCtrl, NotAscii, PowerStateFacts};
 
 /// Why a dump cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -100,7 +100,16 @@ fn decoded(dump: &[u8]) -> Option<Cow<'_, str>> {
 fn binary(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
     let wrong = IdCtrlError::Binary { bytes: dump.len() };
     let id = IdentifyController::read_from_bytes(dump).map_err(|_| wrong)?;
-    let text = |field: &[u8]| Some(tidy(&String::from_utf8_lossy(field)));
+    let mut not_ascii = Vec::new();
+    let mut text = |field: &str, bytes: &[u8]| {
+        let said: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+        let said = std::str::from_utf8(bytes).map_or(said, str::to_owned);
+        let shown = tidy(&said);
+        not_ascii.extend(mangled(field, 0, &said, &shown));
+        Some(shown)
+    };
+    let (serial, model) = (text("sn", &id.serial), text("mn", &id.model));
+    let firmware = text("fr", &id.firmware);
     let states = &id.power_state[..=usize::from(id.power_states).min(31)];
     let flag = |state: &PowerStateDescriptor, bit: u8| state.flags & bit != 0;
     let power_states = states.iter().map(|state| PowerStateFacts {
@@ -111,9 +120,9 @@ fn binary(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
     });
     Ok(IdCtrl {
         vendor: Some(id.vendor.get()),
-        serial: text(&id.serial),
-        model: text(&id.model),
-        firmware: text(&id.firmware),
+        serial,
+        model,
+        firmware,
         arbitration_burst: Some(id.arbitration_burst),
         max_transfer: Some(id.max_transfer),
         version: Some(id.version.get()),
@@ -123,6 +132,7 @@ fn binary(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
         autonomous_power: Some(id.autonomous_power),
         capacity_bytes: Some(id.total_capacity.get()),
         power_states: power_states.collect(),
+        not_ascii,
     })
 }
 
@@ -135,6 +145,18 @@ fn power(raw: u16, fine: bool) -> u32 {
 fn tidy(text: &str) -> String {
     let printable = |c: char| if (' '..='~').contains(&c) { c } else { ' ' };
     text.chars().map(printable).collect::<String>().trim().to_owned()
+}
+
+/// The field, if [`tidy`] had to change `said` other than at its ends.
+fn mangled(field: &str, line: usize, said: &str, shown: &str) -> Option<NotAscii> {
+    let blank = |c: char| c.is_whitespace() || c == '\0';
+    let said = said.trim_matches(blank);
+    (said != shown).then(|| NotAscii {
+        field: field.to_owned(),
+        line,
+        said: said.to_owned(),
+        shown: shown.to_owned(),
+    })
 }
 
 /// Without what a locale puts between groups of three digits; `None`: there are no such groups.
@@ -179,9 +201,9 @@ impl Field<'_> {
     fn put(&self, id: &mut IdCtrl, version_radix: u32) -> Result<bool, IdCtrlError> {
         match self.key {
             "vid" => self.once(&mut id.vendor, self.number(10)?)?,
-            "sn" => self.once(&mut id.serial, tidy(self.value))?,
-            "mn" => self.once(&mut id.model, tidy(self.value))?,
-            "fr" => self.once(&mut id.firmware, tidy(self.value))?,
+            "sn" => self.text(&mut id.serial, &mut id.not_ascii)?,
+            "mn" => self.text(&mut id.model, &mut id.not_ascii)?,
+            "fr" => self.text(&mut id.firmware, &mut id.not_ascii)?,
             "rab" => self.once(&mut id.arbitration_burst, self.number(10)?)?,
             "mdts" => self.once(&mut id.max_transfer, self.number(10)?)?,
             "ver" => self.once(&mut id.version, self.number(version_radix)?)?,
@@ -193,6 +215,17 @@ impl Field<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A text, as the controller can say it.
+    fn text(
+        &self,
+        place: &mut Option<String>,
+        not_ascii: &mut Vec<NotAscii>,
+    ) -> Result<(), IdCtrlError> {
+        let shown = tidy(self.value);
+        not_ascii.extend(mangled(self.key, self.line, self.value, &shown));
+        self.once(place, shown)
     }
 
     fn once<T>(&self, place: &mut Option<T>, value: T) -> Result<(), IdCtrlError> {

@@ -256,6 +256,35 @@ fn locales_and_encodings_are_read() {
     assert!(IdCtrl::parse(b"\xff\xfe\x00").is_err(), "half a character");
 }
 
+/// NVMe wants ASCII (base 2.0c, clause 1.4.2). What is something else is simulated without it, and told: the
+/// field, its line, what stood there and what is left.
+#[test]
+fn texts_that_are_not_ascii_are_told() {
+    let told = |dump: &[u8]| {
+        let id = IdCtrl::parse(dump).unwrap();
+        let about: Vec<_> = id.notes().into_iter().filter(|note| note.contains("ASCII")).collect();
+        (id, about)
+    };
+    let text = "vid : 0x144d\nmn : S\u{fc}mdrive \u{9a71}\nsn : 12 34\nfr : \u{e9}1\n";
+    let (id, notes) = told(text.as_bytes());
+    assert_eq!((id.model.as_deref(), id.firmware.as_deref()), (Some("S mdrive"), Some("1")));
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let expected = "`mn` in line 2 is `S\u{fc}mdrive \u{9a71}`, which is not ASCII as NVM Express requires \
+                    (base 2.0c, clause 1.4.2): `S mdrive` is simulated";
+    assert_eq!(notes[0], expected);
+    assert!(notes[1].starts_with("`fr` in line 4"), "{notes:?}");
+    let (_, notes) = told("{\"vid\":1,\"mn\":\"Dr\u{ee}ve\"}".as_bytes());
+    assert!(notes[0].starts_with("`mn` is `Dr\u{ee}ve`, which"), "{notes:?}");
+    let mut raw = IdentifyController::new_zeroed();
+    raw.vendor = 1.into();
+    raw.model[..6].copy_from_slice(b"Dr\xeeve\x01");
+    raw.serial[..2].copy_from_slice(b"12");
+    let (_, notes) = told(raw.as_bytes());
+    assert_eq!(notes.len(), 1, "zeroes at the end are none of it: {notes:?}");
+    assert!(notes[0].contains("`Dr\u{ee}ve\\u{1}`"), "{notes:?}");
+    assert_eq!(told(self::text().as_bytes()).1, [""; 0]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
