@@ -340,6 +340,43 @@ fn broken_sessions_begin_again() {
     assert!(all.latency_ns.unwrap().all.max > 1e9);
 }
 
+/// However often sessions break, a command is given up once: each one given up is a request that failed.
+/// And each is sent `tries` times before: with one outstanding, all that a break costs is one more
+/// time, so breaks = sent again + given up.
+#[test]
+fn a_command_is_given_up_once() {
+    for (depth, tries, seed) in [(1, 5, 1), (32, 5, 1), (32, 5, 2), (32, 1, 1), (64, 2, 3)] {
+        let keys = format!("reset = 0.5\nreconnect = \"1ms\"\ntries = {tries}");
+        let result = figures(&network(&keys, "", &load(depth, 30, 2_000), seed));
+        let counts = told(&result).network.unwrap();
+        let what = format!("depth {depth}, tries {tries}: {counts:?}");
+        assert!(result.errors > 100, "{what}");
+        assert_eq!(counts.commands_given_up, result.errors, "{what}");
+        assert_eq!(told(&result).requests_failed, result.errors, "{what}");
+        assert!(counts.commands_resent >= (tries - 1) * result.errors, "{what}");
+        if depth == 1 {
+            assert_eq!(counts.session_resets, counts.commands_resent + result.errors, "{what}");
+        }
+    }
+}
+
+/// One at a time at a share of 0.5, a try breaks with 0.75 (two messages), so five do with 0.75^5. And a command
+/// that waits for its session has not set out: that the session breaks meanwhile costs it no try. Of many
+/// that set out one after the other, a break hits those before it: two on average, not all that wait.
+#[test]
+fn waiting_for_a_session_costs_no_try() {
+    let n = 4_000;
+    for seed in [1, 2] {
+        let keys = "reset = 0.5\nreconnect = \"1ms\"\ntries = 5";
+        let result = figures(&network(keys, "", &load(1, 30, n), seed));
+        assert!(is_share(result.errors, n, 0.75f64.powi(5)), "{} failed", result.errors);
+        let keys = "reset = 0.5\nreconnect = \"1ms\"\ntries = 1";
+        let result = figures(&network(keys, "", &load(64, 30, n), seed));
+        let breaks = told(&result).network.unwrap().session_resets;
+        assert!(result.errors <= 3 * breaks, "{} failed in {breaks} breaks", result.errors);
+    }
+}
+
 /// Faults that nobody could notice or get over are refused before the run, by their key.
 #[test]
 fn what_would_hang_the_run_is_refused() {

@@ -20,7 +20,7 @@ use ssdyno_host::{Choice, Port, Registers};
 use ssdyno_result::{FaultsResult, Invariant, NetworkResult};
 
 use self::remote::Remote;
-use self::slots::{Event, Slot, Slots};
+use self::slots::{Event, Slot, Slots, Stage};
 use super::Behind;
 use crate::attach::{HostPlan, Stack};
 use crate::faults;
@@ -203,7 +203,8 @@ impl<D: Device> Port for QueuedPort<D> {
         self.break_all(now);
         self.in_queue[usize::from(queue)] += 1;
         self.taken += 1;
-        let slot = self.slots.insert(Slot { request, token, queue, status: Status::Ok, tries: 1 });
+        let (status, stage) = (Status::Ok, Stage::Waiting);
+        let slot = self.slots.insert(Slot { request, token, queue, status, stage, tries: 1 });
         match &mut self.way {
             Way::Adapter => self.queue.schedule(now + self.to_device, Event::AtDevice(slot)),
             Way::Network(_) => self.send_command(now, slot),

@@ -4,7 +4,7 @@
 use ssdyno_block::{Status, Time};
 use ssdyno_device::Device;
 
-use super::slots::{Event, Slot};
+use super::slots::{Event, Slot, Stage};
 use super::weather::Fate;
 use super::{QueuedPort, Way};
 
@@ -39,6 +39,7 @@ impl<D: Device> QueuedPort<D> {
         if let Some(until) = down {
             return self.queue.schedule(until, Event::Again(slot));
         }
+        self.slots[slot].stage = Stage::Sent;
         match remote.send_command(now, &request) {
             Fate::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
             Fate::Again(at) => self.queue.schedule(at, Event::Again(slot)),
@@ -67,7 +68,7 @@ impl<D: Device> QueuedPort<D> {
     }
 
     /// The session of `queue` breaks: what of it is on its way is for nobody, and begins again in slots
-    /// of its own; the device may do it twice.
+    /// of its own; the device may do it twice. What waits for the session goes on waiting.
     #[cold]
     fn break_session(&mut self, now: Time, queue: u16) {
         let Way::Network(remote) = &mut self.way else { return };
@@ -77,9 +78,11 @@ impl<D: Device> QueuedPort<D> {
             let slot = self.slots[old];
             let begins = weather.may_begin_again(slot.tries);
             self.slots[old].tries = 0;
-            let status = if begins { slot.status } else { Status::Error };
-            let again = Slot { tries: slot.tries + u32::from(begins), status, ..slot };
-            let at = self.slots.insert(again);
+            let next = match begins {
+                true => Slot { tries: slot.tries + 1, stage: Stage::Waiting, ..slot },
+                false => Slot { status: Status::Error, stage: Stage::GivenUp, ..slot },
+            };
+            let at = self.slots.insert(next);
             let event = if begins { Event::Again(at) } else { Event::Told(at) };
             self.queue.schedule(back, event);
         }

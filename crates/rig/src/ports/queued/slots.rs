@@ -48,6 +48,17 @@ impl ssdyno_engine::Event for Event {
     }
 }
 
+/// How far a command is over a network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// It waits to set out: a session that breaks costs it nothing.
+    Waiting,
+    /// It has set out since it was begun last: with its session it breaks.
+    Sent,
+    /// Its session broke too often: the host will be told, whatever becomes of the session.
+    GivenUp,
+}
+
 /// A command of the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
@@ -55,6 +66,7 @@ pub(super) struct Slot {
     pub(super) token: Token,
     pub(super) queue: u16,
     pub(super) status: Status,
+    pub(super) stage: Stage,
     /// How often it was begun; 0: the slot is free, or its session broke and what still happens is for
     /// nobody.
     pub(super) tries: u32,
@@ -81,9 +93,9 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// The commands of a session that are not answered.
+    /// The commands of a session that have set out and are not answered.
     pub(super) fn of_session(&self, queue: u16) -> Vec<u32> {
-        let of = |slot: &Slot| slot.queue == queue && slot.tries > 0;
+        let of = |slot: &Slot| slot.queue == queue && slot.tries > 0 && slot.stage == Stage::Sent;
         (0..self.all.len() as u32).filter(|at| of(&self[*at])).collect()
     }
 }
