@@ -115,6 +115,10 @@ impl Plan {
             RunError::Gone { .. } => Failure::new(Exit::Failed, error.to_string())
                 .with_help("the figures are those of the requests before it; `faults` of the device \
                             file, or --set, has what was asked for"),
+            RunError::GivenUp { .. } => Failure::new(Exit::Failed, error.to_string()).with_help(
+                "the figures are those of the requests before it; where no faults were asked for, the \
+                 driver's time limit is shorter than what the device takes: raise --time-limit",
+            ),
             RunError::Memory => Failure::new(Exit::Failed, error.to_string()).with_help(
                 "the figures are those of the requests until then; --keep summary takes the same for \
                  any number of requests",

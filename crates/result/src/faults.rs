@@ -1,4 +1,4 @@
-//! What went wrong on order in a simulated run, and what was done about it (S4-48).
+//! What went wrong in a simulated run, mostly on order, and what was done about it (S4-48).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::{count, seconds};
 
-/// What went wrong because the tables `[faults]` of device and network asked for it, and what became
-/// of it. Counts are of the whole run, with ramp-up.
+/// What went wrong because the tables `[faults]` of device and network asked for it, or because the driver's
+/// time limit was shorter than what the device took, and what became of it. Counts are of the whole run,
+/// with ramp-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsResult {
     /// What the device did; `null` where its file asks for nothing.
@@ -75,6 +76,18 @@ pub struct DriverRecovery {
     pub retries: u64,
 }
 
+impl DriverRecovery {
+    fn words(&self) -> Vec<String> {
+        let mut what = Vec::new();
+        some(&mut what, self.interrupts_missed, "answer found late", "answers found late");
+        some(&mut what, self.aborts, "abort", "aborts");
+        some(&mut what, self.resets, "reset", "resets");
+        some(&mut what, self.abandoned, "command given up", "commands given up");
+        some(&mut what, self.retries, "retry", "retries");
+        what
+    }
+}
+
 /// `2 errors`, `1 error`; nothing for none.
 fn some(list: &mut Vec<String>, n: u64, one: &str, many: &str) {
     if n > 0 {
@@ -110,14 +123,7 @@ impl FaultsResult {
             some(&mut what, network.commands_given_up, "command given up", "commands given up");
             row("network", what);
         }
-        let driver = self.driver;
-        let mut what = Vec::new();
-        some(&mut what, driver.interrupts_missed, "answer found late", "answers found late");
-        some(&mut what, driver.aborts, "abort", "aborts");
-        some(&mut what, driver.resets, "reset", "resets");
-        some(&mut what, driver.abandoned, "command given up", "commands given up");
-        some(&mut what, driver.retries, "retry", "retries");
-        row("driver", what);
+        row("driver", self.driver.words());
         if !self.sense.is_empty() {
             row("sense data", self.sense.iter().map(|(of, n)| format!("{n} {of}")).collect());
         }
@@ -127,9 +133,23 @@ impl FaultsResult {
         rows
     }
 
+    /// What the driver did, in words; none if nothing.
+    pub fn driver_did(&self) -> Option<String> {
+        let what = self.driver.words();
+        (!what.is_empty()).then(|| what.join(", "))
+    }
+
+    /// The heading of the table.
+    pub(crate) fn title(&self) -> &'static str {
+        match (&self.device, &self.network) {
+            (None, None) => "Error recovery",
+            _ => "Faults on order",
+        }
+    }
+
     /// A few lines for the terminal.
     pub(crate) fn text(&self) -> String {
-        let mut text = "\nFaults on order\n".to_owned();
+        let mut text = format!("\n{}\n", self.title());
         for [who, what] in self.rows() {
             let _ = writeln!(text, "  {who:<12} {what}");
         }
@@ -165,5 +185,9 @@ mod tests {
         assert!(!text.contains("network"), "{text}");
         let none = FaultsResult::default().text();
         assert!(none.contains("workload     nothing"), "{none}");
+        assert!(none.starts_with("\nError recovery\n"), "{none}");
+        assert!(text.starts_with("\nFaults on order\n"), "{text}");
+        assert_eq!(FaultsResult::default().driver_did(), None);
+        assert_eq!(faults.driver_did().as_deref(), Some("2 aborts, 1 reset"));
     }
 }

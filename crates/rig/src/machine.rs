@@ -4,6 +4,7 @@ use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::delay::DelayDevice;
 use ssdyno_device::faults::Faulty;
 use ssdyno_device::{Device, DeviceFacts, PrepareError, Ssd};
+use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, Host, Plan, Unwatched, Watch, Watched};
@@ -30,7 +31,11 @@ pub(crate) trait Rigged: Device {
     fn network(&self, _end: Time) -> Option<NetworkResult> {
         None
     }
-    /// What went wrong on order, where anything was asked for.
+    /// Why the driver gave the device up, if it did.
+    fn gone_because(&self) -> Option<NvmeError> {
+        None
+    }
+    /// What went wrong, where anything was asked for or happened.
     fn faults(&self) -> Option<FaultsResult> {
         None
     }
@@ -243,6 +248,10 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         self.host.port().network(end)
     }
 
+    fn gone_because(&self) -> Option<NvmeError> {
+        self.host.port().gone_because()
+    }
+
     fn faults(&self) -> Option<FaultsResult> {
         self.host.port().faults()
     }
@@ -265,7 +274,7 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         let late = self.host.late_errors();
         laws.push(Invariant {
             name: "late_errors".into(),
-            // On order they may.
+            // On order they may, and where the driver gave commands up.
             holds: late == 0 || self.host.port().faults().is_some(),
             detail: format!("{late} writes failed after they had been reported as done"),
         });

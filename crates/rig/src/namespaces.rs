@@ -6,7 +6,7 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceFacts, PrepareError};
-use ssdyno_driver_nvme::{Namespace, NvmeDriver};
+use ssdyno_driver_nvme::{Namespace, NvmeDriver, NvmeError};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Account, ThreadMode};
@@ -203,6 +203,10 @@ impl Rigged for Apart {
 
     fn stack(&self) -> Stack {
         self.machine.stack()
+    }
+
+    fn gone_because(&self) -> Option<NvmeError> {
+        self.machine.gone_because()
     }
 
     fn network(&self, end: Time) -> Option<NetworkResult> {

@@ -102,6 +102,7 @@ impl Parts<'_> {
         self.describe_blank_reads(&mut result);
         self.describe_drift(&mut result);
         self.describe_unreachable(&mut result);
+        self.describe_time_limit(&mut result);
         if self.window_known {
             let device = (self.facts, self.target.health());
             expected::fill(&mut result, self.run, device, self.target.capacity_bytes());
@@ -327,6 +328,24 @@ impl Parts<'_> {
                 most * 100.0
             ));
         }
+    }
+
+    /// Without faults it is the load that a time limit is too short for.
+    fn describe_time_limit(&self, result: &mut RunResult) {
+        let (driver, limit, option) = match &self.run.device {
+            Attach::Nvme { device, driver, .. } if device.faults.is_none() => {
+                ("NVMe driver", driver.io_timeout, "--time-limit")
+            }
+            Attach::Ring { card, driver, .. } if card.faults.is_none() => {
+                ("ring driver", driver.timeout, "--ring timeout=")
+            }
+            _ => return,
+        };
+        let Some(did) = result.faults.as_ref().and_then(FaultsResult::driver_did) else { return };
+        result.notes.push(format!(
+            "The {driver}'s time limit of {limit} expired before the device had completed what it was \
+             given ({did}): raise {option}, or lower the depth, the request size or the device's times."
+        ));
     }
 
     /// What the power state that the host has set allowed, and what was drawn.

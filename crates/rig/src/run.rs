@@ -6,13 +6,15 @@ use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
+use ssdyno_pci::FunctionError;
 use ssdyno_result::{Keep, Recorder, Recording, RunResult};
 use ssdyno_workload::{Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};
 use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
+use crate::machine::{self, Rigged};
+use crate::report;
 use crate::source::Source;
-use crate::{machine, report};
 
 /// A run in virtual time.
 #[derive(Clone, Debug)]
@@ -98,11 +100,19 @@ pub enum RunError {
         /// Why.
         error: SubmitError,
     },
-    /// The device was pulled, or its driver gave it up.
+    /// The device was pulled.
     #[error("the device is gone: from {at} of the run on every request ends in an error")]
     Gone {
         /// When a request found it gone, from the start of the run.
         at: Time,
+    },
+    /// The driver gave the device up.
+    #[error("the NVMe driver gave the device up {at} after the start: {error}")]
+    GivenUp {
+        /// When a request found it given up, from the start of the run.
+        at: Time,
+        /// Why.
+        error: NvmeError,
     },
     /// There is no memory for the rows of more requests.
     #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
@@ -183,7 +193,7 @@ impl Run {
         let start = recorder.window_start();
         let mut recording = recorder.finish(ended.last_completion);
         let energy = meter.finish(ended.settled.max(recording.end()));
-        let failure = failure(&ended, workload.as_mut());
+        let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces();
         let result = report::Parts {
             run: self,
@@ -203,7 +213,7 @@ impl Run {
     }
 }
 
-fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {
+fn failure(ended: &Ended, target: &dyn Rigged, workload: &mut dyn Workload) -> Option<RunError> {
     if let Some((request, error)) = ended.refused {
         return Some(RunError::Refused { request, error });
     }
@@ -211,10 +221,18 @@ fn failure(ended: &Ended, workload: &mut dyn Workload) -> Option<RunError> {
         return Some(RunError::Workload(error));
     }
     if let Some(at) = ended.gone {
-        return Some(RunError::Gone { at });
+        return Some(gone(target, at));
     }
     if ended.out_of_memory {
         return Some(RunError::Memory);
     }
     ended.stopped.then_some(RunError::Interrupted)
+}
+
+/// From `at` on requests to `target` found nobody.
+pub(crate) fn gone(target: &dyn Rigged, at: Time) -> RunError {
+    match target.gone_because() {
+        None | Some(NvmeError::Function(FunctionError::Gone)) => RunError::Gone { at },
+        Some(error) => RunError::GivenUp { at, error },
+    }
 }

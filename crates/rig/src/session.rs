@@ -9,7 +9,7 @@ use crate::attach::Attach;
 use crate::drive::{Drive, Flow, Limits, Progress, drive};
 use crate::machine::{self, Rigged};
 use crate::report;
-use crate::run::RunError;
+use crate::run::{self, RunError};
 
 /// A device that keeps its state from load to load: what was written stays written, what is worn
 /// stays worn. Each load begins where the device has settled from the one before.
@@ -88,7 +88,7 @@ impl Session {
             return Err(RunError::Refused { request, error });
         }
         if let Some(at) = ended.gone {
-            return Err(RunError::Gone { at });
+            return Err(run::gone(self.target.as_ref(), at));
         }
         let mut recording = recorder.finish(ended.last_completion);
         let mut result = RunResult { partial: ended.stopped, ..RunResult::default() };

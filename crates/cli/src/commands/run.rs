@@ -275,6 +275,9 @@ pub(crate) fn judge_result(result: &RunResult) -> Option<Failure> {
         let who = counted(result.errors, "request", "requests");
         let message = format!("{who} ended in an error");
         let help = match &result.faults {
+            Some(faults) if faults.device.is_none() && faults.network.is_none() => {
+                "the notes of the result say why; it counts what the driver did about it"
+            }
             Some(_) => "faults were asked for: the result counts what went wrong and what was done about it",
             None => "the notes of the result say what became of the device",
         };

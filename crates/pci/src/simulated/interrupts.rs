@@ -142,6 +142,12 @@ impl Interrupts {
         self.next
     }
 
+    /// Vector `vector` is on its way to the host, or waits for its mask to go.
+    pub(super) fn is_coming(&self, vector: u16) -> bool {
+        let pending = self.pending.get(usize::from(vector)).is_some_and(|pending| *pending);
+        pending || self.on_their_way.iter().any(|(_, coming)| *coming == vector)
+    }
+
     /// What has arrived by `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time, out: &mut Vec<u16>) {

@@ -261,6 +261,12 @@ impl<D: PciDevice> SimulatedPci<D> {
         self.bus.interrupts.take(now, out);
     }
 
+    /// True if the device has sent an interrupt of `vector` that the host has not
+    /// [taken](SimulatedPci::take_interrupts).
+    pub fn interrupt_is_coming(&self, vector: u16) -> bool {
+        self.bus.interrupts.is_coming(vector)
+    }
+
     /// True once the device was pulled.
     pub fn is_gone(&self) -> bool {
         self.gone

@@ -68,8 +68,8 @@ pub fn report_html(result: &RunResult) -> String {
         let blocks = [blocks[0].clone(), tables::namespaces(result)];
         section(&mut page, "host", "Host", &blocks);
     }
-    if result.faults.is_some() {
-        section(&mut page, "faults", "Faults on order", &[tables::faults(result)]);
+    if let Some(faults) = &result.faults {
+        section(&mut page, "faults", faults.title(), &[tables::faults(result)]);
     }
     section(&mut page, "flash", "Flash", &[tables::flash(result)]);
     section(&mut page, "expected", "Expected and measured", &[tables::expected(result)]);

@@ -18,6 +18,7 @@ pub(crate) use ring::RingPort;
 
 use ssdyno_block::{Request, Time};
 use ssdyno_device::{DeviceFacts, PrepareError};
+use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
@@ -49,7 +50,12 @@ pub(crate) trait Behind: Port {
     fn is_gone(&self) -> bool {
         false
     }
-    /// What went wrong on order, and what the driver did about it.
+    /// Why the driver gave the device up, if it did.
+    fn gone_because(&self) -> Option<NvmeError> {
+        None
+    }
+    /// What went wrong, and what the driver did about it; none where nothing was asked for and nothing
+    /// happened.
     fn faults(&self) -> Option<FaultsResult> {
         None
     }

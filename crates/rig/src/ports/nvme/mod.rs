@@ -52,8 +52,9 @@ pub(crate) struct NvmePort {
     seen: u64,
     answers: Vec<IoCompletion>,
     scsi: Option<ScsiLayer>,
-    /// Where something may go wrong.
-    trouble: Option<Box<Trouble>>,
+    /// By vector: an interrupt has reached a core, and its handler has not run.
+    raised: Vec<bool>,
+    trouble: Box<Trouble>,
 }
 
 impl NvmePort {
@@ -96,6 +97,7 @@ impl NvmePort {
             scsi,
             trouble,
             alarm: Time::MAX,
+            raised: vec![false; usize::from(driver.queues()) + 1],
             cores: vector_cores(&driver, cores),
             seen: pci.device().counters().completions,
             pci,
@@ -272,15 +274,15 @@ impl Port for NvmePort {
     ) -> Result<Registers, SubmitError> {
         let now = now + self.epoch;
         self.pci.set_now(now);
-        if let Some(trouble) = &mut self.trouble {
-            trouble.note(queue, request, token);
+        if self.trouble.asked {
+            self.trouble.note(queue, request, token);
             self.strike(now);
         }
         match self.give(now, queue, request, token, more) {
             Ok(()) => {
                 self.outstanding += 1;
                 self.note_deadline();
-                if self.trouble.is_some() {
+                if self.trouble.alert {
                     self.note_trouble(now);
                 }
             }
@@ -315,25 +317,13 @@ impl Port for NvmePort {
                 vectors.extend(1..=self.driver.queues());
             }
         }
-        if self.deadline <= now {
-            self.pci.set_now(now);
-            if self.trouble.is_some() && self.outstanding > 0 {
-                self.strike(now);
+        for vector in &*vectors {
+            if let Some(raised) = self.raised.get_mut(usize::from(*vector)) {
+                *raised = true;
             }
-            self.driver.poll(&mut self.pci, now, &mut self.answers);
-            self.note_deadline();
-            if self.trouble.is_some() {
-                self.hand_out(now);
-            }
-            if !self.answers.is_empty() {
-                if let Some(trouble) = &mut self.trouble {
-                    trouble.called = true;
-                    self.note_deadline();
-                    self.note_trouble(now);
-                }
-                // Found without an interrupt: the next handler takes them along.
-                vectors.push(1);
-            }
+        }
+        if self.deadline <= now && self.look_for_lost(now) {
+            vectors.push(1);
         }
         now.saturating_sub(self.epoch)
     }
@@ -342,6 +332,9 @@ impl Port for NvmePort {
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers {
         let at = now + self.epoch;
         self.pci.set_now(at);
+        if let Some(raised) = self.raised.get_mut(usize::from(vector)) {
+            *raised = false;
+        }
         if self.polled {
             self.driver.poll_queue(&mut self.pci, vector, &mut self.answers);
         } else {
@@ -361,11 +354,9 @@ impl Port for NvmePort {
                 }
             }
             let token = answer.token;
-            if status != Status::Ok
-                && let Some(trouble) = &mut self.trouble
-            {
-                trouble.abandoned += u64::from(answer.result == IoResult::Abandoned);
-                if trouble.tries_again(token, status) {
+            if status != Status::Ok {
+                self.trouble.abandoned += u64::from(answer.result == IoResult::Abandoned);
+                if self.trouble.tries_again(token, status) {
                     self.outstanding += 1;
                     continue;
                 }
@@ -374,8 +365,9 @@ impl Port for NvmePort {
         }
         self.answers.clear();
         self.note_deadline();
-        if let Some(trouble) = &mut self.trouble {
-            trouble.called = false;
+        // Vector 0 is the admin queue's: what it brings may change what the driver is doing.
+        if self.trouble.alert || vector == 0 {
+            self.trouble.called = false;
             self.hand_out(at);
         }
         accesses(&mut self.pci)
@@ -444,7 +436,11 @@ impl Behind for NvmePort {
     }
 
     fn is_gone(&self) -> bool {
-        self.is_given_up()
+        self.given_up().is_some()
+    }
+
+    fn gone_because(&self) -> Option<NvmeError> {
+        self.given_up()
     }
 
     fn faults(&self) -> Option<FaultsResult> {
@@ -466,19 +462,9 @@ impl Behind for NvmePort {
             "completions of commands that were not outstanding",
         ));
         laws.push(none_law("doorbells", controller.bad_doorbells, "doorbell writes were refused"));
+        self.unasked_laws(laws);
         // What the driver itself gave up, it was given.
-        let mut given_up = 0;
-        match &self.trouble {
-            Some(trouble) => given_up = trouble.abandoned - trouble.refused,
-            None => {
-                laws.push(none_law(
-                    "interrupts",
-                    counters.lost_interrupts,
-                    "completions were found by the watchdog, without an interrupt",
-                ));
-                laws.push(none_law("resets", counters.resets, "resets of the controller"));
-            }
-        }
+        let given_up = self.trouble.abandoned - self.trouble.refused;
         let answered = counters.completions + given_up;
         laws.push(Invariant {
             name: "commands".into(),

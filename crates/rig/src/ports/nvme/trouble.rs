@@ -1,17 +1,21 @@
-//! What the host does when the NVMe controller is not there: commands wait for the end of a reset, those
-//! that failed are given again, and those of a device that is gone end.
+//! What the host does when the NVMe controller does not answer: commands wait for the end of a reset, those
+//! that failed are given again, and those of a device that is gone end. It happens on order (`[faults]`), and
+//! without where the driver's time limit is shorter than what the device takes.
 
 use std::collections::VecDeque;
 
 use ssdyno_block::{Request, Status, Time, Token};
 use ssdyno_device::faults::{FaultConfig, Injected};
 use ssdyno_device::nvme::Stuck;
-use ssdyno_driver_nvme::{DriverState, IoCompletion, IoError, IoResult};
+use ssdyno_driver_nvme::{
+    DriverEvent, DriverState, IoCompletion, IoError, IoResult, NvmeError, ResetCause,
+};
 use ssdyno_pci::PciFault;
-use ssdyno_result::{DriverRecovery, FaultsResult};
+use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::NvmePort;
 use crate::faults;
+use crate::ports::none_law;
 use crate::ports::schedule::{Schedule, Strike};
 
 /// A command of the host, as it came.
@@ -23,9 +27,14 @@ struct Sent {
     tries: u32,
 }
 
-/// What an [`NvmePort`] must know where something may go wrong.
+/// What an [`NvmePort`] must know where something goes wrong.
 #[derive(Debug)]
 pub(super) struct Trouble {
+    /// Faults or retries were asked for.
+    pub(super) asked: bool,
+    /// Something is wrong, or may be at any time: until all is well again each call looks for more than
+    /// answers.
+    pub(super) alert: bool,
     schedule: Schedule,
     retries_max: u32,
     /// By token.
@@ -39,22 +48,31 @@ pub(super) struct Trouble {
     /// Commands that the driver gave up.
     pub(super) abandoned: u64,
     retries: u64,
+    /// Answers that the time limit found and whose interrupt was not under way.
+    pub(super) silent: u64,
+    /// Resets that no time limit asked for.
+    odd_resets: u64,
+    events: Vec<DriverEvent>,
 }
 
 impl Trouble {
-    /// None where nothing is asked for. The run begins at `epoch`.
-    pub(super) fn new(faults: &FaultConfig, retries: u32, epoch: Time) -> Option<Box<Trouble>> {
-        (!faults.is_none() || retries > 0).then(|| {
-            Box::new(Trouble {
-                schedule: Schedule::new(faults, epoch),
-                retries_max: retries,
-                sent: Vec::new(),
-                parked: VecDeque::new(),
-                called: false,
-                refused: 0,
-                abandoned: 0,
-                retries: 0,
-            })
+    /// The run begins at `epoch`.
+    pub(super) fn new(faults: &FaultConfig, retries: u32, epoch: Time) -> Box<Trouble> {
+        let asked = !faults.is_none() || retries > 0;
+        Box::new(Trouble {
+            asked,
+            alert: asked,
+            schedule: Schedule::new(faults, epoch),
+            retries_max: retries,
+            sent: Vec::new(),
+            parked: VecDeque::new(),
+            called: false,
+            refused: 0,
+            abandoned: 0,
+            retries: 0,
+            silent: 0,
+            odd_resets: 0,
+            events: Vec::new(),
         })
     }
 
@@ -87,7 +105,7 @@ impl NvmePort {
     /// What is due by `now` happens.
     #[cold]
     pub(super) fn strike(&mut self, now: Time) {
-        while let Some(strike) = self.trouble.as_mut().and_then(|t| t.schedule.take_due(now)) {
+        while let Some(strike) = self.trouble.schedule.take_due(now) {
             match strike {
                 Strike::Hang => self.pci.device_mut().hang(Stuck::UntilReset),
                 Strike::Remove => {
@@ -111,12 +129,12 @@ impl NvmePort {
         token: Token,
         error: IoError,
     ) {
-        let Some(trouble) = &mut self.trouble else {
-            unreachable!("the driver refuses {request:?}: {error}")
-        };
         self.outstanding += 1;
+        self.trouble.alert = true;
         match error {
-            IoError::NotReady => trouble.parked.push_back(Sent { queue, request, token, tries: 0 }),
+            IoError::NotReady => {
+                self.trouble.parked.push_back(Sent { queue, request, token, tries: 0 });
+            }
             IoError::Gone | IoError::NoSuchQueue { .. } => self.refuse(queue, token),
             error => unreachable!("the driver refuses {request:?}: {error}"),
         }
@@ -126,36 +144,77 @@ impl NvmePort {
 
     fn refuse(&mut self, queue: u16, token: Token) {
         self.answers.push(IoCompletion { token, queue, result: IoResult::Abandoned });
-        if let Some(trouble) = &mut self.trouble {
-            trouble.refused += 1;
-        }
+        self.trouble.refused += 1;
     }
 
     /// Gives the driver what waits, as far as it takes it.
     #[cold]
     pub(super) fn hand_out(&mut self, now: Time) {
-        while let Some(sent) = self.trouble.as_mut().and_then(|t| t.parked.pop_front()) {
+        while let Some(sent) = self.trouble.parked.pop_front() {
             match self.give(now, sent.queue, sent.request, sent.token, false) {
                 Ok(()) => {}
                 Err(IoError::Gone | IoError::NoSuchQueue { .. }) => {
                     self.refuse(sent.queue, sent.token);
                 }
                 Err(_) => {
-                    if let Some(trouble) = &mut self.trouble {
-                        trouble.parked.push_front(sent);
-                    }
+                    self.trouble.parked.push_front(sent);
                     break;
                 }
             }
         }
         self.note_deadline();
         self.note_trouble(now);
+        let Trouble { asked, parked, .. } = &*self.trouble;
+        let ready = self.driver.state() == DriverState::Ready;
+        self.trouble.alert = *asked || !ready || !parked.is_empty() || !self.answers.is_empty();
+    }
+
+    /// The driver's deadline has come: it looks for what is lost. What it finds without an interrupt
+    /// waits for the next handler; true if that must be called.
+    #[cold]
+    pub(super) fn look_for_lost(&mut self, now: Time) -> bool {
+        self.pci.set_now(now);
+        if self.trouble.asked && self.outstanding > 0 {
+            self.strike(now);
+        }
+        let before = self.answers.len();
+        self.driver.poll(&mut self.pci, now, &mut self.answers);
+        for answer in &self.answers[before..] {
+            let found = matches!(answer.result, IoResult::Answered(_));
+            // Who polls needs no interrupt.
+            if found && !self.polled && !self.is_signalled(answer.queue) {
+                self.trouble.silent += 1;
+            }
+        }
+        self.driver.take_events(&mut self.trouble.events);
+        for event in self.trouble.events.drain(..) {
+            let odd =
+                matches!(event, DriverEvent::Reset(ResetCause::Fatal | ResetCause::Requested));
+            self.trouble.odd_resets += u64::from(odd);
+        }
+        self.hand_out(now);
+        if self.answers.is_empty() {
+            return false;
+        }
+        self.trouble.called = true;
+        self.note_deadline();
+        self.note_trouble(now);
+        true
+    }
+
+    /// True if the host is about to hear of the completions of `queue`: its interrupt waits in the
+    /// controller, is under way, or has reached a core.
+    fn is_signalled(&self, queue: u16) -> bool {
+        let vector = self.driver.vector(queue).unwrap_or(queue);
+        self.raised.get(usize::from(vector)).is_some_and(|raised| *raised)
+            || self.pci.interrupt_is_coming(vector)
+            || self.pci.device().interrupt_is_due(vector)
     }
 
     /// Beside the driver's deadlines: those of faults to come, of a reset under way, and of answers that
     /// are there.
     pub(super) fn note_trouble(&mut self, now: Time) {
-        let Some(trouble) = &self.trouble else { return };
+        let trouble = &self.trouble;
         let settled = matches!(self.driver.state(), DriverState::Ready | DriverState::Failed(_));
         self.alarm = if settled { Time::MAX } else { self.deadline };
         self.deadline = self.deadline.min(trouble.schedule.next());
@@ -164,14 +223,17 @@ impl NvmePort {
         }
     }
 
-    /// True if the driver gave up.
-    pub(super) fn is_given_up(&self) -> bool {
-        matches!(self.driver.state(), DriverState::Failed(_))
+    /// Why the driver gave up, if it did.
+    pub(super) fn given_up(&self) -> Option<NvmeError> {
+        match self.driver.state() {
+            DriverState::Failed(error) => Some(error),
+            _ => None,
+        }
     }
 
-    /// What went wrong, and what was done about it.
+    /// What went wrong, and what was done about it; none where nothing was asked for and nothing happened.
     pub(super) fn recovered(&self) -> Option<FaultsResult> {
-        let trouble = self.trouble.as_ref()?;
+        let trouble = &self.trouble;
         let counters = self.driver.counters();
         let of_run = |at: Time| at.saturating_sub(self.epoch);
         let injected = self.pci.device().injected().map(|injected| Injected {
@@ -179,17 +241,39 @@ impl NvmePort {
             removed_at: trouble.schedule.removed.map(of_run),
             ..injected
         });
+        let driver = DriverRecovery {
+            interrupts_missed: counters.lost_interrupts,
+            aborts: counters.aborts,
+            resets: counters.resets,
+            abandoned: trouble.abandoned,
+            retries: trouble.retries,
+        };
+        if !trouble.asked && driver == DriverRecovery::default() {
+            return None;
+        }
         Some(FaultsResult {
             device: faults::of_device(injected),
-            driver: DriverRecovery {
-                interrupts_missed: counters.lost_interrupts,
-                aborts: counters.aborts,
-                resets: counters.resets,
-                abandoned: trouble.abandoned,
-                retries: trouble.retries,
-            },
+            driver,
             sense: self.scsi.as_ref().map(|scsi| scsi.sense().clone()).unwrap_or_default(),
             ..FaultsResult::default()
         })
+    }
+
+    /// What holds where nothing was asked for. That the time limit expires is no defect; that an interrupt
+    /// never comes, or that the controller fails, is one.
+    pub(super) fn unasked_laws(&self, laws: &mut Vec<Invariant>) {
+        if self.trouble.asked {
+            return;
+        }
+        laws.push(none_law(
+            "interrupts",
+            self.trouble.silent,
+            "completions were found by the watchdog, without an interrupt",
+        ));
+        laws.push(none_law(
+            "resets",
+            self.trouble.odd_resets,
+            "resets of the controller that no time limit asked for",
+        ));
     }
 }
