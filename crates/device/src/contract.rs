@@ -62,6 +62,11 @@ pub trait Device: BlockTarget {
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
         let _ = (now, policy);
     }
+    /// Low-power states that the device enters, and when, in order, if nothing more is asked of it. Asked
+    /// before a load: what its energy above idle is counted from.
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        Vec::new()
+    }
     /// From `from` on the device draws `watts` at most on average; none: as much as it likes. False
     /// where it cannot work so: nothing changes then (S1-45).
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {

@@ -28,6 +28,12 @@ impl Sleep {
         self.policy = policy.iter().filter(known).copied().collect();
     }
 
+    /// States that are entered, and when, if no request comes after `idle_since`.
+    pub(crate) fn entered(&self, idle_since: Time) -> Vec<(u8, Time)> {
+        let at = |(number, after): &(u8, Time)| (*number, idle_since.saturating_add(*after));
+        self.policy.iter().map(at).collect()
+    }
+
     /// A request comes at `now` after idleness since `idle_since`: reports the states that were
     /// entered and gives the time at which the device is awake.
     pub(crate) fn wake(&self, idle_since: Time, now: Time, log: &mut EventLog) -> Time {
@@ -80,6 +86,7 @@ mod tests {
         assert_eq!(sleep.wake(us(0), us(5000), &mut log), us(5500));
         assert_eq!(log.len(), 4);
 
+        assert_eq!(sleep.entered(us(7)), [(0, us(107)), (1, us(1007))], "as `wake` reports them");
         let mut forced = sleep;
         forced.set_policy(&[(1, Time::ZERO), (9, us(1))]);
         assert_eq!(forced.wake(us(0), us(60), &mut log), us(560), "the second state at once");

@@ -173,8 +173,12 @@ pub struct Breakdown {
     pub dram_joules: f64,
     /// Channels and host link.
     pub bus_joules: f64,
-    /// Total less what the device would have drawn idle and awake all the time (S3-42); below zero
-    /// where slow mode or low-power states saved more than the work cost.
+    /// What the same device would have drawn in the same time if nothing had been asked of it (S3-42): with
+    /// its slow mode and its low-power states, entered as its policy says, and without work in the
+    /// background.
+    pub idle_joules: f64,
+    /// Total less `idle_joules`: what the work cost. Below zero only where a part is said to draw less at
+    /// work than idle, or awake than asleep.
     pub above_idle_joules: f64,
     /// What the device draws idle and awake, in watts.
     pub idle_watts: f64,

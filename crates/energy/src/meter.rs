@@ -94,6 +94,8 @@ pub struct Meter {
     asleep: Vec<Cell>,
     /// One per core, or one for the CPU, as the rule says.
     idleness: Vec<Idleness>,
+    /// Which states the device would enter if nothing were asked of it, and when, in order.
+    idle_states: Vec<(u8, Time)>,
     series: Series,
     strays: u64,
     held: Vec<Busy>,
@@ -147,6 +149,7 @@ impl Meter {
             slow: Cell::default(),
             asleep: vec![Cell::default(); states],
             idleness: vec![Idleness::new(patience); cpus],
+            idle_states: Vec::new(),
             series: Series::new(class::ASLEEP + states),
             strays: 0,
             held: Vec::with_capacity(HELD_LEAST),
@@ -154,6 +157,13 @@ impl Meter {
             settled: Time::ZERO,
             latest: Time::ZERO,
         })
+    }
+
+    /// If nothing were asked of the device, it would enter these low-power states at these times, in order: what
+    /// the energy above idle is counted from. Without this call it would stay awake.
+    pub fn would_sleep(&mut self, states: &[(u8, Time)]) {
+        let known = |(state, _): &&(u8, Time)| usize::from(*state) < self.asleep.len();
+        self.idle_states = states.iter().filter(known).copied().collect();
     }
 
     /// Measuring starts here: what lies before `at` (ramp-up) is forgotten, what reaches across it

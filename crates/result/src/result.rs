@@ -287,8 +287,9 @@ pub struct Energy {
     pub bus: f64,
     /// `total / requests`; `null` without requests.
     pub per_request: Option<f64>,
-    /// What the work added: `total` minus the same time spent idle and awake; below zero where slow
-    /// mode or low-power states saved more than the work cost.
+    /// What the work added: `total` minus what the same device would have drawn in the same time if nothing had
+    /// been asked of it, with its slow mode and its low-power states, without work in the background. Below zero
+    /// only where the file has a part draw less at work than idle, or awake than asleep.
     pub above_idle: f64,
 }
 

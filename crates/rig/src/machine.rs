@@ -222,6 +222,10 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
         self.host.port().expect(upcoming);
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.host.port().idle_states()
+    }
+
     fn is_gone(&self) -> bool {
         self.host.port().is_gone()
     }

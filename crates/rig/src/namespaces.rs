@@ -184,6 +184,10 @@ impl Device for Apart {
         self.machine.is_gone()
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.machine.idle_states()
+    }
+
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
         let first = out.len();
         let reached = self.machine.towards_answer(limit, out);

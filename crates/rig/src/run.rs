@@ -168,6 +168,7 @@ impl Run {
         let mut meter = Meter::new(self.device.energy(), &energy)?;
         let load = self.source.load(&machine::facts(device.as_ref()), self.seed)?;
         device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
+        meter.would_sleep(&device.idle_states());
         let facts = device.facts();
         let (mut workload, mut streams) = (load.workload, load.streams);
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);

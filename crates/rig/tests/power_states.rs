@@ -43,13 +43,13 @@ fn watts(result: &RunResult) -> f64 {
 }
 
 fn base_watts() -> f64 {
-    let result = measure(&run(&[9.0], None, READS));
-    let energy = result.energy_joules.unwrap();
-    (energy.total - energy.above_idle) / result.energy_seconds.unwrap()
+    run(&[9.0], None, READS).execute(&mut |_| Flow::Continue).unwrap().energy.idle_watts
 }
 
 /// What does not depend on the states' table, the machine's own speed, or notes.
 fn figures(mut result: RunResult) -> String {
+    // The baseline of it knows how long the device was idle before the run: by a command more.
+    result.energy_joules.as_mut().unwrap().above_idle = 0.0;
     result.notes.clear();
     result.configuration = None;
     result.wall_seconds = 0.0;

@@ -174,6 +174,10 @@ impl Device for Faulty {
         self.inner.set_sleep(now, policy);
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.inner.idle_states()
+    }
+
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
         self.inner.limit_power(from, watts)
     }

@@ -535,6 +535,10 @@ impl Device for Ssd {
         self.sleep.set_policy(policy);
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.sleep.entered(self.last_activity)
+    }
+
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
         self.govern(from, watts)
     }

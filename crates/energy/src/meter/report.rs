@@ -79,6 +79,8 @@ impl Meter {
         let total_joules = flash_joules + cpu_joules + dram_joules + bus_joules;
         let idle_watts = self.powers.floor().sum();
         let asleep = self.asleep.iter().zip(&self.powers.states);
+        let idle_joules = self.idle_joules(end);
+        let above = total_joules - idle_joules;
         Breakdown {
             seconds: run,
             total_joules,
@@ -86,7 +88,9 @@ impl Meter {
             cpu_joules,
             dram_joules,
             bus_joules,
-            above_idle_joules: total_joules - idle_watts * run,
+            idle_joules,
+            // Without work both are the same, but for the order of their sums.
+            above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
             idle_watts,
             slow_saved_joules: (self.powers.cpu_idle - self.powers.cpu_slow)
                 * seconds(self.slow.ps),
@@ -100,6 +104,23 @@ impl Meter {
             flash_operations: self.flash_operations(),
             stray_events: self.strays,
         }
+    }
+
+    /// What the device would have drawn up to `end` if nothing had been asked of it since time zero: idle,
+    /// in slow mode after the CPU's patience, in its low-power states from when they are entered.
+    fn idle_joules(&self, end: Time) -> f64 {
+        let within =
+            |from: Time, to: Time| to.min(end).saturating_sub(from.max(self.start)).as_s_f64();
+        let powers = &self.powers;
+        let asleep_from = self.idle_states.first().map_or(end, |(_, at)| *at);
+        let mut joules = powers.floor().sum() * within(Time::ZERO, asleep_from);
+        let slow = powers.cpus * (powers.cpu_idle - powers.cpu_slow);
+        joules -= slow * within(self.patience, asleep_from);
+        for (index, (state, from)) in self.idle_states.iter().enumerate() {
+            let to = self.idle_states.get(index + 1).map_or(end, |(_, at)| *at);
+            joules += powers.states[usize::from(*state)] * within(*from, to);
+        }
+        joules
     }
 
     fn asleep_s(&self) -> f64 {

@@ -256,6 +256,37 @@ fn slow_mode_saves_what_it_says() {
     with.check().unwrap();
 }
 
+/// The idle baseline is what a meter finds for a device that does nothing but follow its policies; seeds
+/// of all kinds of windows.
+#[test]
+fn the_idle_baseline_is_a_device_without_requests() {
+    let facts = Facts { power_states: vec![Watts(0.1), Watts(0.01)], ..s3_facts() };
+    for patience in [None, Some("20us"), Some("700us"), Some("5ms")] {
+        for entered in [vec![], vec![(1, 0)], vec![(0, 300)], vec![(0, 10), (1, 600)]] {
+            for (start, end) in [(0, 1000), (0, 5), (250, 900), (650, 4000)] {
+                let mut config = s3();
+                config.cpu.slow_when_idle_after = patience.map(|text| text.parse().unwrap());
+                let mut meter = Meter::new(&config, &facts).unwrap();
+                let states: Vec<_> = entered.iter().map(|(state, at)| (*state, us(*at))).collect();
+                meter.would_sleep(&states);
+                meter.reset(us(start));
+                // What a device reports that sleeps to the end.
+                for (index, (state, at)) in entered.iter().enumerate() {
+                    let to = entered.get(index + 1).map_or(end, |(_, next)| *next).min(end);
+                    if *at < to {
+                        let slept = Activity::LowPower(*state);
+                        meter.read(&[event(PartKind::Controller, 0, slept, us(*at), us(to))]);
+                    }
+                }
+                let got = meter.finish(us(end));
+                let what = format!("{patience:?} {entered:?} {start} to {end}");
+                near(got.idle_joules, got.total_joules, 1e-15, &what);
+                assert_eq!(got.above_idle_joules, 0.0, "{what}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_sleeping_device_draws_the_power_of_its_state() {
     let facts = Facts { power_states: vec![Watts(0.1), Watts(0.0)], ..s3_facts() };
@@ -267,7 +298,12 @@ fn a_sleeping_device_draws_the_power_of_its_state() {
     let got = meter.finish(us(1000));
     near(got.total_joules, 0.1 * 400e-6, 1e-15, "total");
     near(got.low_power_saved_joules, 0.2304 * 1000e-6 - got.total_joules, 1e-15, "saved");
+    // Without the policy that made it sleep, its idleness is awake.
     near(got.above_idle_joules, -got.low_power_saved_joules, 1e-15, "above idle");
+    let mut meter = Meter::new(&s3(), &facts).unwrap();
+    meter.would_sleep(&[(0, us(0)), (1, us(400)), (7, us(500))]);
+    meter.read(&[sleep(0, 0, 400), sleep(1, 400, 1000)]);
+    assert_eq!(meter.finish(us(1000)).above_idle_joules, 0.0);
     got.check().unwrap();
 
     let mut config = s3();

@@ -35,6 +35,11 @@ pub(crate) trait Behind: Port {
     fn events(&mut self) -> &mut EventLog;
     /// Numbers about the device.
     fn facts(&self) -> DeviceFacts;
+    /// Low-power states that it enters if nothing is asked of it, on the clock of the run, see
+    /// [`Device::idle_states`](ssdyno_device::Device::idle_states).
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        Vec::new()
+    }
     /// How worn its flash is.
     fn health(&self) -> Health;
     /// Makes a used device of a fresh one, see

@@ -5,6 +5,7 @@ use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source, Stack};
 
+#[allow(dead_code, reason = "some tests take presets as they are")]
 /// A small SSD with a controller.
 pub(crate) fn device() -> Config {
     let mut device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();

@@ -423,6 +423,11 @@ impl Behind for NvmePort {
         self.pci.device().device().facts()
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        let states = self.pci.device().device().idle_states().into_iter();
+        states.map(|(state, at)| (state, at.saturating_sub(self.epoch))).collect()
+    }
+
     fn expect(&self, upcoming: &[Request]) {
         self.pci.device().device().expect(upcoming);
     }

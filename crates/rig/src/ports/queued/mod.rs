@@ -271,6 +271,10 @@ impl<D: Device + std::fmt::Debug> Behind for QueuedPort<D> {
         self.stack
     }
 
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.device.idle_states()
+    }
+
     fn health(&self) -> Health {
         self.device.health()
     }
