@@ -370,7 +370,7 @@ impl<D: PciDevice> Device<D> {
             dwords: [what | u32::from(select::CAPABILITIES) << 8, 0, 0, 0, 0, 0],
             ..NvmeCommand::default()
         };
-        let (status, dword0, _) = self.run_admin(&command, Vec::new(), 0);
+        let (status, dword0, _) = self.run_admin(&command, &[], 0);
         status.is_success() && dword0 & 1 == 1
     }
 
