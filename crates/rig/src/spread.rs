@@ -96,11 +96,15 @@ fn are_alike(ftl: &Config, load: Load, now: &DeviceFacts) -> bool {
 }
 
 fn placement(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Option<Invariant> {
-    let group = match ftl.placement {
-        _ if alike => work.len(),
-        // Which die is least busy is the load's doing; its planes take turns.
-        Placement::LeastBusy => work.len() / (now.dies as usize).max(1),
-        _ => return None,
+    let by_chance = wear_by_chance(ftl, now).filter(|_| alike);
+    // Planes among which pages are dealt evenly, and how many times as many one may get as another.
+    let (group, times) = match (ftl.placement, by_chance) {
+        (Placement::RoundRobin, _) => (work.len(), TIMES),
+        // A die with more valid pages by chance cleans for longer, is busier, and gets as much less.
+        (Placement::LeastBusy, Some(by_chance)) => (work.len(), TIMES * by_chance),
+        // Which die is least busy is the load's doing, or chance; its planes take turns.
+        (Placement::LeastBusy, None) => (work.len() / (now.dies as usize).max(1), TIMES),
+        (Placement::Static | Placement::MostFree, _) => return None,
     };
     let spread = |count: fn(&Work) -> u64, times: f64, ahead: f64| {
         let ranges = work.chunks(group.max(1)).filter_map(|group| {
@@ -110,9 +114,9 @@ fn placement(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Opt
         let even = |least: u64, most: u64| most as f64 <= times * least as f64 + ahead;
         ranges.map(|(least, most)| (even(least, most), least, most)).min_by_key(|range| range.0)
     };
-    let (mut holds, least, most) = spread(|plane| plane.host_pages, TIMES, PAGES_AHEAD)?;
+    let (mut holds, least, most) = spread(|plane| plane.host_pages, times, PAGES_AHEAD)?;
     let mut detail = format!("{least} to {most} pages written to each plane");
-    if let (true, Some(by_chance)) = (alike, wear_by_chance(ftl, now)) {
+    if let Some(by_chance) = by_chance {
         let (even, least, most) = spread(|plane| plane.erases, TIMES * by_chance, ERASES_AHEAD)?;
         detail.push_str(&format!(", {least} to {most} blocks erased"));
         holds &= even;
