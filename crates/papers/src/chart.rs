@@ -38,13 +38,29 @@ pub(crate) struct Line {
     pub(crate) dashed: bool,
 }
 
-/// Lines over named places.
+/// What stands across a [`Lines`].
+pub(crate) enum Places {
+    /// Things that have no distance from one another, such as cores: evenly spaced, and their points
+    /// are not joined, since nothing lies between them.
+    Names(Vec<String>),
+    /// Numbers. Each stands at its value, so that a straight line looks like one.
+    Values(Vec<f64>),
+}
+
+impl Places {
+    /// Of whole numbers of any type.
+    pub(crate) fn values<T: Copy + Into<u32>>(numbers: &[T]) -> Places {
+        Places::Values(numbers.iter().map(|number| f64::from((*number).into())).collect())
+    }
+}
+
+/// Values at places.
 pub(crate) struct Lines<'a> {
     pub(crate) title: &'a str,
     pub(crate) unit: &'a str,
     /// What the places are; empty where their names say it.
     pub(crate) across: &'a str,
-    pub(crate) places: Vec<String>,
+    pub(crate) places: Places,
     pub(crate) lines: Vec<Line>,
 }
 
@@ -70,7 +86,14 @@ struct Path<'a> {
     points: Vec<(f64, f64)>,
     colour: &'a str,
     dashed: bool,
+    /// Points of things that have nothing between them are not joined.
+    joined: bool,
 }
+
+/// Pixels within which two lines hide one another.
+const HIDDEN: f64 = 3.0;
+/// Length of a stretch of a line that takes turns with others at the same place, in pixels.
+const TURN: f64 = 12.0;
 
 /// The document under construction, with its vertical scale.
 struct Canvas {
@@ -131,24 +154,58 @@ impl Canvas {
         self.text(x + 18.0, y + 10.0, "start", label, "");
     }
 
-    /// Dashed ones lie over the others, so that of two that agree both are seen.
+    /// Dashed ones lie over the others. Lines that lie on one another take turns in stretches, and their
+    /// dots are rings inside one another, so that each is seen.
     fn paths(&mut self, paths: Vec<Path<'_>>) {
         let (dashed, solid): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.dashed);
-        solid.into_iter().chain(dashed).for_each(|path| self.path(path));
+        let paths: Vec<_> = solid.into_iter().chain(dashed).collect();
+        let alike = |one: &Path<'_>, other: &Path<'_>| {
+            let apart = |(a, b): (&(f64, f64), &(f64, f64))| {
+                (a.0 - b.0).abs().max((self.y(a.1) - self.y(b.1)).abs())
+            };
+            let mut both = one.points.iter().zip(&other.points);
+            one.points.len() == other.points.len() && both.all(|pair| apart(pair) < HIDDEN)
+        };
+        // Which of those that it lies on each path is, and of how many.
+        let turns: Vec<(usize, usize)> = (0..paths.len())
+            .map(|at| {
+                let with = |range: std::ops::Range<usize>| {
+                    range.filter(|other| alike(&paths[at], &paths[*other])).count()
+                };
+                (with(0..at), with(0..paths.len()))
+            })
+            .collect();
+        paths.into_iter().zip(turns).for_each(|(path, turn)| self.path(path, turn));
     }
 
-    /// A line with a dot for each point; a ring where it is dashed.
-    fn path(&mut self, Path { points, colour, dashed }: Path<'_>) {
-        let path = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
-        let path: Vec<String> = path.collect();
-        let dashes = if dashed { r#" stroke-dasharray="6 4""# } else { "" };
-        self.put(&format!(
-            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>"#,
-            path.join(" ")
-        ));
-        let dot = match dashed {
-            true => format!(r#"r="7" fill="none" stroke="{colour}" stroke-width="2""#),
-            false => format!(r#"r="4" fill="{colour}""#),
+    /// A line with a dot for each point; a ring where it is dashed, or where it is the `turn`-th, from
+    /// zero, of several that lie on one another.
+    fn path(&mut self, path: Path<'_>, (turn, of): (usize, usize)) {
+        let Path { points, colour, dashed, joined } = path;
+        let places = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
+        let places: Vec<String> = places.collect();
+        let dashes = match (dashed, of) {
+            (_, 2..) => format!(
+                r#" stroke-dasharray="{TURN} {}" stroke-dashoffset="{}""#,
+                TURN * (of - 1) as f64,
+                -TURN * turn as f64
+            ),
+            (true, _) => r#" stroke-dasharray="6 4""#.to_owned(),
+            (false, _) => String::new(),
+        };
+        if joined {
+            self.put(&format!(
+                r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>"#,
+                places.join(" ")
+            ));
+        }
+        // The innermost is a full dot.
+        let dot = match if of > 1 { turn } else { usize::from(dashed) } {
+            0 => format!(r#"r="4" fill="{colour}""#),
+            outer => {
+                let radius = 4 + 3 * outer;
+                format!(r#"r="{radius}" fill="none" stroke="{colour}" stroke-width="2""#)
+            }
         };
         for (x, value) in points {
             let y = self.y(value);
@@ -156,6 +213,21 @@ impl Canvas {
                 r#"<circle cx="{x:.1}" cy="{y:.1}" {dot}><title>{value:.3}</title></circle>"#
             ));
         }
+    }
+
+    /// An axis from zero to a round number that is `most` at least, with its labels; gives the place of
+    /// a value.
+    fn axis_across(&mut self, most: f64, across: &str) -> impl Fn(f64) -> f64 + use<> {
+        let step = step(most);
+        let most = (most / step).ceil().max(1.0) * step;
+        let x = move |value: f64| LEFT + value / most * (WIDTH - LEFT - RIGHT);
+        for tick in 0..=(most / step).round() as u32 {
+            let value = f64::from(tick) * step;
+            let label = format!("{}", rounded(value));
+            self.text(x(value), HEIGHT - BOTTOM + 20.0, "middle", &label, "");
+        }
+        self.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", across, "");
+        x
     }
 
     fn finish(mut self) -> String {
@@ -232,26 +304,38 @@ impl Lines<'_> {
         let values = self.lines.iter().flat_map(|line| line.values.iter().flatten());
         let most = values.copied().fold(0.0, f64::max);
         let mut canvas = Canvas::new(self.title, self.unit, most);
-        let width = (WIDTH - LEFT - RIGHT) / self.places.len().max(1) as f64;
-        let x = |place: usize| LEFT + (place as f64 + 0.5) * width;
-        for (place, name) in self.places.iter().enumerate() {
-            canvas.text(x(place), HEIGHT - BOTTOM + 20.0, "middle", name, "");
-        }
-        canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        let (across, joined) = match &self.places {
+            Places::Names(names) => (self.names(&mut canvas, names), false),
+            Places::Values(values) => {
+                let most = values.iter().copied().fold(0.0, f64::max);
+                let x = canvas.axis_across(most, self.across);
+                (values.iter().map(|value| x(*value)).collect(), true)
+            }
+        };
         let mut paths = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let missing = line.values.iter().all(Option::is_none);
             let label = format!("{}{}", line.label, if missing { " (not run)" } else { "" });
             canvas.legend(at, self.lines.len(), colour, &label);
-            let known = line.values.iter().enumerate();
-            let points: Vec<_> =
-                known.filter_map(|(place, value)| Some((place, (*value)?))).collect();
-            let points = points.iter().map(|(place, value)| (x(*place), *value)).collect();
-            paths.push(Path { points, colour, dashed: line.dashed });
+            let known = across.iter().zip(&line.values);
+            let points = known.filter_map(|(x, value)| Some((*x, (*value)?))).collect();
+            paths.push(Path { points, colour, dashed: line.dashed, joined });
         }
         canvas.paths(paths);
         canvas.finish()
+    }
+
+    /// Labels of places that have names; gives where they are.
+    fn names(&self, canvas: &mut Canvas, names: &[String]) -> Vec<f64> {
+        let width = (WIDTH - LEFT - RIGHT) / names.len().max(1) as f64;
+        let across: Vec<f64> =
+            (0..names.len()).map(|place| LEFT + (place as f64 + 0.5) * width).collect();
+        for (x, name) in across.iter().zip(names) {
+            canvas.text(*x, HEIGHT - BOTTOM + 20.0, "middle", name, "");
+        }
+        canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        across
     }
 }
 
@@ -261,16 +345,7 @@ impl Curves<'_> {
         let all = || self.curves.iter().flat_map(|curve| &curve.points);
         let mut canvas =
             Canvas::new(self.title, self.unit, all().map(|point| point.1).fold(0.0, f64::max));
-        let most = all().map(|point| point.0).fold(0.0, f64::max);
-        let step = step(most);
-        let most = (most / step).ceil().max(1.0) * step;
-        let x = |value: f64| LEFT + value / most * (WIDTH - LEFT - RIGHT);
-        for tick in 0..=(most / step).round() as u32 {
-            let value = f64::from(tick) * step;
-            let label = format!("{}", rounded(value));
-            canvas.text(x(value), HEIGHT - BOTTOM + 20.0, "middle", &label, "");
-        }
-        canvas.text(WIDTH / 2.0, HEIGHT - BOTTOM + 44.0, "middle", self.across, "");
+        let x = canvas.axis_across(all().map(|point| point.0).fold(0.0, f64::max), self.across);
         let mut paths = Vec::new();
         for (at, curve) in self.curves.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
@@ -278,7 +353,7 @@ impl Curves<'_> {
             let label = format!("{}{missing}", curve.label);
             canvas.legend(at, self.curves.len(), colour, &label);
             let points = curve.points.iter().map(|(across, up)| (x(*across), *up)).collect();
-            paths.push(Path { points, colour, dashed: curve.dashed });
+            paths.push(Path { points, colour, dashed: curve.dashed, joined: true });
         }
         canvas.paths(paths);
         canvas.finish()
@@ -311,11 +386,30 @@ mod tests {
         let line =
             |label: &str, dashed| Line { label: label.into(), values: vec![Some(1.0)], dashed };
         let (places, lines) =
-            (vec!["1".to_owned()], vec![line("printed", true), line("ours", false)]);
+            (Places::values(&[1u32]), vec![line("printed", true), line("ours", false)]);
         let svg = Lines { title: "t", unit: "y", across: "", places, lines }.draw();
         let at = |what: &str| svg.find(what).unwrap();
-        assert!(at("<polyline") < at("stroke-dasharray"), "{svg}");
         assert!(at(r#"r="4""#) < at(r#"r="7" fill="none""#), "{svg}");
+        // They take turns, each as long as the other.
+        assert!(svg.contains(r#"stroke-dasharray="12 12" stroke-dashoffset="-0""#), "{svg}");
+        assert!(svg.contains(r#"stroke-dasharray="12 12" stroke-dashoffset="-12""#), "{svg}");
+    }
+
+    /// A straight line looks like one, whatever the distances of its points.
+    #[test]
+    fn values_stand_where_they_belong_and_names_are_not_joined() {
+        let line = |values| Line { label: "a".into(), values, dashed: false };
+        let draw = |places, values| {
+            let lines = vec![line(values)];
+            Lines { title: "t", unit: "y", across: "threads", places, lines }.draw()
+        };
+        let values = vec![Some(10.0), Some(20.0), Some(100.0)];
+        let svg = draw(Places::values(&[10u16, 20, 100]), values.clone());
+        // 860 pixels across and 290 upwards stand for 100 each.
+        assert!(svg.contains(r#"points="166.0,331.0 252.0,302.0 940.0,70.0""#), "{svg}");
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let svg = draw(Places::Names(names), values);
+        assert!(!svg.contains("<polyline") && svg.matches("<circle").count() == 3, "{svg}");
     }
 
     /// Names have room: six of them stand in two rows, three abreast.
@@ -324,7 +418,8 @@ mod tests {
         let line =
             |n: usize| Line { label: format!("line {n}"), values: vec![Some(1.0)], dashed: false };
         let svg = |count| {
-            let (places, lines) = (vec!["1".to_owned()], (0..count).map(line).collect());
+            let places = Places::Names(vec!["1".to_owned()]);
+            let lines = (0..count).map(line).collect();
             Lines { title: "t", unit: "y", across: "threads", places, lines }.draw()
         };
         assert!(svg(4).contains(">threads<") && !svg(4).contains(r#"y="62.0""#));

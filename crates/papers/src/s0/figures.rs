@@ -2,7 +2,7 @@
 
 use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
-use crate::chart::{Curve, Curves, Line, Lines};
+use crate::chart::{Curve, Curves, Line, Lines, Places};
 use crate::mean::{Mean, shown};
 use crate::{Figure, Table};
 
@@ -56,7 +56,7 @@ const LATENCY: &str = "mean latency (us)";
 
 impl View<'_> {
     fn lines(&self, unit: &str, places: &[u32], across: &str, lines: Vec<Line>) -> String {
-        let places = places.iter().map(|place| format!("{place}")).collect();
+        let places = Places::values(places);
         Lines { title: self.title, unit, across, places, lines }.draw()
     }
 
@@ -225,7 +225,7 @@ impl View<'_> {
                 ]);
             }
         }
-        let places = generations.iter().map(|g| format!("Gen{g}")).collect();
+        let places = Places::Names(generations.iter().map(|g| format!("Gen{g}")).collect());
         let unit = "gain of prefetch (%)";
         let svg = Lines { title: self.title, unit, across: "", places, lines }.draw();
         Drawn {

@@ -2,7 +2,7 @@
 
 use super::data::{Case, FigurePlan};
 use super::simulate::Measured;
-use crate::chart::{Bar, Bars, Line, Lines};
+use crate::chart::{Bar, Bars, Line, Lines, Places};
 use crate::mean::Mean;
 use crate::{Figure, Table};
 
@@ -96,7 +96,7 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
             rows.push(row);
         }
     }
-    let places = (0..cores).map(|core| format!("core {core}")).collect();
+    let places = Places::Names((0..cores).map(|core| format!("core {core}")).collect());
     let unit = "throughput reported (MB/s)";
     let svg = Lines { title: &plan.title, unit, across: "", places, lines }.draw();
     let mut columns = heads(&["", "seed"]);
@@ -141,7 +141,7 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
         dashed: true,
     });
     let unit = if iops { "requests per second" } else { "throughput (MB/s)" };
-    let places = plan.cores.iter().map(|cores| format!("{cores}")).collect();
+    let places = Places::values(&plan.cores);
     let svg = Lines { title: &plan.title, unit, across: "cores", places, lines }.draw();
     let [reported, done] = match iops {
         true => ["IOPS reported", "IOPS of the device"],

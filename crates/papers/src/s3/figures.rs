@@ -3,7 +3,7 @@
 use super::as_printed::Rows;
 use super::cells::Evidence;
 use super::data::{FigureKind, FigurePlan};
-use crate::chart::{Bar, Bars, Line, Lines};
+use crate::chart::{Bar, Bars, Line, Lines, Places};
 use crate::{Figure, Selector};
 
 /// Parts of the stacked bars, bottom up: row and label.
@@ -82,7 +82,6 @@ impl Evidence<'_> {
                 .columns
                 .iter()
                 .filter_map(|column| self.printed.value("table2", column, "page_size_kib"))
-                .map(|size| format!("{size} KiB"))
                 .collect();
             let prefix = Self::prefix(table);
             lines.push(Line {
@@ -97,6 +96,7 @@ impl Evidence<'_> {
             });
         }
         let (title, unit) = (plan.title.as_str(), "response latency (ms)");
-        Lines { title, unit, across: "page size", places, lines }.draw()
+        let places = Places::Values(places);
+        Lines { title, unit, across: "page size (KiB)", places, lines }.draw()
     }
 }

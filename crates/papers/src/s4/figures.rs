@@ -4,7 +4,7 @@ use super::data::{
     Case, FIGURES, FILE_SYSTEMS, LOADS, NETWORK_VARIANTS, Plan, QUICK, SUITES, TOOLS, TOOLS_OF_7,
 };
 use super::simulate::Measured;
-use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines};
+use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines, Places};
 use crate::mean::shown;
 use crate::{Figure, Table};
 
@@ -129,10 +129,9 @@ fn by_size(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Drawn
             ]);
         }
     }
-    let places = sizes.iter().map(|size| format!("{size} KiB")).collect();
+    let (unit, across) = ("throughput (MB/s)", "request size (KiB)");
     Drawn {
-        svg: Lines { title, unit: "throughput (MB/s)", across: "request size", places, lines }
-            .draw(),
+        svg: Lines { title, unit, across, places: Places::values(sizes), lines }.draw(),
         columns: vec!["tool", "KiB", "MB/s", "IOPS", "core busy, %"],
         rows,
     }
@@ -193,7 +192,7 @@ fn by_workers(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Dr
             ]);
         }
     }
-    let places = workers.iter().map(|n| format!("{n}")).collect();
+    let places = Places::values(workers);
     Drawn {
         svg: Lines {
             title,
@@ -270,7 +269,7 @@ fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
             ]);
         }
     }
-    let places = clients.iter().map(|n| format!("{n}")).collect();
+    let places = Places::values(clients);
     Drawn {
         svg: Lines {
             title,
