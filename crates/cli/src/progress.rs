@@ -20,8 +20,11 @@ static FIRST: OnceLock<Instant> = OnceLock::new();
 /// program and then to the group that it is in, and what was measured must not be lost by that.
 const SAME: Duration = Duration::from_millis(250);
 
-/// Without a terminal: a line this often.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+/// Without a terminal: a line this often, from the first such moment on.
+const LINE_EVERY: Duration = Duration::from_secs(3);
+
+/// Lines after which they come more and more seldom, so that a run of a day does not fill a log.
+const LINES_AT_FIRST: u32 = 20;
 
 /// The whole length of a bar.
 const STEPS: u64 = 1000;
@@ -148,7 +151,7 @@ impl Meter {
                 bar.tick();
             }
             bar.set_message(message);
-        } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
+        } else if self.started.elapsed() >= due(self.lines) {
             self.lines += 1;
             let percent = share.map(|s| format!("{:.0} %, ", s * 100.0)).unwrap_or_default();
             tell(&format!("{}: {percent}{message}\n", self.name));
@@ -171,6 +174,19 @@ impl Meter {
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// When the next line is due after `lines` of them: each 3 s in the first minute, then a twentieth of the
+/// time so far apart.
+fn due(lines: u32) -> Duration {
+    match lines.checked_sub(LINES_AT_FIRST) {
+        None => LINE_EVERY * (lines + 1),
+        Some(more) => {
+            let first = LINE_EVERY.as_secs_f64() * f64::from(LINES_AT_FIRST);
+            let growth = 1.0 + 1.0 / f64::from(LINES_AT_FIRST);
+            Duration::from_secs_f64(first * growth.powi(more.min(400) as i32 + 1))
         }
     }
 }
@@ -235,7 +251,7 @@ impl CountMeter {
             bar.set_length(of.max(1));
             bar.set_position(done);
             bar.set_message(message);
-        } else if self.started.elapsed() >= LINE_EVERY * (self.lines + 1) {
+        } else if self.started.elapsed() >= due(self.lines) {
             self.lines += 1;
             let percent = done as f64 / of.max(1) as f64 * 100.0;
             tell(&format!("{percent:.0} %: {message}\n"));
@@ -264,5 +280,16 @@ mod tests {
         assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));
         assert_eq!(goal(Some(20), None).share(&progress), Some(1.0));
         assert_eq!(goal(None, None).share(&progress), None);
+    }
+
+    /// Every few seconds from the first on, and yet no more than some hundred lines in a week.
+    #[test]
+    fn lines_come_often_at_first_and_never_flood() {
+        assert_eq!(due(0), Duration::from_secs(3));
+        let times: Vec<f64> = (0..400).map(|lines| due(lines).as_secs_f64()).collect();
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 2.999), "{times:?}");
+        assert!(times.iter().all(|time| time.is_finite()));
+        let week = times.iter().filter(|time| **time < 7.0 * 86_400.0).count();
+        assert!((100..300).contains(&week), "{week}");
     }
 }

@@ -65,10 +65,8 @@ impl Directory {
         recording: &Recording,
         csv: bool,
     ) -> Result<String, ResultError> {
-        // Before the rest: `result.json` comes last.
-        let csv = recording.rows().filter(|_| csv).map(|rows| self.run.write_csv(rows)).transpose();
-        self.run.write_all(result, recording.rows())?;
-        csv.map(|_| self.place())
+        self.run.write_all(result, recording.rows(), csv)?;
+        Ok(self.place())
     }
 
     /// `report.html` and `result.json`; gives the place.

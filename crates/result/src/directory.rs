@@ -108,18 +108,24 @@ impl RunDirectory {
         })
     }
 
-    /// Writes everything there is: the rows, `report.html` and, last, `result.json`. What cannot be
-    /// written does not keep the rest from being written.
+    /// Writes everything there is: the rows, as `csv`, too, where that is wanted, `report.html` and, last,
+    /// `result.json`. What cannot be written does not keep the rest from being written.
     ///
     /// # Errors
     /// The first of: [`ResultError::NotFinite`] for a figure that JSON cannot hold, before anything is
     /// written; [`ResultError::Write`] for a file of which nothing is left.
-    pub fn write_all(&self, result: &RunResult, rows: Option<&Rows>) -> Result<(), ResultError> {
-        let json = to_json(result)?;
-        // Rows are large, figures are small: where the disk is full these may still fit.
-        let rows = rows.map_or(Ok(()), |rows| self.write_parquet(rows).map(drop));
-        let figures = self.write_figures(&json, &report_html(result));
-        rows.and(figures)
+    pub fn write_all(
+        &self,
+        result: &RunResult,
+        rows: Option<&Rows>,
+        csv: bool,
+    ) -> Result<(), ResultError> {
+        self.write_with(&to_json(result)?, &report_html(result), || {
+            let Some(rows) = rows else { return Ok(()) };
+            let parquet = self.write_parquet(rows);
+            let csv = if csv { self.write_csv(rows).map(drop) } else { Ok(()) };
+            parquet.and(csv)
+        })
     }
 
     /// Writes the figures of a run of any kind: `report.html` with `page` and, last, `result.json` with
@@ -128,11 +134,24 @@ impl RunDirectory {
     /// # Errors
     /// [`ResultError::Write`] for the first of which nothing is left.
     pub fn write_figures(&self, json: &str, page: &str) -> Result<(), ResultError> {
-        // Figures are worth more: they take their room before the page does, and appear after it.
+        self.write_with(json, page, || Ok(()))
+    }
+
+    /// As [`write_figures`](RunDirectory::write_figures), with what `large` writes.
+    ///
+    /// The figures are small and worth most: they take their room on the disk before the page does, and
+    /// both before what is large, which may fill it. They appear last.
+    fn write_with(
+        &self,
+        json: &str,
+        page: &str,
+        large: impl FnOnce() -> Result<(), ResultError>,
+    ) -> Result<(), ResultError> {
         let figures = self.prepare_text("result.json", json);
         let page = self.write_text("report.html", page);
+        let large = large();
         let figures = figures.and_then(Prepared::appear);
-        page.and(figures).map(drop)
+        large.and(page).and(figures).map(drop)
     }
 
     /// Writes a text of another kind of run, such as its page, whole or not at all; what was there
@@ -253,14 +272,14 @@ mod tests {
     fn writes_whole_files_only() {
         let base = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(base.path(), "a").unwrap();
-        run.write_all(&RunResult::default(), Some(&Rows::default())).unwrap();
+        run.write_all(&RunResult::default(), Some(&Rows::default()), false).unwrap();
         let mut names: Vec<_> =
             fs::read_dir(run.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["report.html", "requests.parquet", "result.json"]);
         let bad = RunResult { iops: f64::NAN, ..RunResult::default() };
         let run = RunDirectory::create(base.path(), "b").unwrap();
-        assert!(run.write_all(&bad, None).is_err());
+        assert!(run.write_all(&bad, None, false).is_err());
         assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
     }
 
@@ -272,7 +291,7 @@ mod tests {
 
         let base = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(base.path(), "a").unwrap();
-        run.write_all(&RunResult::default(), Some(&Rows::default())).unwrap();
+        run.write_all(&RunResult::default(), Some(&Rows::default()), false).unwrap();
         // A new name is a change of the file.
         let named = |name| {
             let data = fs::metadata(run.path().join(name)).unwrap();
@@ -282,9 +301,29 @@ mod tests {
         assert!(named("result.json") >= report.max(rows));
         let run = RunDirectory::create(base.path(), "b").unwrap();
         fs::create_dir(run.path().join("report.html.tmp")).unwrap();
-        let error = run.write_all(&RunResult::default(), None).unwrap_err().to_string();
+        let error = run.write_all(&RunResult::default(), None, false).unwrap_err().to_string();
         assert!(error.contains("report.html"), "{error}");
         assert!(run.path().join("result.json").exists());
+    }
+
+    /// Whatever fills the disk comes after the figures have their room.
+    #[test]
+    fn figures_take_their_room_before_what_is_large() {
+        let base = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(base.path(), "a").unwrap();
+        let large = || {
+            assert!(run.path().join("result.json.tmp").exists());
+            assert!(run.path().join("report.html").exists());
+            assert!(!run.path().join("result.json").exists(), "it comes last");
+            let full = io::Error::from(io::ErrorKind::StorageFull);
+            Err(ResultError::write(&run.path().join("requests.parquet"), full))
+        };
+        let error = run.write_with("{}", "<p>", large).unwrap_err().to_string();
+        assert!(error.contains("requests.parquet"), "{error}");
+        assert!(run.path().join("result.json").exists());
+        let both = RunDirectory::create(base.path(), "b").unwrap();
+        both.write_all(&RunResult::default(), Some(&Rows::default()), true).unwrap();
+        assert!(both.path().join("requests.csv").exists());
     }
 
     #[test]

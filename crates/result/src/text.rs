@@ -174,26 +174,31 @@ fn jobs(text: &mut String, r: &RunResult) {
     push_table(text, &table);
 }
 
+/// Columns of latencies side by side: with the names of the rows they fill a terminal of 80 characters.
+const LATENCY_COLUMNS: usize = 5;
+
+/// The latencies of one kind of request.
+struct LatencyColumn {
+    name: &'static str,
+    requests: u64,
+    latency: Latency,
+    intervals: LatencyIntervals,
+}
+
 fn latencies(text: &mut String, r: &RunResult) {
     let Some(latency) = &r.latency_ns else {
         line(text, format_args!("Latency     none: no request completed"));
         return;
     };
-    let mut table = table(&["Latency", "requests", "mean", "p50", "p95", "p99", "p99.9", "max"]);
-    let mut add = |name: &str, requests: u64, l: &Latency, around: LatencyIntervals| {
-        let mut row = vec![name.to_owned(), count(requests)];
-        row.extend([l.mean, l.p50, l.p95, l.p99, l.p99_9, l.max].map(nanoseconds));
-        table.add_row(row);
-        let around = around.list().map(|interval| interval.as_ref().map(either_side));
-        if around.iter().any(Option::is_some) {
-            let mut row = vec!["  95 % interval".to_owned(), String::new()];
-            row.extend(around.map(|text| text.unwrap_or_else(|| "too few".to_owned())));
-            table.add_row(row);
-        }
-    };
     let n = &r.requests_by_op;
     let c = r.confidence.as_ref();
     let around = c.map(|c| c.latency_ns).unwrap_or_default();
+    let column = |name, requests, latency: &Latency, intervals| LatencyColumn {
+        name,
+        requests,
+        latency: *latency,
+        intervals,
+    };
     let by_op = [
         ("read", n.read, latency.read, around.read),
         ("write", n.write, latency.write, around.write),
@@ -201,17 +206,54 @@ fn latencies(text: &mut String, r: &RunResult) {
         ("flush", n.flush, latency.flush, around.flush),
     ];
     let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l, c)| Some((s, n, l?, c))).collect();
-    add("all", r.requests, &latency.all, around.all);
+    let mut columns = vec![column("all", r.requests, &latency.all, around.all)];
     if used.len() > 1 {
-        used.iter().for_each(|(name, n, l, c)| add(name, *n, l, c.unwrap_or_default()));
+        let used = used.iter().map(|(name, n, l, c)| column(name, *n, l, c.unwrap_or_default()));
+        columns.extend(used);
     } else if let [(name, ..)] = used[..] {
         line(text, format_args!("Operations  {name}"));
     }
     if let Some(device) = &r.device_latency_ns {
         let around = c.map(|c| c.device_latency_ns).unwrap_or_default();
-        add("in device", r.requests, device, around);
+        columns.push(column("in device", r.requests, device, around));
     }
-    push_table(text, &table);
+    for columns in columns.chunks(LATENCY_COLUMNS) {
+        push_table(text, &latency_table(columns));
+    }
+}
+
+/// Picks a figure of a latency.
+type Figure = fn(&Latency) -> f64;
+
+/// A figure a row, with its intervals below it.
+fn latency_table(columns: &[LatencyColumn]) -> Table {
+    let cells = |head: &str, cell: &dyn Fn(&LatencyColumn) -> String| -> Vec<String> {
+        std::iter::once(head.to_owned()).chain(columns.iter().map(cell)).collect()
+    };
+    let head = cells("Latency", &|c| c.name.to_owned());
+    let mut table = table(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    table.add_row(cells("requests", &|c| count(c.requests)));
+    let figures: [(&str, Figure); 6] = [
+        ("mean", |l| l.mean),
+        ("p50", |l| l.p50),
+        ("p95", |l| l.p95),
+        ("p99", |l| l.p99),
+        ("p99.9", |l| l.p99_9),
+        ("max", |l| l.max),
+    ];
+    for (row, (name, figure)) in figures.into_iter().enumerate() {
+        table.add_row(cells(name, &|c| nanoseconds(figure(&c.latency))));
+        let interval = |c: &LatencyColumn| c.intervals.list().get(row).copied().flatten();
+        // The maximum has none in any run.
+        if columns.iter().any(|c| interval(c).is_some()) {
+            let either_side = |c: &LatencyColumn| match interval(c) {
+                Some(interval) => either_side(&interval),
+                None => "too few".to_owned(),
+            };
+            table.add_row(cells("  95 %", &either_side));
+        }
+    }
+    table
 }
 
 fn flash(text: &mut String, r: &RunResult) {

@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(check(&open(&moved)), Mark::Valid);
         let long = "2 ".repeat(200);
         for text in ["1", "", "2 1 2", "2 1 2 3 4 zz", "2 1 2 3 4 0 5", &long] {
-            fsetxattr(&open(&moved), NAME, text.as_bytes(), XattrFlags::empty()).unwrap();
+            fsetxattr(open(&moved), NAME, text.as_bytes(), XattrFlags::empty()).unwrap();
             assert_eq!(check(&open(&moved)), Mark::Stale("the mark is of another version"));
         }
         rustix::fs::fremovexattr(open(&moved), NAME).unwrap();

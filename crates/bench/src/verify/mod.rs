@@ -13,6 +13,7 @@
 
 mod journal;
 mod medium;
+mod place;
 mod run;
 mod stamp;
 mod table;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use journal::JournalError;
 pub use medium::Medium;
+pub use place::check_journal_place;
 pub use run::{Crashed, resume, verify};
 
 /// What is verified, and how.
@@ -183,6 +185,14 @@ pub enum VerifyError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The journal would be lost together with the data that it tells of.
+    #[error("the journal {} would lie on the file system that holds {target}", .journal.display())]
+    SameFileSystem {
+        /// The target.
+        target: String,
+        /// Where the journal was to be.
+        journal: PathBuf,
+    },
     /// The journal is of another target.
     #[error("the journal is of a target of {journal_bytes} B, this one has {capacity_bytes} B")]
     OtherTarget {
@@ -215,6 +225,10 @@ impl VerifyError {
     pub fn help(&self) -> &'static str {
         match self {
             VerifyError::Plan { .. } => "correct the option",
+            VerifyError::SameFileSystem { .. } => {
+                "a crash that loses the data may lose the journal, too: name a new file on another \
+                 device"
+            }
             VerifyError::Target { .. } => {
                 "look at the kernel's log (`dmesg`); the journal is kept: check it with --resume"
             }

@@ -181,6 +181,10 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                     "add --write; to check after a crash without writing: --resume JOURNAL",
                 ));
             }
+            if let Some(journal) = &args.journal {
+                verify::check_journal_place(args.target(), journal)
+                    .map_err(|error| explain(&error))?;
+            }
             let target = open(args.target(), &access)?;
             watchdog.since = Instant::now();
             let mut update = |p: &Progress| {

@@ -56,13 +56,9 @@ pub fn report_html(result: &RunResult) -> String {
     if let Some(machine) = &result.machine {
         section(&mut page, "machine", "The machine meanwhile", &machine::blocks(result, machine));
     }
-    section(
-        &mut page,
-        "energy",
-        "Energy by part",
-        &[charts::energy_by_part(result), tables::energy(result), tables::packages(result)],
-    );
-    section(&mut page, "busy", "Busy share of every part", &charts::busy(result));
+    let energy = [charts::energy_by_part(result), tables::energy(result), tables::packages(result)];
+    inside(&mut page, result, "energy", "Energy by part", &energy);
+    inside(&mut page, result, "busy", "Busy share of every part", &charts::busy(result));
     if result.host.is_some() {
         let blocks = [pair(tables::host(result), tables::host_cores(result))];
         let blocks = [blocks[0].clone(), tables::namespaces(result)];
@@ -71,8 +67,8 @@ pub fn report_html(result: &RunResult) -> String {
     if let Some(faults) = &result.faults {
         section(&mut page, "faults", faults.title(), &[tables::faults(result)]);
     }
-    section(&mut page, "flash", "Flash", &[tables::flash(result)]);
-    section(&mut page, "expected", "Expected and measured", &[tables::expected(result)]);
+    inside(&mut page, result, "flash", "Flash", &[tables::flash(result)]);
+    inside(&mut page, result, "expected", "Expected and measured", &[tables::expected(result)]);
     section(&mut page, "invariants", "Laws that must hold", &[tables::invariants(result)]);
     section(&mut page, "confidence", "Confidence", &[tables::confidence(result)]);
     section(&mut page, "configuration", "Configuration", &[tables::configuration(result)]);
@@ -108,6 +104,15 @@ fn section(page: &mut String, id: &str, title: &str, blocks: &[String]) {
         page.push_str(block);
     }
     page.push_str("</section>\n");
+}
+
+/// A section about the inside of a device, which nobody sees of a real one: there it is left out where it
+/// has no content.
+fn inside(page: &mut String, result: &RunResult, id: &str, title: &str, blocks: &[String]) {
+    let real = result.simulated_requests_per_wall_second.is_none();
+    if !real || !blocks.iter().all(String::is_empty) {
+        section(page, id, title, blocks);
+    }
 }
 
 /// Two pictures side by side where there is room.
