@@ -154,8 +154,8 @@ proptest! {
     }
 }
 
-/// Configuration A, whose dies and planes share a factor; 1 % for the form and for planes that are not
-/// all equally full, as the closed forms have in all tests.
+/// Configuration A, whose dies and planes share a factor; 1.5 %: 1 % for the form, as in all tests, and
+/// half a per cent for planes that are not all equally full.
 fn soak(depth: u32) {
     for placement in PLACEMENTS {
         let device = config(placement, [8, 4, 2, 2]);

@@ -67,8 +67,8 @@ pub(crate) struct Load {
 pub(crate) const READ: Load =
     Load { name: "random read, depth 32", workload: "randread", read_percent: 100, depth: 32 };
 
-/// Random writes of 4 KiB. One at a time: of two writes of the same page that are under way together
-/// MQSim loses one for good, so a deeper queue runs dry in some million requests.
+/// Random writes of 4 KiB. One at a time: in a deeper queue some of MQSim's writes never end (31 of 22
+/// million at depth 32), so that the queue runs dry in some million requests. At depth 1 all ended.
 pub(crate) const WRITE: Load =
     Load { name: "random write, depth 1", workload: "randwrite", read_percent: 0, depth: 1 };
 
