@@ -9,8 +9,8 @@ use std::str::FromStr;
 /// A documented way to load a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
-    /// Sleeps; submits what is ready, reaps what is there. What an application with asynchronous requests
-    /// does, and fio with its defaults.
+    /// Sleeps; submits what is ready, in pairs, and reaps what is there. What an application with asynchronous
+    /// requests does, and fio with its defaults.
     #[default]
     Default,
     /// Sleeps until all that is outstanding has completed, and submits as much at once: least CPU time
@@ -38,7 +38,8 @@ impl Method {
     pub fn strategy(self) -> SubmitStrategy {
         let sleeping = |complete| SubmitStrategy { complete, submit: ALL, waiting: Waiting::Sleep };
         match self {
-            Method::Default => sleeping(1),
+            // All at once, the device would have nothing to do until the last one is prepared.
+            Method::Default => SubmitStrategy { submit: PAIR, ..sleeping(1) },
             Method::Efficient => sleeping(ALL),
             Method::Latency => SubmitStrategy { complete: 1, submit: 1, waiting: Waiting::Spin },
         }
@@ -86,6 +87,10 @@ impl FromStr for Waiting {
 
 /// As many as there are.
 pub const ALL: u32 = u32::MAX;
+
+/// Requests that reach the device at once: of more than two in one call the kernel holds all back until it
+/// has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD` of io_uring).
+pub const PAIR: u32 = 2;
 
 /// The parts of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn methods_are_what_they_are_documented_to_be() {
         let of = |name: &str| name.parse::<Method>().map(|method| method.strategy().options());
-        assert_eq!(of("default").unwrap(), "--batch 1 --submit all --wait sleep");
+        assert_eq!(of("default").unwrap(), "--batch 1 --submit 2 --wait sleep");
         assert_eq!(of("efficient").unwrap(), "--batch all --submit all --wait sleep");
         assert_eq!(of("latency").unwrap(), "--batch 1 --submit 1 --wait spin");
         assert_eq!(Method::default().name(), "default");

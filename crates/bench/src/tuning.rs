@@ -28,7 +28,7 @@ use ssdyno_rig::{Flow, Limits, Progress, Source};
 
 use crate::crew;
 use crate::error::BenchError;
-use crate::method::{ALL, Method, SubmitStrategy, Waiting};
+use crate::method::{ALL, Method, PAIR, SubmitStrategy, Waiting};
 use crate::options::{Options, Probing};
 use crate::pinning::{self, Interrupts};
 use crate::plan::{Means, Plan};
@@ -42,10 +42,6 @@ const ROUND: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
 const WARM_UP: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 1_000 });
 /// Below so many requests a second our part of each is far below a hundredth of it.
 const SLOW_IOPS: f64 = if cfg!(test) { 1.0 } else { 2_000.0 };
-
-/// Requests that are submitted together where it is not all of them: more than two the kernel holds
-/// back until it has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD`).
-const PAIR: u32 = 2;
 
 /// What the search found.
 #[derive(Clone, Debug)]
@@ -160,6 +156,7 @@ fn ladder(depth: u32, may_spin: bool) -> Vec<Candidate> {
     }
     all.push(of(depth / 2, PAIR, Waiting::Sleep));
     all.push(of(1, ALL, Waiting::Sleep));
+    all.push(of(1, PAIR, Waiting::Sleep));
     // Each by itself, but for two completions: waking up for one costs as much as for two.
     all.push(of(2, 1, Waiting::Sleep));
     if may_spin {
@@ -287,11 +284,12 @@ mod tests {
         assert_eq!(options(&ladder(1, false)), ["1 all sleep"]);
         assert_eq!(options(&ladder(1, true)), ["1 all sleep", "1 all spin"]);
         assert_eq!(options(&ladder(2, false)), ["2 all sleep", "1 all sleep", "2 1 sleep"]);
-        let four = ["4 all sleep", "2 all sleep", "1 all sleep", "2 2 sleep", "2 1 sleep"];
+        let four =
+            ["4 all sleep", "2 all sleep", "1 all sleep", "2 2 sleep", "1 2 sleep", "2 1 sleep"];
         assert_eq!(options(&ladder(4, false)), four);
         let deep = options(&ladder(32, true));
         assert_eq!(deep[..4], ["32 all sleep", "29 all sleep", "16 all sleep", "8 all sleep"]);
-        assert_eq!(deep[8..], ["16 2 spin", "1 all spin", "1 1 spin"]);
+        assert_eq!(deep[9..], ["16 2 spin", "1 all spin", "1 1 spin"]);
     }
 
     #[test]

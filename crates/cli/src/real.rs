@@ -54,8 +54,8 @@ pub(crate) struct RealArgs {
     /// loop that sleeps stays where it starts on a loop device].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// How requests go to the kernel and come back: default (sleep; submit what is ready, reap what is
-    /// there), efficient (sleep until all that is outstanding has completed: least CPU time), latency
+    /// How requests go to the kernel and come back: default (sleep; submit what is ready, two in a
+    /// call, reap what is there), efficient (sleep until all that is outstanding has completed: least CPU time), latency
     /// (one at a time, spinning: no wake-up in the latencies, at the price of a core) [default: default].
     #[arg(long, value_name = "METHOD", 
           value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| name.parse::<Method>()))]

@@ -20,7 +20,7 @@ fn the_method_is_the_same_in_every_run_and_that_of_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 4 << 20);
     for (named, said) in [
-        (Method::Default, ("default", "sleep", 1, None)),
+        (Method::Default, ("default", "sleep", 1, Some(2))),
         (Method::Efficient, ("efficient", "sleep", 8, None)),
         (Method::Latency, ("latency", "spin", 1, Some(1))),
     ] {
@@ -54,7 +54,7 @@ fn options_take_the_place_of_parts_of_the_method() {
     assert_eq!((method.name.as_str(), method.engine.as_str(), method.batch), ("custom", "null", 4));
     assert_eq!(method.options, "--batch 4 --submit all --wait sleep");
     // Parts that make up another method are that method.
-    run.options.batch = Some(1);
+    (run.options.batch, run.options.submit) = (Some(1), Some(2));
     assert_eq!(measure(&run).result.method.unwrap().name, "default");
 }
 
