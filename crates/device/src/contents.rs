@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 /// Bytes of a page of the store.
 const PAGE: u64 = 4096;
 
-/// What was written, page by page; everything else reads as zero.
+/// What was written, page by page; everything else reads as the pattern, or as zero.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
     pages: BTreeMap<u64, Box<[u8]>>,
+    /// Where the pattern is: whole pages.
+    patterned: Ranges,
+    pattern: [u8; 4],
 }
 
 /// Cuts `offset..offset + length` at page borders and calls `each` with page number, offset in it,
@@ -25,20 +28,44 @@ fn cut(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize))
 }
 
 impl Contents {
+    /// The first `bytes`, whole pages of them, read as `pattern` over and over, all else as zero.
+    pub(crate) fn start_anew(&mut self, bytes: u64, pattern: [u8; 4]) {
+        *self = Contents { pattern, ..Contents::default() };
+        if pattern != [0; 4] {
+            self.patterned.insert(0, bytes.next_multiple_of(PAGE));
+        }
+    }
+
+    /// What page `page` repeats where nobody wrote it.
+    fn blank(&self, page: u64) -> [u8; 4] {
+        let patterned = !self.patterned.is_empty()
+            && self.patterned.first_in(page * PAGE, page * PAGE + 1).is_some();
+        if patterned { self.pattern } else { [0; 4] }
+    }
+
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) {
         cut(offset, out.len() as u64, |page, inside, done, here| {
             let out = &mut out[done..done + here];
             match self.pages.get(&page) {
                 Some(data) => out.copy_from_slice(&data[inside..inside + here]),
-                None => out.fill(0),
+                None => {
+                    let blank = self.blank(page).into_iter().cycle().skip(inside % 4);
+                    out.iter_mut().zip(blank).for_each(|(byte, blank)| *byte = blank);
+                }
             }
         });
     }
 
+    /// Page `page`, which is kept from now on.
+    fn page_mut(&mut self, page: u64) -> &mut [u8] {
+        let blank = self.blank(page);
+        let empty = || blank.into_iter().cycle().take(PAGE as usize).collect();
+        self.pages.entry(page).or_insert_with(empty)
+    }
+
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         cut(offset, bytes.len() as u64, |page, inside, done, here| {
-            let empty = || vec![0; PAGE as usize].into_boxed_slice();
-            let data = self.pages.entry(page).or_insert_with(empty);
+            let data = self.page_mut(page);
             data[inside..inside + here].copy_from_slice(&bytes[done..done + here]);
         });
     }
@@ -50,7 +77,10 @@ impl Contents {
             let bytes = &bytes[done..done + here];
             equal &= match self.pages.get(&page) {
                 Some(data) => data[inside..inside + here] == *bytes,
-                None => bytes.iter().all(|byte| *byte == 0),
+                None => {
+                    let blank = self.blank(page).into_iter().cycle().skip(inside % 4);
+                    bytes.iter().zip(blank).all(|(byte, blank)| *byte == blank)
+                }
             };
         });
         equal
@@ -65,6 +95,9 @@ impl Contents {
             for page in inside {
                 self.pages.remove(&page);
             }
+            if !self.patterned.is_empty() {
+                self.patterned.remove(whole.start * PAGE, whole.end * PAGE);
+            }
         }
         let edges = if whole.start < whole.end {
             [(offset, whole.start * PAGE), (whole.end * PAGE, end)]
@@ -73,8 +106,8 @@ impl Contents {
         };
         for (from, to) in edges {
             cut(from, to - from, |page, inside, _, here| {
-                if let Some(data) = self.pages.get_mut(&page) {
-                    data[inside..inside + here].fill(0);
+                if self.pages.contains_key(&page) || self.blank(page) != [0; 4] {
+                    self.page_mut(page)[inside..inside + here].fill(0);
                 }
             });
         }
@@ -130,18 +163,25 @@ mod tests {
     proptest! {
         #[test]
         fn contents_are_those_of_an_array(
-            steps in prop::collection::vec((0u8..3, 0u64..16_000, 1u64..9_000), 1..40)
+            steps in prop::collection::vec((0u8..20, 0u64..16_000, 1u64..9_000), 1..40)
         ) {
             let mut array = vec![0u8; 32_768];
             let mut contents = Contents::default();
             for (number, (kind, offset, length)) in (1u8..).zip(steps) {
                 let range = offset as usize..(offset + length) as usize;
                 match kind {
-                    0 => {
+                    // Seldom: all of it is overwritten with a pattern, or erased.
+                    18 | 19 => {
+                        let pattern = if kind == 18 { [number, 2, 3, 4] } else { [0; 4] };
+                        array.iter_mut().zip(pattern.iter().cycle()).for_each(|(to, from)| *to = *from);
+                        contents.start_anew(array.len() as u64, pattern);
+                        prop_assert!(contents.equals(0, &array));
+                    }
+                    0..6 => {
                         array[range.clone()].fill(number);
                         contents.write(offset, &array[range]);
                     }
-                    1 => {
+                    6..12 => {
                         array[range].fill(0);
                         contents.clear(offset, length);
                     }

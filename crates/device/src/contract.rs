@@ -37,6 +37,39 @@ pub struct DeviceFacts {
     pub write_buffer_bytes: u64,
 }
 
+/// How user data are destroyed (NVM Express base 2.0c, clause 8.21).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SanitizeMethod {
+    /// All flash is erased.
+    BlockErase,
+    /// All flash is overwritten.
+    Overwrite {
+        /// How often: 1 to 16.
+        passes: u8,
+    },
+    /// The key of the data is thrown away.
+    CryptoErase,
+}
+
+/// A sanitize operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sanitize {
+    /// How.
+    pub method: SanitizeMethod,
+    /// The logical blocks are not deallocated afterwards: they are written once more, so that they can
+    /// be read.
+    pub stays_allocated: bool,
+}
+
+/// What becomes of a sanitize operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sanitized {
+    /// When it ends.
+    pub ends: Time,
+    /// It fails: too many blocks are bad.
+    pub failed: bool,
+}
+
 /// The calls beside those of a target.
 pub trait Device: BlockTarget {
     /// Device events since they were last taken.
@@ -83,6 +116,17 @@ pub trait Device: BlockTarget {
     /// that can be observed changes.
     fn expect(&self, upcoming: &[Request]) {
         let _ = upcoming;
+    }
+    /// Destroys all data, from `now` on; `None` where the device cannot. What was submitted before is
+    /// done first, and answered as ever. Nothing is submitted until it has ended.
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        let _ = (now, order);
+        None
+    }
+    /// How long `order` takes where nothing else is under way; `None` where the device cannot do it.
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        let _ = order;
+        None
     }
     /// True once it was pulled or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {

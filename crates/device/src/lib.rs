@@ -31,7 +31,7 @@ mod waiting;
 pub use config::{
     Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
-pub use contract::{Device, DeviceFacts};
+pub use contract::{Device, DeviceFacts, Sanitize, SanitizeMethod, Sanitized};
 pub use link::{HostLink, LinkConfig};
 pub use ssd::Ssd;
 pub use ssdyno_ftl::PrepareError;

@@ -30,6 +30,10 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Page types in a block: page n has type n modulo this.
+    pub fn page_types(&self) -> u32 {
+        self.levels.get()
+    }
     /// Array read of page `page_in_block`.
     #[inline]
     pub fn read(&self, page_in_block: u32) -> Time {

@@ -328,6 +328,24 @@ impl Blocks {
         }
     }
 
+    /// Of blocks that are all free or bad: each has been erased as often as `erases` says of it. Those that
+    /// do not survive that are bad.
+    pub(crate) fn start_worn(&mut self, erases: impl Fn(u32) -> u32) {
+        for plane in 0..self.free.len() {
+            let mut good = Vec::new();
+            for block in self.free[plane].list() {
+                let worn = erases(block);
+                self.erases[block as usize] = worn;
+                self.compare_with(plane as u32, worn);
+                match self.endures.get(block as usize) {
+                    Some(endures) if worn >= *endures => self.bad[plane] += 1,
+                    _ => good.push(block),
+                }
+            }
+            self.refill(plane as u32, &good);
+        }
+    }
+
     /// Good blocks of `plane`, in order.
     pub(crate) fn good(&self, plane: u32) -> Vec<u32> {
         let range = plane * self.blocks_per_plane..(plane + 1) * self.blocks_per_plane;

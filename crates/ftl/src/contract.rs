@@ -134,6 +134,19 @@ pub trait Ftl: Debug + Send {
     /// How worn the flash is.
     fn health(&self) -> Health;
 
+    /// Erases that block `block` has seen, where they are counted.
+    fn erases(&self, block: u32) -> u32 {
+        let _ = block;
+        0
+    }
+
+    /// Tells an FTL fresh from [`build`] how often each block has been erased already: the device it
+    /// stands for is used, and was erased as a whole. A block that does not survive as many is bad. What
+    /// counts no wear may ignore it.
+    fn start_worn(&mut self, erases: &[u32]) {
+        let _ = erases;
+    }
+
     /// The share of the pages available to data (free reserve excluded) that hold valid data when
     /// the logical space is full: the utilisation of the closed forms of write amplification.
     /// `None` where those forms do not apply.

@@ -389,6 +389,14 @@ impl Ftl for Dftl {
         self.inner.health()
     }
 
+    fn erases(&self, block: u32) -> u32 {
+        self.inner.erases(block)
+    }
+
+    fn start_worn(&mut self, erases: &[u32]) {
+        self.inner.start_worn(erases);
+    }
+
     fn planes(&self) -> Vec<PlaneUse> {
         self.inner.planes()
     }

@@ -246,4 +246,12 @@ impl<P: Policy> Ftl for BlockFtl<P> {
     fn health(&self) -> Health {
         self.store.blocks.health(self.store.read_only)
     }
+
+    fn erases(&self, block: u32) -> u32 {
+        self.store.blocks.erases(block)
+    }
+
+    fn start_worn(&mut self, erases: &[u32]) {
+        self.store.blocks.start_worn(|block| erases[block as usize]);
+    }
 }

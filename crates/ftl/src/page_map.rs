@@ -486,6 +486,14 @@ impl Ftl for PageMap {
         self.blocks.health(self.read_only)
     }
 
+    fn erases(&self, block: u32) -> u32 {
+        self.blocks.erases(block)
+    }
+
+    fn start_worn(&mut self, erases: &[u32]) {
+        self.blocks.start_worn(|block| erases[block as usize]);
+    }
+
     fn planes(&self) -> Vec<PlaneUse> {
         let pages = self.limits.logical_pages + self.limits.mapping_pages;
         let share = pages.div_ceil(self.geometry.planes());

@@ -60,6 +60,7 @@ impl<D: Device> NvmeController<D> {
         if !self.has(Part::Admin(entry.opcode)) {
             return Err(Status::INVALID_OPCODE.with_do_not_retry());
         }
+        self.check_sanitizing(entry)?;
         match entry.opcode {
             admin::DELETE_SUBMISSION_QUEUE => return self.delete_submission_queue(at, slot, entry),
             admin::CREATE_SUBMISSION_QUEUE => self.create_submission_queue(entry)?,
@@ -78,6 +79,7 @@ impl<D: Device> NvmeController<D> {
             admin::NAMESPACE_ATTACHMENT => self.attach_namespace(at, entry, bus)?,
             admin::KEEP_ALIVE => self.keep_alive(at),
             admin::FORMAT_NVM => return self.format(at, slot, entry),
+            admin::SANITIZE => return self.sanitize(at, slot, entry),
             _ => return Err(Status::INVALID_OPCODE.with_do_not_retry()),
         }
         Ok(Outcome::Done(0))
@@ -170,7 +172,10 @@ impl<D: Device> NvmeController<D> {
             beyond_threshold: self.features.is_beyond_threshold(),
             now: at,
         };
-        let log = self.offered_page(id);
+        let log = match id {
+            page::SANITIZE => Some(self.sanitize_page(at)),
+            _ => self.offered_page(id),
+        };
         let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
         let mut log = log.ok_or(Status::LOG_PAGE_INVALID.with_do_not_retry())?;
         if offset > log.len() as u64 {

@@ -17,6 +17,8 @@ pub(super) enum State {
     Device,
     /// The device works on it, and whatever it says the command fails: an injected fault.
     Spoilt,
+    /// The device works on it, and a sanitize operation has begun meanwhile: it ends with that status.
+    Sanitized,
     /// A timer runs: an admin command in execution, or an injected delay.
     Timer,
     /// Its completion entry is on the way to host memory.

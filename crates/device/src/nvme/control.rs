@@ -76,7 +76,7 @@ impl<D: Device> NvmeController<D> {
         for slot in self.commands.all() {
             match self.commands.get(slot).state {
                 State::Free | State::Forgotten => {}
-                State::Device | State::Spoilt => {
+                State::Device | State::Spoilt | State::Sanitized => {
                     self.commands.get_mut(slot).state = State::Forgotten
                 }
                 _ => self.drop_command(slot),
@@ -102,7 +102,8 @@ impl<D: Device> NvmeController<D> {
 
     fn shut_down(&mut self, now: Time, abrupt: bool) {
         self.registers.set_shutdown(offset::CSTS_SHUTDOWN_PROCESSING);
-        if abrupt || !self.has_cache {
+        // While all is erased nothing is in the cache.
+        if abrupt || !self.has_cache || self.sanitizing.is_processing() {
             return self.timers.set(now + self.config.admin_time.0, Timer::ShutDown);
         }
         self.shutdowns = (self.shutdowns + 1) % SHUTDOWN_TOKENS;
@@ -136,6 +137,7 @@ impl<D: Device> NvmeController<D> {
             Timer::Coalesced(vector) => self.interrupts.time_is_up(vector),
             Timer::ShutDown => self.registers.set_shutdown(offset::CSTS_SHUTDOWN_COMPLETE),
             Timer::KeepAlive => self.keep_alive_expired(),
+            Timer::Sanitized => self.sanitized(at),
         }
     }
 

@@ -40,13 +40,19 @@ impl Events {
             self.waiting.push_back(event);
         }
     }
+    /// `event` is no longer of interest: it is not told any more.
+    pub(super) fn withdraw_event(&mut self, event: AsynchronousEvent) {
+        self.waiting.retain(|waiting| *waiting != event);
+        self.masked &= !(1 << event.kind);
+    }
     /// The log page was read: events of the kinds that it explains may come again.
     pub(super) fn page_read(&mut self, page: u8) {
-        // Pages 1, 2 and 4 belong to errors, health and notices.
+        // Pages 1, 2 and 4 belong to errors, health and notices, page 81h to Sanitize.
         match page {
             1 => self.masked &= !1,
             2 => self.masked &= !2,
             4 => self.masked &= !4,
+            0x81 => self.masked &= !(1 << 6),
             _ => {}
         }
     }

@@ -20,7 +20,7 @@ pub enum Effect {
     Spoil,
 }
 
-/// A fault for I/O commands.
+/// A fault for I/O commands, and for Sanitize, which is for the whole subsystem: namespace 0, no blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The opcode, as in [`ssdyno_spec::nvme::nvm`]; none = every command with one range of blocks.
@@ -94,14 +94,24 @@ impl Faults {
             let hit = if blocks.is_empty() { named } else { meets };
             hit && (named || fault.opcode.is_none()) && fault.namespace == namespace
         };
-        let Some(at) = self.list.iter().position(fits) else { return self.drawn() };
+        match self.list.iter().position(fits) {
+            Some(at) => Some(self.take(at)),
+            None => self.drawn(),
+        }
+    }
+    /// What an admin command meets that is for the whole subsystem. The lots are for I/O commands.
+    pub(super) fn hit_admin(&mut self, opcode: u8) -> Option<Effect> {
+        let fits = |fault: &Fault| fault.opcode == Some(opcode) && fault.namespace == 0;
+        self.list.iter().position(fits).map(|at| self.take(at))
+    }
+    fn take(&mut self, at: usize) -> Effect {
         let fault = &mut self.list[at];
         fault.times -= 1;
         let effect = fault.effect;
         if fault.times == 0 {
             self.list.remove(at);
         }
-        Some(effect)
+        effect
     }
     /// What the lot says.
     fn drawn(&mut self) -> Option<Effect> {

@@ -151,6 +151,9 @@ impl<D: Device> NvmeController<D> {
         if self.has(Part::Admin(admin::KEEP_ALIVE)) {
             id.keep_alive = host::KEEP_ALIVE_UNITS.into();
         }
+        if self.has(Part::Admin(admin::SANITIZE)) {
+            id.sanitize = self.sanitize_capabilities().into();
+        }
         if self.has_field(Field::FlushOfAll) {
             // Bits 2:1 = 3: Flush takes the identifier of all namespaces.
             id.volatile_write_cache |= 3 << 1;

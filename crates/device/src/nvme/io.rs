@@ -93,6 +93,9 @@ impl<D: Device> NvmeController<D> {
         if entry.flags != 0 {
             return Err(Status::INVALID_FIELD.with_do_not_retry());
         }
+        if self.sanitizing.restricts() {
+            return self.refuse_io(entry).map(|()| Next::Done);
+        }
         match entry.opcode {
             nvm::READ => self.prepare_transfer(slot, entry, Kind::Read),
             nvm::WRITE => self.prepare_transfer(slot, entry, Kind::Write),
@@ -324,6 +327,7 @@ impl<D: Device> NvmeController<D> {
                 if !self.uncorrectable.is_empty() {
                     self.uncorrectable.remove(command.offset_bytes, end);
                 }
+                self.sanitizing.written();
                 Op::Write
             }
             Kind::Flush => return self.submit(at, slot, Request::flush()),
@@ -434,8 +438,10 @@ impl<D: Device> NvmeController<D> {
     #[cold]
     fn device_done_for_nothing(&mut self, at: Time, slot: u32, status: DeviceStatus) {
         let Command { state, kind, .. } = *self.commands.get(slot);
-        if state != State::Spoilt {
-            return self.drop_command(slot);
+        match state {
+            State::Spoilt => {}
+            State::Sanitized => return self.finish(at, slot, Status::SANITIZE_IN_PROGRESS),
+            _ => return self.drop_command(slot),
         }
         let status = if status == DeviceStatus::Ok { DeviceStatus::Error } else { status };
         self.finish(at, slot, failure(status, kind));

@@ -20,7 +20,7 @@
 //! cannot be with an asynchronous event.
 //!
 //! Not modelled: scatter-gather lists, metadata and end-to-end protection, fused commands, several
-//! controllers, sanitize, firmware download, self-test, the controller memory buffer; energy and data
+//! controllers, firmware download, self-test, the controller memory buffer; energy and data
 //! bandwidth that queue entries take from the link; throttling by temperature.
 //!
 //! **Power states** (S1-45). Those after the first limit what the device draws on average, and slow it
@@ -50,6 +50,7 @@ mod post;
 mod prp;
 mod queues;
 mod registers;
+mod sanitize;
 mod timers;
 mod versions;
 
@@ -80,6 +81,7 @@ use namespaces::Namespaces;
 use pipe::Pipe;
 use queues::Queues;
 use registers::Registers;
+use sanitize::Sanitizing;
 use timers::Timers;
 use versions::Version;
 
@@ -146,6 +148,7 @@ pub struct NvmeController<D> {
     /// Bytes of the device that Write Uncorrectable has spoilt.
     uncorrectable: Ranges,
     datasets: Datasets,
+    sanitizing: Sanitizing,
     /// Low-power states of the device, as power state descriptors come after the operational ones.
     low_power_states: Vec<crate::PowerState>,
     /// The volatile write cache exists.
@@ -206,6 +209,7 @@ impl<D: Device> NvmeController<D> {
             contents: nvme.contents.then(Contents::default),
             uncorrectable: Ranges::default(),
             datasets: Datasets::default(),
+            sanitizing: Sanitizing::default(),
             low_power_states,
             has_cache: !protected && config.buffer.policy != ssdyno_ftl::buffer::BufferPolicy::None,
             endurance_cycles: config.flash.endurance_cycles.unwrap_or(0),

@@ -13,7 +13,7 @@ const NUMBERS: usize = 256;
 const COMMAND_EFFECTS_BYTES: usize = 4096;
 
 /// Log pages.
-const PAGES: [u8; 7] = [
+const PAGES: [u8; 8] = [
     page::SUPPORTED,
     page::ERROR,
     page::SMART,
@@ -21,13 +21,14 @@ const PAGES: [u8; 7] = [
     page::CHANGED_NAMESPACES,
     page::COMMAND_EFFECTS,
     page::FEATURE_EFFECTS,
+    page::SANITIZE,
 ];
 
 const FORMAT_EFFECTS: u32 =
     effects::DATA | effects::NAMESPACE_CAPABILITY | effects::ALONE_IN_NAMESPACE;
 
 /// Admin commands with what they do beyond being there.
-const ADMIN_COMMANDS: [(u8, u32); 14] = [
+const ADMIN_COMMANDS: [(u8, u32); 15] = [
     (admin::DELETE_SUBMISSION_QUEUE, 0),
     (admin::CREATE_SUBMISSION_QUEUE, 0),
     (admin::GET_LOG_PAGE, 0),
@@ -42,6 +43,7 @@ const ADMIN_COMMANDS: [(u8, u32); 14] = [
     (admin::NAMESPACE_ATTACHMENT, effects::NAMESPACE_INVENTORY),
     (admin::KEEP_ALIVE, 0),
     (admin::FORMAT_NVM, FORMAT_EFFECTS),
+    (admin::SANITIZE, effects::DATA | effects::ALONE),
 ];
 
 /// I/O commands with what they do.

@@ -17,6 +17,8 @@ pub(super) enum Timer {
     ShutDown,
     /// The host gave no sign for too long.
     KeepAlive,
+    /// The sanitize operation is over: no reset ends it.
+    Sanitized,
 }
 
 /// A few timers, the next one last.
@@ -45,8 +47,9 @@ impl Timers {
     pub(super) fn cancel(&mut self, timer: Timer) {
         self.pending.retain(|(_, pending)| *pending != timer);
     }
+    /// What a reset leaves.
     pub(super) fn clear(&mut self) {
-        self.pending.clear();
+        self.pending.retain(|(_, pending)| *pending == Timer::Sanitized);
     }
 }
 

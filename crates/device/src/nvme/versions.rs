@@ -107,6 +107,8 @@ pub(super) enum Field {
     FlushOfAll,
     /// NPWG, NPWA, NPDG, NPDA and NOWS of a namespace, and their bit in NSFEAT.
     PreferredSizes,
+    /// NODMMAS of Identify controller, and the times of operations without deallocation in page 81h.
+    SanitizeMedia,
     /// CAP.CRMS, register CRTO, CC.CRIME.
     ReadyModes,
     /// CSI: command sets by name, in Identify, Namespace Management and identification descriptors.
@@ -151,6 +153,7 @@ static SINCE: &[Row] = &[
     admin_command(admin::NAMESPACE_MANAGEMENT, V1_2, "5.23"),
     admin_command(admin::NAMESPACE_ATTACHMENT, V1_2, "5.22"),
     admin_command(admin::KEEP_ALIVE, V1_2, "5.18"),
+    admin_command(admin::SANITIZE, V1_3, "5.24"),
     io_command(nvm::FLUSH, V1_0, "7.1"),
     io_command(nvm::WRITE, V1_0, "NVM 3.2.6"),
     io_command(nvm::READ, V1_0, "NVM 3.2.4"),
@@ -194,6 +197,7 @@ static SINCE: &[Row] = &[
     log(page::COMMAND_EFFECTS, V1_2, "5.16.1.6"),
     log(page::SUPPORTED, V2_0, "5.16.1.1"),
     log(page::FEATURE_EFFECTS, V2_0, "5.16.1.18"),
+    log(page::SANITIZE, V1_3, "5.16.1.25"),
     field(Field::SubsystemReset, V1_1, "3.1.3.1 and 3.1.3.7"),
     field(Field::ControllerId, V1_1, "figure 275"),
     field(Field::NonOperational, V1_1, "8.15"),
@@ -214,6 +218,7 @@ static SINCE: &[Row] = &[
     field(Field::ControllerType, V1_4, "figure 275"),
     field(Field::FlushOfAll, V1_4, "figure 275"),
     field(Field::PreferredSizes, V1_4, "NVM figure 97"),
+    field(Field::SanitizeMedia, V1_4, "figure 275 and 5.16.1.25"),
     field(Field::ReadyModes, V2_0, "3.1.3.1 and 3.1.3.5"),
     field(Field::CommandSets, V2_0, "5.17"),
 ];
@@ -225,6 +230,9 @@ impl<D: Device> NvmeController<D> {
             Part::Io(nvm::COMPARE) => self.contents.is_some(),
             Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.has_cache,
             Part::Feature(feature::AUTONOMOUS_POWER) => !self.low_power_states.is_empty(),
+            Part::Admin(admin::SANITIZE) | Part::Log(page::SANITIZE) => {
+                self.sanitize_capabilities() != 0
+            }
             _ => true,
         };
         fits && self.version.has(part)
@@ -255,6 +263,6 @@ mod tests {
         }
         assert_eq!(Version::parse("2.1"), None);
         assert!(!V1_1.has(Part::Admin(admin::KEEP_ALIVE)), "1.2");
-        assert!(!V2_0.has(Part::Admin(0x84)), "not offered");
+        assert!(!V2_0.has(Part::Admin(0x86)), "not offered");
     }
 }

@@ -80,6 +80,13 @@ impl Ssd {
         }
     }
 
+    /// After everything was erased behind the FTL's back: what the flash holds now is right.
+    pub(super) fn contents_start_anew(&mut self) {
+        if cfg!(debug_assertions) && !self.contents.newest.is_empty() {
+            self.check_contents();
+        }
+    }
+
     /// Reads compared since [`check_contents`](Ssd::check_contents).
     pub fn contents_compared(&self) -> u64 {
         self.flash.contents_compared()

@@ -110,7 +110,7 @@ impl Ssd {
     }
 
     #[inline]
-    fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
+    pub(super) fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
         if cfg!(debug_assertions) && op.cause == Cause::Host {
             self.flash.tag_next(self.contents.tag());
         }

@@ -11,6 +11,7 @@ mod contents;
 mod flash_side;
 mod limited;
 mod requests;
+mod sanitize;
 mod sector_bus;
 
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ use crate::power::Sleep;
 use crate::task::{Goal, Owner, Tasks};
 use crate::usual::Usual;
 use crate::waiting::Waiting;
-use crate::{Config, Device, DeviceFacts, PartialPage};
+use crate::{Config, Device, DeviceFacts, PartialPage, Sanitize, Sanitized};
 
 use contents::Contents;
 use flash_side::Turns;
@@ -527,7 +528,8 @@ impl Device for Ssd {
     }
 
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
-        if self.inside == 0 {
+        // While it is sanitized the last activity lies ahead.
+        if self.inside == 0 && self.last_activity <= now {
             // The idleness so far counts under the policy so far.
             self.sleep.wake(self.last_activity, now, &mut self.log);
             self.last_activity = now;
@@ -545,6 +547,14 @@ impl Device for Ssd {
 
     fn least_watts(&self) -> f64 {
         self.least_limit()
+    }
+
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        Some(self.sanitize_all(now, order))
+    }
+
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        Some(self.time_to_sanitize(order))
     }
 
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {

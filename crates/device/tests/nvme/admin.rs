@@ -474,7 +474,7 @@ fn logs_of_a_namespace_are_refused() {
 #[test]
 fn unknown_admin_commands_are_refused() {
     let mut host = host("");
-    for opcode in [0x10, 0x14, 0x7f, 0x84, 0xc0] {
+    for opcode in [0x10, 0x14, 0x7f, 0x86, 0xc0] {
         let status = host.admin(entry(opcode, 0, [0; 3])).status();
         assert_eq!(status, Status::INVALID_OPCODE.with_do_not_retry());
     }

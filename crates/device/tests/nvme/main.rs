@@ -16,5 +16,6 @@ mod pages;
 mod properties;
 mod queue_model;
 mod queues;
+mod sanitize;
 mod support;
 mod timing;

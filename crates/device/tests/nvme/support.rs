@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceFacts};
+use ssdyno_device::{Config, Device, DeviceFacts, Sanitize, SanitizeMethod, Sanitized};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
@@ -25,6 +25,10 @@ pub(crate) const LIST: u64 = BASE + (6 << 20);
 /// What the test device takes for a request.
 pub(crate) const LATENCY: Time = Time::from_us(10);
 
+/// What the test device takes for a pass of an overwrite, a block erase and a crypto erase, in seconds. A second
+/// more without deallocation.
+pub(crate) const SANITIZE_SECONDS: [u32; 3] = [10, 8, 3];
+
 /// A device that takes a fixed time for everything.
 #[derive(Debug, Default)]
 pub(crate) struct FixedTime {
@@ -37,6 +41,7 @@ pub(crate) struct FixedTime {
     pub(crate) least_watts: f64,
     pub(crate) under_way: VecDeque<Completion>,
     pub(crate) log: EventLog,
+    pub(crate) cannot_sanitize: bool,
 }
 
 impl BlockTarget for FixedTime {
@@ -89,6 +94,20 @@ impl Device for FixedTime {
     }
     fn set_sleep(&mut self, _now: Time, policy: &[(u8, Time)]) {
         self.sleep = policy.to_vec();
+    }
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        let time = self.sanitize_time(order)?;
+        Some(Sanitized { ends: now + time, failed: false })
+    }
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        let [overwrite, erase, crypto] = SANITIZE_SECONDS;
+        let seconds = match order.method {
+            SanitizeMethod::Overwrite { passes } => u32::from(passes) * overwrite,
+            SanitizeMethod::BlockErase => erase,
+            SanitizeMethod::CryptoErase => crypto,
+        };
+        let time = Time::from_s((seconds + u32::from(order.stays_allocated)).into());
+        (!self.cannot_sanitize).then_some(time)
     }
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
         let possible = watts.is_none_or(|watts| watts > self.least_watts);

@@ -246,6 +246,17 @@ impl Ftl for Agrawal {
         }
     }
 
+    fn erases(&self, block: u32) -> u32 {
+        self.package_of_block(block).map_or(0, |(package, local)| package.erases(local))
+    }
+
+    fn start_worn(&mut self, erases: &[u32]) {
+        for package in &mut self.packages {
+            let from = (package.die() * self.blocks_per_package) as usize;
+            package.start_worn(&erases[from..from + self.blocks_per_package as usize]);
+        }
+    }
+
     fn effective_utilisation(&self) -> Option<f64> {
         let planes = f64::from(self.geometry.planes());
         let bad: u32 = self.packages.iter().map(Package::bad_blocks).sum();

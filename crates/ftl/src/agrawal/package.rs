@@ -146,6 +146,27 @@ impl Package {
         (least.unwrap_or(0), self.erases.iter().copied().max().unwrap_or(0))
     }
 
+    /// Erases that block `block` has seen.
+    pub(super) fn erases(&self, block: u32) -> u32 {
+        self.erases[block as usize]
+    }
+
+    /// Of an erased package: its blocks have been erased so often already; those that do not survive
+    /// that are bad.
+    pub(super) fn start_worn(&mut self, erases: &[u32]) {
+        for (at, worn) in erases.iter().enumerate() {
+            if self.state[at] != State::Free {
+                continue;
+            }
+            self.erases[at] = *worn;
+            if self.endures.get(at).is_some_and(|limit| worn >= limit) {
+                self.state[at] = State::Bad;
+                let plane = &mut self.planes[at / self.shape.blocks_per_plane as usize];
+                (plane.bad, plane.free) = (plane.bad + 1, plane.free - 1);
+            }
+        }
+    }
+
     pub(super) fn pages_written(&self, block: u32) -> u32 {
         match self.state[block as usize] {
             State::Free | State::Bad => 0,

@@ -49,7 +49,7 @@ impl Classes {
     }
 
     /// Where blocks have gone bad, every class keeps its share of those that are left.
-    fn keep_shares(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
+    pub(super) fn keep_shares(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
         let classes = self.members.len();
         let range = plane as usize * classes..(plane as usize + 1) * classes;
         let good = |member: &Member| good(&member.map, plane);

@@ -316,6 +316,22 @@ impl Ftl for Classes {
         all
     }
 
+    fn erases(&self, block: u32) -> u32 {
+        let Holder { class, number } = self.holders[block as usize];
+        self.members.get(class as usize).map_or(0, |member| member.map.blocks.erases(number))
+    }
+
+    fn start_worn(&mut self, erases: &[u32]) {
+        for Member { map, places } in &mut self.members {
+            map.blocks.start_worn(|number| erases[places[number as usize] as usize]);
+        }
+        if self.mortal {
+            let mut out = Vec::new();
+            (0..self.geometry.planes()).for_each(|plane| self.keep_shares(plane, &mut out));
+            debug_assert!(out.is_empty(), "there is nothing to clean in a fresh device");
+        }
+    }
+
     fn planes(&self) -> Vec<PlaneUse> {
         let mut all = vec![PlaneUse::default(); self.geometry.planes() as usize];
         for member in &self.members {

@@ -111,6 +111,8 @@ pub mod admin {
     pub const KEEP_ALIVE: u8 = 0x18;
     /// Format NVM.
     pub const FORMAT_NVM: u8 = 0x80;
+    /// Sanitize.
+    pub const SANITIZE: u8 = 0x84;
 }
 
 /// I/O opcodes of the NVM command set (NVM 1.0c, figure 18).

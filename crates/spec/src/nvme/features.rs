@@ -107,7 +107,7 @@ pub mod dataset {
 /// Dword 0 of a completed Asynchronous Event Request (base 2.0c, figure 146).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AsynchronousEvent {
-    /// Bits 2:0: 0 error, 1 health, 2 notice.
+    /// Bits 2:0: 0 error, 1 health, 2 notice, 6 of an I/O command set.
     pub kind: u8,
     /// Bits 15:8, by kind.
     pub information: u8,
@@ -126,6 +126,9 @@ impl AsynchronousEvent {
     pub const TEMPERATURE: AsynchronousEvent = AsynchronousEvent::new(1, 1, 2);
     /// Notice: namespaces were changed.
     pub const NAMESPACE_CHANGED: AsynchronousEvent = AsynchronousEvent::new(2, 0, 4);
+
+    /// I/O command set: a sanitize operation has ended, well or not.
+    pub const SANITIZE_COMPLETED: AsynchronousEvent = AsynchronousEvent::new(6, 1, 0x81);
 
     const fn new(kind: u8, information: u8, page: u8) -> AsynchronousEvent {
         AsynchronousEvent { kind, information, page }

@@ -172,8 +172,12 @@ pub struct IdentifyController {
     pub reserved312: [u8; 8],
     /// KAS: granularity of the keep alive timer, in 100 ms; 0: there is none.
     pub keep_alive: U16,
-    /// HCTMA to PELS: thermal management, sanitize, sets, groups.
-    pub reserved322: [u8; 190],
+    /// HCTMA to MXTMT: thermal management.
+    pub reserved322: [u8; 6],
+    /// SANICAP: what Sanitize can do, see [`sanicap`].
+    pub sanitize: U32,
+    /// HMMINDS to PELS: host memory, sets, groups, asymmetric access.
+    pub reserved332: [u8; 180],
     /// SQES: sizes of submission queue entries, 2^n: required in bits 3:0, most in 7:4.
     pub submission_entry_size: u8,
     /// CQES: sizes of completion queue entries, likewise.
@@ -221,6 +225,7 @@ pub struct IdentifyController {
 const _: () = assert!(size_of::<IdentifyController>() == 4096);
 const _: () = assert!(core::mem::offset_of!(IdentifyController, admin_commands) == 256);
 const _: () = assert!(core::mem::offset_of!(IdentifyController, total_capacity) == 280);
+const _: () = assert!(core::mem::offset_of!(IdentifyController, sanitize) == 328);
 const _: () = assert!(core::mem::offset_of!(IdentifyController, submission_entry_size) == 512);
 const _: () = assert!(core::mem::offset_of!(IdentifyController, subsystem_name) == 768);
 const _: () = assert!(core::mem::offset_of!(IdentifyController, power_state) == 2048);
@@ -231,6 +236,21 @@ pub mod oacs {
     pub const FORMAT_NVM: u16 = 1 << 1;
     /// Namespace Management and Namespace Attachment.
     pub const NAMESPACE_MANAGEMENT: u16 = 1 << 3;
+}
+
+/// Bits of SANICAP (base 2.0c, figure 275).
+pub mod sanicap {
+    /// CES: crypto erase.
+    pub const CRYPTO_ERASE: u32 = 1 << 0;
+    /// BES: block erase.
+    pub const BLOCK_ERASE: u32 = 1 << 1;
+    /// OWS: overwrite.
+    pub const OVERWRITE: u32 = 1 << 2;
+    /// NDI: everything is deallocated whatever the command says.
+    pub const DEALLOCATES_ALWAYS: u32 = 1 << 29;
+    /// NODMMAS = 2: without deallocation the medium is written once more. Before version 1.4 nothing
+    /// is said.
+    pub const WRITES_ONCE_MORE: u32 = 2 << 30;
 }
 
 /// Bits of ONCS (base 2.0c, figure 275).

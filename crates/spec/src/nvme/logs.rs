@@ -19,6 +19,8 @@ pub mod page {
     pub const COMMAND_EFFECTS: u8 = 0x05;
     /// 256 dwords, one for each feature, see [`effects`](super::effects). Since version 2.0.
     pub const FEATURE_EFFECTS: u8 = 0x12;
+    /// [`SanitizeLog`](super::SanitizeLog). Since version 1.3.
+    pub const SANITIZE: u8 = 0x81;
 }
 
 /// What commands and features do (base 2.0c, figures 211 and 256).
@@ -33,6 +35,8 @@ pub mod effects {
     pub const NAMESPACE_INVENTORY: u32 = 1 << 3;
     /// Of a command: no other may be under way for the namespace.
     pub const ALONE_IN_NAMESPACE: u32 = 1 << 16;
+    /// Of a command: no other may be under way for any namespace.
+    pub const ALONE: u32 = 2 << 16;
     /// Of a feature: its scope is a namespace.
     pub const OF_NAMESPACE: u32 = 1 << 20;
     /// Of a feature: its scope is the controller.
@@ -141,3 +145,74 @@ pub struct FirmwareSlotLog {
 }
 
 const _: () = assert!(size_of::<FirmwareSlotLog>() == 512);
+
+/// Sanitize status (base 2.0c, figure 267): 512 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct SanitizeLog {
+    /// SPROG: how much is done, in 65536ths; ffffh where none is in progress.
+    pub progress: U16,
+    /// SSTAT: see [`STATUS`](Self::STATUS), completed passes of an overwrite in bits 7:3, and
+    /// [`ERASED`](Self::ERASED).
+    pub status: U16,
+    /// SCDW10: command dword 10 of the Sanitize command that began the most recent operation.
+    pub dword10: U32,
+    /// ETO: what an overwrite of 16 passes takes, in seconds; [`UNKNOWN`](Self::UNKNOWN): not told.
+    pub overwrite_seconds: U32,
+    /// ETBE: a block erase.
+    pub block_erase_seconds: U32,
+    /// ETCE: a crypto erase.
+    pub crypto_erase_seconds: U32,
+    /// ETOND: the overwrite without deallocation, where that writes the medium once more.
+    pub overwrite_allocated_seconds: U32,
+    /// ETBEND: the same of the block erase.
+    pub block_erase_allocated_seconds: U32,
+    /// ETCEND: the same of the crypto erase.
+    pub crypto_erase_allocated_seconds: U32,
+    /// Reserved.
+    pub reserved32: [u8; 480],
+}
+
+const _: () = assert!(size_of::<SanitizeLog>() == 512);
+
+impl SanitizeLog {
+    /// In `status`: one of the following.
+    pub const STATUS: u16 = 7;
+    /// No sanitize operation was ever begun.
+    pub const NEVER: u16 = 0;
+    /// The most recent one has completed.
+    pub const SANITIZED: u16 = 1;
+    /// One is in progress.
+    pub const IN_PROGRESS: u16 = 2;
+    /// The most recent one has failed.
+    pub const FAILED: u16 = 3;
+    /// The most recent one has completed, and deallocated though that was not wanted.
+    pub const DEALLOCATED: u16 = 4;
+    /// In `status`, global data erased: nothing was written since the last successful operation, or,
+    /// without one, since the device was made.
+    pub const ERASED: u16 = 1 << 8;
+    /// In `progress`: nothing is in progress.
+    pub const NO_PROGRESS: u16 = 0xffff;
+    /// A time that is not told.
+    pub const UNKNOWN: u32 = u32::MAX;
+}
+
+/// Command dword 10 of Sanitize (base 2.0c, figure 304).
+pub mod sanitize {
+    /// SANACT in bits 2:0: leave the failure mode.
+    pub const EXIT_FAILURE_MODE: u32 = 1;
+    /// SANACT: block erase.
+    pub const BLOCK_ERASE: u32 = 2;
+    /// SANACT: overwrite.
+    pub const OVERWRITE: u32 = 3;
+    /// SANACT: crypto erase.
+    pub const CRYPTO_ERASE: u32 = 4;
+    /// AUSE: where it fails, the failure mode can be left.
+    pub const UNRESTRICTED_EXIT: u32 = 1 << 3;
+    /// OWPASS in bits 7:4: passes of an overwrite, 0 for 16.
+    pub const PASSES_SHIFT: u32 = 4;
+    /// OIPBP: the pattern is inverted between passes; the last one has it as it is in dword 11.
+    pub const INVERT: u32 = 1 << 8;
+    /// NDAS: no deallocation afterwards.
+    pub const NO_DEALLOCATION: u32 = 1 << 9;
+}

@@ -13,9 +13,9 @@ pub use features::{
 };
 pub use identify::{
     IdentifyController, IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor,
-    PowerStateDescriptor, cns, oacs, oncs,
+    PowerStateDescriptor, cns, oacs, oncs, sanicap,
 };
-pub use logs::{ErrorLogEntry, FirmwareSlotLog, SmartLog, effects, page};
+pub use logs::{ErrorLogEntry, FirmwareSlotLog, SanitizeLog, SmartLog, effects, page, sanitize};
 pub use status::Status;
 
 /// The memory page that this project uses everywhere (CC.MPS = 0), in bytes.

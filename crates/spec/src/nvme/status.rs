@@ -40,6 +40,10 @@ statuses! {
     PRP_OFFSET_INVALID = 0, 0x13;
     /// The host sent no Keep Alive for too long.
     KEEP_ALIVE_EXPIRED = 0, 0x19;
+    /// Generic: the last sanitize operation failed, and nothing has mended that.
+    SANITIZE_FAILED = 0, 0x1c;
+    /// Generic: a sanitize operation is in progress.
+    SANITIZE_IN_PROGRESS = 0, 0x1d;
     /// Generic: the NVM is write protected.
     WRITE_PROTECTED = 0, 0x20;
     /// NVM: the range ends behind the namespace.

@@ -43,6 +43,9 @@ const fn attach(select: u32, nsid: u32, list: &'static [u16], ends: Status) -> R
 const fn format(nsid: u32, dword10: u32, ends: Status, clause: &'static str) -> Row {
     Row::admin(admin::FORMAT_NVM, nsid, ends, clause).dword(10, dword10)
 }
+const fn sanitize(nsid: u32, dword10: u32, ends: Status) -> Row {
+    Row::admin(admin::SANITIZE, nsid, ends, "5.24").dword(10, dword10)
+}
 const fn unknown(opcode: u8) -> Row {
     Row::admin(opcode, 0, OPCODE, "figure 138")
 }
@@ -174,11 +177,50 @@ const OTHERS: &[Row] = &[
     unknown(0x7f),
     unknown(0x81),
     unknown(0x82),
-    unknown(0x84),
+    unknown(0x86),
     unknown(0x86),
     unknown(0xc0),
     unknown(0xff),
 ];
+
+const SANITIZE: &[Row] = &[
+    // Leave a failure mode that there is not; block erase, overwrite, crypto erase.
+    sanitize(0, 1, OK),
+    sanitize(0, 2, OK),
+    sanitize(0, 3, OK),
+    sanitize(0, 4, OK),
+    sanitize(EVERY, 2, OK),
+    // Reserved actions.
+    sanitize(0, 0, FIELD),
+    sanitize(0, 5, FIELD),
+    sanitize(0, 6, FIELD),
+    sanitize(0, 7, FIELD),
+    // It is for the whole subsystem.
+    sanitize(1, 2, FIELD),
+    sanitize(3, 2, FIELD),
+    sanitize(9, 2, FIELD),
+    // AUSE; passes; inverted between them; no deallocation; each where it means nothing, too.
+    sanitize(0, 1 << 3 | 2, OK),
+    sanitize(0, 1 << 3 | 1, OK),
+    sanitize(0, 15 << 4 | 3, OK),
+    sanitize(0, 15 << 4 | 2, OK),
+    sanitize(0, 1 << 8 | 2 << 4 | 3, OK),
+    sanitize(0, 1 << 8 | 4, OK),
+    sanitize(0, 1 << 9 | 2, OK),
+    sanitize(0, 1 << 9 | 1 << 4 | 3, OK),
+    sanitize(0, 1 << 9 | 4, OK),
+    sanitize(0, 1 << 9 | 1, OK),
+    sanitize(0, 1 << 4 | 3, OK).dword(11, 0xdead_beef),
+    // Once more, after it has ended; what it leaves can be used.
+    sanitize(0, 4, OK).after(&[sanitize(0, 2, OK)]),
+    format(1, 0, OK, "5.14").after(&[sanitize(0, 2, OK)]),
+    sanitize(0, 2, FIELD).flags(0x80),
+];
+
+#[test]
+fn sanitize_ends_as_specified() {
+    check(SANITIZE, 26);
+}
 
 #[test]
 fn queue_commands_end_as_specified() {

@@ -28,6 +28,9 @@ const LISTED: &[Row] = &[
     log(0x04, 4096, EVERY, OK, "5.16.1.5"),
     log(0x05, 4096, 0, OK, "5.16.1.6"),
     log(0x12, 1024, 0, OK, "5.16.1.18"),
+    log(0x81, 512, 0, OK, "5.16.1.25"),
+    log(0x81, 512, EVERY, OK, "5.16.1.25"),
+    log(0x81, 512, 1, FIELD, "5.16.1.25"),
     // Health is the controller's (LPA bit 0), not a namespace's.
     log(0x02, 512, 1, FIELD, "5.16.1.3"),
     log(0x02, 512, 9, FIELD, "5.16.1.3"),
@@ -69,5 +72,5 @@ const LISTED: &[Row] = &[
 
 #[test]
 fn log_pages_end_as_specified() {
-    check(LISTED, 43);
+    check(LISTED, 46);
 }
