@@ -1,6 +1,6 @@
 //! Independent judges of the SCSI translation, against the whole path of a simulated drive with blocks
 //! of 512 bytes and of 4 KiB: libiscsi's suite for iSCSI targets, and QEMU's tools where they are. Not
-//! in `test`: it takes most of a minute, most of it asleep.
+//! in `test`: it takes some minutes, most of them asleep.
 
 use std::path::Path;
 

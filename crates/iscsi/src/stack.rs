@@ -1,6 +1,8 @@
 //! Logical units that are the namespaces of an NVMe controller: SCSI translation, NVMe driver, and
 //! the controller at its connector.
 
+use std::time::Instant;
+
 use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_driver_nvme::{
     AdminCommand, AdminCompletion, DataBuffer, DriverState, IoCommand, IoCompletion, IoError,
@@ -46,12 +48,15 @@ pub enum StackError {
 /// The namespaces of a simulated controller as logical units: LUN n is namespace n + 1.
 ///
 /// The controller must keep data (`nvme.contents = true`) if anybody is to find what he wrote.
-/// Virtual time goes on only while a command is done.
+/// Virtual time goes on only while a command is done; and as on the wall between commands while a sanitize
+/// operation is in progress, so that who asks for its end from time to time sees it.
 #[derive(Debug)]
 pub struct NvmeUnits<D> {
     device: Device<D>,
     translator: Translator,
     job: Job,
+    /// When the last command ended.
+    ended: Instant,
 }
 
 /// Driver and controller on one clock.
@@ -105,7 +110,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             ..Config::default()
         };
         let translator = Translator::new(facts, &namespaces, config)?;
-        Ok(NvmeUnits { device, translator, job: Job::new() })
+        Ok(NvmeUnits { device, translator, job: Job::new(), ended: Instant::now() })
     }
 
     /// The device in its slot, with its counters, faults and hooks.
@@ -159,6 +164,10 @@ impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
             data_out: task.data_out,
             deleted: false,
         };
+        if self.translator.is_sanitizing() {
+            let since = self.ended.elapsed().as_nanos();
+            self.device.wait(Time::from_ns(u64::try_from(since).unwrap_or(u64::MAX)));
+        }
         let mut progress = self.translator.begin(&mut self.job, &request);
         if progress == Progress::Pending {
             data_in.resize(self.job.data_in_bytes() as usize, 0);
@@ -166,12 +175,14 @@ impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
         let mut formatted = None;
         while progress == Progress::Pending {
             let Some(command) = self.job.next_command() else { break };
+            self.device.wait(Time::from_ms(command.wait_ms.into()));
             let (nvme, dword0) = self.device.run(&command, task.data_out, data_in, &mut self.job);
             if command.admin && command.opcode == admin::FORMAT_NVM && nvme.is_success() {
                 formatted = Some(command.nsid);
             }
             progress = self.translator.complete(&mut self.job, nvme, dword0);
         }
+        self.ended = Instant::now();
         if let Some(nsid) = formatted {
             self.look_again(nsid, task.nexus);
         }
@@ -242,6 +253,19 @@ impl<D: PciDevice> Device<D> {
     fn settle(&mut self) {
         let until = self.now + Time::from_s(1);
         while self.pci.next_event().is_some_and(|at| at <= until) && self.step() {}
+    }
+
+    /// Nothing is done for `time`.
+    fn wait(&mut self, time: Time) {
+        let until = self.now + time;
+        loop {
+            let deadline = self.driver.next_deadline().map(MonotonicTime::time);
+            let next = self.pci.next_event().into_iter().chain(deadline).min();
+            if next.is_none_or(|at| at > until) || !self.step() {
+                break;
+            }
+        }
+        self.now = self.now.max(until);
     }
 
     /// One NVMe command to its end: status and dword 0.

@@ -34,6 +34,7 @@ pub(crate) enum Operation {
     ReadDefectData,
     WriteSame,
     Unmap,
+    Sanitize,
     LogSense,
     PersistentReserveIn,
     PersistentReserveOut,
@@ -126,6 +127,7 @@ const fn row(usage: &'static [u8], access: Access, operation: Operation) -> Comm
             Operation::FormatUnit
                 | Operation::ModeSelect
                 | Operation::Unmap
+                | Operation::Sanitize
                 | Operation::WriteSame
                 | Operation::PersistentReserveOut
                 | Operation::OrWrite
@@ -143,12 +145,15 @@ const fn action(usage: &'static [u8], access: Access, operation: Operation) -> C
 const MAINTENANCE: u8 = opcode::MAINTENANCE_IN;
 const SERVICE_IN: u8 = opcode::SERVICE_ACTION_IN_16;
 const PR_IN: u8 = opcode::PERSISTENT_RESERVE_IN;
+const SANITIZE: u8 = opcode::SANITIZE;
 const PR_OUT: u8 = opcode::PERSISTENT_RESERVE_OUT;
 const F: u8 = 0xff;
 /// DPO, FUA and the obsolete FUA_NV.
 const D: u8 = 0x1a;
 /// DPO and BYTCHK.
 const V: u8 = 0x16;
+/// IMMED and AUSE, beside a service action.
+const I: u8 = 0xa0;
 /// GROUP NUMBER.
 const G: u8 = 0x3f;
 
@@ -179,6 +184,10 @@ pub(crate) static COMMANDS: &[Command] = {
         row(&[opcode::READ_DEFECT_DATA_10, 0, 0x1f, 0, 0, 0, 0, F, F, 0], Read, O::ReadDefectData),
         row(&[opcode::WRITE_SAME_10, 8, F, F, F, F, G, F, F, 0], Write, O::WriteSame),
         row(&[opcode::UNMAP, 0, 0, 0, 0, 0, G, F, F, 0], Write, O::Unmap),
+        action(&[SANITIZE, I | 0x01, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
+        action(&[SANITIZE, I | 0x02, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
+        action(&[SANITIZE, I | 0x03, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
+        action(&[SANITIZE, I | 0x1f, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
         row(&[opcode::LOG_SENSE, 0, F, F, 0, F, F, F, F, 0], Status, O::LogSense),
         row(&[opcode::MODE_SELECT_10, 0x11, 0, 0, 0, 0, 0, F, F, 0], Write, O::ModeSelect),
         row(&[opcode::RESERVE_10, 0, 0, 0, 0, 0, 0, 0, 0, 0], Legacy, O::Reserve),
@@ -362,15 +371,15 @@ pub(crate) fn find(cdb: &[u8], supported: impl Fn(&Command) -> bool) -> Found {
         return Found::NoSuchOpcode;
     }
     let command = &COMMANDS[usize::from(first)];
-    if !supported(command) {
+    if command.service_action.is_none() {
+        return if supported(command) { Found::Command(command) } else { Found::NoSuchOpcode };
+    }
+    let mut rows = rows(command.opcode).iter().filter(|row| supported(row)).peekable();
+    if rows.peek().is_none() {
         return Found::NoSuchOpcode;
     }
-    if command.service_action.is_none() {
-        return Found::Command(command);
-    }
     let wanted = cdb.get(1).map(|byte| byte & 0x1f);
-    let row = rows(command.opcode).iter().find(|row| row.service_action == wanted);
-    row.map_or(Found::NoSuchAction, Found::Command)
+    rows.find(|row| row.service_action == wanted).map_or(Found::NoSuchAction, Found::Command)
 }
 
 #[cfg(test)]

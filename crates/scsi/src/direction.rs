@@ -48,7 +48,7 @@ impl Translator {
             // NDOB: no data-out buffer.
             Operation::WriteSame if cdb.len() == 16 && cdb[1] & 1 != 0 => 0,
             Operation::WriteSame => blocks(1),
-            Operation::Unmap => u64::from(u16_at(cdb, 7)),
+            Operation::Unmap | Operation::Sanitize => u64::from(u16_at(cdb, 7)),
             Operation::ModeSelect if cdb[0] == opcode::MODE_SELECT_6 => u64::from(cdb[4]),
             Operation::ModeSelect => u64::from(u16_at(cdb, 7)),
             Operation::PersistentReserveOut => u64::from(u32_at(cdb, 5)),

@@ -64,6 +64,19 @@ pub struct Optional {
     pub fused_compare_write: bool,
     /// Format NVM (OACS bit 1).
     pub format: bool,
+    /// Sanitize: overwrite (SANICAP bit 2) that need not deallocate (bit 29 is clear).
+    pub sanitize_overwrite: bool,
+    /// Sanitize: block erase (SANICAP bit 1).
+    pub sanitize_block_erase: bool,
+    /// Sanitize: crypto erase (SANICAP bit 0).
+    pub sanitize_crypto_erase: bool,
+}
+
+impl Optional {
+    /// There is a way to sanitize.
+    pub(crate) fn sanitizes(&self) -> bool {
+        self.sanitize_overwrite || self.sanitize_block_erase || self.sanitize_crypto_erase
+    }
 }
 
 /// The controller.
@@ -136,6 +149,9 @@ impl ControllerFacts {
                 verify: bit(oncs, 7),
                 fused_compare_write: data[522] & 1 == 1,
                 format: bit(oacs, 1),
+                sanitize_overwrite: data[328] & 4 != 0 && data[331] & 0x20 == 0,
+                sanitize_block_erase: data[328] & 2 != 0,
+                sanitize_crypto_erase: data[328] & 1 != 0,
             },
         }
     }
@@ -368,7 +384,12 @@ mod tests {
         assert_eq!(optional(520, 1 << 7), Optional { verify: true, ..not });
         assert_eq!(optional(522, 1), Optional { fused_compare_write: true, ..not });
         assert_eq!(optional(256, 1 << 1), Optional { format: true, ..not });
-        // Write Uncorrectable, reservations, Timestamp; sanitize and firmware: none of ours.
+        assert_eq!(optional(328, 1), Optional { sanitize_crypto_erase: true, ..not });
+        assert_eq!(optional(328, 1 << 1), Optional { sanitize_block_erase: true, ..not });
+        assert_eq!(optional(328, 1 << 2), Optional { sanitize_overwrite: true, ..not });
+        // NDI: everything is deallocated, and the pattern of an overwrite could not be read.
+        assert_eq!(facts(328, &[4, 0, 0, 0x20]).optional, not);
+        // Write Uncorrectable, reservations, Timestamp; firmware: none of ours.
         assert_eq!(optional(520, 0b0110_0010), not);
         assert_eq!(optional(256, 0xfd), not);
     }

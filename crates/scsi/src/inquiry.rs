@@ -4,7 +4,8 @@
 use alloc::vec::Vec;
 
 use ssdyno_spec::scsi::{
-    BlockLimitsPage, CharacteristicsPage, LogicalBlockProvisioningPage, StandardInquiry, vpd,
+    BlockLimitsPage, CharacteristicsPage, LogicalBlockProvisioningPage, StandardInquiry,
+    sanitize_action, vpd,
 };
 use zerocopy::IntoBytes;
 
@@ -75,7 +76,7 @@ impl Translator {
                     page_length: 60.into(),
                     rotation_rate: 1.into(),
                     product_type: 0,
-                    form_factor: 0,
+                    form_factor: self.reads_after_sanitize(),
                     flags: 0,
                     reserved: [0; 55],
                 };
@@ -84,6 +85,13 @@ impl Translator {
             _ => job.answer(self.provisioning(unit).as_bytes(), allocation),
         }
         Ok(())
+    }
+
+    /// WABEREQ and WACEREQ, above the form factor: after BLOCK ERASE and CRYPTOGRAPHIC ERASE blocks can be
+    /// read without having been written (SBC-4, 6.6.2).
+    fn reads_after_sanitize(&self) -> u8 {
+        let there = |action| u8::from(self.sanitizes(action));
+        there(sanitize_action::BLOCK_ERASE) << 6 | there(sanitize_action::CRYPTOGRAPHIC_ERASE) << 4
     }
 
     /// The pages that there are, in ascending order (SPC-4, 7.8.20).

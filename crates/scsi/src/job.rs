@@ -9,6 +9,7 @@ use crate::Nexus;
 use crate::log::LogRequest;
 use crate::mode::ModeRequest;
 use crate::power::{Condition, SenseRequest};
+use crate::sanitize::Step;
 use crate::sense::{Refusal, SenseBytes};
 
 /// Whose memory an NVMe command moves.
@@ -62,6 +63,8 @@ pub struct NvmeCommand {
     pub dwords: [u32; 6],
     /// Data.
     pub data: Data,
+    /// It is to be submitted so many milliseconds later, not at once.
+    pub wait_ms: u32,
 }
 
 impl NvmeCommand {
@@ -198,6 +201,8 @@ pub(crate) enum After {
     FlushUnits { next: usize, power: NvmeCommand, condition: Condition },
     /// Write zeroes to the ranges that are held, from this one on.
     ZeroRanges(usize),
+    /// A sanitize operation goes on.
+    Sanitize(Step),
 }
 
 /// What a command holds of its logical unit while it runs.
@@ -240,6 +245,9 @@ pub struct Job {
     pub(crate) data_in: Vec<u8>,
     pub(crate) scratch: Vec<u8>,
     pub(crate) held: Vec<u8>,
+    /// A command that is done later: its CDB, and the parameters that came with it.
+    pub(crate) kept_cdb: Vec<u8>,
+    pub(crate) kept_data: Vec<u8>,
 }
 
 impl Job {

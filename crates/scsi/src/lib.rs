@@ -57,14 +57,15 @@
 //!   connections after it.
 //! - **Sequence numbers, data digests, text negotiation**: its own.
 //! - `Config::transport_version` 0x0960, so that INQUIRY claims iSCSI.
+//! - [`NvmeCommand::wait_ms`]: a SANITIZE that ends with its operation asks how far it is from time to time.
 //! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`] with the nexus.
 //!
 //! Tests that do not apply and are skipped by that suite: removable media, EXTENDED COPY and
-//! RECEIVE COPY RESULTS, WRITE ATOMIC, SANITIZE, more than one logical block in a physical one.
+//! RECEIVE COPY RESULTS, WRITE ATOMIC, more than one logical block in a physical one.
 //!
 //! # Not modelled
 //!
-//! Protection information and metadata (refused by name, S1-46); SANITIZE, SECURITY PROTOCOL,
+//! Protection information and metadata (refused by name, S1-46); SECURITY PROTOCOL,
 //! third-party copy, WRITE ATOMIC, WRITE LONG and asymmetric access (INVALID COMMAND OPERATION
 //! CODE); auto contingent allegiance (NACA is refused); registrations that outlast a power loss
 //! (APTPL is refused); REGISTER AND MOVE; task ordering: ordered and head-of-queue tasks are the
@@ -95,6 +96,7 @@ mod provisioning;
 mod report;
 mod request;
 mod reservation;
+mod sanitize;
 mod sense;
 mod status;
 mod translator;

@@ -23,6 +23,9 @@ impl Translator {
     ) -> Result<bool, Refusal> {
         use Operation as O;
         self.check_ready(operation)?;
+        if self.asks_first(job, request, operation) {
+            return Ok(true);
+        }
         if let Some(holds) = self.write_kind(operation) {
             check_protection(&self.units[unit])?;
             let unit = &mut self.units[unit];
@@ -46,6 +49,7 @@ impl Translator {
             O::OrWrite => self.or_write(job, unit, request, cdb)?,
             O::WriteSame => self.write_same(job, unit, request, cdb)?,
             O::Unmap => self.unmap(job, unit, request, cdb)?,
+            O::Sanitize => self.sanitize(job, unit, request, cdb)?,
             O::GetLbaStatus => self.lba_status(job, unit, cdb)?,
             O::TestUnitReady | O::SendDiagnostic => {}
             O::RequestSense => self.request_sense(job, unit, cdb),
@@ -95,7 +99,8 @@ impl Translator {
     }
 }
 
-fn check_protection(unit: &Unit) -> Result<(), Refusal> {
+/// Refuses to change a medium that is write protected.
+pub(crate) fn check_protection(unit: &Unit) -> Result<(), Refusal> {
     let additional = if unit.facts.write_protected {
         AdditionalSense::WRITE_PROTECTED
     } else if unit.software_write_protect {

@@ -75,13 +75,10 @@ impl Translator {
             (Some(attention), _) => attention.sense(),
             (None, Condition::Stopped) => not_started(),
             (None, Condition::Low(how)) => Sense::new(SenseKey::NoSense, how),
-            (None, Condition::Active) => {
-                job.work = Work::Single(Translator::health_log(job));
-                job.after = After::RequestSense(request);
-                return;
-            }
+            (None, Condition::Active) if self.senses_sanitize(job, request) => return,
+            (None, Condition::Active) => return request.ask_for_health(job),
         };
-        answer(job, request, sense);
+        request.answer(job, sense);
     }
 
     /// Ends a REQUEST SENSE with the health log in the scratch; a device that did not tell it is no
@@ -91,7 +88,7 @@ impl Translator {
         let predicted = told && crate::log::predicts_failure(job.scratch());
         let additional =
             if predicted { AdditionalSense::FAILURE_PREDICTION } else { AdditionalSense::NONE };
-        answer(job, request, Sense::new(SenseKey::NoSense, additional));
+        request.answer(job, Sense::new(SenseKey::NoSense, additional));
     }
 
     /// START STOP UNIT: power conditions to NVMe power states. The controller has one power state for
@@ -156,8 +153,17 @@ impl Translator {
     }
 }
 
-fn answer(job: &mut Job, request: SenseRequest, sense: Sense) {
-    job.answer(sense.encode(request.descriptors).as_bytes(), request.allocation);
+impl SenseRequest {
+    /// Ends it with `sense`.
+    pub(crate) fn answer(self, job: &mut Job, sense: Sense) {
+        job.answer(sense.encode(self.descriptors).as_bytes(), self.allocation);
+    }
+
+    /// Has the health log fetched for it.
+    pub(crate) fn ask_for_health(self, job: &mut Job) {
+        job.work = Work::Single(Translator::health_log(job));
+        job.after = After::RequestSense(self);
+    }
 }
 
 fn not_started() -> Sense {

@@ -1,9 +1,9 @@
-//! UNMAP, WRITE SAME and GET LBA STATUS (SBC-3, 4.7 and clause 5).
+//! UNMAP and WRITE SAME (SBC-3, 4.7 and clause 5).
 
 use alloc::vec::Vec;
 
 use ssdyno_spec::nvme::nvm;
-use ssdyno_spec::scsi::{AdditionalSense, BlockStatusDescriptor, UnmapDescriptor, UnmapHeader};
+use ssdyno_spec::scsi::{AdditionalSense, UnmapDescriptor, UnmapHeader};
 use zerocopy::byteorder::little_endian;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -179,26 +179,6 @@ impl Translator {
             }
         }
         job.work = Work::Run(run);
-        Ok(())
-    }
-
-    /// GET LBA STATUS (SBC-3, 5.4): all blocks are *mapped or unknown*; NVMe does not tell more.
-    pub(crate) fn lba_status(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
-        let (lba, capacity) = (u64_at(cdb, 2), self.units[unit].facts.blocks);
-        if lba >= capacity {
-            return Err(Sense::out_of_range().into());
-        }
-        let descriptor = BlockStatusDescriptor {
-            lba: lba.into(),
-            blocks: u32::try_from(capacity - lba).unwrap_or(u32::MAX).into(),
-            provisioning: 0,
-            reserved: [0; 3],
-        };
-        let mut data = [0; 24];
-        // PARAMETER DATA LENGTH counts what follows it.
-        data[3] = 20;
-        data[8..].copy_from_slice(descriptor.as_bytes());
-        job.answer(&data, u32_at(cdb, 10) as usize);
         Ok(())
     }
 }

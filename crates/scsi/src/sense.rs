@@ -24,12 +24,14 @@ pub struct Sense {
     pub field: Option<FieldPointer>,
     /// INFORMATION field: a block, or the offset of the first byte that does not match.
     pub information: Option<u64>,
+    /// How far what the unit is busy with is, in 65536ths.
+    pub progress: Option<u16>,
 }
 
 impl Sense {
     /// `key` and `additional` alone.
     pub const fn new(key: SenseKey, additional: AdditionalSense) -> Sense {
-        Sense { key, additional, field: None, information: None }
+        Sense { key, additional, field: None, information: None, progress: None }
     }
     /// ILLEGAL REQUEST.
     pub const fn illegal(additional: AdditionalSense) -> Sense {
@@ -58,6 +60,22 @@ impl Sense {
         self
     }
 
+    /// The same with a progress indication (SPC-4, 4.5.2.4.4).
+    #[must_use]
+    pub const fn with_progress(mut self, progress: u16) -> Sense {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// The sense key specific field: what is wrong with the command, or how far the unit is.
+    fn key_specific(&self) -> Option<[u8; 3]> {
+        let progress = self.progress.map(|progress| {
+            let [high, low] = progress.to_be_bytes();
+            [0x80, high, low]
+        });
+        self.field.map(field_pointer).or(progress)
+    }
+
     /// As bytes: descriptor format (SPC-4, 4.5.2) or fixed format (4.5.3).
     pub fn encode(&self, descriptors: bool) -> SenseBytes {
         if descriptors { self.descriptor_format() } else { self.fixed_format() }
@@ -74,8 +92,8 @@ impl Sense {
         bytes[7] = 10;
         bytes[12] = self.additional.code();
         bytes[13] = self.additional.qualifier();
-        if let Some(field) = self.field {
-            bytes[15..18].copy_from_slice(&key_specific(field));
+        if let Some(specific) = self.key_specific() {
+            bytes[15..18].copy_from_slice(&specific);
         }
         SenseBytes { bytes, length: 18 }
     }
@@ -93,9 +111,9 @@ impl Sense {
             bytes[at + 4..at + 12].copy_from_slice(&information.to_be_bytes());
             at += 12;
         }
-        if let Some(field) = self.field {
+        if let Some(specific) = self.key_specific() {
             bytes[at..at + 2].copy_from_slice(&[0x02, 0x06]);
-            bytes[at + 4..at + 7].copy_from_slice(&key_specific(field));
+            bytes[at + 4..at + 7].copy_from_slice(&specific);
             at += 8;
         }
         bytes[7] = (at - 8) as u8;
@@ -104,7 +122,7 @@ impl Sense {
 }
 
 /// SKSV, C/D, BPV, bit pointer and field pointer (SPC-4, table 38).
-fn key_specific(field: FieldPointer) -> [u8; 3] {
+fn field_pointer(field: FieldPointer) -> [u8; 3] {
     let bit = field.bit.map_or(0, |bit| 0x08 | bit & 7);
     let [high, low] = field.byte.to_be_bytes();
     [0x80 | u8::from(field.in_cdb) << 6 | bit, high, low]

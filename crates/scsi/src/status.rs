@@ -68,7 +68,7 @@ fn generic(code: u8) -> (SenseKey, AdditionalSense) {
         0x0b => (K::IllegalRequest, A::INVALID_LU_IDENTIFIER),
         0x15 => (K::IllegalRequest, A::NO_ACCESS_RIGHTS),
         // Sanitize failed: only another sanitize helps.
-        0x1c => (K::MediumError, A::NONE),
+        0x1c => (K::MediumError, A::SANITIZE_FAILED),
         0x1d => (K::NotReady, A::SANITIZE_IN_PROGRESS),
         0x20 => (K::DataProtect, A::WRITE_PROTECTED),
         // Interrupted; transport error: to be tried again.
@@ -145,7 +145,8 @@ mod tests {
             // Data pointers and lists, and the atomic write unit.
             (0, &[0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x16], check(0x5, 0x2400)),
             (0, &[0x15], check(0x5, 0x2002)),
-            (0, &[0x1c, 0x81], check(0x3, 0x0000)),
+            (0, &[0x81], check(0x3, 0x0000)),
+            (0, &[0x1c], check(0x3, 0x3103)),
             (0, &[0x1d], check(0x2, 0x041b)),
             (0, &[0x20], check(0x7, 0x2700)),
             (0, &[0x24], check(0x2, 0x0400)),

@@ -53,6 +53,8 @@ pub struct Translator {
     pub(crate) nexuses: Vec<Vec<u8>>,
     /// What START STOP UNIT has brought about.
     pub(crate) condition: Condition,
+    /// A sanitize operation was in progress, or had failed, when the controller was last asked.
+    pub(crate) sanitizing: bool,
     pub(crate) counts: Indirections,
 }
 
@@ -84,6 +86,7 @@ impl Translator {
             units,
             nexuses: Vec::new(),
             condition: Condition::Active,
+            sanitizing: false,
             counts: Indirections::default(),
         };
         translator.attach(&LOCAL_TRANSPORT_ID);
@@ -161,6 +164,11 @@ impl Translator {
         }))
     }
 
+    /// A sanitize operation may be in progress: one was begun here, or found, and its end was not seen.
+    pub fn is_sanitizing(&self) -> bool {
+        self.sanitizing
+    }
+
     /// Counters of what the indirection does (S1-51).
     pub fn counts(&self) -> Indirections {
         self.counts
@@ -233,6 +241,11 @@ impl Translator {
                 return Progress::Aborted;
             }
             if let Some(status) = job.failed
+                && self.refused_for_sanitize(job, status)
+            {
+                continue;
+            }
+            if let Some(status) = job.failed
                 && !matches!(job.after, After::RequestSense(_) | After::Locate)
             {
                 let Some(run) = job.locate.take().filter(|_| differs(status)) else {
@@ -300,6 +313,7 @@ impl Translator {
                 self.flush_units(job, next, power, condition);
             }
             After::ZeroRanges(index) => self.zero_range(job, index),
+            After::Sanitize(step) => self.sanitize_step(job, step)?,
         }
         Ok(())
     }
@@ -319,6 +333,9 @@ impl Translator {
 
     /// Ends with the status of a failed NVMe command.
     fn fail(&mut self, job: &mut Job, nvme: Status) -> Progress {
+        if let Some(sense) = Translator::sanitize_refusal(job, nvme) {
+            return self.refuse(job, sense.into());
+        }
         let translated = translate(nvme);
         let descriptors = job.unit.is_some_and(|unit| self.units[unit].descriptor_sense);
         job.status = translated.status;
@@ -358,6 +375,7 @@ impl Translator {
             _ if self.thesis() => command.thesis,
             Operation::Unmap => self.unmaps(),
             Operation::FormatUnit => self.controller.optional.format,
+            Operation::Sanitize => self.sanitizes(command.service_action.unwrap_or(0)),
             _ => true,
         }
     }

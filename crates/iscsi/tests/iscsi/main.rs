@@ -9,4 +9,5 @@ mod guest;
 mod initiator;
 mod protocol;
 mod random;
+mod sanitize;
 mod stock;

@@ -32,6 +32,9 @@ fuzz_target!(|data: &[u8]| {
         verify: bit(4),
         fused_compare_write: bit(5),
         format: bit(6),
+        sanitize_overwrite: bit(6),
+        sanitize_block_erase: bit(6),
+        sanitize_crypto_erase: bit(5),
     };
     let namespaces = [NamespaceFacts::plain(1, 300, 512)];
     let Ok(mut translator) = Translator::new(controller, &namespaces, Config::default()) else {

@@ -88,7 +88,8 @@ fn vital_product_data() {
     expected.resize(64, 0);
     assert_eq!(page(0xb0), expected);
 
-    let mut expected = vec![0, 0xb1, 0, 60, 0, 1];
+    // No rotation; WABEREQ and WACEREQ 01b.
+    let mut expected = vec![0, 0xb1, 0, 60, 0, 1, 0, 0x50];
     expected.resize(64, 0);
     assert_eq!(page(0xb1), expected);
     // LBPU, LBPWS, LBPWS10, LBPRZ; resource provisioned.

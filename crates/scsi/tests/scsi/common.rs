@@ -6,7 +6,8 @@ use ssdyno_scsi::{
     Config, ControllerFacts, Data, DeallocatedReads, Fused, Job, NamespaceFacts, Nexus,
     NvmeCommand, Optional, Place, Progress, Request, Translator, lun_field,
 };
-use ssdyno_spec::nvme::{Status, admin, nvm};
+use ssdyno_spec::nvme::{SanitizeLog, Status, admin, nvm, sanitize};
+use zerocopy::{FromZeros, IntoBytes};
 
 /// One namespace in memory, with the commands that it has seen.
 pub(crate) struct Device {
@@ -19,6 +20,80 @@ pub(crate) struct Device {
     /// Statuses of the next commands, where they shall fail.
     pub(crate) faults: VecDeque<Status>,
     compared: Option<Status>,
+    pub(crate) sanitize: Sanitize,
+}
+
+/// The sanitize operation of the device, and its clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sanitize {
+    pub(crate) now_ms: u64,
+    began_ms: u64,
+    ends_ms: u64,
+    /// What an operation takes.
+    pub(crate) takes_ms: u64,
+    /// Operations fail.
+    pub(crate) fails: bool,
+    /// One was begun.
+    begun: bool,
+    /// Its failure mode was left.
+    left: bool,
+    written: bool,
+    dword10: u32,
+}
+
+impl Sanitize {
+    fn status(&self) -> u16 {
+        match self.begun {
+            false => SanitizeLog::NEVER,
+            true if self.now_ms < self.ends_ms => SanitizeLog::IN_PROGRESS,
+            true if self.fails => SanitizeLog::FAILED,
+            true if self.written => SanitizeLog::SANITIZED,
+            true => SanitizeLog::SANITIZED | SanitizeLog::ERASED,
+        }
+    }
+
+    /// What commands end with because of it.
+    fn refusal(&self) -> Option<Status> {
+        match self.status() {
+            SanitizeLog::IN_PROGRESS => Some(Status::SANITIZE_IN_PROGRESS),
+            SanitizeLog::FAILED if !self.left => Some(Status::SANITIZE_FAILED),
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, dword10: u32) -> Status {
+        let action = dword10 & 7;
+        let (exits, free) = (action == sanitize::EXIT_FAILURE_MODE, 1 << 3);
+        match self.refusal() {
+            Some(Status::SANITIZE_FAILED)
+                if self.dword10 & free == 0 && (exits || dword10 & free != 0) =>
+            {
+                return Status::SANITIZE_FAILED;
+            }
+            Some(Status::SANITIZE_IN_PROGRESS) => return Status::SANITIZE_IN_PROGRESS,
+            _ => {}
+        }
+        if exits {
+            self.left = true;
+        } else {
+            let (began_ms, ends_ms) = (self.now_ms, self.now_ms + self.takes_ms);
+            let (begun, left, written) = (true, false, false);
+            *self = Sanitize { began_ms, ends_ms, begun, left, written, dword10, ..*self };
+        }
+        Status::SUCCESS
+    }
+
+    fn log(&self) -> SanitizeLog {
+        let mut log = SanitizeLog::new_zeroed();
+        log.status = self.status().into();
+        log.dword10 = self.dword10.into();
+        log.progress = SanitizeLog::NO_PROGRESS.into();
+        if self.status() == SanitizeLog::IN_PROGRESS {
+            let done = (self.now_ms - self.began_ms) << 16;
+            log.progress = ((done / (self.ends_ms - self.began_ms)) as u16).into();
+        }
+        log
+    }
 }
 
 impl Device {
@@ -32,6 +107,7 @@ impl Device {
             seen: Vec::new(),
             faults: VecDeque::new(),
             compared: None,
+            sanitize: Sanitize { takes_ms: 1000, ..Sanitize::default() },
         }
     }
 
@@ -48,6 +124,12 @@ impl Device {
         if let Some(fault) = self.faults.pop_front() {
             return (fault, 0);
         }
+        self.sanitize.now_ms += u64::from(command.wait_ms);
+        let refused = self.sanitize.refusal().filter(|_| !command.admin);
+        if let Some(status) = refused.filter(|_| command.opcode != nvm::FLUSH) {
+            return (status, 0);
+        }
+        self.sanitize.written |= !command.admin && command.opcode == nvm::WRITE;
         if command.admin { self.admin(command, memory) } else { (self.io(command, memory), 0) }
     }
 
@@ -130,6 +212,18 @@ impl Device {
                 memory.copy_from_slice(&self.smart);
                 (Status::SUCCESS, 0)
             }
+            (admin::GET_LOG_PAGE, 0x81) => {
+                memory.copy_from_slice(self.sanitize.log().as_bytes());
+                (Status::SUCCESS, 0)
+            }
+            (admin::SANITIZE, _) => {
+                assert_eq!((command.nsid, &command.dwords[2..]), (0, &[0; 4][..]), "reserved");
+                let status = self.sanitize.begin(d10);
+                if status.is_success() && d10 & 7 != sanitize::EXIT_FAILURE_MODE {
+                    self.bytes.fill(0);
+                }
+                (status, 0)
+            }
             (admin::FORMAT_NVM, _) => {
                 assert_eq!(command.dwords[1..], [0; 5], "reserved");
                 self.bytes.fill(0);
@@ -198,6 +292,9 @@ pub(crate) fn able() -> ControllerFacts {
         verify: true,
         fused_compare_write: true,
         format: true,
+        sanitize_overwrite: true,
+        sanitize_block_erase: true,
+        sanitize_crypto_erase: true,
     };
     facts
 }

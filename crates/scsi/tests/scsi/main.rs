@@ -12,3 +12,4 @@ mod nexuses;
 mod pages;
 mod random;
 mod rows;
+mod sanitize;

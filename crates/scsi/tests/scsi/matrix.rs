@@ -74,6 +74,12 @@ fn there(controller: &ControllerFacts, row: &Row) -> bool {
     match row.opcode {
         0x04 => controller.optional.format,
         0x42 => controller.optional.dataset_management,
+        0x48 => match row.action {
+            Some(1) => controller.optional.sanitize_overwrite,
+            Some(2) => controller.optional.sanitize_block_erase,
+            Some(3) => controller.optional.sanitize_crypto_erase,
+            _ => controller.optional.sanitize_block_erase,
+        },
         _ => true,
     }
 }
@@ -84,6 +90,7 @@ fn controllers() -> [ControllerFacts; 3] {
     some.optional.write_zeroes = false;
     some.optional.compare = false;
     some.optional.saveable_cache = false;
+    some.optional.sanitize_overwrite = false;
     [able(), plain(), some]
 }
 

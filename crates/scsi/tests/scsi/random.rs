@@ -30,7 +30,7 @@ fn any_data() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn any_optional() -> impl Strategy<Value = Optional> {
-    any::<[bool; 7]>().prop_map(|bit| Optional {
+    any::<[bool; 10]>().prop_map(|bit| Optional {
         compare: bit[0],
         dataset_management: bit[1],
         write_zeroes: bit[2],
@@ -39,6 +39,9 @@ fn any_optional() -> impl Strategy<Value = Optional> {
         verify: bit[4],
         fused_compare_write: bit[5],
         format: bit[6],
+        sanitize_overwrite: bit[7],
+        sanitize_block_erase: bit[8],
+        sanitize_crypto_erase: bit[9],
     })
 }
 

@@ -75,6 +75,22 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ),
     ("UNMAP, SBC-3 5.28", "42 -:7 -ANCHOR:1 -:8 -:8 -:8 -:8 -:2 GROUP:6 LIST:16 C"),
     (
+        "SANITIZE OVERWRITE, SBC-4 5.30",
+        "48@1 IMMED:1 -ZNR:1 AUSE:1 -:8 -:8 -:8 -:8 -:8 LIST:16{5-516}=5 C",
+    ),
+    (
+        "SANITIZE BLOCK ERASE, SBC-4 5.30",
+        "48@2 IMMED:1 -ZNR:1 AUSE:1 -:8 -:8 -:8 -:8 -:8 LIST:16{0} C",
+    ),
+    (
+        "SANITIZE CRYPTOGRAPHIC ERASE, SBC-4 5.30",
+        "48@3 IMMED:1 -ZNR:1 AUSE:1 -:8 -:8 -:8 -:8 -:8 LIST:16{0} C",
+    ),
+    (
+        "SANITIZE EXIT FAILURE MODE, SBC-4 5.30",
+        "48@31 IMMED:1 -ZNR:1 AUSE:1 -:8 -:8 -:8 -:8 -:8 LIST:16{0} C",
+    ),
+    (
         "LOG SENSE, SPC-4 6.8",
         "4d -:6 -PPC:1 -SP:1 PC:2{1}=1 PAGE:6{0,13,14,17,47} SUBPAGE:8{0,255} -:8 POINTER:16 \
          ALLOCATION:16=252 C",

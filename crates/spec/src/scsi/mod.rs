@@ -12,4 +12,5 @@ pub use layouts::{
     ReadCapacity10Data, ReadCapacity16Data, StandardInquiry, TimeoutDescriptor, UnmapDescriptor,
     UnmapHeader, vpd,
 };
+pub use opcode::sanitize_action;
 pub use sense::{AdditionalSense, SenseKey, status};

@@ -44,6 +44,8 @@ pub const READ_DEFECT_DATA_10: u8 = 0x37;
 pub const WRITE_SAME_10: u8 = 0x41;
 /// UNMAP (SBC-3, 5.28).
 pub const UNMAP: u8 = 0x42;
+/// SANITIZE (SBC-4, 5.30): see [`sanitize_action`].
+pub const SANITIZE: u8 = 0x48;
 /// LOG SENSE (SPC-4, 6.8).
 pub const LOG_SENSE: u8 = 0x4d;
 /// MODE SELECT (10) (SPC-4, 6.12).
@@ -99,6 +101,18 @@ pub mod service_action_in {
     pub const READ_CAPACITY_16: u8 = 0x10;
     /// GET LBA STATUS (SBC-3, 5.4).
     pub const GET_LBA_STATUS: u8 = 0x12;
+}
+
+/// Service actions of [`SANITIZE`] (SBC-4, 5.30.1).
+pub mod sanitize_action {
+    /// OVERWRITE.
+    pub const OVERWRITE: u8 = 0x01;
+    /// BLOCK ERASE.
+    pub const BLOCK_ERASE: u8 = 0x02;
+    /// CRYPTOGRAPHIC ERASE.
+    pub const CRYPTOGRAPHIC_ERASE: u8 = 0x03;
+    /// EXIT FAILURE MODE.
+    pub const EXIT_FAILURE_MODE: u8 = 0x1f;
 }
 
 /// Service actions of [`MAINTENANCE_IN`].

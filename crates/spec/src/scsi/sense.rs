@@ -133,6 +133,8 @@ additional! {
     COMMANDS_CLEARED = 0x2f00;
     /// Format command failed.
     FORMAT_FAILED = 0x3101;
+    /// Sanitize command failed.
+    SANITIZE_FAILED = 0x3103;
     /// Saving parameters not supported.
     SAVING_NOT_SUPPORTED = 0x3900;
     /// Reported LUNs data has changed.

@@ -1,0 +1,374 @@
+//! SANITIZE (SBC-4, 4.11 and 5.30), to NVMe Sanitize, and what its operation means for other commands.
+//!
+//! NVMe sanitizes the whole subsystem, SCSI one logical unit: SANITIZE is there only where there is one unit.
+//!
+//! | service action | NVMe (base 2.0c, 5.24) |
+//! |---|---|
+//! | OVERWRITE | Overwrite without deallocation: blocks read as the pattern afterwards |
+//! | BLOCK ERASE, CRYPTOGRAPHIC ERASE | the same, with deallocation: blocks are unmapped, and can be read |
+//! | EXIT FAILURE MODE | Exit Failure Mode |
+//!
+//! The pattern of NVMe has 32 bits: one that does not repeat every four bytes is refused, and so are more
+//! than 16 passes. How far the operation is, the sanitize log page tells, which the translator asks
+//! for: while it waits for the end (IMMED = 0), for REQUEST SENSE, and before commands that do nothing on the
+//! medium and would succeed otherwise. The controller itself refuses those that do.
+
+use ssdyno_spec::nvme::{SanitizeLog, Status, admin, page, sanitize};
+use ssdyno_spec::scsi::{AdditionalSense, BlockStatusDescriptor, SenseKey, sanitize_action};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::commands::{Found, Operation};
+use crate::job::{After, Data, Job, NvmeCommand, Place, Work};
+use crate::perform::check_protection;
+use crate::power::SenseRequest;
+use crate::request::{Request, lun_field};
+use crate::sense::{Refusal, Sense};
+use crate::translator::Translator;
+
+/// Size of the sanitize log page.
+const LOG_BYTES: usize = size_of::<SanitizeLog>();
+/// The least and the most time between two looks at it, in milliseconds.
+const WAIT_MS: core::ops::RangeInclusive<u32> = 10..=60_000;
+/// In byte 1 of the CDB.
+const IMMEDIATE: u8 = 0x80;
+const UNRESTRICTED_EXIT: u8 = 0x20;
+/// Bytes of the parameter list of OVERWRITE before the pattern.
+const HEADER: usize = 4;
+
+/// What happens next with a command that has to do with a sanitize operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// NVMe Sanitize completes: the operation has begun.
+    Begun { immediate: bool },
+    /// The failure mode is left.
+    Left,
+    /// The log page is there, so many milliseconds after the beginning; SANITIZE ends with the operation.
+    Wait { waited_ms: u32 },
+    /// The log page is there: the command that is kept is done, or refused.
+    Perform,
+    /// The log page is there, for REQUEST SENSE.
+    Sense(SenseRequest),
+    /// The log page is there, for GET LBA STATUS.
+    Blocks { lba: u64, allocation: u32 },
+    /// The log page is there: the controller has refused the command.
+    Refuse,
+}
+
+/// The log page as a command; the caller submits it `wait_ms` later.
+fn log_page(job: &mut Job, wait_ms: u32) -> NvmeCommand {
+    job.need_scratch(LOG_BYTES);
+    job.scratch[..LOG_BYTES].fill(0);
+    NvmeCommand {
+        admin: true,
+        opcode: admin::GET_LOG_PAGE,
+        nsid: u32::MAX,
+        dwords: [u32::from(page::SANITIZE) | (LOG_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
+        data: Data { place: Place::Scratch, offset: 0, bytes: LOG_BYTES as u32 },
+        wait_ms,
+        ..NvmeCommand::default()
+    }
+}
+
+/// Asks for the log page, then goes on with `step`.
+fn ask(job: &mut Job, step: Step, wait_ms: u32) {
+    job.work = Work::Single(log_page(job, wait_ms));
+    job.after = After::Sanitize(step);
+}
+
+/// Whether the medium is being, or could not be, sanitized.
+fn trouble(log: &SanitizeLog) -> Result<(), Sense> {
+    match log.status.get() & SanitizeLog::STATUS {
+        SanitizeLog::IN_PROGRESS => {
+            let busy = Sense::new(SenseKey::NotReady, AdditionalSense::SANITIZE_IN_PROGRESS);
+            Err(busy.with_progress(log.progress.get()))
+        }
+        SanitizeLog::FAILED => {
+            Err(Sense::new(SenseKey::MediumError, AdditionalSense::SANITIZE_FAILED))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How long to wait before the next look at the log, `waited_ms` after the beginning.
+fn next_wait(waited_ms: u32, progress: u16) -> u32 {
+    let (waited, done) = (u64::from(waited_ms), u64::from(progress));
+    let left = (waited * (0x1_0000 - done)).checked_div(done).unwrap_or(waited);
+    let (least, most) = (*WAIT_MS.start(), *WAIT_MS.end());
+    left.clamp(least.into(), most.into()) as u32
+}
+
+/// SANITIZE sent with parameters: count and pattern of the overwrite, as NVMe has them.
+fn overwrite(list: &[u8], block_bytes: u32) -> Result<(u32, u32), Refusal> {
+    let length = u16_at(list, 2);
+    let pattern = &list[HEADER..];
+    if length == 0 || u32::from(length) > block_bytes || usize::from(length) > pattern.len() {
+        return Err(Sense::parameter(2).into());
+    }
+    let pattern = &pattern[..usize::from(length)];
+    // TEST: vendor specific but for 0.
+    let (invert, test, count) = (list[0] & 0x80 != 0, list[0] & 0x60, u32::from(list[0] & 0x1f));
+    if test != 0 || !(1..=16).contains(&count) {
+        return Err(Sense::parameter(0).into());
+    }
+    // Over and over in each block: the first four bytes are the pattern of NVMe if they repeat so.
+    let at = |byte: usize| pattern[byte % pattern.len()];
+    let word = [at(0), at(1), at(2), at(3)];
+    if (0..block_bytes as usize).any(|byte| at(byte) != word[byte % 4]) {
+        return Err(Sense::parameter(HEADER).into());
+    }
+    let mut word = u32::from_le_bytes(word);
+    let mut passes = (count & 0xf) << sanitize::PASSES_SHIFT;
+    if invert {
+        passes |= sanitize::INVERT;
+        // Here the first pass has the pattern as it is, there the last.
+        if count % 2 == 0 {
+            word = !word;
+        }
+    }
+    Ok((passes | sanitize::OVERWRITE | sanitize::NO_DEALLOCATION, word))
+}
+
+impl Translator {
+    /// Whether service action `action` of SANITIZE is there.
+    pub(crate) fn sanitizes(&self, action: u8) -> bool {
+        let optional = &self.controller.optional;
+        let there = match action {
+            sanitize_action::OVERWRITE => optional.sanitize_overwrite,
+            sanitize_action::BLOCK_ERASE => optional.sanitize_block_erase,
+            sanitize_action::CRYPTOGRAPHIC_ERASE => optional.sanitize_crypto_erase,
+            _ => optional.sanitizes(),
+        };
+        there && self.units.len() == 1 && !self.thesis()
+    }
+
+    /// SANITIZE.
+    pub(crate) fn sanitize(
+        &mut self,
+        job: &mut Job,
+        unit: usize,
+        request: &Request<'_>,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
+        let (action, length) = (cdb[1] & 0x1f, usize::from(u16_at(cdb, 7)));
+        let block_bytes = self.units[unit].facts.block_bytes;
+        let lengths = match action {
+            sanitize_action::OVERWRITE => HEADER + 1..=HEADER + block_bytes as usize,
+            _ => 0..=0,
+        };
+        if !lengths.contains(&length) {
+            return Err(Sense::cdb(7, 7).into());
+        }
+        if action == sanitize_action::EXIT_FAILURE_MODE {
+            self.send_sanitize(job, sanitize::EXIT_FAILURE_MODE, 0, Step::Left);
+            return Ok(());
+        }
+        check_protection(&self.units[unit])?;
+        let (mut dword10, pattern) = match action {
+            sanitize_action::OVERWRITE => {
+                let short = Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH);
+                overwrite(request.data_out.get(..length).ok_or(short)?, block_bytes)?
+            }
+            sanitize_action::BLOCK_ERASE => (sanitize::BLOCK_ERASE, 0),
+            _ => (sanitize::CRYPTO_ERASE, 0),
+        };
+        if cdb[1] & UNRESTRICTED_EXIT != 0 {
+            dword10 |= sanitize::UNRESTRICTED_EXIT;
+        }
+        let immediate = cdb[1] & IMMEDIATE != 0;
+        self.send_sanitize(job, dword10, pattern, Step::Begun { immediate });
+        Ok(())
+    }
+
+    fn send_sanitize(&self, job: &mut Job, dword10: u32, pattern: u32, step: Step) {
+        job.work = Work::Single(NvmeCommand {
+            admin: true,
+            opcode: admin::SANITIZE,
+            dwords: [dword10, pattern, 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        });
+        job.after = After::Sanitize(step);
+    }
+
+    /// True if `request` must wait until it is known whether the medium is still being sanitized: as far
+    /// as this translator knows it may be, and the controller would not refuse the command.
+    pub(crate) fn asks_first(
+        &mut self,
+        job: &mut Job,
+        request: &Request<'_>,
+        operation: Operation,
+    ) -> bool {
+        use Operation as O;
+        let refused = matches!(
+            operation,
+            O::TestUnitReady
+                | O::ReadCapacity10
+                | O::ReadCapacity16
+                | O::StartStopUnit
+                | O::SendDiagnostic
+                | O::ModeSelect
+                | O::PreFetch
+                | O::SynchronizeCache
+                | O::ReadDefectData
+                | O::Reserve
+                | O::Release
+                | O::PersistentReserveIn
+                | O::PersistentReserveOut
+        );
+        if !self.sanitizing || !refused {
+            return false;
+        }
+        job.kept_cdb.clear();
+        job.kept_cdb.extend_from_slice(request.cdb);
+        job.kept_data.clear();
+        job.kept_data.extend_from_slice(request.data_out);
+        ask(job, Step::Perform, 0);
+        true
+    }
+
+    /// Has the log page fetched for REQUEST SENSE; false where there is no reason to.
+    pub(crate) fn senses_sanitize(&self, job: &mut Job, request: SenseRequest) -> bool {
+        if self.sanitizing {
+            ask(job, Step::Sense(request), 0);
+        }
+        self.sanitizing
+    }
+
+    /// GET LBA STATUS (SBC-3, 5.4). NVMe tells only of all blocks: they are unmapped where a sanitize
+    /// operation has deallocated them and nothing was written since.
+    pub(crate) fn lba_status(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+        let (lba, allocation) = (u64_at(cdb, 2), u32_at(cdb, 10));
+        if lba >= self.units[unit].facts.blocks {
+            return Err(Sense::out_of_range().into());
+        }
+        if self.controller.optional.sanitizes() && self.unmaps() {
+            ask(job, Step::Blocks { lba, allocation }, 0);
+        } else {
+            self.tell_blocks(job, unit, (lba, allocation), false);
+        }
+        Ok(())
+    }
+
+    fn tell_blocks(&self, job: &mut Job, unit: usize, (lba, most): (u64, u32), unmapped: bool) {
+        let left = self.units[unit].facts.blocks.saturating_sub(lba);
+        let descriptor = BlockStatusDescriptor {
+            lba: lba.into(),
+            blocks: u32::try_from(left).unwrap_or(u32::MAX).into(),
+            // Otherwise mapped, or unknown.
+            provisioning: u8::from(unmapped),
+            reserved: [0; 3],
+        };
+        let mut data = [0; 24];
+        // PARAMETER DATA LENGTH counts what follows it.
+        data[3] = 20;
+        data[8..].copy_from_slice(descriptor.as_bytes());
+        job.answer(&data, most as usize);
+    }
+
+    /// The controller has refused the NVMe command of `job` because of a sanitize operation: the refusal
+    /// tells how far that is. True where that is still to be asked.
+    pub(crate) fn refused_for_sanitize(&mut self, job: &mut Job, status: Status) -> bool {
+        let busy = status.kind() == Status::SANITIZE_IN_PROGRESS;
+        if busy && !matches!(job.after, After::Sanitize(Step::Refuse)) {
+            self.sanitizing = true;
+            job.failed = None;
+            job.buffer_in_bytes = 0;
+            ask(job, Step::Refuse, 0);
+            return true;
+        }
+        false
+    }
+
+    /// What a failure of NVMe Sanitize itself means, where it is not what its status says: a failure in
+    /// restricted mode can neither be left nor be mended in unrestricted mode (SBC-4, 4.11.4).
+    pub(crate) fn sanitize_refusal(job: &Job, status: Status) -> Option<Sense> {
+        let locked = status.kind() == Status::SANITIZE_FAILED;
+        match job.after {
+            After::Sanitize(Step::Left) if locked => Some(Sense::cdb(1, 4)),
+            After::Sanitize(Step::Begun { .. }) if locked => Some(Sense::cdb(1, 5)),
+            _ => None,
+        }
+    }
+
+    /// The log page in the scratch; what it says of the operation is known from now on.
+    fn look(&mut self, job: &Job) -> Result<SanitizeLog, Sense> {
+        let nothing = Sense::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE);
+        let log = SanitizeLog::read_from_prefix(&job.scratch).map_err(|_| nothing)?.0;
+        self.counts.bytes_copied += LOG_BYTES as u64;
+        self.sanitizing = trouble(&log).is_err();
+        Ok(log)
+    }
+
+    /// Goes on after the command before.
+    pub(crate) fn sanitize_step(&mut self, job: &mut Job, step: Step) -> Result<(), Refusal> {
+        match step {
+            Step::Begun { immediate } => {
+                self.sanitizing = true;
+                if !immediate {
+                    let waited_ms = *WAIT_MS.start();
+                    ask(job, Step::Wait { waited_ms }, waited_ms);
+                }
+                return Ok(());
+            }
+            Step::Left => {
+                self.sanitizing = false;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let log = self.look(job)?;
+        match (step, trouble(&log)) {
+            (Step::Wait { waited_ms }, Err(busy)) if busy.key == SenseKey::NotReady => {
+                let wait_ms = next_wait(waited_ms, log.progress.get());
+                let waited_ms = waited_ms.saturating_add(wait_ms);
+                ask(job, Step::Wait { waited_ms }, wait_ms);
+            }
+            (Step::Sense(request), trouble) => match trouble.err() {
+                Some(sense) => request.answer(job, sense),
+                None => request.ask_for_health(job),
+            },
+            (_, Err(trouble)) => return Err(trouble.into()),
+            (Step::Perform, Ok(())) => self.perform_kept(job)?,
+            (Step::Blocks { lba, allocation }, Ok(())) => {
+                let Some(unit) = job.unit else { return Ok(()) };
+                self.tell_blocks(job, unit, (lba, allocation), is_unmapped(&log));
+            }
+            // It has ended meanwhile: the initiator may try again.
+            (Step::Refuse, Ok(())) => {
+                return Err(Sense::new(SenseKey::AbortedCommand, AdditionalSense::NONE).into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does the command that had to wait.
+    fn perform_kept(&mut self, job: &mut Job) -> Result<(), Refusal> {
+        let (cdb, data) = (core::mem::take(&mut job.kept_cdb), core::mem::take(&mut job.kept_data));
+        let (Some(unit), Found::Command(command)) = (job.unit, self.find(&cdb)) else {
+            return Ok(());
+        };
+        let request = Request {
+            nexus: job.nexus,
+            lun: lun_field(self.units[unit].number()),
+            cdb: &cdb,
+            data_out_bytes: data.len() as u64,
+            data_out: &data,
+            deleted: false,
+        };
+        // None of those that are kept waits for another.
+        self.perform(job, unit, &request, command.operation, &cdb[..command.usage.len()])
+            .map(|_| ())
+    }
+}
+
+/// Whether all blocks are deallocated since the last sanitize operation.
+fn is_unmapped(log: &SanitizeLog) -> bool {
+    let status = log.status.get();
+    let deallocated = match status & SanitizeLog::STATUS {
+        SanitizeLog::SANITIZED => log.dword10.get() & sanitize::NO_DEALLOCATION == 0,
+        SanitizeLog::DEALLOCATED => true,
+        _ => false,
+    };
+    deallocated && status & SanitizeLog::ERASED != 0
+}
