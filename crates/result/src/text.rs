@@ -54,7 +54,12 @@ fn head(text: &mut String, r: &RunResult) {
         ),
         None => format!("in {}", seconds(r.simulated_seconds)),
     };
-    line(text, format_args!("{}{errors}, {clock}\n", requests(r.requests)));
+    line(text, format_args!("{}{errors}, {clock}", requests(r.requests)));
+    r.notes
+        .iter()
+        .filter(|note| precedes(note))
+        .for_each(|n| line(text, format_args!("note: {n}")));
+    text.push('\n');
     let confidence = r.confidence.as_ref();
     let iops = confidence.and_then(|c| c.iops);
     line(text, format_args!("IOPS        {}{}", rate_of(r, r.iops, rate), plus_minus(iops)));
@@ -374,15 +379,21 @@ fn remarks(text: &mut String, r: &RunResult) {
         line(text, format_args!("\nOwn cost  {}", own_cost(&cost)));
     }
     let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
-    if !(r.notes.is_empty() && broken.is_empty()) {
+    if !(r.notes.iter().all(|note| precedes(note)) && broken.is_empty()) {
         text.push('\n');
     }
     for law in broken {
         line(text, format_args!("BROKEN  {}: {}", law.name, law.detail));
     }
-    for note in &r.notes {
+    for note in r.notes.iter().filter(|note| !precedes(note)) {
         line(text, format_args!("note: {note}"));
     }
+}
+
+/// Whether a note stands above the figures: they are those of another load than the reader of the job
+/// file expects.
+fn precedes(note: &str) -> bool {
+    note.contains("requests go past the page cache (direct=1)")
 }
 
 /// The tool's own cost in words.
@@ -418,6 +429,18 @@ mod tests {
         assert_eq!(either_side(&around(112.0)), "-38 +12 %");
         assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
+    }
+
+    /// That fio would have sent another load is told before any figure; all else after them.
+    #[test]
+    fn what_makes_it_another_load_is_told_first() {
+        let past = "job file: requests go past the page cache (direct=1): the job does not say, and \
+                    fio would go through it (direct=0)";
+        let notes = vec!["one more thing".to_owned(), past.to_owned()];
+        let text = summary_text(&RunResult { notes, ..RunResult::default() });
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(at(past) < at("IOPS") && at("IOPS") < at("one more thing"));
+        assert_eq!(text.matches("note: ").count(), 2);
     }
 
     #[test]

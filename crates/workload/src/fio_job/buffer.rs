@@ -31,7 +31,7 @@ impl Reader<'_> {
             Some(_) => return self.wrong("`buffer_compress_chunk` is no size", "write 512 or 4k"),
         };
         let of_a_kind = compress.is_some_and(|share| share > 0) || dedupe > 0.0;
-        let zeroes = self.switch("zero_buffers")? && !of_a_kind;
+        let zeroes = (self.switch("zero_buffers")? || self.zero_pattern()?) && !of_a_kind;
         let asked = self.find(&["refill_buffers"]).is_some();
         let refill = self.switch("refill_buffers")?;
         let scramble =
@@ -42,6 +42,21 @@ impl Reader<'_> {
             compress_chunk: chunk,
             dedupe: Percent(dedupe),
         })
+    }
+
+    /// Whether the job writes a pattern, which can only be zeroes.
+    fn zero_pattern(&mut self) -> Answer<bool> {
+        let Some(pattern) = self.find(&["buffer_pattern"]).and_then(|entry| entry.value) else {
+            return Ok(false);
+        };
+        let digits = pattern.strip_prefix("0x").unwrap_or(&pattern);
+        if !digits.is_empty() && digits.bytes().all(|digit| digit == b'0') {
+            return Ok(true);
+        }
+        let what = "every write would carry the same bytes (buffer_pattern)";
+        let help = "leave it out for fresh data; for data that is easily stored write zero_buffers, \
+                    buffer_compress_percentage=50 or dedupe_percentage=30";
+        self.wrong(what, help)
     }
 }
 

@@ -174,9 +174,11 @@ impl Reader<'_> {
         let copies = self.value(&["numjobs"], "a number from 1 to 4096", |text| {
             values::whole(text).filter(|jobs| (1..=4096).contains(jobs))
         })?;
-        let load = self.load(engine, &mut notes)?;
+        let mut load = self.load(engine, &mut notes)?;
+        load.lines.clone_from(&self.section.entries);
         let buffered = self.buffered(engine, &mut notes)?;
         let batch = self.batch(&load)?;
+        self.check_unlike(&load)?;
         let replay = self.replay(&load)?;
         let start = match load.start {
             Some(Size::Bytes(bytes)) => bytes,

@@ -5,6 +5,7 @@ use ssdyno_block::Time;
 use super::FioEngine;
 use super::distribution::{self, Distribution};
 use super::flow::Share;
+use super::ini::Entry;
 use super::job::{Answer, Reader};
 use super::places::Strides;
 use super::requests::Service;
@@ -56,6 +57,8 @@ pub(super) struct Load {
     /// Outstanding requests at which a queue that was full is filled again.
     pub(super) low: Option<u64>,
     pub(super) watch: Watch,
+    /// The options as they stand in the file, for errors that show with the target.
+    pub(super) lines: Vec<Entry>,
 }
 
 /// What follows the direction (`rw=read:4k`, `rw=randread:8`).
@@ -224,6 +227,7 @@ impl Reader<'_> {
             shape: self.shape(notes)?,
             low: self.value(&["iodepth_low"], "a number", values::whole)?.filter(|low| *low > 0),
             watch: Watch::default(),
+            lines: Vec::new(),
         };
         load.watch = self.watch(&load)?;
         load.mapped = random && self.is_mapped(&load, notes)?;

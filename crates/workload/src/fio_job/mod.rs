@@ -25,6 +25,7 @@ mod shared;
 mod sizes;
 mod stream;
 mod together;
+mod unlike;
 mod values;
 mod verify;
 mod watch;

@@ -9,7 +9,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "bwavgtime",
     "clat_percentiles",
     "clocksource",
-    "continue_on_error",
     "create_fsync",
     "create_on_open",
     "create_serialize",
@@ -28,7 +27,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     // Of old versions, without a meaning.
     "rwmixcycle",
     "ignore_error",
-    "iodepth_batch_complete_max",
     "iomem",
     "iomem_align",
     "iopsavgtime",
@@ -69,9 +67,7 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "write_hist_log",
     "write_iops_log",
     "write_lat_log",
-    "buffer_pattern",
     "overwrite",
-    "io_submit_mode",
     "submit_percentiles",
     "ioscheduler",
     "block_error_percentiles",
@@ -249,10 +245,14 @@ pub(super) const VERIFIED: &[&str] = &[
 
 /// Options that are carried over; the reader of jobs knows each by name.
 pub(super) const USED: &[&str] = &[
+    "buffer_pattern",
     "cmd_type",
+    "continue_on_error",
+    "io_submit_mode",
     "invalidate",
     "iodepth_batch",
     "iodepth_batch_complete",
+    "iodepth_batch_complete_max",
     "iodepth_batch_complete_min",
     "iodepth_batch_submit",
     "iodepth_low",

@@ -177,8 +177,21 @@ impl FioStream {
         }
     }
 
+    /// An error that points at the option's own line, where the file has one.
     fn refuse<T>(&self, option: &str, what: String, help: String) -> Result<T, WorkloadError> {
-        Err(WorkloadError { help: Some(help), ..self.wrong(option, what) })
+        let names = names_of(option);
+        let written = self.load.lines.iter().rev().find(|line| names.contains(&line.key.as_str()));
+        let at = match written {
+            Some(line) => {
+                let text = match &line.value {
+                    Some(value) => format!("{}={value}", line.key),
+                    None => line.key.clone(),
+                };
+                TraceLine { file: self.at.file.clone(), number: line.line, text }
+            }
+            None => self.at.clone(),
+        };
+        Err(WorkloadError { help: Some(help), at: Some(Box::new(at)), ..self.wrong(option, what) })
     }
 
     /// How many requests there will be, where that is known: after the last one no flush follows.
@@ -315,6 +328,21 @@ impl FioStream {
             strode: 0,
             wraps: part.wraps,
         })
+    }
+}
+
+/// What an option is called in job files, and those that say the same in another form.
+fn names_of(option: &str) -> &'static [&'static str] {
+    match option {
+        "bs" => &["bs", "blocksize", "bsrange", "blocksize_range", "bssplit"],
+        "blockalign" => &["blockalign", "ba"],
+        "rw" => &["rw", "readwrite"],
+        "offset" => &["offset", "fileoffset", "offset_increment", "offset_align"],
+        "size" => &["size", "io_limit", "io_size"],
+        "filesize" => &["filesize"],
+        "zonesize" => &["zonesize", "zonerange", "zoneskip"],
+        "nrfiles" => &["nrfiles", "nr_files", "filename"],
+        _ => &[],
     }
 }
 

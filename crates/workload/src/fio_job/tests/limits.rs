@@ -26,3 +26,26 @@ fn a_job_ends_after_the_time_that_is_given_at_the_latest() {
     // Its own time is shorter, and holds.
     assert_eq!(ended("runtime=50us\ntime_based\n", Time::from_us(400)), (5, Vec::new()));
 }
+
+/// What only the target can show wrong points at the option's own line, also where that is in `global`;
+/// at the section where the file does not have the option.
+#[test]
+fn what_does_not_fit_the_target_points_at_its_own_line() {
+    let facts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 4096 };
+    for (text, line, shown) in [
+        ("[a]\nrw=randread\nbs=512\nsize=1g\n", 3, "bs=512"),
+        ("[global]\nblocksize=4k,1k\n[a]\nrw=randrw\n", 2, "blocksize=4k,1k"),
+        ("[a]\nrw=randread\nbssplit=4k/50:6k/50\n", 3, "bssplit=4k/50:6k/50"),
+        ("[a]\nrw=randread\nba=512\nnorandommap\n", 3, "ba=512"),
+        ("[a]\nrw=read:512\n", 2, "rw=read:512"),
+        ("[a]\nrw=read\noffset=512\nsize=1m\n", 3, "offset=512"),
+        ("[a]\nrw=read\nsize=2g\n", 3, "size=2g"),
+        ("[a]\nrw=read\nbs=1m\nsize=64k\n", 3, "bs=1m"),
+    ] {
+        let jobs = jobs(text).unwrap();
+        let streams = fio_streams(&jobs, &FioFiles::one(CAPACITY), 1);
+        let error = streams[0].build(&facts).err().unwrap_or_else(|| panic!("{text}"));
+        let at = error.at.unwrap();
+        assert_eq!((at.number, at.text.as_str()), (line, shown), "{text}");
+    }
+}
