@@ -6,6 +6,8 @@ use std::time::Duration;
 use ssdyno_block::{Op, Request};
 use ssdyno_workload::WorkloadError;
 
+use crate::engine::why_not::{WhyNot, why_not};
+
 /// The system's number for it (errno(3), ENOMEM), the same on every Linux.
 const OUT_OF_MEMORY: i32 = 12;
 
@@ -194,9 +196,9 @@ impl BenchError {
                 "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
                  or use the engine `threads`"
             }
-            BenchError::Uring { .. } => {
-                "use the engine `threads`, or allow io_uring (sysctl kernel.io_uring_disabled=0; \
-                 containers forbid it by a seccomp profile)"
+            BenchError::Uring { source } => {
+                let WhyNot { reason, remedy } = why_not(source);
+                return format!("{reason}; {remedy}; or use the engine `threads`");
             }
             BenchError::Engine { source, .. } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
                 "there is too little memory that may be locked: raise `ulimit -l`, or lower the \

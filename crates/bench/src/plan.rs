@@ -14,6 +14,7 @@ use ssdyno_workload::{
 
 use crate::engine::passthrough::block_device_of;
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
+use crate::engine::why_not::{WhyNot, why_not};
 use crate::error::BenchError;
 use crate::method::{SubmitStrategy, Waiting};
 use crate::options::{EngineKind, Opening, Options, PageCache};
@@ -242,12 +243,9 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
         Ok(()) => Ok((uring, Vec::new())),
         Err(source) if asked => Err(BenchError::Uring { source }),
         Err(source) => {
-            let remedy = match source.raw_os_error() {
-                Some(libc::ENOMEM) => "raise `ulimit -l`: too little memory may be locked",
-                _ => "allow it (sysctl kernel.io_uring_disabled=0, or another seccomp profile)",
-            };
+            let WhyNot { reason, remedy } = why_not(&source);
             let note = format!(
-                "engine: threads, because io_uring cannot be used ({source}); it would cost less \
+                "engine: threads, because io_uring cannot be used ({reason}); it would cost less \
                  for each request: {remedy}"
             );
             Ok((Means::Threads, vec![note]))

@@ -5,7 +5,7 @@
 //! for any number of jobs, and for a simulated target.
 
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_workload::{ArrivalKind, Config, DeviceFacts, Kind, Pattern};
+use ssdyno_workload::{ArrivalKind, Config, DeviceFacts, Kind, Pattern, WorkloadError};
 
 use crate::error::BenchError;
 
@@ -51,7 +51,28 @@ pub(crate) fn shares(
     if depth.is_some_and(|depth| depth < u64::from(jobs)) {
         return refuse("there are more jobs than requests outstanding; raise the depth");
     }
+    check_parts(config, jobs, facts)?;
     (0..jobs).map(|job| share(config, job, jobs, depth, facts)).collect()
+}
+
+/// Each job of a sequential workload must have a part of the range that holds a block.
+fn check_parts(config: &Config, jobs: u32, facts: &DeviceFacts) -> Result<(), BenchError> {
+    let Some(each) = part_of_range(config, jobs, facts) else { return Ok(()) };
+    let largest = config.sizes().iter().map(|size| size.size.0).max().unwrap_or(0);
+    if each >= largest || largest == 0 {
+        return Ok(());
+    }
+    let length = range_length(config, facts);
+    let what = format!(
+        "{jobs} sequential streams of {largest} B do not fit in a range of {length} B: each would have \
+         {} B for itself",
+        length / u64::from(jobs)
+    );
+    let help = match length / largest {
+        0 => "smaller blocks or a longer range are needed".to_owned(),
+        fit => format!("at most {fit} fit: lower the depth, or take smaller blocks"),
+    };
+    Err(WorkloadError::of_key("depth", what, help).into())
 }
 
 fn share(
@@ -70,29 +91,32 @@ fn share(
         arrivals.rate = arrivals.rate.map(|rate| rate / f64::from(jobs));
         arrivals.mean_gap = arrivals.mean_gap.map(|gap| Span(gap.0 * u64::from(jobs)));
     }
-    let sequential = config.address.pattern == Pattern::Sequential
-        || config.sequential_percent.is_some_and(|percent| percent > 0.0);
-    if sequential {
-        share_range(&mut mine, job, jobs, facts);
+    if let Some(each) = part_of_range(config, jobs, facts) {
+        // Otherwise all would read the same blocks one after the other.
+        mine.address.start = Bytes(config.address.start.0 + u64::from(job) * each);
+        mine.address.length = Some(Bytes(each));
+        mine.address.length_percent = None;
     }
     Ok(mine)
 }
 
-/// Gives each job its own equal part of the range, as threads of a workload have: otherwise all
-/// would read the same blocks one after the other.
-fn share_range(mine: &mut Config, job: u32, jobs: u32, facts: &DeviceFacts) {
-    let alignment = mine.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
-    let (start, capacity) = (mine.address.start.0, facts.capacity_bytes);
-    let share_of = |percent: f64| (capacity as f64 * percent / 100.0) as u64;
-    let length = match (mine.address.length, mine.address.length_percent) {
+/// Bytes that the workload has of the target.
+fn range_length(config: &Config, facts: &DeviceFacts) -> u64 {
+    let (start, capacity) = (config.address.start.0, facts.capacity_bytes);
+    match (config.address.length, config.address.length_percent) {
         (Some(length), _) => length.0,
-        (None, Some(percent)) => share_of(percent),
+        (None, Some(percent)) => (capacity as f64 * percent / 100.0) as u64,
         (None, None) => capacity.saturating_sub(start),
-    };
-    let each = length / u64::from(jobs) / alignment * alignment;
-    mine.address.start = Bytes(start + u64::from(job) * each);
-    mine.address.length = Some(Bytes(each));
-    mine.address.length_percent = None;
+    }
+}
+
+/// The equal part of the range that each job of a sequential workload has for itself, as threads of a
+/// workload have, in whole alignments; `None` where all jobs have all of it.
+fn part_of_range(config: &Config, jobs: u32, facts: &DeviceFacts) -> Option<u64> {
+    let sequential = config.address.pattern == Pattern::Sequential
+        || config.sequential_percent.is_some_and(|percent| percent > 0.0);
+    let alignment = config.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
+    sequential.then(|| range_length(config, facts) / u64::from(jobs) / alignment * alignment)
 }
 
 /// The part of `whole` of one job: parts differ by one at most and sum to it.
@@ -141,6 +165,29 @@ mod tests {
         assert!(ranges.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0), "{ranges:?}");
         let (start, length) = ranges[3];
         assert!(start + length <= FACTS.capacity_bytes && ranges[0].0 == 3072);
+    }
+
+    /// A depth that needs a thread for each request, in a range that is too short for so many.
+    #[test]
+    fn what_does_not_fit_in_the_range_is_told_with_what_would() {
+        let whole = config(
+            "depth = 64\nblock_size = \"4KiB\"\naddress = { pattern = \"sequential\", length = \"128KiB\" }",
+        );
+        assert_eq!(shares(&whole, 32, &FACTS).unwrap().len(), 32);
+        for (jobs, bytes) in [(33, 3971), (64, 2048), (40, 3276)] {
+            let error = shares(&whole, jobs, &FACTS).unwrap_err().to_string();
+            let told = format!(
+                "`depth`: {jobs} sequential streams of 4096 B do not fit in a range of 131072 B: each would \
+                 have {bytes} B for itself; at most 32 fit"
+            );
+            assert!(error.contains(&told), "{error}");
+        }
+        // Without a range of its own to each, all have all of it.
+        let random = config("depth = 64\naddress = { pattern = \"random\", length = \"128KiB\" }");
+        assert!(shares(&random, 64, &FACTS).is_ok());
+        let small = DeviceFacts { capacity_bytes: 2048, sector_bytes: 512 };
+        let none = shares(&config("depth = 2\naddress = { pattern = \"sequential\" }"), 2, &small);
+        assert!(none.unwrap_err().to_string().contains("smaller blocks or a longer range"));
     }
 
     #[test]

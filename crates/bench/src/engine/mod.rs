@@ -6,6 +6,7 @@ mod nvme_command;
 pub(crate) mod passthrough;
 pub(crate) mod threads;
 pub(crate) mod uring;
+pub(crate) mod why_not;
 
 use std::io;
 use std::time::Duration;
