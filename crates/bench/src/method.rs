@@ -90,7 +90,7 @@ pub const ALL: u32 = u32::MAX;
 
 /// Requests that reach the device at once: of more than two in one call the kernel holds all back until it
 /// has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD` of io_uring).
-pub const PAIR: u32 = 2;
+pub(crate) const PAIR: u32 = 2;
 
 /// The parts of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
