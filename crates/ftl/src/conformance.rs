@@ -166,6 +166,31 @@ pub fn check_built(ftl: &mut dyn Ftl, flash: &FlashConfig, fill: Fill, seed: u64
     host.read_all(ftl);
 }
 
+/// As [`check_ftl`], for a device that is erased as a whole in the middle of its life
+/// ([`start_worn`](Ftl::start_worn)): wear goes on from where it was.
+///
+/// # Panics
+/// With the broken promise; the same arguments replay it.
+pub fn check_erased(flash: &FlashConfig, config: &Config, seed: u64, requests: u32) {
+    let geometry = flash.geometry().unwrap_or_else(|error| panic!("{error}"));
+    let facts = FtlFacts { geometry, flash, config, seed };
+    let make = || build(&facts).unwrap_or_else(|error| panic!("{error}"));
+    let mut ftl = make();
+    check_built(ftl.as_mut(), flash, Fill::Empty, seed, requests);
+    let before = ftl.health();
+    let worn: Vec<u32> = (0..geometry.blocks()).map(|block| ftl.erases(block) + 1).collect();
+    assert_eq!(worn.iter().max(), Some(&(before.erases_max + 1)), "erases are those of the blocks");
+    let mut ftl = make();
+    let good = geometry.blocks() - ftl.health().bad_blocks;
+    ftl.start_worn(&worn);
+    let after = ftl.health();
+    assert_eq!(after.erases_max, before.erases_max + 1, "the most worn block");
+    assert!(after.bad_blocks >= before.bad_blocks, "a bad block stays bad");
+    assert!(geometry.blocks() - after.bad_blocks <= good);
+    check_built(ftl.as_mut(), flash, Fill::Empty, seed + 1, requests);
+    assert!(ftl.health().erases_max >= after.erases_max, "wear goes on");
+}
+
 /// The host's side of the suite: what each logical page must hold.
 struct Host {
     flash: StrictFlash,

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use ssdyno_block::ConfigError;
 use ssdyno_flash::Config as FlashConfig;
-use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
+use ssdyno_ftl::conformance::{check_erased, check_ftl, ftl_config, small_flash};
 use ssdyno_ftl::{Config, Fill, FtlFacts, build};
 
 const FTLS: [&str; 4] = ["dftl", "block", "bast", "fast"];
@@ -27,6 +27,34 @@ fn pass_the_suite() {
                 check_ftl(&small_flash(2, 2, 24, 8), &config, fill, 1, 6_000);
                 let config = ftl_config(name, 0.4, more);
                 check_ftl(&small_flash(1, 3, 40, 5), &config, fill, 2, 6_000);
+            }
+        }
+    }
+}
+
+/// As after a sanitize operation: also where blocks go bad, with pools for classes and with every wear
+/// levelling.
+#[test]
+fn a_device_that_was_erased_as_a_whole_keeps_its_wear() {
+    let classes = r#","hot_cold":"classes","classes":[{"space":0.25,"writes":0.8},{"space":0.75,"writes":0.2}]"#;
+    let of_pages = ["", classes].map(|more| ("page", more.to_owned()));
+    let levelled = ["dynamic", "static"].map(|how| {
+        [
+            ("page", format!(r#","wear_levelling":"{how}""#)),
+            ("page", format!(r#"{classes},"wear_levelling":"{how}""#)),
+        ]
+    });
+    let others = FTLS.into_iter().chain(["agrawal"]).map(|name| (name, String::new()));
+    for (name, more) in others.chain(of_pages).chain(levelled.into_iter().flatten()) {
+        let config = ftl_config(name, 0.9, &more);
+        for mortal in [false, true] {
+            let mut flash = small_flash(2, 2, 24, 8);
+            if mortal {
+                (flash.endurance_cycles, flash.endurance_spread) = (Some(15), 0.2);
+                flash.factory_bad = 0.05;
+            }
+            for seed in 1..4 {
+                check_erased(&flash, &config, seed, 3_000);
             }
         }
     }
