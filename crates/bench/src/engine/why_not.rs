@@ -83,7 +83,13 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
         ),
         (Some(error @ (libc::EPERM | libc::EACCES)), _) => told(
             name(error),
-            "a security policy forbids it (SELinux, AppArmor or the like)",
+            match facts.disabled {
+                Some(0) => {
+                    "a security policy forbids it (SELinux, AppArmor or the like); \
+                     kernel.io_uring_disabled=0 does not"
+                }
+                _ => "a security policy forbids it (SELinux, AppArmor or the like)",
+            },
             "look for the denial in the audit log, and allow io_uring there".to_owned(),
         ),
         (Some(libc::ENOMEM), _) => told(
