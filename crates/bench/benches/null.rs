@@ -23,6 +23,7 @@ fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> Measur
         seed,
         limits: Limits::default(),
         keep,
+        rows_in: None,
         interval: None,
         options: Options::default(),
     };

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Evidence, Glance, JobResult, Precise, Precision, Recording, Tape};
+use ssdyno_result::{Evidence, Glance, JobResult, Precise, Precision, Recording, RowNames, Tape};
 use ssdyno_rig::{Flow, Progress};
 use ssdyno_workload::{FioEntry, FioExit};
 
@@ -15,11 +15,12 @@ use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
 use crate::machine;
-use crate::plan::Plan;
+use crate::plan::{JobPlan, Plan};
 use crate::probe::Prober;
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
+use crate::spool::{self, Spooled};
 use crate::target::{Target, Unlock};
 use crate::tuning::{self, Tuned};
 use crate::worker::{Go, JobReport, Message, Worker};
@@ -74,7 +75,9 @@ pub(crate) fn measure(
     let members = plan.jobs.len();
     let method = report::method(run, &plan);
     let floor = report::floor_ns(&run.source, run.keep)?;
-    let mut crew = Crew::set_up(run, plan, target, progress)?;
+    let names = row_names(&plan, target);
+    let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
+    let mut crew = Crew::set_up(run, plan, target, spool, progress)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
     let before = Usage::of_process();
     let clock = crew.start();
@@ -88,6 +91,7 @@ pub(crate) fn measure(
     let interrupted = crew.stopped;
     let hung = crew.hung;
     let (mut recording, jobs, reports) = crew.recording(clock, &entries)?;
+    recording.name_rows(names);
     notes.append(&mut more_notes);
     let complete = reports.len() == members;
     let machine = probed
@@ -118,6 +122,10 @@ pub(crate) fn measure(
     };
     let result = parts.result(&mut recording);
     Ok(Measured { result, recording, failure })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn unanswered(hung: u64) -> String {
@@ -195,7 +203,11 @@ fn wait_ready(
             _ => return Err(BenchError::Lost { job: ready }),
         }
     }
-    Ok(())
+    // Told to stop by now, the target is not to be loaded at all.
+    match progress(&Progress { preparing: Some(1.0), ..Progress::default() }) {
+        Flow::Stop => Err(BenchError::Unprepared),
+        Flow::Continue | Flow::Glance => Ok(()),
+    }
 }
 
 /// All jobs of a run, and the one who watches them.
@@ -214,6 +226,8 @@ struct Crew {
     precise: Option<Precise>,
     hung: u64,
     lost: Option<usize>,
+    /// Where rows go while the run goes on.
+    spool: Option<Spooled>,
 }
 
 impl Crew {
@@ -222,6 +236,7 @@ impl Crew {
         run: &Run,
         plan: Plan,
         target: &Arc<Target>,
+        spool: Option<Spooled>,
         progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Crew, BenchError> {
         let (tell, messages) = mpsc::channel();
@@ -231,7 +246,11 @@ impl Crew {
         let mut members = Vec::with_capacity(jobs);
         for (index, job) in plan.jobs.into_iter().enumerate() {
             let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
-            let tape = Tape::new(run.keep, run.interval, ramps_up).among(jobs as u32);
+            let mut tape = Tape::new(run.keep, run.interval, ramps_up);
+            tape = tape.of_job(index as u32, jobs as u32);
+            if let Some(spool) = &spool {
+                tape = tape.spooled(spool.file());
+            }
             let shared = Shared {
                 stop: Arc::new(AtomicBool::new(false)),
                 ramp: Arc::clone(&ramp),
@@ -276,6 +295,7 @@ impl Crew {
             look: false,
             hung: 0,
             lost: None,
+            spool,
         })
     }
 
@@ -334,6 +354,7 @@ impl Crew {
                         self.obey(flow);
                     }
                     self.look();
+                    self.hand_over();
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                     self.go_on(clock);
                 }
@@ -391,6 +412,13 @@ impl Crew {
             let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
             tape.as_ref().and_then(Tape::evidence)
         }))
+    }
+
+    /// Sees to it that hardly a row is only in memory for longer than a second. A job waits for its tape a
+    /// moment then, if it is so slow that none of its chunks was full.
+    fn hand_over(&mut self) {
+        let Some(spool) = &mut self.spool else { return };
+        spool.look(self.members.iter().map(|member| &*member.shared.tape));
     }
 
     /// What became of the precision that was asked for; after the run.
@@ -480,11 +508,15 @@ impl Crew {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
         let end_ns = if given_up { clock.now_ns() } else { ends.max().unwrap_or(0) };
+        let mut tapes: Vec<Option<Tape>> =
+            self.members.iter().map(|member| locked(&member.shared.tape).take()).collect();
+        tapes.iter_mut().flatten().for_each(|tape| tape.end(end_ns));
+        // From here on rows are read.
+        drop(self.spool);
         let mut recordings: Vec<Vec<Recording>> = Vec::new();
         recordings.resize_with(entries.len().max(1), Vec::new);
         let mut reports = Vec::with_capacity(self.members.len());
-        for member in self.members {
-            let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for (member, tape) in self.members.into_iter().zip(tapes) {
             if let Some(mut tape) = tape {
                 // A job may have ended before another one ended the ramp-up.
                 if let (true, Some(start_ns)) = (tape.ramping_up(), self.ramp.start_ns())
@@ -521,6 +553,13 @@ impl Crew {
     }
 }
 
+/// What jobs and devices are called in rows: a job of a file by its section, another one by its number.
+fn row_names(plan: &Plan, target: &Target) -> RowNames {
+    let entry = |job: &JobPlan| plan.entries.get(job.entry).map(|entry| entry.name.clone());
+    let jobs: Vec<String> = plan.jobs.iter().filter_map(entry).collect();
+    RowNames { jobs: RowNames::of_jobs(&jobs), devices: target.devices() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -539,6 +578,7 @@ mod tests {
             seed: 1,
             limits: ssdyno_rig::Limits::default(),
             keep: ssdyno_result::Keep::Summary,
+            rows_in: None,
             interval: None,
             options: crate::Options {
                 timeout: Duration::from_millis(200),

@@ -36,6 +36,11 @@ impl Faults {
         outcome == Faults::wanted(request)
     }
 
+    /// The error number of the system in `outcome`; 0 where it tells none.
+    pub(crate) fn errno(outcome: Outcome) -> u16 {
+        if outcome < 0 { u16::try_from(-i64::from(outcome)).unwrap_or(0) } else { 0 }
+    }
+
     /// A request succeeded after others had failed.
     #[inline]
     pub(crate) fn end_row(&mut self) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_result::probe::Moved;
-use ssdyno_result::{Glance, Tape};
+use ssdyno_result::{Glance, Sent, Tape};
 use ssdyno_workload::{Step, Workload};
 
 use crate::clock::{Clock, Margin};
@@ -133,19 +133,14 @@ pub(crate) enum JobFailure {
     Memory,
 }
 
-/// A request on its way.
-#[derive(Clone, Copy)]
-struct Slot {
-    request: Request,
-    intended_ns: u64,
-    accepted_ns: u64,
-}
-
 /// Runs until the workload is done, a limit is reached or somebody says stop, and everything
 /// issued has completed.
 pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
     let mut state = State::new(job);
     let tape = Arc::clone(&job.shared.tape);
+    if let Some(tape) = tape.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        tape.make_places(job.slots);
+    }
     loop {
         {
             let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +189,6 @@ fn spin<E: Engine>(job: &Job, engine: &mut E, want: u32) -> io::Result<bool> {
 }
 
 struct State {
-    slots: Vec<Slot>,
     free: Vec<u32>,
     now_ns: u64,
     outstanding: u32,
@@ -217,9 +211,7 @@ struct State {
 
 impl State {
     fn new(job: &Job) -> State {
-        let empty = Slot { request: Request::flush(), intended_ns: 0, accepted_ns: 0 };
         State {
-            slots: vec![empty; job.slots as usize],
             free: (0..job.slots).rev().collect(),
             now_ns: job.clock.now_ns(),
             outstanding: 0,
@@ -312,7 +304,7 @@ impl State {
                     }
                     self.delays.add(self.now_ns - intended_ns, was_full);
                     let accepted_ns = self.now_ns;
-                    self.slots[slot as usize] = Slot { request, intended_ns, accepted_ns };
+                    tape.keep(slot, Sent { request, intended_ns, accepted_ns });
                     engine.push(slot, &request);
                     self.outstanding += 1;
                     self.issued += 1;
@@ -413,9 +405,15 @@ impl State {
         let now = Time::from_ns(self.now_ns);
         let before = self.completed;
         engine.reap(|slot, outcome| {
-            let Slot { request, intended_ns, accepted_ns } = self.complete(slot);
-            let status = self.status(&request, outcome);
-            reaped.add(&request, intended_ns, accepted_ns, status);
+            let Sent { request, intended_ns, accepted_ns } = reaped.take(slot);
+            self.complete(slot);
+            match self.status(&request, outcome) {
+                Status::Ok => reaped.add(&request, intended_ns, accepted_ns, Status::Ok),
+                status => {
+                    let errno = Faults::errno(outcome);
+                    reaped.add_failed(&request, intended_ns, accepted_ns, status, errno);
+                }
+            }
         });
         drop(reaped);
         if self.completed != before {
@@ -441,7 +439,8 @@ impl State {
         let now = Time::from_ns(self.now_ns);
         let mut reaped = tape.reaped(self.now_ns);
         for (slot, outcome) in skipped {
-            let Slot { request, .. } = self.complete(*slot);
+            let Sent { request, .. } = reaped.take(*slot);
+            self.complete(*slot);
             if self.status(&request, *outcome) == Status::Ok {
                 self.unrecorded.add(request.op, u64::from(request.length_bytes));
             }
@@ -456,23 +455,23 @@ impl State {
         }
         let mut reaped = tape.reaped(self.now_ns);
         for (slot, outcome) in recorded {
-            let Slot { request, intended_ns, accepted_ns } = self.complete(*slot);
+            let Sent { request, intended_ns, accepted_ns } = reaped.take(*slot);
+            self.complete(*slot);
             let status = self.status(&request, *outcome);
-            reaped.add(&request, intended_ns, accepted_ns, status);
+            let errno = Faults::errno(*outcome);
+            reaped.add_failed(&request, intended_ns, accepted_ns, status, errno);
             job.workload.completed(now);
         }
         drop(reaped);
         self.report(job, tape);
     }
 
-    /// Takes a request back from its slot.
+    /// The request of a slot has come back.
     #[inline]
-    fn complete(&mut self, slot: u32) -> Slot {
-        let taken = self.slots[slot as usize];
+    fn complete(&mut self, slot: u32) {
         self.free.push(slot);
         self.outstanding -= 1;
         self.completed += 1;
-        taken
     }
 
     #[inline]

@@ -69,6 +69,8 @@ pub mod safety;
 #[cfg(target_os = "linux")]
 mod share;
 #[cfg(target_os = "linux")]
+mod spool;
+#[cfg(target_os = "linux")]
 mod target;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -1,5 +1,7 @@
 //! One run, from a name to figures.
 
+use std::path::PathBuf;
+
 use ssdyno_block::Time;
 use ssdyno_result::{Keep, Recording, RunResult};
 use ssdyno_rig::{Flow, Limits, Progress, Source};
@@ -27,6 +29,8 @@ pub struct Run {
     pub limits: Limits,
     /// What is kept of each request.
     pub keep: Keep,
+    /// The directory of results, where rows go to a file while the run goes on; without one they are in memory.
+    pub rows_in: Option<PathBuf>,
     /// Length of the points of the series; `None`: by the length of the run.
     pub interval: Option<Time>,
     /// How to go about it.
@@ -64,6 +68,7 @@ impl Run {
             seed: self.seed,
             limits: self.limits,
             keep: self.keep,
+            rows_in: self.rows_in.clone(),
             interval: self.interval,
             options,
         }

@@ -260,6 +260,12 @@ impl Target {
         FioFiles::several(std::iter::once(head).chain(rest).collect())
     }
 
+    /// First byte and name of each of its files or devices, in the order of their addresses.
+    pub(crate) fn devices(&self) -> Vec<(u64, String)> {
+        let more = self.more.iter().map(|part| (part.start_bytes, part.name.clone()));
+        std::iter::once((0, self.name.clone())).chain(more).collect()
+    }
+
     /// Whether those of its files that `names` has may be written to; where it is one file, that one.
     pub(crate) fn may_write(&self, names: &[String]) -> bool {
         let may = |name: &String| match self.more.iter().find(|part| part.name == *name) {

@@ -36,6 +36,7 @@ fn run(target: &str, workload: &str) -> Run {
         seed: 1,
         limits: Limits::default(),
         keep: Keep::All,
+        rows_in: None,
         interval: None,
         options: Options::default(),
     }
@@ -94,13 +95,48 @@ fn null_records_every_request_at_any_depth_and_number_of_jobs() {
 fn one_job_draws_the_requests_of_a_simulated_run() {
     let workload = "depth = 4\nrequests = 1000\nread_percent = 50\n";
     let measured = measure(&run("null:", workload));
-    let rows: Vec<_> = measured.recording.rows().unwrap().iter().map(|r| r.request).collect();
+    let rows: Vec<_> = measured.recording.rows().unwrap().to_vec().unwrap();
+    let rows = rows.iter().map(|row| row.request);
     let facts = ssdyno_workload::DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let mut same = Config::from_toml(workload).unwrap().build(&facts, 1).unwrap();
     for request in rows {
         let step = same.next(Time::ZERO);
         assert!(matches!(step, ssdyno_workload::Step::Issue { request: r, .. } if r == request));
         same.completed(Time::ZERO);
+    }
+}
+
+/// As rows in memory, with everything that follows from them.
+#[test]
+fn rows_in_a_file_are_those_of_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    for jobs in [1, 3] {
+        let mut run = run("null:", "depth = 6\nrequests = 300000\nramp_up = 1000\n");
+        run.options.jobs = jobs;
+        run.rows_in = Some(directory.path().to_owned());
+        let Measured { result, recording, .. } = measure(&run);
+        assert!(directory.path().join("requests.rows").exists());
+        assert!(!directory.path().join("requests.room").exists(), "figures need that room now");
+        let rows = recording.rows().unwrap();
+        let (lost, error) = rows.lost();
+        assert_eq!(error, None);
+        assert_eq!(rows.len() as u64 + lost, 300_000);
+        let all = rows.to_vec().unwrap();
+        let ends = |row: &ssdyno_result::Row| row.issue_ns + row.latency_ns;
+        assert!(all.windows(2).all(|two| ends(&two[0]) <= ends(&two[1])));
+        if lost == 0 {
+            let mut sorted: Vec<u64> = all.iter().map(|row| row.latency_ns).collect();
+            sorted.sort_unstable();
+            let p99 = sorted[300_000 * 99 / 100 - 1] as f64;
+            assert_eq!(result.latency_ns.unwrap().all.p99, p99, "exact, from the file");
+        }
+        assert_eq!(rows.names().devices, [(0, "null:".to_owned())]);
+        ssdyno_result::RunDirectory::open(directory.path())
+            .unwrap()
+            .write_rows(rows, false)
+            .unwrap();
+        assert!(!directory.path().join("requests.rows").exists());
+        std::fs::remove_file(directory.path().join("requests.parquet")).unwrap();
     }
 }
 
@@ -312,6 +348,7 @@ fn jobs_of_a_job_file_run_and_are_told_apart() {
         // those are answered later.
         assert!((60..=110).contains(&requests[4]), "{requests:?}");
         if let Some(rows) = recording.rows() {
+            let rows = rows.to_vec().unwrap();
             // When they were meant to start is exact, however late they did.
             let paced = rows.iter().filter(|row| row.request.length_bytes == 8192);
             let mut starts: Vec<u64> = paced.map(|row| row.issue_ns).collect();

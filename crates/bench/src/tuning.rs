@@ -231,6 +231,7 @@ impl Trials<'_> {
             seed: !seed ^ (round as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             limits: Limits { duration: Some(time), ..Limits::default() },
             keep: Keep::Summary,
+            rows_in: None,
             interval: None,
             ..self.run.read_only_with(options)
         }

@@ -17,6 +17,7 @@ use crate::commands::pci::PciArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::probe::ProbeArgs;
 use crate::commands::pts::PtsArgs;
+use crate::commands::recover::RecoverArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::schema::SchemaArgs;
 use crate::commands::show::ShowArgs;
@@ -34,8 +35,8 @@ Exit codes:
        further down, an invariant is broken, a cell of a paper that should match does not
   2    wrong arguments, configuration or input; nothing was run
   3    results could not be written
-  130  interrupted (Ctrl-C, SIGTERM); what was measured is written and marked partial.
-       A second interrupt ends the program at once";
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); what was measured is written and marked
+       partial. A second interrupt ends the program at once";
 
 macro_rules! set_help {
     ($($workload:literal)?) => {
@@ -92,6 +93,8 @@ pub(crate) enum Verb {
     /// Sample this machine: processors, interrupts, memory, network, a device, power.
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
+    /// Make the files of a run that was killed from the rows that it left.
+    Recover(RecoverArgs),
     /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
     /// Print a device, host, network or workload as a complete TOML file, which `run` accepts.

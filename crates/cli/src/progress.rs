@@ -29,11 +29,55 @@ const LINES_AT_FIRST: u32 = 20;
 /// The whole length of a bar.
 const STEPS: u64 = 1000;
 
-/// The first Ctrl-C or SIGTERM stops the run, the second ends the program.
+/// The first Ctrl-C, SIGTERM or SIGHUP stops the run, another Ctrl-C or SIGTERM ends the program. A terminal
+/// that is closed may send SIGHUP several times (the kernel does, and the shell in it): that never ends the
+/// program before it has written what it has.
+#[cfg(unix)]
 pub(crate) fn watch_interrupts(output: Output) {
-    // Never two at a time.
-    let handler = move || match FIRST.get() {
-        Some(first) if first.elapsed() < SAME => {}
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    let mut wanted = vec![SIGINT, SIGTERM];
+    // Started with nohup(1), the run is to outlive its terminal.
+    if !is_ignored(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    let (ready, registered) = std::sync::mpsc::channel::<()>();
+    let watch = move || {
+        let Ok(mut signals) = Signals::new(wanted) else { return };
+        drop(ready);
+        for signal in signals.forever() {
+            interrupt(signal != SIGHUP, output);
+        }
+    };
+    // Without a thread for it an interrupt ends the program at once, which is safe too.
+    if std::thread::Builder::new().name("signals".to_owned()).spawn(watch).is_ok() {
+        // Nothing is sent: it ends when signals are watched.
+        let _ = registered.recv();
+    }
+}
+
+/// As there, of systems that know Ctrl-C only.
+#[cfg(not(unix))]
+pub(crate) fn watch_interrupts(output: Output) {
+    // Without a handler an interrupt ends the program at once, which is safe too.
+    let _ = ctrlc::set_handler(move || interrupt(true, output));
+}
+
+/// Whether this program was started with `signal` ignored, where the system says so (proc_pid_status(5)).
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// What an interrupt does: the first stops the run, a later one that `may_end` the program ends it. Calls
+/// never overlap.
+fn interrupt(may_end: bool, output: Output) {
+    match FIRST.get() {
+        Some(first) if first.elapsed() < SAME || !may_end => {}
         Some(_) => {
             screen::leave();
             let message = "interrupted twice: ended at once, without a result";
@@ -47,9 +91,7 @@ pub(crate) fn watch_interrupts(output: Output) {
                 tell_stopping();
             }
         }
-    };
-    // Without a handler an interrupt ends the program at once, which is safe too.
-    let _ = ctrlc::set_handler(handler);
+    }
 }
 
 /// After the first interrupt.

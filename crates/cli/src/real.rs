@@ -263,6 +263,7 @@ impl RealPlan {
             seed: load.seed,
             limits: Limits { until: load.until, ..Limits::default() },
             keep,
+            rows_in: None,
             interval: None,
             options: Options::default(),
         };

@@ -90,6 +90,11 @@ impl Directory {
         Ok(self.place())
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.run.path()
+    }
+
     fn place(&self) -> String {
         self.run.path().display().to_string()
     }

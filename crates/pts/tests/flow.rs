@@ -199,6 +199,7 @@ fn a_file() {
         seed: 1,
         limits: Limits::default(),
         keep: ssdyno_result::Keep::Summary,
+        rows_in: None,
         interval: None,
         options: Options::default(),
     };

@@ -101,10 +101,21 @@ impl<B: Merge> Track<B> {
         &self.buckets
     }
 
+    /// Whether `at` is in the bucket last used.
+    #[inline]
+    pub(crate) fn is_in_current(&self, at: Time) -> bool {
+        at >= self.current_from && at < self.current_to
+    }
+
+    /// The bucket last used; `None` before the first.
+    pub(crate) fn current(&mut self) -> Option<&mut B> {
+        self.buckets.get_mut(self.current)
+    }
+
     /// The bucket that holds `at`.
     #[inline]
     pub(crate) fn at(&mut self, at: Time) -> &mut B {
-        if at < self.current_from || at >= self.current_to {
+        if !self.is_in_current(at) {
             self.seek(at);
         }
         &mut self.buckets[self.current]

@@ -1,14 +1,16 @@
 //! Intervals around the figures of a recording.
 
+use std::borrow::Cow;
+
 use ssdyno_block::{Op, Time};
 
 use crate::batches::Batches;
 use crate::histogram::Histogram;
 use crate::quantiles::{Exact, Wanted, rank};
-use crate::recorder::Totals;
 use crate::recording::SHARES;
 use crate::result::{
-    Confidence, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, RunResult,
+    Confidence, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+    RunResult,
 };
 use crate::slices::{INSIDE, Part, Slices};
 use crate::statistics::{self, Interval, LEVEL};
@@ -25,7 +27,8 @@ const MEANING: &str = "95 % intervals from batches of consecutive requests. Batc
 
 /// What intervals are made from.
 pub(crate) struct Source<'a> {
-    pub(crate) ops: [&'a Totals; 4],
+    /// Latencies by operation, with those of requests without an answer.
+    pub(crate) ops: [Cow<'a, Histogram>; 4],
     pub(crate) inside: &'a Histogram,
     pub(crate) all: &'a Histogram,
     pub(crate) exact: Option<Exact<'a>>,
@@ -71,6 +74,7 @@ impl Source<'_> {
         device: Option<Latency>,
     ) -> Vec<Option<LatencyIntervals>> {
         let Some(slices) = self.slices.enough() else { return vec![None; 6] };
+        let ops = self.ops.clone();
         let lane = |lane: usize| slices.iter().map(|slice| slice.parts[lane].clone()).collect();
         let mut asked = vec![Some(Asked {
             parts: slices.iter().map(|slice| slice.all()).collect(),
@@ -83,7 +87,7 @@ impl Source<'_> {
         {
             asked.push(latency.map(|latency| Asked {
                 parts: lane(op as usize),
-                histogram: &self.ops[op as usize].histogram,
+                histogram: &ops[op as usize],
                 latency,
                 rows_of: Some(Some(op)),
             }));
@@ -167,13 +171,31 @@ impl Asked<'_> {
             let (low, high) = (low.min(estimate), high.max(estimate));
             Some(Interval { estimate, low, high, level: LEVEL })
         };
-        LatencyIntervals {
+        let intervals = LatencyIntervals {
             mean: mean_interval(self.latency.mean, &self.parts),
             p50: percentile(0),
             p95: percentile(1),
             p99: percentile(2),
             p99_9: percentile(3),
+        };
+        match &self.latency.at_most {
+            Some(at_most) => open(intervals, at_most),
+            None => intervals,
         }
+    }
+}
+
+/// The intervals of figures that are lower bounds: the true ones may be as long as `at_most` says, or longer.
+fn open(intervals: LatencyIntervals, at_most: &LatencyAtMost) -> LatencyIntervals {
+    let up_to = |interval: Option<Interval>, most: Option<f64>| {
+        interval.map(|i| Interval { high: i.high.max(most.unwrap_or(f64::INFINITY)), ..i })
+    };
+    LatencyIntervals {
+        mean: up_to(intervals.mean, None),
+        p50: up_to(intervals.p50, at_most.p50),
+        p95: up_to(intervals.p95, at_most.p95),
+        p99: up_to(intervals.p99, at_most.p99),
+        p99_9: up_to(intervals.p99_9, at_most.p99_9),
     }
 }
 

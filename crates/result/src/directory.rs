@@ -1,16 +1,13 @@
 //! The directory of a run: `results/<run>/` with `result.json`, `requests.parquet`, `report.html`.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use parquet::errors::ParquetError;
-use ssdyno_block::Request;
-
 use crate::result::RunResult;
 use crate::rows::Rows;
-use crate::{ResultError, parquet_rows, report_html, to_json};
+use crate::{ResultError, csv_rows, parquet_rows, report_html, to_json};
 
 /// Directories of one name that are tried before giving up.
 const MOST_OF_ONE_NAME: u32 = 10_000;
@@ -26,6 +23,23 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
+    /// The directory of a run that ended without writing everything.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`] where it is no directory.
+    pub fn open(path: &Path) -> Result<RunDirectory, ResultError> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Ok(RunDirectory { path: path.to_owned() }),
+            Ok(_) => Err(ResultError::write(path, io::ErrorKind::NotADirectory.into())),
+            Err(error) => Err(ResultError::write(path, error)),
+        }
+    }
+
+    /// Whether it has figures.
+    pub fn has_figures(&self) -> bool {
+        self.path.join("result.json").exists()
+    }
+
     /// Makes `base/name`, and `base` where it is missing. An existing run is never overwritten:
     /// the name gets `-2`, `-3` and so on.
     ///
@@ -69,43 +83,21 @@ impl RunDirectory {
     }
 
     /// Writes `requests.parquet`: a row a request with `issue_ns`, `latency_ns`, `op`,
-    /// `offset_bytes`, `length_bytes` and `status`.
+    /// `offset_bytes`, `length_bytes`, `status`, `submit_ns`, `job`, `device` and `errno`.
     ///
     /// # Errors
     /// [`ResultError::Write`]; nothing is left of the file then.
     pub fn write_parquet(&self, rows: &Rows) -> Result<PathBuf, ResultError> {
-        self.write_file("requests.parquet", |file| {
-            parquet_rows::write(rows, file).map_err(|error| match error {
-                ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                    Ok(io) => *io,
-                    Err(other) => io::Error::other(other),
-                },
-                other => io::Error::other(other),
-            })
-        })
+        self.write_file("requests.parquet", |file| parquet_rows::write(rows, file))
     }
 
     /// Writes `requests.csv`: the columns of `requests.parquet`, in the order of issue, as a trace has to
-    /// be. Takes 40 bytes of memory a row meanwhile.
+    /// be. Takes memory for as many rows as complete in the time of the longest latency.
     ///
     /// # Errors
     /// [`ResultError::Write`]; nothing is left of the file then.
     pub fn write_csv(&self, rows: &Rows) -> Result<PathBuf, ResultError> {
-        // Rows are in the order of completion.
-        let mut rows: Vec<_> = rows.iter().collect();
-        rows.sort_by_key(|row| row.issue_ns);
-        self.write_file("requests.csv", |file| {
-            let mut out = BufWriter::with_capacity(1 << 20, file);
-            writeln!(out, "issue_ns,latency_ns,op,offset_bytes,length_bytes,status")?;
-            for row in rows {
-                let Request { op, offset_bytes, length_bytes } = row.request;
-                let (op, status) = (op.name(), parquet_rows::STATUS_NAMES[row.status as usize]);
-                let (issue, latency) = (row.issue_ns, row.latency_ns);
-                writeln!(out, "{issue},{latency},{op},{offset_bytes},{length_bytes},{status}")?;
-            }
-            out.flush()?;
-            out.get_ref().sync_all()
-        })
+        self.write_file("requests.csv", |file| csv_rows::write(rows, file))
     }
 
     /// Writes everything there is: the rows, as `csv`, too, where that is wanted, `report.html` and, last,
@@ -122,10 +114,24 @@ impl RunDirectory {
     ) -> Result<(), ResultError> {
         self.write_with(&to_json(result)?, &report_html(result), || {
             let Some(rows) = rows else { return Ok(()) };
-            let parquet = self.write_parquet(rows);
-            let csv = if csv { self.write_csv(rows).map(drop) } else { Ok(()) };
-            parquet.and(csv)
+            self.write_rows(rows, csv)
         })
+    }
+
+    /// Writes rows, as `csv`, too, where that is wanted. What they lay in before goes when they are whole.
+    ///
+    /// # Errors
+    /// The first of: [`ResultError::Write`] for a file of which nothing is left.
+    pub fn write_rows(&self, rows: &Rows, csv: bool) -> Result<(), ResultError> {
+        let parquet = self.write_parquet(rows);
+        let csv = if csv { self.write_csv(rows).map(drop) } else { Ok(()) };
+        let written = parquet.and(csv);
+        match written {
+            // It is only in the way then, and may be removed by hand.
+            Ok(()) => rows.remove_file().or(Ok(())),
+            Err(error) if rows.are_in_file() => Err(error.recoverable()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes the figures of a run of any kind: `report.html` with `page` and, last, `result.json` with

@@ -30,6 +30,19 @@ pub enum ResultError {
 }
 
 impl ResultError {
+    /// The same where the rows are still in the file that the run kept them in.
+    pub(crate) fn recoverable(self) -> ResultError {
+        match self {
+            ResultError::Write { path, source, .. } => ResultError::Write {
+                path,
+                source,
+                advice: "free some space, then `ssdyno recover` with this directory writes it from \
+                         requests.rows",
+            },
+            other => other,
+        }
+    }
+
     pub(crate) fn write(path: &Path, source: io::Error) -> ResultError {
         let advice = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -108,8 +108,13 @@ impl Histogram {
 
     /// The latency of `rank` (1 to `total`) in ns: the middle of its bucket.
     pub fn value_at(&self, rank: u64) -> Option<f64> {
-        let (low, past) = Histogram::bounds(self.locate(rank)?.0);
-        Some(low as f64 + (past - low - 1) as f64 / 2.0)
+        Some(Histogram::middle(self.locate(rank)?.0))
+    }
+
+    /// The middle of a bucket, in ns.
+    pub(crate) fn middle(bucket: usize) -> f64 {
+        let (low, past) = Histogram::bounds(bucket);
+        low as f64 + (past - low - 1) as f64 / 2.0
     }
 
     /// The buckets that hold something, `per_octave` (a power of two up to 128) to an octave:

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
 
-use crate::format::{bytes_per_second, count, nanoseconds, rate};
+use crate::format::{bytes_per_second, count, rate};
 use crate::recorder::is_data;
 use crate::recording::Recording;
 use crate::result::{ByOp, LatencyByOp};
@@ -77,8 +77,8 @@ impl JobResult {
         row.push(bytes_per_second(self.throughput_bytes_per_second));
         match &self.latency_ns {
             Some(latency) => {
-                let all = &latency.all;
-                row.extend([all.mean, all.p50, all.p99, all.p99_9, all.max].map(nanoseconds));
+                let [mean, p50, _, p99, p99_9, max] = latency.all.texts();
+                row.extend([mean, p50, p99, p99_9, max]);
             }
             None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),
         }

@@ -22,6 +22,7 @@ mod batches;
 mod buckets;
 mod compare;
 mod confidence;
+mod csv_rows;
 mod directory;
 mod drift;
 mod error;
@@ -40,11 +41,13 @@ pub mod probe;
 mod quantiles;
 mod recorder;
 mod recording;
+mod recover;
 mod report;
 mod result;
 mod rows;
 mod series;
 mod slices;
+mod sparse;
 mod statistics;
 mod steady;
 mod stop;
@@ -67,19 +70,20 @@ pub use jobs::JobResult;
 pub use method::{MethodResult, TunedMethod};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
+pub use recover::{RecoverError, recover};
 pub use report::{Axis, Page, Plot, table as html_table};
 pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
-    Invariant, IssueDelay, Latency, LatencyBin, LatencyByOp, LatencyIntervals,
+    Invariant, IssueDelay, Latency, LatencyAtMost, LatencyBin, LatencyByOp, LatencyIntervals,
     LatencyIntervalsByOp, OwnCost, PackageEnergy, Power, RunResult, SCHEMA_VERSION, SeriesPoint,
     schema,
 };
-pub use rows::{Row, Rows};
+pub use rows::{Row, RowNames, Rows, RowsHead, Spool};
 pub use series::Series;
 pub use statistics::{Interval, LEVEL};
 pub use steady::{SteadyPeriod, SteadyState, slope};
 pub use stop::{Ending, StopReason};
-pub use tape::{Reaped, Tape};
+pub use tape::{Reaped, Sent, Tape};
 pub use text::summary_text;
 pub use until::{Evidence, Metric, Precise, Precision, Until};

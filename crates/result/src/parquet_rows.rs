@@ -4,10 +4,11 @@
 //! request after it has been measured: see [`pages`].
 
 mod column;
+mod page;
 mod pages;
 
-use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use parquet::data_type::ByteArray;
@@ -19,11 +20,12 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 use ssdyno_block::Op;
 
-use crate::rows::{Chunk, Row, Rows};
-use column::Column;
+use crate::rows::{Batch, Rows};
+use column::{Column, Encoded, Indexed};
+use page::Page;
 use pages::Bounds;
 
-/// Columns in the order that [`write_group`] writes them. Parquet keeps unsigned integers in the
+/// Columns in the order that [`Columns::close`] writes them. Parquet keeps unsigned integers in the
 /// signed types of the same width (Parquet format, LogicalTypes.md, "Unsigned Integers").
 const SCHEMA: &str = "message requests {
     REQUIRED INT64 issue_ns (INTEGER(64, false));
@@ -32,186 +34,213 @@ const SCHEMA: &str = "message requests {
     REQUIRED INT64 offset_bytes (INTEGER(64, false));
     REQUIRED INT32 length_bytes (INTEGER(32, false));
     REQUIRED BINARY status (STRING);
+    REQUIRED INT64 submit_ns (INTEGER(64, false));
+    REQUIRED BINARY job (STRING);
+    REQUIRED BINARY device (STRING);
+    REQUIRED INT32 errno (INTEGER(32, true));
 }";
 
 /// Names of [`ssdyno_block::Status`], in the order of its discriminant.
 pub(crate) const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
 
-/// Rows of a page: what is unpacked of them stays in a core's own cache until it is encoded.
-const PAGE_ROWS: usize = 1 << 13;
+/// Rows of a row group: what readers take at a time.
+const GROUP_ROWS: usize = 1 << 20;
 
-/// Streams `rows` into `file`. A chunk of them is a row group: 2^20 rows, what readers take at a
-/// time.
-pub(crate) fn write(rows: &Rows, file: File) -> Result<(), ParquetError> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let properties = Arc::new(WriterProperties::builder().build());
-    let descriptor = SchemaDescriptor::new(Arc::clone(&schema));
-    let mut writer = SerializedFileWriter::new(file, schema, properties)?;
-    let lengths = Lengths::of(rows);
+/// Writes `rows` into `file`, a row group after the other.
+pub(crate) fn write(rows: &Rows, file: File) -> io::Result<()> {
+    let mut writer = Writer::new(rows, file).map_err(of_system)?;
     let mut page = Page::default();
-    for chunk in rows.chunks().filter(|chunk| chunk.len() > 0) {
-        let mut columns = Columns::new(&descriptor, &lengths)?;
-        for part in chunk.parts(PAGE_ROWS) {
-            page.fill(part, &lengths);
-            columns.add(&page)?;
-        }
-        columns.close(&lengths, writer.next_row_group()?)?;
-    }
-    // A full disk may show only in these two; `into_inner` would hide the system's error in a text.
-    writer.finish()?;
-    writer.inner().sync_all().map_err(ParquetError::from)
+    rows.in_order(&mut |batch| writer.add(batch, &mut page).map_err(of_system))?;
+    writer.finish().map_err(of_system)
 }
 
-/// Every length that requests have, once.
-struct Lengths {
-    /// Those of narrow rows come first, so that their index is the one in the row.
-    list: Vec<u32>,
-    /// Only the others.
-    index: HashMap<u32, u32>,
-}
-
-impl Lengths {
-    fn of(rows: &Rows) -> Lengths {
-        let mut list = rows.narrow_lengths().to_vec();
-        let mut index = HashMap::new();
-        for row in rows.wide() {
-            index.entry(row.request.length_bytes).or_insert_with(|| {
-                list.push(row.request.length_bytes);
-                list.len() as u32 - 1
-            });
-        }
-        Lengths { list, index }
+/// The error of the system, where there is one behind it.
+fn of_system(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(io) => *io,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
     }
 }
 
-/// The rows of a page, by columns: values, and indices into dictionaries, of which there is one where all
-/// are the same.
-#[derive(Default)]
-struct Page {
-    rows: usize,
-    issue_ns: Vec<u64>,
-    latency_ns: Vec<u64>,
-    op: Vec<u32>,
-    offset_bytes: Vec<u64>,
-    length: Vec<u32>,
-    status: Vec<u32>,
+/// What the dictionaries have that are known before the first row.
+struct Names {
+    jobs: Vec<String>,
+    devices: Vec<String>,
 }
 
-impl Page {
-    fn fill(&mut self, part: Chunk<'_>, lengths: &Lengths) {
-        self.rows = part.len();
-        let columns = [&mut self.issue_ns, &mut self.latency_ns, &mut self.offset_bytes];
-        let [issue, latency, offset] = columns.map(|column| {
-            column.resize(part.len(), 0);
-            column.iter_mut()
-        });
-        for (row, ((issue, latency), offset)) in part.iter().zip(issue.zip(latency).zip(offset)) {
-            (*issue, *latency) = (row.issue_ns, row.latency_ns);
-            *offset = row.request.offset_bytes;
+/// A file with its group that is being filled.
+struct Writer<'a> {
+    rows: &'a Rows,
+    names: Names,
+    file: SerializedFileWriter<File>,
+    descriptor: SchemaDescriptor,
+    group: Option<Columns>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(rows: &'a Rows, file: File) -> Result<Writer<'a>, ParquetError> {
+        let schema = Arc::new(parse_message_type(SCHEMA)?);
+        let properties = Arc::new(WriterProperties::builder().build());
+        let descriptor = SchemaDescriptor::new(Arc::clone(&schema));
+        let file = SerializedFileWriter::new(file, schema, properties)?;
+        let mut devices: Vec<String> =
+            rows.names().devices.iter().map(|(_, name)| name.clone()).collect();
+        // A dictionary has an entry.
+        if devices.is_empty() {
+            devices.push(String::new());
         }
-        // Most loads are of one kind; then one row speaks for all.
-        let kinds = if part.is_uniform() { part.first() } else { part };
-        refill(&mut self.op, kinds, |row| row.request.op as u32);
-        refill(&mut self.status, kinds, |row| row.status as u32);
-        self.length.clear();
-        self.length.extend(kinds.iter_with_length().map(|(row, narrow)| match narrow {
-            Some(index) => index,
-            None => lengths.index.get(&row.request.length_bytes).copied().unwrap_or(0),
-        }));
+        let jobs = (0..=rows.last_job()).map(|job| rows.names().job(job)).collect();
+        Ok(Writer { rows, names: Names { jobs, devices }, file, descriptor, group: None })
     }
-}
 
-fn refill<T>(values: &mut Vec<T>, part: Chunk<'_>, value: impl Fn(Row) -> T) {
-    values.clear();
-    values.extend(part.iter().map(value));
+    fn add(&mut self, batch: Batch<'_>, page: &mut Page) -> Result<(), ParquetError> {
+        page.fill(batch, self.rows.names());
+        if self.group.as_ref().is_some_and(|group| group.rows + page.rows > GROUP_ROWS) {
+            self.close_group()?;
+        }
+        let group = match &mut self.group {
+            Some(group) => group,
+            none => none.insert(Columns::new(&self.descriptor, &self.names)?),
+        };
+        group.add(page)
+    }
+
+    fn close_group(&mut self) -> Result<(), ParquetError> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        group.close(&self.descriptor, &self.names, self.file.next_row_group()?)
+    }
+
+    fn finish(mut self) -> Result<(), ParquetError> {
+        self.close_group()?;
+        // A full disk may show only in these two; `into_inner` would hide the system's error in a text.
+        self.file.finish()?;
+        self.file.inner().sync_all().map_err(ParquetError::from)
+    }
 }
 
 /// A row group that is being filled.
 struct Columns {
+    rows: usize,
     issue: Column,
     latency: Column,
     op: Column,
     offset: Column,
-    length: Column,
+    length: Indexed,
     status: Column,
-    /// Of issue, latency and offset.
-    bounds: [Bounds; 3],
-    /// Which entries of the dictionaries of operation, length and status occur.
-    used: [Vec<bool>; 3],
+    submit: Column,
+    job: Column,
+    device: Column,
+    errno: Indexed,
+    /// Of issue, latency, offset and submission.
+    bounds: [Bounds; 4],
+    /// Which entries of the dictionaries of operation, status, job and device occur.
+    used: [Vec<bool>; 4],
 }
 
 impl Columns {
-    fn new(schema: &SchemaDescriptor, lengths: &Lengths) -> Result<Columns, ParquetError> {
-        let names = |number, names: &[&str]| {
+    fn new(schema: &SchemaDescriptor, names: &Names) -> Result<Columns, ParquetError> {
+        let column = |number, names: &[&str]| {
             Column::of_indices(schema, number, names.len(), plain_names(names))
         };
-        let list = &lengths.list;
-        let plain_lengths = list.iter().flat_map(|length| length.to_le_bytes()).collect();
+        let (jobs, devices) = (texts(&names.jobs), texts(&names.devices));
+        let ops = Op::ALL.map(Op::name);
         Ok(Columns {
+            rows: 0,
             // Requests come and go in batches, so that both repeat in a way that packing does not see.
             issue: Column::of_deltas(schema, 0).compressed(),
             latency: Column::of_deltas(schema, 1).compressed(),
-            op: names(2, &Op::ALL.map(Op::name))?,
+            op: column(2, &ops)?,
             offset: Column::of_deltas(schema, 3),
-            length: Column::of_indices(schema, 4, list.len(), plain_lengths)?,
-            status: names(5, &STATUS_NAMES)?,
-            bounds: [Bounds::NONE; 3],
-            used: [vec![false; Op::ALL.len()], vec![false; list.len()], vec![false; 4]],
+            length: Indexed::default(),
+            status: column(5, &STATUS_NAMES)?,
+            submit: Column::of_deltas(schema, 6).compressed(),
+            job: column(7, &jobs)?,
+            device: column(8, &devices)?,
+            errno: Indexed::default(),
+            bounds: [Bounds::NONE; 4],
+            used: [ops.len(), STATUS_NAMES.len(), jobs.len(), devices.len()]
+                .map(|n| vec![false; n]),
         })
     }
 
     fn add(&mut self, page: &Page) -> Result<(), ParquetError> {
-        let numbers = [
-            (&mut self.issue, &page.issue_ns),
-            (&mut self.latency, &page.latency_ns),
-            (&mut self.offset, &page.offset_bytes),
-        ];
-        for ((column, values), bounds) in numbers.into_iter().zip(&mut self.bounds) {
-            let mut encoded = Vec::with_capacity(values.len() * 4);
-            pages::delta(values, bounds, &mut encoded);
-            column.add(values.len(), encoded)?;
+        self.rows += page.rows;
+        let [issue, latency, offset, submit] = &mut self.bounds;
+        let issued = add_numbers(&mut self.issue, &page.issue_ns, issue)?;
+        add_numbers(&mut self.latency, &page.latency_ns, latency)?;
+        add_numbers(&mut self.offset, &page.offset_bytes, offset)?;
+        match page.submit_ns() {
+            Some(values) => drop(add_numbers(&mut self.submit, values, submit)?),
+            // The same numbers are the same page.
+            None => {
+                submit.merge(&issued.1);
+                self.submit.add_encoded(page.rows, issued.0)?;
+            }
         }
         let indices = [
             (&mut self.op, &page.op),
-            (&mut self.length, &page.length),
             (&mut self.status, &page.status),
+            (&mut self.job, &page.job),
+            (&mut self.device, &page.device),
         ];
         for ((column, indices), used) in indices.into_iter().zip(&mut self.used) {
             indices.iter().for_each(|index| used[*index as usize] = true);
-            let mut encoded = Vec::new();
-            pages::indices(indices, page.rows, used.len(), &mut encoded);
-            column.add(page.rows, encoded)?;
+            column.add_indices(indices, page.rows, used.len())?;
         }
+        self.length.add(page.rows, &page.length);
+        self.errno.add(page.rows, &page.errno);
         Ok(())
     }
 
     fn close(
         self,
-        lengths: &Lengths,
+        schema: &SchemaDescriptor,
+        names: &Names,
         mut group: SerializedRowGroupWriter<'_, File>,
     ) -> Result<(), ParquetError> {
-        let [issue, latency, offset] = self.bounds.map(bounds_of_numbers);
-        let [ops, used_lengths, statuses] = &self.used;
+        let [issue, latency, offset, submit] = self.bounds.map(bounds_of_numbers);
+        let [ops, statuses, jobs, devices] = &self.used;
         self.issue.close(issue, &mut group)?;
         self.latency.close(latency, &mut group)?;
         self.op.close(bounds_of_names(&Op::ALL.map(Op::name), ops), &mut group)?;
         self.offset.close(offset, &mut group)?;
-        self.length.close(bounds_of_lengths(&lengths.list, used_lengths), &mut group)?;
+        self.length.close(schema, 4, &mut group)?;
         self.status.close(bounds_of_names(&STATUS_NAMES, statuses), &mut group)?;
+        self.submit.close(submit, &mut group)?;
+        self.job.close(bounds_of_names(&texts(&names.jobs), jobs), &mut group)?;
+        self.device.close(bounds_of_names(&texts(&names.devices), devices), &mut group)?;
+        self.errno.close(schema, 9, &mut group)?;
         group.close()?;
         Ok(())
     }
+}
+
+/// Adds a page of numbers; gives it back, with what bounds it.
+fn add_numbers(
+    column: &mut Column,
+    values: &[u64],
+    bounds: &mut Bounds,
+) -> Result<(Encoded, Bounds), ParquetError> {
+    let mut of_page = Bounds::NONE;
+    let mut page = Vec::with_capacity(values.len() * 4);
+    pages::delta(values, &mut of_page, &mut page);
+    bounds.merge(&of_page);
+    let encoded = column.encode(page);
+    column.add_encoded(values.len(), encoded.clone())?;
+    Ok((encoded, of_page))
+}
+
+fn texts(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }
 
 /// Names as a dictionary page has them: each behind its length (Encodings.md, "Plain").
 fn plain_names(names: &[&str]) -> Vec<u8> {
     let with_length = |name: &&str| [&(name.len() as u32).to_le_bytes(), name.as_bytes()].concat();
     names.iter().flat_map(with_length).collect()
-}
-
-/// What of `entries` occurs.
-fn occurring<'a, T: Copy>(entries: &'a [T], used: &'a [bool]) -> impl Iterator<Item = T> + 'a {
-    entries.iter().zip(used).filter(|(_, used)| **used).map(|(entry, _)| *entry)
 }
 
 /// The casts keep the bits: see [`SCHEMA`].
@@ -221,15 +250,9 @@ fn bounds_of_numbers(bounds: Bounds) -> Statistics {
 }
 
 fn bounds_of_names(names: &[&str], used: &[bool]) -> Statistics {
+    let occurring = || names.iter().zip(used).filter(|(_, used)| **used).map(|(name, _)| *name);
     let bound = |name: Option<&str>| name.map(ByteArray::from);
-    let (least, most) = (occurring(names, used).min(), occurring(names, used).max());
-    Statistics::byte_array(bound(least), bound(most), None, Some(0), false)
-}
-
-fn bounds_of_lengths(lengths: &[u32], used: &[bool]) -> Statistics {
-    let (least, most) = (occurring(lengths, used).min(), occurring(lengths, used).max());
-    let bound = |length: Option<u32>| length.map(|length| length as i32);
-    Statistics::int32(bound(least), bound(most), None, Some(0), false)
+    Statistics::byte_array(bound(occurring().min()), bound(occurring().max()), None, Some(0), false)
 }
 
 #[cfg(test)]
@@ -237,12 +260,13 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;
     use proptest::prelude::*;
-    use ssdyno_block::{Request, Status, Time};
+    use ssdyno_block::{Request, Status};
 
     use super::*;
-    use crate::rows::CHUNK_ROWS;
+    use crate::rows::tests::any_row;
+    use crate::rows::{CHUNK_WORDS, Row, RowNames};
 
-    /// Rows of every operation and status; the last ones need every bit of a column.
+    /// Rows of every operation and status; the last one needs every bit of a column.
     fn sample(count: u64) -> Rows {
         let statuses = [Status::Ok, Status::Error, Status::ReadOnly, Status::Abandoned];
         let mut rows = Rows::default();
@@ -252,85 +276,94 @@ mod tests {
                 offset_bytes: i * 512,
                 length_bytes: 1024 + (i % 3 * 512) as u32,
             };
-            rows.push(&request, Time::from_ns(i * 10), i, statuses[(i / 4 % 4) as usize]);
+            let row = Row::punctual(&request, i * 10, i, statuses[(i / 4 % 4) as usize]);
+            rows.strip(0).push(&row);
         }
         let most = Request { op: Op::Write, offset_bytes: u64::MAX, length_bytes: u32::MAX };
-        rows.push(&most, Time::MAX, u64::MAX, Status::ReadOnly);
+        let row = Row::punctual(&most, u64::MAX, u64::MAX, Status::ReadOnly);
+        rows.strip(0).push(&row);
         rows
     }
 
-    /// The columns of a row, in order.
-    type Values = (u64, u64, String, u64, u32, String);
+    /// Issue, latency, operation, offset, length, status; and submission, job, device, errno.
+    type Values = ((u64, u64, String, u64, u32, String), (u64, String, String, i32));
 
     /// The number of row groups, and the rows.
     fn read(file: File) -> (usize, Vec<Values>) {
         let reader = SerializedFileReader::new(file).unwrap();
         let rows = reader.get_row_iter(None).unwrap().map(|row| {
             let row = row.unwrap();
-            (
-                row.get_ulong(0).unwrap(),
-                row.get_ulong(1).unwrap(),
-                row.get_string(2).unwrap().clone(),
-                row.get_ulong(3).unwrap(),
-                row.get_uint(4).unwrap(),
-                row.get_string(5).unwrap().clone(),
-            )
+            let text = |column| row.get_string(column).unwrap().clone();
+            let number = |column| row.get_ulong(column).unwrap();
+            let length = row.get_uint(4).unwrap();
+            let first = (number(0), number(1), text(2), number(3), length, text(5));
+            (first, (number(6), text(7), text(8), row.get_int(9).unwrap()))
         });
         (reader.num_row_groups(), rows.collect())
     }
 
-    fn columns(row: Row) -> Values {
+    fn columns(rows: &Rows, job: u32, row: &Row) -> Values {
         let status = match row.status {
             Status::Ok => "ok",
             Status::Error => "error",
             Status::ReadOnly => "read_only",
             Status::Abandoned => "abandoned",
         };
-        let Row { issue_ns, latency_ns, request, .. } = row;
-        let op = request.op.name().to_owned();
-        (issue_ns, latency_ns, op, request.offset_bytes, request.length_bytes, status.to_owned())
+        let Row { issue_ns, latency_ns, submit_ns, errno, request, .. } = *row;
+        let (op, offset) = (request.op.name().to_owned(), request.offset_bytes);
+        let devices = &rows.names().devices;
+        let device = devices.iter().rev().find(|(start, _)| *start <= offset);
+        let device = device.map(|(_, name)| name.clone()).unwrap_or_default();
+        let first = (issue_ns, latency_ns, op, offset, request.length_bytes, status.to_owned());
+        (first, (submit_ns, rows.names().job(job), device, i32::from(errno)))
+    }
+
+    fn all(rows: &Rows) -> Vec<Values> {
+        let mut all = Vec::new();
+        rows.for_each(|job, row| {
+            all.push(columns(rows, job, row));
+            Ok(())
+        })
+        .unwrap();
+        all
     }
 
     #[test]
     fn rows_come_back_from_the_file() {
-        let rows = sample(CHUNK_ROWS as u64 + 7_000);
+        let rows = sample(CHUNK_WORDS as u64 + 7_000);
         let file = tempfile::NamedTempFile::new().unwrap();
         write(&rows, file.reopen().unwrap()).unwrap();
         let (groups, back) = read(file.reopen().unwrap());
         assert_eq!((groups, back.len()), (2, rows.len()));
-        for (i, (row, back)) in rows.iter().zip(&back).enumerate() {
-            assert_eq!(*back, columns(row), "row {i}");
+        for (i, (row, back)) in all(&rows).iter().zip(&back).enumerate() {
+            assert_eq!(back, row, "row {i}");
         }
     }
 
     proptest! {
-        /// Steps of every size between neighbours, also ones that a row cannot pack; pages that end
-        /// anywhere in a block.
+        /// Steps of every size between neighbours, rows of every kind, of one job or several, on one
+        /// device or several; pages that end anywhere in a block.
         #[test]
         fn any_rows_come_back(
-            rows in prop::collection::vec(
-                (any::<(u64, u64, u64, u32)>(), (0u32..64, 0u32..64, 0u32..64, 0u32..32), 0usize..16),
-                0..300,
-            ),
+            made in prop::collection::vec((any_row(), 0u32..3, 0u32..64), 0..300),
             repeated in 1usize..5,
+            devices in 0usize..3,
+            apart in any::<bool>(),
         ) {
-            let statuses = [Status::Ok, Status::Error, Status::ReadOnly, Status::Abandoned];
-            let mut kept = Rows::default();
-            for ((issue, latency, offset, length), shift, kind) in &rows {
-                let request = Request {
-                    op: Op::ALL[kind % 4],
-                    offset_bytes: offset >> shift.2,
-                    length_bytes: length >> shift.3,
-                };
+            let mut rows = Rows::default();
+            let devices: Vec<(u64, String)> =
+                (0..devices).map(|i| (i as u64 * (1 << 30), format!("device {i}"))).collect();
+            rows.name(RowNames { jobs: vec!["first".to_owned()], devices });
+            for (row, job, shift) in &made {
+                let row = Row { issue_ns: row.issue_ns >> shift, ..*row };
                 for _ in 0..repeated {
-                    let latency_ns = latency >> shift.1;
-                    kept.push_ns(&request, issue >> shift.0, latency_ns, statuses[kind / 4]);
+                    rows.strip(if apart { *job } else { 1 }).push(&row);
                 }
             }
             let file = tempfile::NamedTempFile::new().unwrap();
-            write(&kept, file.reopen().unwrap()).unwrap();
+            write(&rows, file.reopen().unwrap()).unwrap();
             let (_, back) = read(file.reopen().unwrap());
-            prop_assert_eq!(back, kept.iter().map(columns).collect::<Vec<_>>());
+            prop_assert_eq!(back, all(&rows));
         }
     }
 
@@ -366,8 +399,8 @@ mod tests {
             .iter()
             .map(|c| c.name().to_owned())
             .collect();
-        let expected = ["issue_ns", "latency_ns", "op", "offset_bytes", "length_bytes", "status"];
-        assert_eq!(names, expected);
+        let first = ["issue_ns", "latency_ns", "op", "offset_bytes", "length_bytes", "status"];
+        assert_eq!(names, [&first[..], &["submit_ns", "job", "device", "errno"]].concat());
         assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
     }
 }

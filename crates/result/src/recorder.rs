@@ -1,5 +1,6 @@
 //! The recorder: one call a request, everything that a result needs.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use ssdyno_block::{Completion, Op, Request, Status, Time};
@@ -10,7 +11,7 @@ use crate::glance::Glance;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::recording::Recording;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
 use crate::until::Evidence;
@@ -18,7 +19,7 @@ use crate::until::Evidence;
 /// What of a run is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Keep {
-    /// A row for each request, in memory (16 bytes each, S4-17) and in `requests.parquet`.
+    /// A row for each request, in memory (16 bytes each nearly always, S4-17) and in `requests.parquet`.
     #[default]
     All,
     /// No rows, so that memory stays flat however long the run is; percentiles are then within
@@ -51,6 +52,28 @@ pub(crate) struct Totals {
     pub(crate) wait_ps: u128,
     pub(crate) errors: u64,
     pub(crate) histogram: Histogram,
+    /// Those that were never answered, with the time that they were waited for.
+    pub(crate) unanswered: Option<Box<Unanswered>>,
+}
+
+/// Requests that were never answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    pub(crate) histogram: Histogram,
+}
+
+impl Default for Unanswered {
+    fn default() -> Unanswered {
+        Unanswered {
+            latency_ps: 0,
+            latency_ps_min: u64::MAX,
+            latency_ps_max: 0,
+            histogram: Histogram::default(),
+        }
+    }
 }
 
 impl Default for Totals {
@@ -63,11 +86,39 @@ impl Default for Totals {
             wait_ps: 0,
             errors: 0,
             histogram: Histogram::default(),
+            unanswered: None,
         }
     }
 }
 
 impl Totals {
+    /// Counts a request that was waited for that long, in vain.
+    #[cold]
+    pub(crate) fn add_unanswered(&mut self, waited: Time) {
+        let unanswered = self.unanswered.get_or_insert_default();
+        unanswered.latency_ps += u128::from(waited.as_ps());
+        unanswered.latency_ps_min = unanswered.latency_ps_min.min(waited.as_ps());
+        unanswered.latency_ps_max = unanswered.latency_ps_max.max(waited.as_ps());
+        unanswered.histogram.add(waited.as_ns());
+    }
+
+    /// Requests that were never answered.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.unanswered.as_ref().map_or(0, |unanswered| unanswered.histogram.total())
+    }
+
+    /// The latencies of all, those without an answer as long as they were waited for.
+    pub(crate) fn with_unanswered(&self) -> Cow<'_, Histogram> {
+        match &self.unanswered {
+            None => Cow::Borrowed(&self.histogram),
+            Some(unanswered) => {
+                let mut all = self.histogram.clone();
+                all.merge(&unanswered.histogram);
+                Cow::Owned(all)
+            }
+        }
+    }
+
     /// The state of these and, where there are some, of `others` of the same operation.
     pub(crate) fn view<'a>(&'a self, others: Option<&'a Totals>) -> View<'a> {
         let all = || std::iter::once(self).chain(others);
@@ -88,6 +139,13 @@ impl Totals {
         self.wait_ps += other.wait_ps;
         self.errors += other.errors;
         self.histogram.merge(&other.histogram);
+        if let Some(theirs) = &other.unanswered {
+            let mine = self.unanswered.get_or_insert_default();
+            mine.latency_ps += theirs.latency_ps;
+            mine.latency_ps_min = mine.latency_ps_min.min(theirs.latency_ps_min);
+            mine.latency_ps_max = mine.latency_ps_max.max(theirs.latency_ps_max);
+            mine.histogram.merge(&theirs.histogram);
+        }
     }
 }
 
@@ -256,9 +314,22 @@ impl Recorder {
         self.little.arrived(intended, self.start);
     }
 
-    /// Records a request that has completed.
+    /// Records a request that has completed, and was submitted when it was meant to start.
     #[inline(always)]
     pub fn record(&mut self, request: &Request, intended: Time, completion: &Completion) {
+        self.record_of(0, request, [intended, intended], completion);
+    }
+
+    /// Records a request of job number `job` that has completed: when it was meant to start, and when it was
+    /// submitted.
+    #[inline(always)]
+    pub fn record_of(
+        &mut self,
+        job: u32,
+        request: &Request,
+        [intended, submitted]: [Time; 2],
+        completion: &Completion,
+    ) {
         let completed = completion.completed;
         if completed >= self.restart_at {
             self.restart();
@@ -273,11 +344,15 @@ impl Recorder {
         let latency = completed.saturating_sub(intended);
         let latency_ns = latency.as_ns();
         if let Some(rows) = &mut self.rows {
-            rows.push(request, intended, latency_ns, completion.status);
+            let punctual = Row::punctual(request, intended.as_ns(), latency_ns, completion.status);
+            rows.strip(job).push(&Row { submit_ns: submitted.as_ns(), ..punctual });
         }
         let totals = &mut self.ops[request.op as usize];
         if completion.status != Status::Ok {
             totals.errors += 1;
+            if completion.status == Status::Abandoned {
+                totals.add_unanswered(latency);
+            }
             return self.series.add_error(completed);
         }
         let bytes = u64::from(request.length_bytes);
@@ -322,6 +397,28 @@ impl Recorder {
         self.little.departed(completed, self.start);
         if completed >= self.start {
             self.little.stayed(intended, completed, self.start);
+        }
+    }
+
+    /// Takes a request of job number `job` that was still outstanding at `end`, when the run ended and nothing
+    /// was to be expected any more: when it was meant to start, and when it was submitted.
+    pub fn never_answered(
+        &mut self,
+        job: u32,
+        request: &Request,
+        [intended, submitted]: [Time; 2],
+        end: Time,
+    ) {
+        // In its ramp-up a run records nothing.
+        if self.start > end {
+            return;
+        }
+        let waited = end.saturating_sub(intended);
+        self.ops[request.op as usize].add_unanswered(waited);
+        if let Some(rows) = &mut self.rows {
+            let (issue_ns, waited_ns) = (intended.as_ns(), waited.as_ns());
+            let punctual = Row::punctual(request, issue_ns, waited_ns, Status::Abandoned);
+            rows.strip(job).push(&Row { submit_ns: submitted.as_ns(), ..punctual });
         }
     }
 

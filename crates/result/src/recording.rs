@@ -9,12 +9,12 @@ use crate::format::seconds;
 use crate::histogram::Histogram;
 use crate::little::Little;
 use crate::quantiles::{Exact, Wanted, rank};
-use crate::recorder::{Inside, Totals, is_data};
+use crate::recorder::{Inside, Totals, Unanswered, is_data};
 use crate::result::{
-    ByOp, Confidence, Invariant, Latency, LatencyBin, LatencyByOp, RunResult, SCHEMA_VERSION,
-    SeriesPoint,
+    ByOp, Confidence, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp, RunResult,
+    SCHEMA_VERSION, SeriesPoint,
 };
-use crate::rows::Rows;
+use crate::rows::{RowNames, Rows};
 use crate::series::Series;
 use crate::slices::Slices;
 use crate::steady::SteadyState;
@@ -115,6 +115,11 @@ impl Recording {
         self.ops.iter().map(|t| t.errors).sum()
     }
 
+    /// Requests that were never answered, see [`RunResult::unanswered`].
+    pub fn unanswered(&self) -> u64 {
+        self.ops.iter().map(Totals::unanswered).sum()
+    }
+
     /// Latencies by operation; `None` without requests.
     pub(crate) fn latency(&self) -> Option<LatencyByOp> {
         self.latency_by_op(&self.histogram_of_all(), self.exact().as_mut())
@@ -148,6 +153,11 @@ impl Recording {
         self.rows.as_ref()
     }
 
+    /// Says what the jobs and devices of its rows are called.
+    pub fn name_rows(&mut self, names: RowNames) {
+        self.rows.iter_mut().for_each(|rows| rows.name(names.clone()));
+    }
+
     /// Writes every figure that follows from requests alone into `result`: counts, rates,
     /// latencies, intervals, series, distribution, the window's length; appends to its invariants
     /// and notes. The rest of `result` is left as it is.
@@ -162,9 +172,15 @@ impl Recording {
         result.throughput_bytes_per_second = per_second(moved);
         result.requests_by_op = ByOp::from_fn(|op| self.count(op));
         result.simulated_seconds = seconds;
+        result.unanswered = self.unanswered();
         let all = self.histogram_of_all();
         let mut exact = self.exact();
         result.latency_ns = self.latency_by_op(&all, exact.as_mut());
+        if let Some(error) = exact.as_ref().and_then(Exact::error) {
+            result.notes.push(format!(
+                "the rows cannot be read back ({error}): percentiles are within 0.4 %, not exact"
+            ));
+        }
         result.device_latency_ns = self.device_latency(result.latency_ns.as_ref());
         result.confidence = self.confidence(result, &all, exact);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
@@ -176,7 +192,9 @@ impl Recording {
 
     /// Exact percentiles, where rows were kept.
     fn exact(&self) -> Option<Exact<'_>> {
-        self.rows.as_ref().map(Exact::new)
+        let rows = self.rows.as_ref()?;
+        // Of those that are left nobody knows their ranks.
+        (rows.lost().0 == 0).then(|| Exact::new(rows))
     }
 
     fn totals(&self, op: Op) -> &Totals {
@@ -185,7 +203,7 @@ impl Recording {
 
     fn histogram_of_all(&self) -> Histogram {
         let mut all = Histogram::default();
-        self.ops.iter().for_each(|t| all.merge(&t.histogram));
+        self.ops.iter().for_each(|t| all.merge(&t.with_unanswered()));
         all
     }
 
@@ -193,17 +211,18 @@ impl Recording {
         if all.total() == 0 {
             return None;
         }
+        let histograms = self.ops.each_ref().map(Totals::with_unanswered);
         let used: Vec<Op> =
-            Op::ALL.into_iter().filter(|op| self.totals(*op).histogram.total() > 0).collect();
+            Op::ALL.into_iter().filter(|op| histograms[*op as usize].total() > 0).collect();
         let want = |op, histogram| Wanted { op, histogram, ranks: ranks(histogram) };
         let mut wanted = vec![want(None, all)];
         // One operation alone is all of them.
         if used.len() > 1 {
-            wanted.extend(used.iter().map(|op| want(Some(*op), &self.totals(*op).histogram)));
+            wanted.extend(used.iter().map(|op| want(Some(*op), &histograms[*op as usize])));
         }
         let mut values: Vec<Vec<f64>> = match exact {
             Some(exact) => exact.find(&wanted),
-            None => wanted.iter().map(estimated).collect(),
+            None => wanted.iter().map(Wanted::estimated).collect(),
         };
         if let ([_], [all]) = (&used[..], &values[..]) {
             values.push(all.clone());
@@ -226,11 +245,23 @@ impl Recording {
     }
 
     fn latency_of(&self, totals: &[&Totals], percentiles: Vec<f64>) -> Latency {
-        let count: u64 = totals.iter().map(|t| t.histogram.total()).sum();
+        let answered: u64 = totals.iter().map(|t| t.histogram.total()).sum();
         let sum: u128 = totals.iter().map(|t| t.latency_ps).sum();
         let min = totals.iter().map(|t| t.latency_ps_min).min().unwrap_or(0);
         let max = totals.iter().map(|t| t.latency_ps_max).max().unwrap_or(0);
-        latency(sum as f64 / count as f64, min, max, &percentiles)
+        let in_vain: Vec<&Unanswered> =
+            totals.iter().filter_map(|t| t.unanswered.as_deref()).collect();
+        if in_vain.is_empty() {
+            return latency(sum as f64 / answered as f64, min, max, &percentiles);
+        }
+        let count = answered + in_vain.iter().map(|u| u.histogram.total()).sum::<u64>();
+        let sum = sum + in_vain.iter().map(|u| u.latency_ps).sum::<u128>();
+        let least = in_vain.iter().map(|u| u.latency_ps_min).min().unwrap_or(u64::MAX);
+        let most = in_vain.iter().map(|u| u.latency_ps_max).max().unwrap_or(0);
+        // The shortest of those that were answered, if any was.
+        let min = if answered > 0 { min.min(least) } else { least };
+        let figures = latency(sum as f64 / count as f64, min, max.max(most), &percentiles);
+        Latency { at_most: Some(at_most(totals, &in_vain, count, &figures)), ..figures }
     }
 
     /// `whole` is the latency from the start: no request was in the device for longer, so no
@@ -246,9 +277,13 @@ impl Recording {
         let wanted =
             Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
         let mean = sum as f64 / count as f64;
-        let most = [whole.p50, whole.p95, whole.p99, whole.p99_9];
+        let most = match whole.at_most {
+            None => [whole.p50, whole.p95, whole.p99, whole.p99_9],
+            // Those are of requests without an answer, too, which these are not.
+            Some(_) => [f64::INFINITY; 4],
+        };
         let percentiles: Vec<f64> =
-            estimated(&wanted).into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
+            wanted.estimated().into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
         Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
     }
 
@@ -259,7 +294,7 @@ impl Recording {
         exact: Option<Exact<'_>>,
     ) -> Option<Confidence> {
         let source = Source {
-            ops: self.ops.each_ref(),
+            ops: self.ops.each_ref().map(Totals::with_unanswered),
             inside: &self.inside.histogram,
             all,
             exact,
@@ -312,8 +347,37 @@ impl Recording {
         if result.errors > 0 {
             let errors = counted(result.errors, "request", "requests");
             let when = when_errors(&result.series).unwrap_or_default();
+            let others = match result.unanswered {
+                0 => "latencies and rates are of the others",
+                _ => "rates are of the others",
+            };
+            result.notes.push(format!("{errors} ended in an error{when}; {others}"));
+        }
+        if let Some((lost, error)) =
+            self.rows.as_ref().map(Rows::lost).filter(|(lost, _)| *lost > 0)
+        {
+            result.rows_lost = lost;
+            let why = match error {
+                Some(error) => format!("the disk of the results took no more ({error})"),
+                None => "the disk of the results was slower than the load for too long".to_owned(),
+            };
             result.notes.push(format!(
-                "{errors} ended in an error{when}; latencies and rates are of the others"
+                "{} no row: {why}; they are in all figures, and percentiles are within 0.4 %",
+                if lost == 1 {
+                    "1 request has".to_owned()
+                } else {
+                    format!("{lost} requests have")
+                }
+            ));
+        }
+        if result.unanswered > 0 {
+            result.notes.push(format!(
+                "{} never answered (given up, or outstanding at the end): latencies count each as \
+                 long as it was waited for, and those with ≥ are as long or longer",
+                match result.unanswered {
+                    1 => "1 request was".to_owned(),
+                    many => format!("{many} requests were"),
+                }
             ));
         }
         let used = self.series.grid().interval();
@@ -331,16 +395,40 @@ fn ranks(histogram: &Histogram) -> Vec<u64> {
     SHARES.iter().map(|share| rank(*share, histogram.total())).collect()
 }
 
-fn estimated(wanted: &Wanted<'_>) -> Vec<f64> {
-    wanted.ranks.iter().map(|r| wanted.histogram.value_at(*r).unwrap_or(0.0)).collect()
-}
-
 /// `percentiles` in the order of [`SHARES`]. They were rounded (down to a nanosecond, or to the
 /// middle of a bin), so they are kept between the exact extremes.
 fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Latency {
     let (min, max) = (min_ps as f64 / 1e3, max_ps as f64 / 1e3);
     let at = |i: usize| percentiles.get(i).copied().unwrap_or(max).clamp(min, max);
-    Latency { mean: mean_ps / 1e3, min, p50: at(0), p95: at(1), p99: at(2), p99_9: at(3), max }
+    let [p50, p95, p99, p99_9] = std::array::from_fn(at);
+    Latency { mean: mean_ps / 1e3, min, p50, p95, p99, p99_9, max, at_most: None }
+}
+
+/// How long the percentiles of `count` requests can be at most: as if those without an answer had taken
+/// forever. Where each of them was waited for longer than a percentile is, that is certain.
+fn at_most(
+    totals: &[&Totals],
+    in_vain: &[&Unanswered],
+    count: u64,
+    figures: &Latency,
+) -> LatencyAtMost {
+    let mut answered = Histogram::default();
+    totals.iter().for_each(|totals| answered.merge(&totals.histogram));
+    let shortest = in_vain.iter().map(|u| u.latency_ps_min / 1_000).min().unwrap_or(0);
+    let most = |share: f64, figure: f64| {
+        if Histogram::bucket(figure as u64) < Histogram::bucket(shortest) {
+            return Some(figure);
+        }
+        let (bucket, _) = answered.locate(rank(share, count))?;
+        Some((Histogram::bounds(bucket).1 as f64).max(figure))
+    };
+    let [p50, p95, p99, p99_9] = SHARES;
+    LatencyAtMost {
+        p50: most(p50, figures.p50),
+        p95: most(p95, figures.p95),
+        p99: most(p99, figures.p99),
+        p99_9: most(p99_9, figures.p99_9),
+    }
 }
 
 fn bins(histogram: &Histogram) -> Vec<LatencyBin> {

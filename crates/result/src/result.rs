@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultsResult;
+use crate::format::nanoseconds;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
@@ -42,15 +43,25 @@ pub struct RunResult {
     pub partial: bool,
     /// Requests completed without error inside the recorded window.
     pub requests: u64,
-    /// Requests that ended in an error inside the recorded window; they are in no other figure.
+    /// Requests that ended in an error inside the recorded window; they are in no other figure, but for
+    /// those without an answer (`unanswered`).
     pub errors: u64,
+    /// Requests that were never answered: given up by the driver or the network (those are `errors`, too), or
+    /// still outstanding when the run ended. They are in `latency_ns` as at least as long as they were
+    /// waited for, and in no rate.
+    #[serde(default)]
+    pub unanswered: u64,
     /// `requests` per second of the recorded window.
     pub iops: f64,
+    /// Requests in the figures whose rows are missing: the disk of the results was too slow for them, or full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rows_lost: u64,
     /// Bytes read and written per second of the recorded window; trimmed bytes do not count.
     pub throughput_bytes_per_second: f64,
     /// Requests by operation.
     pub requests_by_op: ByOp<u64>,
-    /// From the intended start to the completion. `null` without requests.
+    /// From the intended start to the completion, or of those without an answer until nobody waited for them
+    /// any more. `null` without requests.
     pub latency_ns: Option<LatencyByOp>,
     /// From the moment the device accepted the request to its completion: without the wait
     /// outside the device (S3-37).
@@ -62,7 +73,7 @@ pub struct RunResult {
     /// Intervals around the figures; `null` where there were too few requests for one.
     pub confidence: Option<Confidence>,
     /// Why the run stopped where it did: `done`, `requests`, `duration`, `precision`, `interrupted`,
-    /// `error`; `null` in results of older programs.
+    /// `memory`, `error`, `killed`; `null` in results of older programs.
     #[serde(default)]
     pub stopped_because: Option<StopReason>,
     /// The precision that was asked for and reached; `null` where none was asked for.
@@ -140,6 +151,11 @@ pub struct RunResult {
     pub configuration: Option<Configuration>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// A value for each operation.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ByOp<T> {
@@ -185,6 +201,10 @@ impl<T> ByOp<T> {
 /// requests did not exceed. It is exact to the nanosecond (rounded down) where rows were
 /// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
 /// 0.4 % off. Mean, minimum and maximum are always exact.
+///
+/// Where requests were never answered, each of them counts with the time that it was waited for, and the
+/// figures are lower bounds: the true ones are as long or longer, and `at_most` says how long percentiles
+/// can be.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -201,6 +221,43 @@ pub struct Latency {
     pub p99_9: f64,
     /// Largest.
     pub max: f64,
+    /// What percentiles can be at most; only where requests were never answered. Mean and largest latency have
+    /// no upper bound then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<LatencyAtMost>,
+}
+
+/// Upper bounds of the percentiles of requests of which some were never answered: the percentile if those
+/// had taken forever. Where it is the figure itself, that is certain; `null` where there is no bound.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyAtMost {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+}
+
+impl Latency {
+    /// Mean, the percentiles and the largest latency as they are told: with `≥` where they are lower bounds.
+    pub(crate) fn texts(&self) -> [String; 6] {
+        let text = |value: f64, at_most: Option<f64>| {
+            let is_bound = self.at_most.is_some() && at_most != Some(value);
+            format!("{}{}", if is_bound { "≥ " } else { "" }, nanoseconds(value))
+        };
+        let most = self.at_most.unwrap_or_default();
+        [
+            text(self.mean, None),
+            text(self.p50, most.p50),
+            text(self.p95, most.p95),
+            text(self.p99, most.p99),
+            text(self.p99_9, most.p99_9),
+            text(self.max, None),
+        ]
+    }
 }
 
 /// The latency of all requests, and of each operation that occurred.
@@ -427,6 +484,15 @@ pub struct SeriesPoint {
     pub throughput_bytes_per_second: f64,
     /// Mean latency; `null` where nothing completed.
     pub latency_ns_mean: Option<f64>,
+    /// Median latency; `null` where nothing completed. Percentiles are within 0.4 %, with rows and without.
+    #[serde(default)]
+    pub latency_ns_p50: Option<f64>,
+    /// 95th percentile.
+    #[serde(default)]
+    pub latency_ns_p95: Option<f64>,
+    /// 99th percentile.
+    #[serde(default)]
+    pub latency_ns_p99: Option<f64>,
     /// Largest latency; `null` where nothing completed.
     pub latency_ns_max: Option<f64>,
     /// Mean power; `null` without an energy model.

@@ -4,6 +4,7 @@ use ssdyno_block::{Op, Time};
 
 use crate::buckets::{Grid, Merge, Track};
 use crate::result::SeriesPoint;
+use crate::sparse::{Gathered, SparseHistogram};
 
 /// What completed in one stretch of time.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,7 @@ pub(crate) struct Stretch {
     pub(crate) errors: u64,
     pub(crate) latency_ps: u128,
     pub(crate) latency_ps_max: u64,
+    pub(crate) latencies: SparseHistogram,
 }
 
 impl Merge for Stretch {
@@ -24,6 +26,7 @@ impl Merge for Stretch {
         self.errors += other.errors;
         self.latency_ps += other.latency_ps;
         self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.latencies.merge(&other.latencies);
     }
 }
 
@@ -31,12 +34,14 @@ impl Merge for Stretch {
 #[derive(Clone, Debug)]
 pub struct Series {
     track: Track<Stretch>,
+    /// Latencies of the stretch that was used last, which are not in it yet.
+    gathered: Gathered,
 }
 
 impl Series {
     /// An empty series.
     pub fn new(grid: Grid) -> Series {
-        Series { track: Track::new(grid) }
+        Series { track: Track::new(grid), gathered: Gathered::default() }
     }
 
     /// The grid as it is now.
@@ -47,11 +52,37 @@ impl Series {
     /// Counts a request that completed without error.
     #[inline]
     pub fn add(&mut self, op: Op, bytes: u64, latency: Time, completed: Time) {
-        let stretch = self.track.at(completed);
+        let stretch = self.stretch(completed);
         stretch.counts[op as usize] += 1;
         stretch.bytes[op as usize] += bytes;
         stretch.latency_ps += u128::from(latency.as_ps());
         stretch.latency_ps_max = stretch.latency_ps_max.max(latency.as_ps());
+        self.gathered.add(latency.as_ns(), 1);
+    }
+
+    /// The stretch that holds `completed`: the one whose latencies are gathered from now on.
+    #[inline]
+    fn stretch(&mut self, completed: Time) -> &mut Stretch {
+        if !self.track.is_in_current(completed) {
+            self.settle();
+        }
+        self.track.at(completed)
+    }
+
+    /// Moves the latencies that were gathered to their stretch.
+    #[cold]
+    fn settle(&mut self) {
+        if let Some(stretch) = self.track.current() {
+            self.gathered.move_to(&mut stretch.latencies);
+        }
+    }
+
+    /// Counts the latencies of requests that completed together, whose sums
+    /// [`add_many`](Series::add_many) is told of.
+    #[inline]
+    pub(crate) fn add_latencies(&mut self, latency_ns: u64, count: u64, completed: Time) {
+        self.stretch(completed);
+        self.gathered.add(latency_ns, count);
     }
 
     /// Counts requests that completed together: sums over `count` of them, and the largest
@@ -66,7 +97,7 @@ impl Series {
         latency_ps_max: u64,
         completed: Time,
     ) {
-        let stretch = self.track.at(completed);
+        let stretch = self.stretch(completed);
         stretch.counts[op as usize] += count;
         stretch.bytes[op as usize] += bytes;
         stretch.latency_ps += latency_ps;
@@ -75,17 +106,20 @@ impl Series {
 
     /// Adds the series of another job, which has the same origin and was made with the same
     /// interval.
-    pub(crate) fn merge(&mut self, other: Series) {
+    pub(crate) fn merge(&mut self, mut other: Series) {
+        self.settle();
+        other.settle();
         self.track.merge(other.track);
     }
 
     /// Counts a request that ended in an error.
     pub fn add_error(&mut self, completed: Time) {
-        self.track.at(completed).errors += 1;
+        self.stretch(completed).errors += 1;
     }
 
     /// The points up to `end`, without gaps; what completed at `end` itself is in the last one.
     pub fn points(&mut self, end: Time) -> Vec<SeriesPoint> {
+        self.settle();
         let origin = self.track.grid().origin();
         if end > origin {
             self.track.seek(Time::from_ps(end.as_ps() - 1));
@@ -115,6 +149,9 @@ fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
     let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let [reads, writes, trims, flushes] = stretch.counts;
     let [read_bytes, write_bytes, ..] = stretch.bytes;
+    // The middle of a bucket may lie beyond the longest latency, which is exact.
+    let most = stretch.latency_ps_max as f64 / 1e3;
+    let percentile = |share| stretch.latencies.at_share(share).map(|ns| ns.min(most));
     SeriesPoint {
         start_seconds: start.as_s_f64(),
         length_seconds: seconds,
@@ -128,6 +165,9 @@ fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
         iops: per_second(count),
         throughput_bytes_per_second: per_second(read_bytes + write_bytes),
         latency_ns_mean: (count > 0).then(|| stretch.latency_ps as f64 / 1e3 / count as f64),
+        latency_ns_p50: percentile(0.50),
+        latency_ns_p95: percentile(0.95),
+        latency_ns_p99: percentile(0.99),
         latency_ns_max: (count > 0).then(|| stretch.latency_ps_max as f64 / 1e3),
         power_watts: None,
     }
@@ -148,6 +188,62 @@ mod tests {
         assert_eq!((points[3].start_seconds, points[3].length_seconds), (0.03, 0.005));
         assert_eq!(points[3].iops, 200.0);
         assert_eq!(points[0].latency_ns_max, Some(3_000.0));
+    }
+
+    /// Against sorted latencies of each stretch, however the grid was coarsened and jobs were merged; the
+    /// tolerance is that of a histogram.
+    #[test]
+    fn percentiles_of_each_stretch_are_those_of_its_requests() {
+        for (jobs, interval) in
+            [(1, Some(Time::from_ms(10))), (3, Some(Time::from_ms(10))), (2, None)]
+        {
+            let new = || Series::new(Grid::new(Time::ZERO, interval));
+            let mut parts: Vec<Series> = (0..jobs).map(|_| new()).collect();
+            let mut state = 1u64;
+            let mut all = Vec::new();
+            for i in 0..60_000u64 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // Later stretches are slower; now and then one is early.
+                let latency_ns = (state >> 44) + i;
+                let completed = Time::from_us(i * 50 - i.min(state >> 60));
+                let part = &mut parts[(i % jobs) as usize];
+                if i % 2 == 0 {
+                    part.add(Op::Read, 512, Time::from_ns(latency_ns), completed);
+                } else {
+                    let ps = latency_ns * 1_000;
+                    part.add_latencies(latency_ns, 1, completed);
+                    part.add_many(Op::Write, 1, 512, u128::from(ps), ps, completed);
+                }
+                all.push((completed, latency_ns));
+            }
+            let mut series = parts.remove(0);
+            parts.into_iter().for_each(|part| series.merge(part));
+            let end = Time::from_ms(3_000);
+            let points = series.points(end);
+            let grid = series.grid();
+            assert!(points.len() >= 256, "{}", points.len());
+            for (number, point) in points.iter().enumerate() {
+                let inside = all.iter().filter(|(at, _)| grid.index(*at) == number);
+                let mut inside: Vec<u64> = inside.map(|(_, latency)| *latency).collect();
+                inside.sort_unstable();
+                for (share, told) in [
+                    (0.50, point.latency_ns_p50),
+                    (0.95, point.latency_ns_p95),
+                    (0.99, point.latency_ns_p99),
+                ] {
+                    let rank = crate::quantiles::rank(share, inside.len() as u64);
+                    let want = inside[rank as usize - 1] as f64;
+                    let off = (told.unwrap() / want - 1.0).abs();
+                    assert!(
+                        off <= crate::Histogram::RELATIVE_ERROR + 1e-9,
+                        "{number}: {told:?} {want}"
+                    );
+                }
+            }
+        }
+        let mut empty = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(1))));
+        empty.add_error(Time::from_us(3));
+        assert_eq!(empty.points(Time::from_ms(1))[0].latency_ns_p99, None);
     }
 
     #[test]

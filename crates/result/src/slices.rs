@@ -4,6 +4,7 @@
 use ssdyno_block::Time;
 
 use crate::histogram::Histogram;
+use crate::sparse::SparseHistogram;
 
 /// Kinds of figures kept apart: the four operations, and the time inside the device of all.
 pub(crate) const LANES: usize = 5;
@@ -26,36 +27,24 @@ pub(crate) struct View<'a> {
 pub(crate) struct Part {
     pub(crate) count: u64,
     pub(crate) latency_ps: u128,
-    /// Bucket of a [`Histogram`] and its count, ascending, none empty.
-    buckets: Vec<(u16, u64)>,
+    latencies: SparseHistogram,
 }
 
 impl Part {
     /// Latencies in buckets up to `bucket`.
     pub(crate) fn up_to(&self, bucket: usize) -> u64 {
-        let inside = self.buckets.iter().take_while(|(at, _)| usize::from(*at) <= bucket);
-        inside.map(|(_, count)| count).sum()
+        self.latencies.up_to(bucket)
     }
 
     fn add(&mut self, other: &Part) {
         self.count += other.count;
         self.latency_ps += other.latency_ps;
-        let (mine, theirs) = (std::mem::take(&mut self.buckets), &other.buckets);
-        let (mut a, mut b) = (mine.iter().peekable(), theirs.iter().peekable());
-        while let Some(next) = match (a.peek(), b.peek()) {
-            (Some(x), Some(y)) if x.0 == y.0 => Some((x.0, x.1 + y.1)),
-            (Some(x), Some(y)) => Some(**x.min(y)),
-            (x, y) => x.or(y).map(|only| **only),
-        } {
-            a.next_if(|x| x.0 == next.0);
-            b.next_if(|y| y.0 == next.0);
-            self.buckets.push(next);
-        }
+        self.latencies.merge(&other.latencies);
     }
 
     /// Counts everything into `histogram`.
     pub(crate) fn count_into(&self, histogram: &mut Histogram) {
-        self.buckets.iter().for_each(|(bucket, n)| histogram.add_bucket(usize::from(*bucket), *n));
+        self.latencies.count_into(histogram);
     }
 }
 
@@ -193,7 +182,7 @@ fn difference(before: &mut Before, view: &View<'_>) -> Part {
         if new > 0 {
             before.counts[at] = now;
             part.count += new;
-            part.buckets.push((at as u16, new));
+            part.latencies.push(at as u16, new);
         }
     }
     part

@@ -22,6 +22,8 @@ pub enum StopReason {
     Memory,
     /// The target failed, or the load could not go on.
     Error,
+    /// The program was killed; what is left was recovered from its rows.
+    Killed,
 }
 
 /// How a run ended, as far as that says why.

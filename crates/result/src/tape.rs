@@ -8,7 +8,7 @@ use crate::glance::Glance;
 use crate::little::Little;
 use crate::recorder::{Inside, Keep, Totals, is_data};
 use crate::recording::Recording;
-use crate::rows::{Row, Rows, Stamp};
+use crate::rows::{Row, Rows, Spool, Stamp, Strip};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
 use crate::until::Evidence;
@@ -45,7 +45,25 @@ pub struct Tape {
     batches: Batches,
     slices: Slices,
     series: Series,
-    rows: Option<Rows>,
+    rows: Option<Strip>,
+    /// Requests that are outstanding, by their places; one of a place that is free was never submitted.
+    sent: Vec<Sent>,
+}
+
+/// A request on its way, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// The request.
+    pub request: Request,
+    /// When it was meant to start.
+    pub intended_ns: u64,
+    /// When it was handed to the target.
+    pub accepted_ns: u64,
+}
+
+impl Sent {
+    /// None: nothing is handed over at the end of time.
+    const NONE: Sent = Sent { request: Request::flush(), intended_ns: 0, accepted_ns: u64::MAX };
 }
 
 /// Requests that waited between their intended start and the target.
@@ -74,7 +92,8 @@ impl Tape {
             batches: Batches::default(),
             slices: Slices::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
-            rows: (keep != Keep::Summary).then(Rows::default),
+            rows: (keep != Keep::Summary).then(|| Strip::of_job(0)),
+            sent: Vec::new(),
         }
     }
 
@@ -86,18 +105,42 @@ impl Tape {
         }
     }
 
-    /// Of so many jobs whose tapes grow beside one another.
+    /// Of job number `job` of so many whose tapes grow beside one another.
     #[must_use]
-    pub fn among(mut self, jobs: u32) -> Tape {
-        self.rows.iter_mut().for_each(|rows| rows.among(jobs));
+    pub fn of_job(mut self, job: u32, jobs: u32) -> Tape {
+        if let Some(rows) = &mut self.rows {
+            rows.set_job(job);
+            rows.among(jobs);
+        }
         self
+    }
+
+    /// Its rows go to a file. Call it before the first.
+    #[must_use]
+    pub fn spooled(mut self, spool: &Spool) -> Tape {
+        self.rows.iter_mut().for_each(|rows| rows.go_to(spool.line()));
+        self
+    }
+
+    /// Hands the rows that there are by now to the writer of their file, if they have one: what is left of
+    /// them by a program that is killed.
+    #[cold]
+    pub fn hand_over(&mut self) {
+        self.rows.iter_mut().for_each(Strip::hand_over);
+    }
+
+    /// Nothing is recorded after `end_ns`: requests that are still outstanding never were answered, and the
+    /// last rows go to their file, if they have one. To be called before the file is closed.
+    pub fn end(&mut self, end_ns: u64) {
+        self.give_up(end_ns);
+        self.rows.iter_mut().for_each(Strip::end);
     }
 
     /// Whether the run should end because there is no memory for more rows; what is outstanding can still
     /// be recorded.
     #[inline]
     pub fn must_end(&self) -> bool {
-        self.rows.as_ref().is_some_and(Rows::must_end)
+        self.rows.as_ref().is_some_and(Strip::must_end)
     }
 
     /// Ends the ramp-up: the recorded window starts at `start_ns`.
@@ -113,6 +156,7 @@ impl Tape {
         self.start_ns = start_ns;
         self.series = Series::new(Grid::new(Time::from_ns(origin_ns), self.interval));
         self.little.restart(Time::from_ns(start_ns));
+        self.rows.iter_mut().for_each(|rows| rows.start_at(start_ns));
     }
 
     /// Announces `count` requests that are issued at `now_ns`, when they were meant to be.
@@ -127,6 +171,35 @@ impl Tape {
         self.arrivals += 1;
         let start = if self.start_ns == u64::MAX { 0 } else { self.start_ns };
         self.little.arrived(Time::from_ns(intended_ns), Time::from_ns(start));
+    }
+
+    /// Gets places ready for so many requests that are outstanding at once.
+    pub fn make_places(&mut self, places: u32) {
+        self.sent.resize(places as usize, Sent::NONE);
+    }
+
+    /// Keeps a request that is announced in its place, of those of [`make_places`](Tape::make_places), until
+    /// [`Reaped::take`] has it back.
+    #[inline]
+    pub fn keep(&mut self, place: u32, sent: Sent) {
+        self.sent[place as usize] = sent;
+    }
+
+    /// Nothing is answered any more at `end_ns`: what is still in its place never was.
+    fn give_up(&mut self, end_ns: u64) {
+        let sent = std::mem::take(&mut self.sent);
+        for Sent { request, intended_ns, accepted_ns } in sent {
+            if accepted_ns == u64::MAX || self.ramping_up() {
+                continue;
+            }
+            let waited_ns = end_ns.max(self.last_ns).saturating_sub(intended_ns);
+            self.ops[request.op as usize].add_unanswered(Time::from_ns(waited_ns));
+            if let Some(rows) = &mut self.rows {
+                let submit_ns = accepted_ns.max(intended_ns);
+                let punctual = Row::punctual(&request, intended_ns, waited_ns, Status::Abandoned);
+                rows.push(&Row { submit_ns, ..punctual });
+            }
+        }
     }
 
     /// Begins to record what was reaped together at `now_ns`.
@@ -225,7 +298,8 @@ impl Tape {
     }
 
     /// Ends the run at `end_ns` (or with the last completion, where that is later).
-    pub fn finish(self, end_ns: u64) -> Recording {
+    pub fn finish(mut self, end_ns: u64) -> Recording {
+        self.end(end_ns);
         let end = Time::from_ns(end_ns.max(self.last_ns));
         let skip_unfinished = self.start_ns == u64::MAX;
         let start = if skip_unfinished { end } else { Time::from_ns(self.start_ns).min(end) };
@@ -251,7 +325,7 @@ impl Tape {
             batches: self.batches,
             slices: self.slices,
             series: self.series,
-            rows: self.rows,
+            rows: self.rows.map(Rows::of),
         };
         recording.little.advance(end);
         recording
@@ -314,6 +388,15 @@ pub struct Reaped<'a> {
 }
 
 impl Reaped<'_> {
+    /// Takes the request of a place, which is free then.
+    #[inline]
+    pub fn take(&mut self, place: u32) -> Sent {
+        let place = &mut self.tape.sent[place as usize];
+        let sent = *place;
+        place.accepted_ns = u64::MAX;
+        sent
+    }
+
     /// Counts a request of the ramp-up, which is not recorded.
     pub fn skip(&mut self) {
         self.departed += 1;
@@ -330,25 +413,49 @@ impl Reaped<'_> {
             & (accepted_ns <= intended_ns)
             & (status == Status::Ok);
         if !alike {
-            return self.add_other(request, intended_ns, accepted_ns, status);
+            return self.add_other(request, intended_ns, accepted_ns, status, 0);
         }
         self.alike.counts[request.op as usize] += 1;
         if let Some(rows) = &mut self.tape.rows {
             let latency_ns = self.now_ns.saturating_sub(intended_ns);
-            let row = Row { issue_ns: intended_ns, latency_ns, request: *request, status };
-            rows.push_stamped(self.alike.stamp, &row);
+            rows.push_stamped(self.alike.stamp, request, || {
+                Row::punctual(request, intended_ns, latency_ns, status)
+            });
         }
     }
 
+    /// As [`add`](Reaped::add), of a request that failed: `errno` is the error number of the system, 0 where
+    /// there is none.
+    #[cold]
+    pub fn add_failed(
+        &mut self,
+        request: &Request,
+        intended_ns: u64,
+        accepted_ns: u64,
+        status: Status,
+        errno: u16,
+    ) {
+        self.add_other(request, intended_ns, accepted_ns, status, errno);
+    }
+
     /// Records a request that is not like the one before it.
-    fn add_other(&mut self, request: &Request, intended_ns: u64, accepted_ns: u64, status: Status) {
+    fn add_other(
+        &mut self,
+        request: &Request,
+        intended_ns: u64,
+        accepted_ns: u64,
+        status: Status,
+        errno: u16,
+    ) {
         self.close_alike();
         let latency_ns = self.now_ns.saturating_sub(intended_ns);
         let mut stamp = Stamp::NONE;
         if let Some(rows) = &mut self.tape.rows {
-            let row = Row { issue_ns: intended_ns, latency_ns, request: *request, status };
+            let submit_ns = accepted_ns.max(intended_ns);
+            let punctual = Row::punctual(request, intended_ns, latency_ns, status);
+            let row = Row { submit_ns, errno, ..punctual };
             stamp = rows.stamp(&row);
-            rows.push_stamped(stamp, &row);
+            rows.push_stamped(stamp, request, || row);
         }
         if status == Status::Ok && accepted_ns <= intended_ns {
             let Request { op, length_bytes, .. } = *request;
@@ -362,7 +469,7 @@ impl Reaped<'_> {
         self.latency_ns += latency_ns;
         self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
         if status != Status::Ok {
-            return self.error(request);
+            return self.error(request, status, latency_ns);
         }
         let moved = if is_data(request.op) { u64::from(request.length_bytes) } else { 0 };
         self.tape.batches.add(latency_ns * PS_PER_NS, moved, 1, self.completed);
@@ -392,6 +499,7 @@ impl Reaped<'_> {
             }
             let count = u64::from(count);
             self.tape.ops[op].histogram.add_many(latency_ns, count);
+            self.tape.series.add_latencies(latency_ns, count, self.completed);
             self.used |= 1 << op;
             let sum = &mut self.tape.sums[op];
             sum.count += count;
@@ -403,8 +511,12 @@ impl Reaped<'_> {
     }
 
     #[cold]
-    fn error(&mut self, request: &Request) {
-        self.tape.ops[request.op as usize].errors += 1;
+    fn error(&mut self, request: &Request, status: Status, latency_ns: u64) {
+        let totals = &mut self.tape.ops[request.op as usize];
+        totals.errors += 1;
+        if status == Status::Abandoned {
+            totals.add_unanswered(Time::from_ns(latency_ns));
+        }
         self.tape.series.add_error(self.completed);
     }
 

@@ -45,6 +45,10 @@ fn head(text: &mut String, r: &RunResult) {
         1 => ", 1 error".into(),
         n => format!(", {} errors", count(n)),
     };
+    let unanswered = match r.unanswered {
+        0 => String::new(),
+        n => format!(", {} never answered", count(n)),
+    };
     let clock = match r.simulated_requests_per_wall_second {
         Some(speed) => format!(
             "{} simulated in {} ({} requests/s)",
@@ -54,7 +58,7 @@ fn head(text: &mut String, r: &RunResult) {
         ),
         None => format!("in {}", seconds(r.simulated_seconds)),
     };
-    line(text, format_args!("{}{errors}, {clock}", requests(r.requests)));
+    line(text, format_args!("{}{errors}{unanswered}, {clock}", requests(r.requests)));
     r.notes
         .iter()
         .filter(|note| precedes(note))
@@ -85,6 +89,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
         Some(StopReason::Interrupted) => "it was interrupted",
         Some(StopReason::Memory) => "memory ran out",
         Some(StopReason::Error) => "of an error",
+        Some(StopReason::Killed) => "the program was killed",
         _ => "the workload was done",
     };
     let Some(half) = p.at_stop else {
@@ -227,9 +232,6 @@ fn latencies(text: &mut String, r: &RunResult) {
     }
 }
 
-/// Picks a figure of a latency.
-type Figure = fn(&Latency) -> f64;
-
 /// A figure a row, with its intervals below it.
 fn latency_table(columns: &[LatencyColumn]) -> Table {
     let cells = |head: &str, cell: &dyn Fn(&LatencyColumn) -> String| -> Vec<String> {
@@ -238,16 +240,9 @@ fn latency_table(columns: &[LatencyColumn]) -> Table {
     let head = cells("Latency", &|c| c.name.to_owned());
     let mut table = table(&head.iter().map(String::as_str).collect::<Vec<_>>());
     table.add_row(cells("requests", &|c| count(c.requests)));
-    let figures: [(&str, Figure); 6] = [
-        ("mean", |l| l.mean),
-        ("p50", |l| l.p50),
-        ("p95", |l| l.p95),
-        ("p99", |l| l.p99),
-        ("p99.9", |l| l.p99_9),
-        ("max", |l| l.max),
-    ];
-    for (row, (name, figure)) in figures.into_iter().enumerate() {
-        table.add_row(cells(name, &|c| nanoseconds(figure(&c.latency))));
+    let names = ["mean", "p50", "p95", "p99", "p99.9", "max"];
+    for (row, name) in names.into_iter().enumerate() {
+        table.add_row(cells(name, &|c| c.latency.texts()[row].clone()));
         let interval = |c: &LatencyColumn| c.intervals.list().get(row).copied().flatten();
         // The maximum has none in any run.
         if columns.iter().any(|c| interval(c).is_some()) {

@@ -176,6 +176,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
         }
     }
     state.show_events(&mut drive);
+    state.give_up(&mut drive);
     Ended {
         last_completion: state.last_completion,
         settled: state.now,
@@ -196,6 +197,8 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
 struct Sent {
     request: Request,
     intended: Time,
+    /// When the target took it.
+    submitted: Time,
     stream: u32,
 }
 
@@ -262,7 +265,8 @@ impl State {
                         drive.device.expect(upcoming);
                     }
                     let stream = drive.workload.stream();
-                    if !self.submit(drive, Sent { request, intended, stream }) {
+                    let submitted = self.now;
+                    if !self.submit(drive, Sent { request, intended, submitted, stream }) {
                         return;
                     }
                 }
@@ -281,7 +285,8 @@ impl State {
     /// False if nothing more can be issued now.
     #[inline(always)]
     fn submit(&mut self, drive: &mut Drive<'_>, sent: Sent) -> bool {
-        let Sent { request, intended, stream } = sent;
+        let sent = Sent { submitted: self.now, ..sent };
+        let Sent { request, intended, stream, .. } = sent;
         let token = self.free.pop().unwrap_or(self.in_flight.len() as u32);
         match drive.device.submit(self.now, request, Token(token)) {
             Ok(()) => {
@@ -307,6 +312,9 @@ impl State {
                 false
             }
             Err(error) => {
+                if (token as usize) < self.in_flight.len() {
+                    self.free.push(token);
+                }
                 self.refused = Some((request, error));
                 self.stop();
                 false
@@ -317,14 +325,14 @@ impl State {
     #[inline]
     fn complete(&mut self, drive: &mut Drive<'_>, completion: &Completion) {
         let token = completion.token.0;
-        let Sent { request, intended, stream } = self.in_flight[token as usize];
+        let Sent { request, intended, submitted, stream } = self.in_flight[token as usize];
         self.free.push(token);
         let counts = match drive.streams.as_deref_mut() {
             Some(streams) => streams.record(stream, &request, intended, completion),
             None => true,
         };
         if counts {
-            drive.recorder.record(&request, intended, completion);
+            drive.recorder.record_of(stream, &request, [intended, submitted], completion);
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
@@ -332,6 +340,21 @@ impl State {
         self.last_completion = completion.completed;
         if completion.status != Status::Ok {
             self.failed(drive, completion.completed);
+        }
+    }
+
+    /// Nothing happens any more: what is still outstanding is never answered.
+    fn give_up(&self, drive: &mut Drive<'_>) {
+        let mut outstanding = vec![true; self.in_flight.len()];
+        self.free.iter().for_each(|place| outstanding[*place as usize] = false);
+        let end = self.now.max(self.last_completion);
+        for (sent, _) in self.in_flight.iter().zip(outstanding).filter(|(_, is)| *is) {
+            let Sent { request, intended, submitted, stream } = *sent;
+            let times = [intended, submitted];
+            if let Some(streams) = drive.streams.as_deref_mut() {
+                streams.never_answered(stream, &request, times, end);
+            }
+            drive.recorder.never_answered(stream, &request, times, end);
         }
     }
 

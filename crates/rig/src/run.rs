@@ -7,7 +7,7 @@ use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
-use ssdyno_result::{Keep, Recorder, Recording, RunResult};
+use ssdyno_result::{Keep, Recorder, Recording, RowNames, RunResult};
 use ssdyno_workload::{Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};
@@ -15,6 +15,7 @@ use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
 use crate::machine::{self, Rigged};
 use crate::report;
 use crate::source::Source;
+use crate::streams::Streams;
 
 /// A run in virtual time.
 #[derive(Clone, Debug)]
@@ -168,6 +169,10 @@ impl Run {
         let mut meter = Meter::new(self.device.energy(), &energy)?;
         let load = self.source.load(&machine::facts(device.as_ref()), self.seed)?;
         device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
+        // A device that needs no preparation never asked.
+        if progress(&Progress::preparing(1.0)) == Flow::Stop {
+            return Err(RunError::Unprepared);
+        }
         meter.would_sleep(&device.idle_states());
         let facts = device.facts();
         let (mut workload, mut streams) = (load.workload, load.streams);
@@ -193,6 +198,10 @@ impl Run {
         let cpu = cpu.elapsed();
         let start = recorder.window_start();
         let mut recording = recorder.finish(ended.last_completion);
+        recording.name_rows(RowNames {
+            jobs: streams.as_ref().map(Streams::names).unwrap_or_default(),
+            devices: vec![(0, self.target.clone())],
+        });
         let energy = meter.finish(ended.settled.max(recording.end()));
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces();

@@ -1,7 +1,7 @@
 //! Recording several streams that run side by side, each apart.
 
 use ssdyno_block::{Completion, Request, Time};
-use ssdyno_result::{JobResult, Keep, Recorder};
+use ssdyno_result::{JobResult, Keep, Recorder, RowNames};
 use ssdyno_workload::FioEntry;
 
 /// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
@@ -20,6 +20,14 @@ impl Streams {
             entries: entries.into_iter().map(|entry| (entry, None)).collect(),
             streams: entry_of.into_iter().map(|entry| (entry, Time::ZERO)).collect(),
         }
+    }
+
+    /// What the streams are called in rows.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entry = |(entry, _): &(usize, Time)| {
+            self.entries.get(*entry).map(|(entry, _)| entry.name.clone()).unwrap_or_default()
+        };
+        RowNames::of_jobs(&self.streams.iter().map(entry).collect::<Vec<_>>())
     }
 
     /// A request of `stream` came into being at `intended`; the stream is recorded from `start` on.
@@ -45,6 +53,20 @@ impl Streams {
             recorder.record(request, intended, completion);
         }
         completion.completed >= *from
+    }
+
+    /// A request of `stream` was still outstanding at `end`, when nothing was to be expected any more.
+    pub(crate) fn never_answered(
+        &mut self,
+        stream: u32,
+        request: &Request,
+        times: [Time; 2],
+        end: Time,
+    ) {
+        let Some((entry, _)) = self.streams.get(stream as usize) else { return };
+        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry) {
+            recorder.never_answered(0, request, times, end);
+        }
     }
 
     /// The figures of each entry, in a run that was recorded from `start` on.

@@ -121,13 +121,16 @@ impl Timeline {
 
     fn write_requests(&self, rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
         let end = self.end();
-        let inside = rows.iter().enumerate().filter(|(_, row)| {
-            let from = Time::from_ns(row.issue_ns);
-            from < end && from + Time::from_ns(row.latency_ns) >= self.from
-        });
-        for (id, row) in inside.take(self.most) {
+        let (mut id, mut written) = (0, 0);
+        rows.for_each(|_, row| {
             let from = Time::from_ns(row.issue_ns);
             let to = from + Time::from_ns(row.latency_ns);
+            id += 1;
+            if from >= end || to < self.from || written == self.most {
+                return Ok(());
+            }
+            written += 1;
+            let id = id - 1;
             let name = row.request.op.name();
             let common = format!(
                 "\"pid\":{REQUESTS_PROCESS},\"tid\":0,\"cat\":\"request\",\"name\":\"{name}\",\"id\":{id}"
@@ -140,9 +143,8 @@ impl Timeline {
                 row.request.offset_bytes,
                 row.request.length_bytes,
                 Microseconds(to),
-            )?;
-        }
-        Ok(())
+            )
+        })
     }
 }
 

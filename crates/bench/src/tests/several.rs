@@ -46,7 +46,7 @@ fn jobs_reach_the_files_that_they_name_and_no_others() {
         // 128 and 64 blocks are written, 256 read; each file keeps its size.
         assert_eq!((result.requests_by_op.write, result.requests_by_op.read), (192, 256));
         assert_eq!([0, 1, 2].map(|at: usize| changed(&names[at])), [0, 128, 64]);
-        let rows = recording.rows().unwrap();
+        let rows = recording.rows().unwrap().to_vec().unwrap();
         let start = |op: Op| rows.iter().filter(move |r| r.request.op == op);
         assert!(start(Op::Write).all(|row| row.request.offset_bytes >= 1 << 20));
         assert!(start(Op::Read).all(|row| row.request.offset_bytes < 1 << 20));

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ssdyno_block::{Request, Time};
+use ssdyno_block::{Request, Status, Time};
 use ssdyno_result::{Keep, Latency, RunResult, Tape};
 use ssdyno_workload::{Config, DeviceFacts, Step};
 
@@ -119,4 +119,73 @@ fn intended_ns(text: &str, facts: &DeviceFacts) -> Vec<u64> {
             Step::NotBefore(at) => panic!("something is to come after an hour, at {at:?}"),
         }
     }
+}
+
+/// Answers everything at once but each tenth request, which it never answers, and each seventh, which fails.
+struct Forgetful {
+    pushed: u64,
+    done: Vec<(u32, Outcome)>,
+    /// Requests that are never answered by now.
+    lost: u64,
+}
+
+impl Engine for Forgetful {
+    fn push(&mut self, slot: u32, request: &Request) {
+        self.pushed += 1;
+        match self.pushed {
+            count if count.is_multiple_of(10) => self.lost += 1,
+            count if count.is_multiple_of(7) => self.done.push((slot, -libc::EIO)),
+            _ => self.done.push((slot, request.length_bytes as Outcome)),
+        }
+    }
+
+    fn turn(&mut self, want: u32, _wait: Option<Duration>) -> io::Result<()> {
+        // Nothing more comes: a target that hangs, and whoever watches gives it up.
+        match want > 0 && self.done.is_empty() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        Ok(self.done.len() >= want as usize)
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
+        self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+    }
+
+    fn system_calls(&self) -> u64 {
+        0
+    }
+}
+
+/// What a target never answers is in the figures as at least so long, and in the rows; what fails tells why.
+#[test]
+fn requests_without_an_answer_and_failed_ones_are_told() {
+    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let config = Config { depth: Some(8), ..Config::default() };
+    let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::All, None, false))));
+    let workload = config.build(&facts, 1).unwrap();
+    let strategy = Method::Default.strategy();
+    let mut job = Job::alone(workload, 8, strategy, Arc::clone(&tape));
+    job.writable = true;
+    let mut target = Forgetful { pushed: 0, done: Vec::new(), lost: 0 };
+    drive(&mut job, &mut target);
+    assert_eq!(target.lost, 8, "each place is taken by one that is lost");
+    let mut result = RunResult { partial: true, ..RunResult::default() };
+    let end_ns = 3_600_000_000_000;
+    let mut recording = tape.lock().unwrap().take().unwrap().finish(end_ns);
+    recording.fill(&mut result);
+    assert_eq!(result.unanswered, 8);
+    assert_eq!(result.requests + result.errors + 8, target.pushed);
+    let latency = result.latency_ns.unwrap().all;
+    assert!(latency.max > 3.5e12 && latency.at_most.unwrap().p99_9.is_none(), "{latency:?}");
+    let rows = recording.rows().unwrap().to_vec().unwrap();
+    let of = |status| rows.iter().filter(move |row| row.status == status);
+    assert!(of(Status::Error).all(|row| row.errno == libc::EIO as u16));
+    assert_eq!(of(Status::Error).count() as u64, result.errors);
+    assert!(of(Status::Abandoned).all(|row| row.errno == 0 && row.latency_ns > 3_500_000_000_000));
+    assert_eq!(of(Status::Abandoned).count(), 8);
+    assert!(rows.iter().all(|row| row.submit_ns >= row.issue_ns));
 }

@@ -9,6 +9,7 @@ pub(crate) mod pci;
 #[cfg(target_os = "linux")]
 pub(crate) mod probe;
 pub(crate) mod pts;
+pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;

@@ -214,6 +214,7 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
         seed: args.seed,
         limits: ssdyno_rig::Limits::default(),
         keep: Keep::Summary,
+        rows_in: None,
         interval: None,
         options: args.real.options(),
     };

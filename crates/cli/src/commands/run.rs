@@ -8,7 +8,7 @@ use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_block::{Time, counted};
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Keep, Recording, RunDirectory, RunResult, summary_text};
+use ssdyno_result::{Keep, Recording, Rows, RunDirectory, RunResult, summary_text};
 use ssdyno_rig::{Measured, RunError};
 
 use crate::args::{LoadArgs, span_or_zero};
@@ -98,6 +98,13 @@ pub(crate) struct RunOutput<'a> {
     error: Option<ErrorBody>,
 }
 
+impl<'a> RunOutput<'a> {
+    /// Of a result that lies at `place`.
+    pub(crate) fn of(result: &'a RunResult, place: Option<String>) -> RunOutput<'a> {
+        RunOutput { result, results_directory: place, timeline: None, replay: None, error: None }
+    }
+}
+
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let (args, more) = &fio::with_target(args)?;
     if real::is_real(args.target()) {
@@ -136,11 +143,15 @@ fn run_real(args: &RunArgs, more: &[String], output: Output) -> Result<(), Failu
         return Err(Failure::usage("`--timeline` is for simulated targets")
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
     }
-    let plan = RealPlan::new(args, more)?;
+    let mut plan = RealPlan::new(args, more)?;
     let name = plan.run.name();
     let directory = directory(args, &name)?;
+    plan.run.rows_in = directory.as_ref().map(|directory| directory.path().to_owned());
     let goal = plan::goal(&plan.run.source);
-    memory::look_ahead(args.keep, goal);
+    // Other rows are on the disk before they are many.
+    if args.keep == Keep::None {
+        memory::look_ahead(args.keep, goal);
+    }
     let mut meter = watch(args, &name, goal, true);
     let measured = plan.run.execute(&mut |progress| meter.update(progress));
     meter.finish();
@@ -186,6 +197,15 @@ fn conclude(
 ) -> Result<(), Failure> {
     let write = |d: &Directory| d.write_run(result, recording, args.csv);
     let written = files.directory.as_ref().map(write).transpose();
+    if let Some((lost, Some(error))) = recording.rows().map(Rows::lost)
+        && lost > 0
+    {
+        let whose = counted(lost, "request", "requests");
+        let message =
+            format!("the rows of {whose} are lost: the disk of the results is full ({error})");
+        let help = "free some space, choose another --results, or keep less (--keep summary)";
+        failure = Some(Failure::new(Exit::Unwritable, message).with_help(help));
+    }
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));

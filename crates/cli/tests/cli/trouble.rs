@@ -1,6 +1,6 @@
 //! Real targets that misbehave, and machines that forbid things: a message, an exit code, no hang.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -137,34 +137,135 @@ fn a_limit_of_file_sizes_keeps_the_figures() {
     assert_eq!(output.status.code(), Some(3));
     let object = one_object(&String::from_utf8(output.stdout).unwrap());
     assert_eq!(object["requests"], 100_000);
-    assert!(message(&object).contains("requests.parquet"), "{}", message(&object));
+    assert!(message(&object).contains("rows of"), "{}", message(&object));
+    assert!(object["rows_lost"].as_u64().unwrap() > 0);
 }
 
-/// 640 MB of rows in 600 MB of address space: the run ends when they are used up, with what it has; of
-/// several jobs, too.
+/// 480 MB of rows in less address space: those that are kept go to the disk and the run ends as usual; of
+/// several jobs, too. Rows that are wanted for the figures only are in memory, and end the run when it does.
 #[test]
-fn rows_that_outgrow_memory_end_the_run_with_its_results() {
-    for (jobs, limit) in [(1, 600_000), (2, 1_000_000)] {
+fn rows_that_outgrow_memory_are_kept_on_the_disk() {
+    for (jobs, limit, keep) in [(1, 450_000, "all"), (2, 600_000, "all"), (1, 450_000, "none")] {
         let place = Place::new();
         let run = format!(
-            "ulimit -v {limit}; exec ssdyno run null: --requests 60M --workload randread \
-             --set workload.depth=32 --jobs {jobs} --no-probes --name a --json"
+            "ulimit -v {limit}; exec ssdyno run null: --requests 30M --workload randread \
+             --set workload.depth=32 --jobs {jobs} --no-probes --name a --json --keep {keep}"
         );
         let Some(output) = shell(&place, &[], &run) else { return };
         let object = one_object(&String::from_utf8(output.stdout).unwrap());
-        assert_eq!(output.status.code(), Some(1), "{object}");
-        assert!(message(&object).contains("memory ran out"), "{}", message(&object));
-        let help = object["error"]["help"].as_str().unwrap();
-        assert!(help.contains("--keep summary"), "{help}");
+        if keep == "none" {
+            assert_eq!(output.status.code(), Some(1), "{object}");
+            assert!(message(&object).contains("memory ran out"), "{}", message(&object));
+            let help = object["error"]["help"].as_str().unwrap();
+            assert!(help.contains("--keep summary"), "{help}");
+            assert_eq!(object["stopped_because"], "memory");
+            assert!(object["requests"].as_u64().unwrap() > 1_000_000, "{}", object["requests"]);
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(0), "{object}");
         let stored = stored(&place, "a");
-        assert_eq!(
-            (&stored["partial"], &stored["stopped_because"]),
-            (&true.into(), &"memory".into())
-        );
-        assert!(stored["requests"].as_u64().unwrap() > 1_000_000, "{}", stored["requests"]);
-        let rows = place.path().join("results/a/requests.parquet");
-        assert!(rows.metadata().unwrap().len() > 1 << 20);
+        assert_eq!((&stored["partial"], &stored["requests"]), (&false.into(), &30_000_000.into()));
+        let directory = place.path().join("results/a");
+        assert!(directory.join("requests.parquet").metadata().unwrap().len() > 1 << 20);
+        let mut names: Vec<_> =
+            directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["report.html", "requests.parquet", "result.json"]);
     }
+}
+
+/// Nobody can be asked to end properly any more: what was measured until the last second is there.
+#[test]
+fn a_run_that_is_killed_leaves_its_rows() {
+    let place = Place::new();
+    place.write("file", vec![7u8; 1 << 20]);
+    let keep = ["--for", "60s", "--jobs", "2", "--set", "workload.depth=2"];
+    let mut run = started(&place, &[&READ[..], &keep].concat(), "a");
+    let directory = place.path().join("results/a");
+    std::thread::sleep(Duration::from_millis(2500));
+    let in_use = place.fails(2, &["recover", "results/a"]);
+    assert!(in_use.contains("the run goes on"), "{in_use}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(directory.join("requests.rows").exists() && !directory.join("result.json").exists());
+    // Half a chunk at the end, as a kill in the midst of writing leaves it.
+    let rows = std::fs::File::options().append(true).open(directory.join("requests.rows")).unwrap();
+    (&rows).write_all(b"CHUNK\n\0\0 and no more").unwrap();
+    let text = place.ok(&["recover", "results/a", "--csv", "--json"]);
+    let object = one_object(&text);
+    assert_eq!((&object["partial"], &object["stopped_because"]), (&true.into(), &"killed".into()));
+    assert_eq!((&object["target"], &object["seed"]), (&"./file".into(), &1.into()));
+    let requests = object["requests"].as_u64().unwrap();
+    assert!(requests > 100 && object["simulated_seconds"].as_f64().unwrap() > 1.0, "{object}");
+    assert!(object["notes"].to_string().contains("recovered from the rows"));
+    assert_eq!(stored(&place, "a")["requests"], requests);
+    let csv = std::fs::read_to_string(directory.join("requests.csv")).unwrap();
+    assert_eq!(csv.lines().count() as u64, requests + 1);
+    // Of each job something is there.
+    for job in [",0,./file,0", ",1,./file,0"] {
+        assert!(csv.lines().any(|line| line.ends_with(job)), "{job}");
+    }
+    assert!(directory.join("requests.parquet").exists() && directory.join("report.html").exists());
+    assert!(!directory.join("requests.rows").exists() && !directory.join("requests.room").exists());
+    let nothing = place.fails(2, &["recover", "results/a"]);
+    assert!(nothing.contains("requests.rows"), "{nothing}");
+}
+
+/// A signal of a terminal that is closed, at any moment; nohup(1) keeps it away.
+#[test]
+fn a_hang_up_ends_a_run_as_an_interrupt_does() {
+    let place = Place::new();
+    let hang_up = |child: &Child| {
+        rustix::process::kill_process(Pid::from_child(child), Signal::HUP).unwrap();
+    };
+    let spawn = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let exists = |path: &str| {
+        let began = Instant::now();
+        while !place.path().join(path).exists() {
+            assert!(began.elapsed() < Duration::from_secs(30), "no {path}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    // While the device is prepared: a drive of 4 TiB takes seconds.
+    let large = ["--set", "flash.blocks_per_plane=20000", "--for", "10s", "--json"];
+    let preparing = spawn(&[&["run", "sim:nvme-tlc", "--name", "p"][..], &large].concat());
+    exists("results/p");
+    std::thread::sleep(Duration::from_millis(300));
+    hang_up(&preparing);
+    let object = ended(preparing, 130);
+    assert!(message(&object).contains("interrupted"), "{object}");
+    assert!(!place.path().join("results/p").exists());
+
+    // While it runs, and once more: a shell sends it to its jobs, too.
+    let run = ["run", "null:", "--workload", "randread", "--for", "60s", "--keep", "summary"];
+    let run = started(&place, &run, "r");
+    at_work(&run);
+    hang_up(&run);
+    std::thread::sleep(Duration::from_millis(300));
+    // It may have ended by now.
+    let _ = rustix::process::kill_process(Pid::from_child(&run), Signal::HUP);
+    assert_eq!(ended(run, 130)["partial"], true);
+    assert_eq!(stored(&place, "r")["partial"], true);
+
+    // While it writes: all of it is written.
+    let load = ["--workload", "randread", "--requests", "5M", "--set", "workload.depth=32"];
+    let writing = spawn(&[&["run", "null:", "--name", "w", "--json"][..], &load].concat());
+    exists("results/w/requests.parquet.tmp");
+    hang_up(&writing);
+    let object = ended(writing, 0);
+    assert_eq!((&object["partial"], &object["requests"]), (&false.into(), &5_000_000.into()));
+    assert_eq!(stored(&place, "w")["requests"], 5_000_000);
+    assert!(place.path().join("results/w/requests.parquet").exists());
+
+    let nohup = "nohup ssdyno run null: --for 2s --keep none --json > out 2>&1 & \
+                 sleep 1; kill -HUP $!; wait $!";
+    let Some(output) = shell(&place, &["nohup"], nohup) else { return };
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let out = std::fs::read_to_string(place.path().join("out")).unwrap();
+    assert!(out.contains("\"partial\": false"), "{out}");
 }
 
 /// A simulated run, too: 1.6 GB of rows in 300 MB of address space, some three seconds of it.
@@ -223,11 +324,12 @@ fn a_full_disk_for_results_keeps_the_figures_that_fit() {
     let object = one_object(json);
     assert_eq!(object["requests"], 100_000);
     let message = message(&object);
-    assert!(
-        message.contains("requests.parquet") && message.contains("free some space"),
-        "{message}"
-    );
-    assert!(rest.contains("result.json") && !rest.contains("parquet"), "{rest}");
+    assert!(message.contains("rows of") && message.contains("free some space"), "{message}");
+    // What had been written by then is kept.
+    let lost = object["rows_lost"].as_u64().unwrap();
+    assert!((1..=100_000).contains(&lost), "{lost}");
+    assert!(rest.contains("result.json") && rest.contains("report.html"), "{rest}");
+    assert!(!rest.contains("requests.room") && !rest.contains("tmp"), "{rest}");
 }
 
 #[test]

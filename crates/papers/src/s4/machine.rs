@@ -115,6 +115,7 @@ mod linux {
             seed: 1,
             limits: Limits::default(),
             keep: Keep::Summary,
+            rows_in: None,
             interval: None,
             options: options.clone(),
         };

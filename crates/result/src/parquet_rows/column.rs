@@ -1,5 +1,7 @@
 //! One column of a row group, from its pages to its place in the file.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
@@ -9,6 +11,69 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
+
+use super::pages;
+
+/// A page as it lies in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Encoded {
+    page: Bytes,
+    /// Of the page before it was compressed.
+    length: usize,
+}
+
+/// A column of small numbers of which few are different: a dictionary of those that occur, which is known
+/// when the row group ends.
+#[derive(Default)]
+pub(super) struct Indexed {
+    entries: Vec<u32>,
+    index: HashMap<u32, u32>,
+    /// Number of rows and an index for each, or one where all are the same.
+    pages: Vec<(usize, Vec<u32>)>,
+}
+
+impl Indexed {
+    /// Adds a page of so many rows: a value for each, or one where all are the same.
+    pub(super) fn add(&mut self, rows: usize, values: &[u32]) {
+        let mut last = None;
+        let indices = values.iter().map(|value| match last {
+            Some((known, index)) if known == *value => index,
+            _ => {
+                let index = self.index_of(*value);
+                last = Some((*value, index));
+                index
+            }
+        });
+        let indices: Vec<u32> = indices.collect();
+        self.pages.push((rows, indices));
+    }
+
+    fn index_of(&mut self, value: u32) -> u32 {
+        *self.index.entry(value).or_insert_with(|| {
+            self.entries.push(value);
+            self.entries.len() as u32 - 1
+        })
+    }
+
+    /// Puts the column, which is number `number`, into the file.
+    pub(super) fn close(
+        self,
+        schema: &SchemaDescriptor,
+        number: usize,
+        group: &mut SerializedRowGroupWriter<'_, std::fs::File>,
+    ) -> Result<(), ParquetError> {
+        let Indexed { entries, pages, .. } = self;
+        let plain = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+        let mut column = Column::of_indices(schema, number, entries.len(), plain)?;
+        for (rows, indices) in &pages {
+            column.add_indices(indices, *rows, entries.len())?;
+        }
+        // The casts keep the bits: Parquet has unsigned numbers in signed types.
+        let bound = |value: Option<&u32>| value.map(|value| *value as i32);
+        let (least, most) = (bound(entries.iter().min()), bound(entries.iter().max()));
+        column.close(Statistics::int32(least, most, None, Some(0), false), group)
+    }
+}
 
 /// A column that is being filled. Its pages lie one behind the other as they will in the file.
 pub(super) struct Column {
@@ -65,16 +130,25 @@ impl Column {
         Ok(column)
     }
 
-    /// Appends a page of so many values.
-    pub(super) fn add(&mut self, values: usize, page: Vec<u8>) -> Result<(), ParquetError> {
-        self.values += values;
+    /// A page as it will lie in the file.
+    pub(super) fn encode(&self, page: Vec<u8>) -> Encoded {
         let length = page.len();
         let page = match self.compression {
             Compression::LZ4_RAW => lz4_flex::block::compress(&page),
             _ => page,
         };
+        Encoded { page: page.into(), length }
+    }
+
+    /// Appends a page of so many values, of this column or of one that is encoded and compressed alike.
+    pub(super) fn add_encoded(
+        &mut self,
+        values: usize,
+        encoded: Encoded,
+    ) -> Result<(), ParquetError> {
+        self.values += values;
         let page = Page::DataPage {
-            buf: page.into(),
+            buf: encoded.page,
             num_values: values as u32,
             encoding: self.encoding,
             // Of columns that are neither optional nor repeated there are no levels.
@@ -82,7 +156,20 @@ impl Column {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        self.write(page, length)
+        self.write(page, encoded.length)
+    }
+
+    /// Appends a page of so many indices into a dictionary of `entries`: one where all are the same.
+    pub(super) fn add_indices(
+        &mut self,
+        indices: &[u32],
+        values: usize,
+        entries: usize,
+    ) -> Result<(), ParquetError> {
+        let mut page = Vec::new();
+        pages::indices(indices, values, entries, &mut page);
+        let encoded = self.encode(page);
+        self.add_encoded(values, encoded)
     }
 
     /// `length` is that of the page before it was compressed.

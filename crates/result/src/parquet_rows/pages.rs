@@ -9,7 +9,7 @@ const BLOCK: usize = 128;
 const PART: usize = 32;
 
 /// Least and most of a column, for readers that skip row groups.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) least: u64,
     pub(super) most: u64,
@@ -17,6 +17,11 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) const NONE: Bounds = Bounds { least: u64::MAX, most: 0 };
+
+    pub(super) fn merge(&mut self, other: &Bounds) {
+        self.least = self.least.min(other.least);
+        self.most = self.most.max(other.most);
+    }
 
     #[inline]
     pub(super) fn add(&mut self, values: &[u64]) {

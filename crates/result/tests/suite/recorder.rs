@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
-use ssdyno_result::{Histogram, Keep, Latency, Recorder, RunResult, to_json};
+use ssdyno_result::{
+    Histogram, Keep, Latency, Recorder, Recording, RunResult, Sent, Tape, to_json,
+};
 
 use crate::sample::{Done, draw, feed, load};
 
@@ -38,6 +40,7 @@ fn naive(done: &[Done], op: Option<Op>, start: Time) -> Option<Latency> {
         p99: at(990),
         p99_9: at(999),
         max,
+        at_most: None,
     })
 }
 
@@ -230,4 +233,95 @@ fn warm_up_is_noticed() {
     }
     let after = run(Recorder::new(Keep::All, None), &done);
     assert!(after.notes.iter().any(|n| n.contains("warm-up")), "{:?}", after.notes);
+}
+
+const END_NS: u64 = 10_000_000;
+
+/// 90 requests that take 1 to 90 us, and 10 that are never answered: all issued after 100 us, in a run of 10 ms.
+fn some_in_vain(keep: Keep) -> [Recording; 2] {
+    let read = Request::read(0, 4096);
+    let mut recorder = Recorder::new(keep, None);
+    let issued = Time::from_us(100);
+    (0..100).for_each(|_| recorder.arrived(issued));
+    for us in 1..=90 {
+        let completed = issued + Time::from_us(us);
+        let (token, status) = (Token(0), Status::Ok);
+        let completion = Completion { token, status, accepted: issued, completed };
+        recorder.record(&read, issued, &completion);
+    }
+    (0..10).for_each(|_| recorder.never_answered(0, &read, [issued; 2], Time::from_ns(END_NS)));
+
+    let mut tape = Tape::new(keep, None, false);
+    tape.make_places(100);
+    tape.issued(100_000, 100);
+    let sent = Sent { request: read, intended_ns: 100_000, accepted_ns: 100_000 };
+    (0..100).for_each(|place| tape.keep(place, sent));
+    for place in 0..90u32 {
+        let mut reaped = tape.reaped(100_000 + 1_000 * u64::from(place + 1));
+        let sent = reaped.take(place);
+        reaped.add(&sent.request, sent.intended_ns, sent.accepted_ns, Status::Ok);
+    }
+    [recorder.finish(Time::from_ns(END_NS)), tape.finish(END_NS)]
+}
+
+/// Requests without an answer count as long as they were waited for: what is told is a lower bound, whatever
+/// the true latencies are.
+#[test]
+fn requests_without_an_answer_are_in_the_figures_as_at_least_so_long() {
+    for (keep, within) in [(Keep::All, 0.0), (Keep::Summary, 0.004)] {
+        for mut recording in some_in_vain(keep) {
+            let mut result = RunResult { partial: true, ..RunResult::default() };
+            recording.fill(&mut result);
+            assert_eq!((result.requests, result.errors, result.unanswered), (90, 0, 10));
+            let latency = result.latency_ns.clone().unwrap().all;
+            let near = |got: f64, want: f64| (got / want - 1.0).abs() <= within;
+            // Of 100: the 50th is certain, the 95th is one of those in vain.
+            assert!(near(latency.p50, 50_000.0), "{latency:?}");
+            assert!(near(latency.p95, 9.9e6) && near(latency.p99_9, 9.9e6), "{latency:?}");
+            let mean = (f64::from(90 * 91 / 2) * 1e3 + 10.0 * 9.9e6) / 100.0;
+            assert!((latency.mean / mean - 1.0).abs() < 1e-12);
+            assert_eq!((latency.min, latency.max), (1_000.0, 9_900_000.0));
+            let most = latency.at_most.unwrap();
+            assert_eq!((most.p50, most.p95, most.p99), (Some(latency.p50), None, None));
+            assert!(result.notes.iter().any(|note| note.contains("10 requests were never")));
+            let text = ssdyno_result::summary_text(&result);
+            assert!(text.contains("10 never answered") && text.contains("≥ 9.9"), "{text}");
+            if let Some(rows) = recording.rows() {
+                let rows = rows.to_vec().unwrap();
+                let in_vain = rows.iter().filter(|row| row.status == Status::Abandoned);
+                assert!(in_vain.clone().all(|row| row.latency_ns == 9_900_000));
+                assert_eq!((rows.len(), in_vain.count()), (100, 10));
+            }
+        }
+    }
+}
+
+/// Those that were waited for shorter than others took: the percentile lies between two bounds.
+#[test]
+fn percentiles_have_two_bounds_where_requests_were_given_up_early() {
+    let mut recorder = Recorder::new(Keep::All, None);
+    let read = Request::read(0, 4096);
+    for i in 0..100u64 {
+        let status = if i % 4 == 3 { Status::Abandoned } else { Status::Ok };
+        let us = if i % 4 == 3 { 10 } else { 100 + i };
+        let completion = Completion {
+            token: Token(0),
+            status,
+            accepted: Time::ZERO,
+            completed: Time::from_us(us),
+        };
+        recorder.arrived(Time::ZERO);
+        recorder.record(&read, Time::ZERO, &completion);
+    }
+    let mut result = RunResult::default();
+    recorder.finish(Time::ZERO).fill(&mut result);
+    assert_eq!((result.requests, result.errors, result.unanswered), (75, 25, 25));
+    let latency = result.latency_ns.unwrap().all;
+    let mut answered: Vec<u64> = (0..100).filter(|i| i % 4 != 3).map(|i| 100 + i).collect();
+    answered.sort_unstable();
+    // The 50th of 100 if all 25 came first, and if all came last.
+    assert_eq!(latency.p50, answered[24] as f64 * 1e3);
+    let most = latency.at_most.unwrap().p50.unwrap();
+    assert!((most / (answered[49] as f64 * 1e3) - 1.0).abs() < 0.008, "{most}");
+    assert_eq!(latency.at_most.unwrap().p95, None);
 }

@@ -148,13 +148,13 @@ proptest! {
     #[test]
     fn merged_rows_are_all_rows_in_order(done in some_requests(), jobs in 2usize..5) {
         let merged = taped(&done, Keep::All, 0, jobs);
-        let rows: Vec<Row> = merged.rows().unwrap().iter().collect();
+        let rows: Vec<Row> = merged.rows().unwrap().to_vec().unwrap();
         let ends: Vec<u64> = rows.iter().map(|r| r.issue_ns + r.latency_ns).collect();
         prop_assert!(ends.is_sorted());
         let key = |r: &Row| (r.issue_ns, r.latency_ns, r.request.offset_bytes, r.status as u8);
         let mut got: Vec<_> = rows.iter().map(key).collect();
         let one = recorded(&done, Keep::All, 0);
-        let mut want: Vec<_> = one.rows().unwrap().iter().map(|r| key(&r)).collect();
+        let mut want: Vec<_> = one.rows().unwrap().to_vec().unwrap().iter().map(key).collect();
         got.sort_unstable();
         want.sort_unstable();
         prop_assert_eq!(got, want);

@@ -1,0 +1,95 @@
+//! Rows that go to the directory of results while the run goes on.
+
+use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ssdyno_block::Time;
+use ssdyno_result::{
+    Configuration, Keep, MethodResult, RowNames, RowsHead, RunResult, SCHEMA_VERSION, Spool, Tape,
+};
+
+use crate::plan::Plan;
+use crate::run::Run;
+use crate::target::Target;
+
+/// No row is only in memory for longer.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// The file of a run, and when its jobs were last looked at.
+pub(crate) struct Spooled {
+    file: Spool,
+    looked: Instant,
+    /// Rows of each job in the file then.
+    rows: Vec<usize>,
+}
+
+/// Begins the file, if `run` wants one. Where it cannot be written the run has no rows, and says so.
+pub(crate) fn begin(
+    run: &Run,
+    plan: &Plan,
+    target: &Target,
+    (method, names): (&MethodResult, &RowNames),
+    notes: &mut Vec<String>,
+) -> Option<Spooled> {
+    let directory = run.rows_in.as_ref().filter(|_| run.keep == Keep::All)?;
+    let workload_toml = run.source.to_toml(&target.files(), run.seed);
+    let head = RowsHead {
+        run: RunResult {
+            schema_version: SCHEMA_VERSION,
+            target: run.name(),
+            workload: run.workload.clone(),
+            seed: Some(run.seed),
+            page_cache: Some(!target.direct),
+            method: Some(method.clone()),
+            configuration: Some(Configuration { workload_toml, ..Configuration::default() }),
+            notes: target.notes.clone(),
+            ..RunResult::default()
+        },
+        names: names.clone(),
+        interval_ns: run.interval.map(Time::as_ns),
+        began_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    };
+    match Spool::create(directory, &head, plan.jobs.len() as u32) {
+        Ok(file) => {
+            let rows = vec![0; plan.jobs.len()];
+            Some(Spooled { file, looked: Instant::now(), rows })
+        }
+        Err(error) => {
+            notes.push(format!(
+                "rows cannot go to {} while the run goes on ({error}): they are in memory until it ends",
+                directory.display()
+            ));
+            None
+        }
+    }
+}
+
+impl Spooled {
+    pub(crate) fn file(&self) -> &Spool {
+        &self.file
+    }
+
+    /// Now and then has the jobs of `tapes`, in order, hand over what they have, but for those that did so
+    /// by themselves.
+    pub(crate) fn look<'a>(&mut self, tapes: impl Iterator<Item = &'a Mutex<Option<Tape>>>) {
+        if self.looked.elapsed() < HAND_OVER {
+            return;
+        }
+        self.looked = Instant::now();
+        for (job, (tape, before)) in tapes.zip(&mut self.rows).enumerate() {
+            let rows = self.file.rows_of(job as u32);
+            if std::mem::replace(before, rows) != rows {
+                continue;
+            }
+            // A job that has its tape is at work, or hangs in a call of the kernel, which must not hang those
+            // who watch it.
+            match tape.try_lock() {
+                Ok(mut tape) => tape.iter_mut().for_each(Tape::hand_over),
+                Err(TryLockError::Poisoned(tape)) => {
+                    tape.into_inner().iter_mut().for_each(Tape::hand_over);
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+    }
+}
