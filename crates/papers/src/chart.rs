@@ -99,12 +99,18 @@ const TURN: f64 = 12.0;
 struct Canvas {
     svg: String,
     most: f64,
+    /// Dots that are drawn: place, and how many rings out.
+    dots: Vec<(f64, f64, usize)>,
 }
 
 impl Canvas {
     fn new(title: &str, unit: &str, most: f64) -> Canvas {
         let step = step(most);
-        let mut canvas = Canvas { svg: String::new(), most: (most / step).ceil().max(1.0) * step };
+        let mut canvas = Canvas {
+            svg: String::new(),
+            most: (most / step).ceil().max(1.0) * step,
+            dots: Vec::new(),
+        };
         let head = format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" role="img"><title>{}</title><rect width="100%" height="100%" fill="white"/>"#,
             escape(title)
@@ -178,8 +184,8 @@ impl Canvas {
         paths.into_iter().zip(turns).for_each(|(path, turn)| self.path(path, turn));
     }
 
-    /// A line with a dot for each point; a ring where it is dashed, or where it is the `turn`-th, from
-    /// zero, of several that lie on one another.
+    /// A line with a dot for each point: a ring where it is dashed, or where another one has a dot. It is the
+    /// `turn`-th, from zero, of several that lie on one another.
     fn path(&mut self, path: Path<'_>, (turn, of): (usize, usize)) {
         let Path { points, colour, dashed, joined } = path;
         let places = points.iter().map(|(x, value)| format!("{x:.1},{:.1}", self.y(*value)));
@@ -199,16 +205,21 @@ impl Canvas {
                 places.join(" ")
             ));
         }
-        // The innermost is a full dot.
-        let dot = match if of > 1 { turn } else { usize::from(dashed) } {
-            0 => format!(r#"r="4" fill="{colour}""#),
-            outer => {
-                let radius = 4 + 3 * outer;
-                format!(r#"r="{radius}" fill="none" stroke="{colour}" stroke-width="2""#)
-            }
-        };
         for (x, value) in points {
             let y = self.y(value);
+            let near = |dot: &&(f64, f64, usize)| (dot.0 - x).abs().max((dot.1 - y).abs()) < HIDDEN;
+            let here: Vec<usize> = self.dots.iter().filter(near).map(|dot| dot.2).collect();
+            let first = usize::from(dashed && of == 1);
+            let outer = (first..).find(|outer| !here.contains(outer)).unwrap_or(first);
+            self.dots.push((x, y, outer));
+            // The innermost is a full dot.
+            let dot = match outer {
+                0 => format!(r#"r="4" fill="{colour}""#),
+                outer => {
+                    let radius = 4 + 3 * outer;
+                    format!(r#"r="{radius}" fill="none" stroke="{colour}" stroke-width="2""#)
+                }
+            };
             self.put(&format!(
                 r#"<circle cx="{x:.1}" cy="{y:.1}" {dot}><title>{value:.3}</title></circle>"#
             ));
@@ -393,6 +404,19 @@ mod tests {
         // They take turns, each as long as the other.
         assert!(svg.contains(r#"stroke-dasharray="12 12" stroke-dashoffset="-0""#), "{svg}");
         assert!(svg.contains(r#"stroke-dasharray="12 12" stroke-dashoffset="-12""#), "{svg}");
+    }
+
+    /// Lines that meet in a point only: each has a mark there.
+    #[test]
+    fn dots_on_one_another_are_rings_inside_one_another() {
+        let line =
+            |last| Line { label: "a".into(), values: vec![Some(1.0), Some(last)], dashed: false };
+        let (places, lines) = (Places::values(&[1u32, 2]), vec![line(2.0), line(3.0), line(4.0)]);
+        let svg = Lines { title: "t", unit: "y", across: "", places, lines }.draw();
+        assert!(!svg.contains("stroke-dasharray"), "{svg}");
+        // Where they meet a dot and two rings, elsewhere a dot each.
+        let count = |mark: &str| svg.matches(mark).count();
+        assert_eq!((count(r#"r="4""#), count(r#"r="7""#), count(r#"r="10""#)), (4, 1, 1), "{svg}");
     }
 
     /// A straight line looks like one, whatever the distances of its points.

@@ -1,9 +1,15 @@
 //! Statements of a paper, each with how it is checked.
 
-use crate::{Claim, Selector};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a statement holds, and the numbers; `None` where what it needs was not run.
-pub(crate) type Verdict = Option<(bool, String)>;
+use crate::answer::Answer;
+use crate::assumptions::{AssumedValue, Assumptions, Changes};
+use crate::measured::{Measured, Point};
+use crate::vary::{Answers, Step, Varied, judge, vary};
+use crate::{Claim, ClaimState, Flow, Options, PaperError, Progress, Selector, Vary};
+
+/// What the runs say of a statement, and the numbers; `None` where what it needs was not run.
+pub(crate) type Verdict = Option<(Answer, String)>;
 
 /// A statement and how it is checked.
 #[derive(Debug)]
@@ -60,10 +66,115 @@ impl<F> Claims<F> {
         verdict: Verdict,
         unknown: impl Into<String>,
     ) -> Claim {
-        let (holds, evidence) = match verdict {
-            Some((holds, evidence)) => (Some(holds), evidence),
+        let (state, evidence) = match verdict {
+            Some((answer, evidence)) => (Some(ClaimState::from(answer)), evidence),
             None => (None, unknown.into()),
         };
-        Claim { id: self.id(check), text: check.text.to_owned(), holds, evidence }
+        let holds = state.and_then(ClaimState::decided);
+        let (id, text) = (self.id(check), check.text.to_owned());
+        Claim { id, text, holds, state, evidence, assumptions: Vec::new() }
+    }
+}
+
+/// How the claims of a paper whose points are [`Measured`] are judged.
+pub(crate) struct Judge<'a, F: 'static, P> {
+    pub(crate) claims: &'a Claims<F>,
+    pub(crate) assumptions: &'a Assumptions,
+    pub(crate) options: &'a Options,
+    /// What the runs say of a claim.
+    pub(crate) check: &'a dyn Fn(&ClaimCheck<F>, &Measured<P>) -> Verdict,
+    /// Why there is no verdict.
+    pub(crate) unknown: &'a dyn Fn(&ClaimCheck<F>) -> &'static str,
+    /// Runs points with something changed.
+    pub(crate) simulate: &'a Simulate<'a, P>,
+}
+
+/// Runs points with something changed.
+pub(crate) type Simulate<'a, P> = dyn Fn(
+        &BTreeSet<P>,
+        Changes<'_>,
+        &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Measured<P>, PaperError>
+    + 'a;
+
+impl<F, P: Point> Judge<'_, F, P> {
+    /// The selected claims on `measured`, and again with assumed values varied; true if that was stopped.
+    pub(crate) fn judge(
+        &self,
+        selector: &Selector,
+        measured: &Measured<P>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<(Vec<Claim>, bool), PaperError> {
+        let mut claims = Vec::new();
+        let (mut base, mut points) = (Answers::new(), BTreeMap::new());
+        measured.take_asked();
+        for check in self.claims.selected(selector) {
+            let verdict = (self.check)(check, measured);
+            let asked = measured.take_asked();
+            if let Some((answer, _)) = verdict.as_ref().filter(|_| !asked.is_empty()) {
+                base.insert(check.name, *answer);
+                points.insert(check.name, (check, asked));
+            }
+            claims.push((check.name, self.claims.report(check, verdict, (self.unknown)(check))));
+        }
+        let mut stopped = measured.partial;
+        let mut rerun = |step: Step<'_>| {
+            let wanted = step.claims.iter().filter_map(|claim| points.get(claim));
+            let all: BTreeSet<P> = wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
+            let varied = (self.simulate)(&all, step.changes, &mut |p| {
+                let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
+                progress(&Progress { running, ..*p })
+            })?;
+            stopped |= varied.partial;
+            let answer = |claim: &&'static str| {
+                let (check, _) = points.get(claim)?;
+                Some((*claim, (self.check)(check, &varied)?.0))
+            };
+            Ok(match varied.partial {
+                true => Answers::new(),
+                false => step.claims.iter().filter_map(answer).collect(),
+            })
+        };
+        let how = if measured.partial { Vary::None } else { self.options.vary };
+        let values = &self.assumptions.values;
+        let varied = vary(values, &base, how, &mut rerun)?;
+        let judged = claims.into_iter().map(|(name, claim)| {
+            let answer = base.get(name).copied();
+            claim.judged_by(values, how, (name, answer), varied.get(name), stopped)
+        });
+        Ok((judged.collect(), stopped))
+    }
+}
+
+impl Claim {
+    /// The claim called `name`, of which the runs say `answer`, with the state that follows from varying
+    /// `values`; undecided where some bear on it and were not varied.
+    pub(crate) fn judged_by(
+        self,
+        values: &[AssumedValue],
+        how: Vary,
+        (name, answer): (&str, Option<Answer>),
+        varied: Option<&Vec<Varied>>,
+        stopped: bool,
+    ) -> Claim {
+        let Some(answer) = answer else { return self };
+        if !values.iter().any(|value| value.bears_on(name, how)) {
+            return self;
+        }
+        match varied {
+            Some(varied) if !stopped => {
+                let (state, mut assumptions) = judge(answer, varied);
+                assumptions.sort_by_key(|assumption| !assumption.decides);
+                Claim { holds: state.decided(), state: Some(state), assumptions, ..self }
+            }
+            _ if stopped => self.undecided("stopped before assumed values were varied"),
+            _ => self.undecided("assumed values were not varied"),
+        }
+    }
+
+    /// Undecided for want of runs: `why`.
+    fn undecided(self, why: &str) -> Claim {
+        let evidence = format!("{}; {why}", self.evidence);
+        Claim { holds: None, state: Some(ClaimState::Undecided), evidence, ..self }
     }
 }

@@ -14,8 +14,12 @@
 //! Not here: measurements on real devices, but for S4's table of what system calls and switches cost
 //! on the machine at hand.
 
+mod answer;
+mod assumptions;
 mod chart;
 mod claims;
+#[cfg(test)]
+mod completeness;
 mod error;
 mod mean;
 mod measured;
@@ -30,10 +34,11 @@ mod s3;
 mod s4;
 mod selector;
 mod text;
+mod vary;
 
 pub use error::PaperError;
-pub use options::{Options, Progress};
-pub use report::{Cell, Claim, Figure, Report, RunSummary, Table};
+pub use options::{Options, Progress, Vary};
+pub use report::{Assumption, Cell, Claim, ClaimState, Figure, Report, RunSummary, Table, Trial};
 pub use selector::Selector;
 pub use ssdyno_rig::Flow;
 

@@ -27,9 +27,22 @@ impl Mean {
         Some(Mean { mean, half: student * (square / n as f64).sqrt() })
     }
 
-    /// Surely above `other`: the intervals do not overlap.
-    pub(crate) fn is_above(self, other: Mean) -> bool {
-        self.mean - self.half > other.mean + other.half
+    /// A number without chance.
+    pub(crate) fn exact(mean: f64) -> Mean {
+        Mean { mean, half: 0.0 }
+    }
+
+    /// `share` of it.
+    pub(crate) fn times(self, share: f64) -> Mean {
+        Mean { mean: self.mean * share, half: self.half * share }
+    }
+
+    /// The ratio; its interval is as wide as the two together.
+    pub(crate) fn over(self, other: Mean) -> Mean {
+        let mean = self.mean / other.mean;
+        let share = |of: Mean| if of.half == 0.0 { 0.0 } else { of.half / of.mean.abs() };
+        let shares = share(self) + share(other);
+        Mean { mean, half: if shares == 0.0 { 0.0 } else { mean.abs() * shares } }
     }
 
     /// `123.4 ± 0.5`.
@@ -59,5 +72,8 @@ mod tests {
         let mean = Mean::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((mean.mean - 3.0).abs() < 1e-12 && (mean.half - 1.9629).abs() < 1e-3);
         assert_eq!(mean.text(1), "3.0 ± 2.0");
+        let ratio = Mean { mean: 30.0, half: 3.0 }.over(Mean { mean: 10.0, half: 0.5 });
+        assert!((ratio.mean - 3.0).abs() < 1e-12 && (ratio.half - 0.45).abs() < 1e-12);
+        assert_eq!(Mean::exact(0.0).over(Mean::exact(2.0)), Mean::exact(0.0));
     }
 }

@@ -1,5 +1,6 @@
 //! What the points of a paper's figures gave: each is run once with every seed of the plan.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ssdyno_result::{HostResult, RunResult};
@@ -20,6 +21,8 @@ pub(crate) trait Point: Clone + Ord + Sync {
 pub(crate) struct Measured<P> {
     /// By point: the result with each seed.
     runs: BTreeMap<P, Vec<(u64, RunResult)>>,
+    /// Points that somebody asked for.
+    asked: RefCell<BTreeSet<P>>,
     /// True if something was stopped before its end.
     pub(crate) partial: bool,
 }
@@ -42,7 +45,11 @@ impl<P: Point> Measured<P> {
         let build = |&(point, seed): &(&P, u64)| build(point, seed.wrapping_add(options.seed));
         let name = |&(point, seed): &(&P, u64)| point.name(seed);
         let results = execute(&jobs, &name, &build, options.threads, progress)?;
-        let mut measured = Measured { runs: BTreeMap::new(), partial: results.len() < jobs.len() };
+        let mut measured = Measured {
+            runs: BTreeMap::new(),
+            asked: RefCell::default(),
+            partial: results.len() < jobs.len(),
+        };
         for (at, result) in results {
             let (point, seed) = jobs[at];
             measured.partial |= result.partial;
@@ -51,13 +58,20 @@ impl<P: Point> Measured<P> {
         Ok(measured)
     }
 
+    /// The points that were asked for since the last time, which are those that an answer depends on.
+    pub(crate) fn take_asked(&self) -> BTreeSet<P> {
+        self.asked.take()
+    }
+
     /// The results of a point, in the order of the seeds.
     pub(crate) fn runs(&self, point: &P) -> impl Iterator<Item = &RunResult> {
+        self.asked.borrow_mut().insert(point.clone());
         self.runs.get(point).into_iter().flatten().map(|(_, run)| run)
     }
 
     /// Every run, with its point.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&P, &RunResult)> {
+        self.asked.borrow_mut().extend(self.runs.keys().cloned());
         self.runs.iter().flat_map(|(point, runs)| runs.iter().map(move |(_, run)| (point, run)))
     }
 

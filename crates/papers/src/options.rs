@@ -19,8 +19,22 @@ pub struct Options {
     pub seed: u64,
     /// Runs at most so many requests each: a glance, whose cells are not expected to match.
     pub requests: Option<u64>,
+    /// For which claims assumed values are varied.
+    pub vary: Vary,
     /// Simulations side by side; `None`: one for each core.
     pub threads: Option<usize>,
+}
+
+/// For which claims values are varied that a paper does not print (`docs/claims.md`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Vary {
+    /// For those that the paper's `assumptions.toml` names: the others do not depend on them.
+    #[default]
+    Listed,
+    /// Each for every claim: slow.
+    All,
+    /// For none: quick, and claims that may depend on a value stay undecided.
+    None,
 }
 
 impl Options {

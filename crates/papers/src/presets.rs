@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::PaperError;
+use crate::assumptions::Changes;
 use crate::error::defect;
 
 /// A preset of the program.
@@ -39,6 +40,15 @@ impl PresetFile {
         parse: impl Fn(&'static str) -> Result<T, E>,
     ) -> Result<T, PaperError> {
         parse(self.text).map_err(|error| defect(&self.file, error))
+    }
+
+    /// The host that it describes, with what differs in `host.…`.
+    pub(crate) fn host_with(
+        &self,
+        changes: Changes<'_>,
+    ) -> Result<ssdyno_host::Config, PaperError> {
+        let text = changes.applied(&self.file, "host", self.text)?;
+        ssdyno_host::Config::parse(&text).map_err(|error| defect(&self.file, error))
     }
 
     /// Its text without the tables `without`, and with the keys of `changes`, by table.

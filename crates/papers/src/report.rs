@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Answer;
+
 /// One printed number and what becomes of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
@@ -42,10 +44,119 @@ pub struct Claim {
     pub id: String,
     /// The statement.
     pub text: String,
-    /// Whether it holds; `null` where what it needs was not run.
+    /// Whether it holds; `null` where that is not decided: what it needs was not run, it is undecided,
+    /// or assumed (see `state`).
     pub holds: Option<bool>,
+    /// What is to be thought of it; `null` where what it needs was not run.
+    #[serde(default)]
+    pub state: Option<ClaimState>,
     /// The numbers behind the answer.
     pub evidence: String,
+    /// The assumed values that were varied for it; those that decide it first.
+    #[serde(default)]
+    pub assumptions: Vec<Assumption>,
+}
+
+/// A value that no paper prints, and what the claim is with others in its place. Each is varied alone.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Assumption {
+    /// What it is.
+    pub name: String,
+    /// Where it stands: keys of the host, the device, the network or the plan.
+    pub keys: Vec<String>,
+    /// What is assumed, with its unit, or as a multiple of what the presets have.
+    pub assumed: String,
+    /// The least that is plausible.
+    pub low: String,
+    /// The most.
+    pub high: String,
+    /// The value at which the effect is not put in; `null` where there is none.
+    pub neutral: Option<String>,
+    /// Where the range comes from.
+    pub reason: String,
+    /// True if the state of the claim follows from it: the claim is gone at the neutral value, or is
+    /// another one within the range.
+    pub decides: bool,
+    /// What the claim is at each value that was tried, by rising value.
+    pub tried: Vec<Trial>,
+}
+
+/// A claim with one assumed value changed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// The value.
+    pub value: String,
+    /// What the runs with it say: never `assumed`.
+    pub state: ClaimState,
+}
+
+impl Assumption {
+    /// `copies, 1.1 GB/s to 4.4 GB/s`.
+    pub fn in_short(&self) -> String {
+        format!("{}, {} to {}", self.name, self.low, self.high)
+    }
+
+    /// `holds from 1.4 to 5, does not hold at 1`: what the claim is where.
+    pub fn ranges(&self) -> String {
+        let mut parts: Vec<(ClaimState, &str, &str)> = Vec::new();
+        for Trial { value, state } in &self.tried {
+            match parts.last_mut() {
+                Some((known, _, to)) if known == state => *to = value,
+                _ => parts.push((*state, value, value)),
+            }
+        }
+        let told = parts.into_iter().map(|(state, from, to)| match from == to {
+            true => format!("{} at {from}", state.words()),
+            false => format!("{} from {from} to {to}", state.words()),
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What is to be thought of a statement, by the rule of `docs/claims.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimState {
+    /// It holds.
+    Holds,
+    /// It does not.
+    DoesNotHold,
+    /// Its figures are too near to its boundary to say, or it is another one with an assumed value
+    /// elsewhere in its plausible range.
+    Undecided,
+    /// It holds because its cause was put in: it does not with an assumed value at its neutral one.
+    Assumed,
+}
+
+impl ClaimState {
+    /// Whether the statement holds, where that is decided.
+    pub fn decided(self) -> Option<bool> {
+        match self {
+            ClaimState::Holds => Some(true),
+            ClaimState::DoesNotHold => Some(false),
+            ClaimState::Undecided | ClaimState::Assumed => None,
+        }
+    }
+
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            ClaimState::Holds => "holds",
+            ClaimState::DoesNotHold => "does not hold",
+            ClaimState::Undecided => "undecided",
+            ClaimState::Assumed => "assumed",
+        }
+    }
+}
+
+impl From<Answer> for ClaimState {
+    fn from(answer: Answer) -> ClaimState {
+        match answer {
+            Answer::Yes => ClaimState::Holds,
+            Answer::No => ClaimState::DoesNotHold,
+            Answer::Near => ClaimState::Undecided,
+        }
+    }
 }
 
 /// A figure, drawn.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Cell, Report, RunSummary};
+use crate::{Assumption, Cell, ClaimState, Report, RunSummary};
 
 /// A number with as many digits as tell something.
 fn number(value: f64) -> String {
@@ -72,12 +72,21 @@ impl Report {
             out.push_str("\nClaims\n");
         }
         for claim in &self.claims {
-            let answer = match claim.holds {
-                Some(true) => "holds",
-                Some(false) => "does not hold",
-                None => "not checked",
-            };
+            let answer = claim.state.map_or("not checked", ClaimState::words);
             let _ = writeln!(out, "  {answer}: {}\n      {}", claim.text, claim.evidence);
+            for assumption in claim.assumptions.iter().filter(|assumption| assumption.decides) {
+                let Assumption { name, assumed, low, high, .. } = assumption;
+                let _ = writeln!(
+                    out,
+                    "      depends on: {name}, {assumed} assumed, {low} to {high} plausible: {}",
+                    assumption.ranges()
+                );
+            }
+            let others = claim.assumptions.iter().filter(|assumption| !assumption.decides);
+            let others: Vec<String> = others.map(|other| other.in_short()).collect();
+            if !others.is_empty() {
+                let _ = writeln!(out, "      the same with: {}", others.join("; "));
+            }
         }
         if let Some(claim) = self.claims.iter().find(|claim| claim.holds == Some(false)) {
             let paper = claim.id.split('/').next().unwrap_or_default().to_lowercase();

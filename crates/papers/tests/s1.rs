@@ -2,29 +2,66 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_papers::{Flow, Options, Report, run};
+use ssdyno_papers::{ClaimState, Flow, Options, Report, Vary, run};
 
 fn rerun(selector: &str, options: &Options) -> Report {
     run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Claims that do not come out with the costs that are assumed (`papers/s1/notes.md` says why).
-const DO_NOT_HOLD: [&str; 3] =
-    ["three_cores_are_enough", "direct_io_is_faster", "two_cores_reach_the_iops"];
+/// What the runs say with everything as assumed, where it is not *holds* (`papers/s1/notes.md` says why).
+const DOES_NOT_HOLD: &str = "two_cores_reach_the_iops";
+const UNDECIDED: [&str; 4] = [
+    "three_cores_are_enough",
+    "round_robin_pays_for_its_locks",
+    "direct_io_is_faster",
+    "write_iops_are_those_of_the_copies",
+];
 
+/// Of claims that no assumed value bears on, or all of which were varied.
 fn assert_claims(report: &Report) {
     for claim in &report.claims {
         let name = claim.id.strip_prefix("S1/claims/").unwrap();
-        let waits = name.ends_with("_the_disks");
-        let expected = (!waits).then_some(!DO_NOT_HOLD.contains(&name));
-        assert_eq!(claim.holds, expected, "{name}: {}", claim.evidence);
+        let varied = !claim.evidence.ends_with("assumed values were not varied");
+        let expected = match name {
+            _ if name.ends_with("_the_disks") => None,
+            _ if !varied || UNDECIDED.contains(&name) => Some(ClaimState::Undecided),
+            _ if name == DOES_NOT_HOLD => Some(ClaimState::DoesNotHold),
+            _ => Some(ClaimState::Holds),
+        };
+        assert_eq!(claim.state, expected, "{name}: {}", claim.evidence);
     }
     assert!(report.mismatches().next().is_none());
 }
 
+/// The preset favours a core at the lock by a weight that nothing in the thesis gives. Without it no
+/// core gets more; a claim that has nothing to do with it stays as it is.
+#[test]
+fn one_core_that_gets_more_is_assumed() {
+    let options = Options { requests: Some(80), ..Options::default() };
+    let report = rerun("S1/claims/one_core_is_favoured", &options);
+    let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
+    assert_eq!((claim.state, claim.holds), (Some(ClaimState::Assumed), None), "{claim:?}");
+    let weight = &claim.assumptions[0];
+    assert_eq!(weight.keys, ["host.lock.favoured_weight"]);
+    assert!(weight.decides && weight.neutral.as_deref() == Some("1"), "{weight:?}");
+    let at = |value: &str| weight.tried.iter().find(|trial| trial.value == value).unwrap().state;
+    assert_ne!(at("1"), ClaimState::Holds, "{weight:?}");
+    assert_eq!((at("2.5"), at("5")), (ClaimState::Holds, ClaimState::Holds), "{weight:?}");
+    let text = report.text();
+    assert!(text.contains("  assumed: Figure 5.3"), "{text}");
+    assert!(text.contains("2.5 assumed, 1 to 5 plausible: does not hold"), "{text}");
+    // Varied all the same, a command reads no register.
+    let options = Options { requests: Some(4), vary: Vary::All, ..Options::default() };
+    let report = rerun("S1/claims/nvme_reads_no_registers", &options);
+    let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
+    assert_eq!((claim.state, claim.holds), (Some(ClaimState::Holds), Some(true)), "{claim:?}");
+    assert!(claim.assumptions.len() > 10, "{claim:?}");
+    assert!(claim.assumptions.iter().all(|assumption| !assumption.decides), "{claim:?}");
+}
+
 #[test]
 fn parts_can_be_selected() {
-    let options = Options { requests: Some(40), ..Options::default() };
+    let options = Options { requests: Some(40), vary: Vary::None, ..Options::default() };
     let report = rerun("S1/claims/writes_look_faster", &options);
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
     assert_claims(&report);
@@ -35,13 +72,18 @@ fn parts_can_be_selected() {
 #[test]
 #[ignore = "two minutes: for soak runs"]
 fn full_runs_give_the_same_answers() {
-    let report = rerun("S1", &Options::default());
+    let report = rerun("S1", &Options { vary: Vary::None, ..Options::default() });
     println!("{}", report.text());
     assert_eq!((report.tables.len(), report.figures.len()), (8, 8));
     assert_claims(&report);
     for table in &report.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
     }
+    // Alone the drive does what its data sheet says, in the state that the sheet is about (S1-66).
+    let iops = report.tables.iter().find(|table| table.id == "S1/figure5_7").unwrap();
+    let alone = iops.rows.iter().find(|row| row[0] == "drive alone").unwrap();
+    let rate = alone[3].parse::<f64>().unwrap();
+    assert!((rate / 56_000.0 - 1.0).abs() < 0.1, "{alone:?}");
     // Reads are reported when the device has done them, writes when they are copied (S1-56).
     let rows = &report.tables[0].rows;
     let [read, write] = [0, 1].map(|row| [2, 4].map(|at| rows[row][at].parse::<f64>().unwrap()));

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_papers::{Flow, Options, Report, run};
+use ssdyno_papers::{ClaimState, Flow, Options, Report, Vary, run};
 
 fn rerun(selector: &str, options: &Options) -> Report {
     run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
@@ -10,20 +10,34 @@ fn rerun(selector: &str, options: &Options) -> Report {
 
 /// Claims of the paper that arithmetic contradicts (S4-26, S4-37), or that our runs do on devices
 /// without seeks (`papers/s4/notes.md` says why).
-const DO_NOT_HOLD: [&str; 6] = [
+const DO_NOT_HOLD: [&str; 5] = [
     "file_systems_differ",
     "iometer_is_slower_on_random_writes",
-    "sequential_reads_pay_for_the_cache",
     "random_reads_are_close",
     "off_by_600_percent",
     "five_iometer_workers_are_needed",
 ];
 
+/// Too near, or another answer with another plausible value.
+const UNDECIDED: [&str; 2] = ["sequential_reads_pay_for_the_cache", "iscsi_rises_then_falls"];
+
+/// What was put in: that writers wait for long, and that sessions cost each other a third.
+const ASSUMED: [&str; 2] = ["iometer_swings", "iscsi_falls_by_a_fifth_when_fitted"];
+
 fn assert_claims(report: &Report) {
     for claim in &report.claims {
         let name = claim.id.strip_prefix("S4/claims/").unwrap();
-        let expected = (name != "zones").then_some(!DO_NOT_HOLD.contains(&name));
-        assert_eq!(claim.holds, expected, "{name}: {}", claim.evidence);
+        let expected = match name {
+            "zones" => None,
+            _ if claim.evidence.ends_with("assumed values were not varied") => {
+                Some(ClaimState::Undecided)
+            }
+            _ if UNDECIDED.contains(&name) => Some(ClaimState::Undecided),
+            _ if ASSUMED.contains(&name) => Some(ClaimState::Assumed),
+            _ if DO_NOT_HOLD.contains(&name) => Some(ClaimState::DoesNotHold),
+            _ => Some(ClaimState::Holds),
+        };
+        assert_eq!(claim.state, expected, "{name}: {}", claim.evidence);
     }
     assert!(report.mismatches().next().is_none());
 }
@@ -31,21 +45,18 @@ fn assert_claims(report: &Report) {
 #[test]
 fn simulated_storage_and_iscsi_give_the_same_answers() {
     for part in ["S4/table3", "S4/table4"] {
-        let report = rerun(part, &Options::default());
+        let report = rerun(part, &Options { vary: Vary::None, ..Options::default() });
         println!("{}", report.text());
         assert!(!report.partial && report.figures.len() == 1 && !report.claims.is_empty());
         assert!(report.tables[0].rows.iter().all(|r| r.len() == report.tables[0].columns.len()));
-        let of_both = report.claims.iter().filter(|claim| claim.holds.is_some());
-        for claim in of_both {
-            let name = claim.id.strip_prefix("S4/claims/").unwrap();
-            assert_eq!(claim.holds, Some(!DO_NOT_HOLD.contains(&name)), "{name}: {claim:?}");
-        }
+        assert_claims(&report);
     }
 }
 
 #[test]
 fn parts_can_be_selected_and_repeat_to_the_bit() {
-    let options = Options { requests: Some(300), threads: Some(1), ..Options::default() };
+    let options =
+        Options { requests: Some(300), threads: Some(1), vary: Vary::None, ..Options::default() };
     let report = rerun("S4/figure1", &options);
     assert_eq!((report.figures.len(), report.runs.len()), (1, 9 * 5));
     let again = rerun("S4/figure1", &Options { threads: Some(2), ..options.clone() });

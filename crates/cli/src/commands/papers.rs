@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use ssdyno_papers::{Options, PaperError, Report};
+use ssdyno_papers::{Options, PaperError, Report, Vary};
 use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
 
 use crate::args::requests;
@@ -29,12 +30,25 @@ pub(crate) struct PapersArgs {
     /// Run at most so many requests each: a glance, whose cells are not expected to match.
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
+    /// Claims to run again with other values in place of assumed ones: listed (those that depend on
+    /// them), all (slow), none (those that may depend on them stay undecided).
+    #[arg(long, value_name = "WHAT", default_value = "listed", value_parser = vary())]
+    pub(crate) vary: Vary,
     /// What to keep: all (report.json and the figures) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
+}
+
+/// The words of `--vary`.
+fn vary() -> impl TypedValueParser<Value = Vary> {
+    PossibleValuesParser::new(["listed", "all", "none"]).map(|word| match word.as_str() {
+        "all" => Vary::All,
+        "none" => Vary::None,
+        _ => Vary::Listed,
+    })
 }
 
 /// What `papers --json` prints.
@@ -53,6 +67,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     let mut options = Options {
         trace_directory: args.trace_dir.clone(),
         requests: args.requests,
+        vary: args.vary,
         ..Options::default()
     };
     for trace in &args.trace {

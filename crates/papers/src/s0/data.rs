@@ -4,6 +4,7 @@ use serde::Deserialize;
 use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
 
 use crate::PaperError;
+use crate::assumptions::Assumptions;
 use crate::error::parse;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
@@ -241,6 +242,12 @@ impl Printed {
     pub(super) fn load() -> Result<Printed, PaperError> {
         parse("papers/s0/printed.toml", include_str!("../../../../papers/s0/printed.toml"))
     }
+}
+
+/// `assumptions.toml`.
+pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
+    let text = include_str!("../../../../papers/s0/assumptions.toml");
+    Assumptions::parse("papers/s0/assumptions.toml", text)
 }
 
 impl Plan {

@@ -1,6 +1,7 @@
 //! S0: the descriptor ring whose blocks grow and shrink with the load.
 
 mod arithmetic;
+mod checks;
 mod claims;
 mod data;
 mod figures;
@@ -10,8 +11,11 @@ mod stall;
 use std::collections::BTreeSet;
 
 use claims::CLAIMS;
+#[cfg(test)]
+pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 
+use crate::assumptions::Changes;
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
 
 /// Figures, arithmetic and claims with a title each.
@@ -42,7 +46,8 @@ pub(crate) fn run(
     }
     let needed = claims::needs(selector).chain(chosen.iter().map(|(id, _)| *id));
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
-    let measured = simulate::simulate_all(&plan, &cases, options, progress)?;
+    let measured = simulate::simulate_all(&plan, &cases, options, Changes::none(), progress)?;
+    let (claims, stopped) = claims::judge(selector, &plan, &measured, options, progress)?;
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in chosen {
         let (drawings, table) = figures::draw(figure, &plan, &measured);
@@ -59,10 +64,10 @@ pub(crate) fn run(
     Ok(Report {
         title: printed.title,
         cells,
-        claims: claims::check(selector, &plan, &measured),
+        claims,
         figures,
         tables,
-        partial: measured.partial,
+        partial: stopped,
         runs: measured.summaries(),
         notes,
     })

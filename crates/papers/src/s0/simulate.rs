@@ -11,6 +11,7 @@ use ssdyno_result::Keep;
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
 use super::data::{Case, Plan};
+use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
 use crate::{Options, PaperError, Progress, presets};
@@ -25,10 +26,18 @@ impl Measured {
     }
 }
 
+/// The file of the card.
+pub(super) const CARD: &str = "presets/devices/zc706-ring.toml";
+
 /// The card of the preset.
 pub(super) fn card() -> Result<RingConfig, PaperError> {
+    card_with(Changes::none())
+}
+
+fn card_with(changes: Changes<'_>) -> Result<RingConfig, PaperError> {
     let text = include_str!("../../../../presets/devices/zc706-ring.toml");
-    RingConfig::parse(text).map_err(|error| defect("presets/devices/zc706-ring.toml", error))
+    let text = changes.applied(CARD, "device", text)?;
+    RingConfig::parse(&text).map_err(|error| defect(CARD, error))
 }
 
 fn load(plan: &Plan, case: &Case, options: &Options) -> ssdyno_workload::Config {
@@ -45,8 +54,14 @@ fn load(plan: &Plan, case: &Case, options: &Options) -> ssdyno_workload::Config 
     }
 }
 
-fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run, PaperError> {
-    let mut card = card()?;
+fn planned(
+    plan: &Plan,
+    case: &Case,
+    seed: u64,
+    options: &Options,
+    changes: Changes<'_>,
+) -> Result<Run, PaperError> {
+    let mut card = card_with(changes)?;
     card.link.generation = case.generation;
     if case.separate_engine {
         card.dma.descriptors = DescriptorEngine::Separate;
@@ -60,7 +75,7 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
         partial_after: Some(Time::from_us(100)),
         ..DriverOptions::default()
     };
-    let config = presets::host(&plan.host)?.read(ssdyno_host::Config::parse)?;
+    let config = presets::host(&plan.host)?.host_with(changes)?;
     let load = load(plan, case, options);
     let how = HostOptions { mode: Some(ThreadMode::Sync), ..HostOptions::default() };
     let host = HostPlan::new(&plan.host, config, &how, Some(&load));
@@ -80,13 +95,14 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     })
 }
 
-/// Runs all of `cases` with all seeds.
+/// Runs all of `cases` with all seeds, with `changes` to the presets.
 pub(super) fn simulate_all(
     plan: &Plan,
     cases: &BTreeSet<Case>,
     options: &Options,
+    changes: Changes<'_>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let build = |case: &Case, seed| planned(plan, case, seed, options);
-    Measured::simulate(cases, &plan.seeds, options, build, progress)
+    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
+    Measured::simulate(cases, changes.seeds(&plan.seeds), options, build, progress)
 }

@@ -7,6 +7,7 @@ use ssdyno_pci::{PciTiming, SimulatedPci};
 
 use super::data::Plan;
 use super::simulate::card;
+use crate::claims::Verdict;
 
 /// True if `threads` threads with blocks of `size` leave the driver stalled, with nothing under way.
 fn stalls(size: u32, threads: u32) -> Option<bool> {
@@ -26,7 +27,7 @@ fn stalls(size: u32, threads: u32) -> Option<bool> {
 }
 
 /// Every block size with every smaller number of threads is found out, with as many it is not.
-pub(super) fn check(plan: &Plan) -> Option<(bool, String)> {
+pub(super) fn check(plan: &Plan) -> Verdict {
     let (mut points, mut found, mut wrong) = (0, 0, 0);
     for size in plan.static_blocks.iter().copied() {
         for threads in plan.threads.iter().copied().filter(|threads| *threads < size) {
@@ -36,5 +37,5 @@ pub(super) fn check(plan: &Plan) -> Option<(bool, String)> {
         wrong += u32::from(stalls(size, size)?);
     }
     let text = format!("{found} of {points} such points found out, {wrong} false alarms");
-    Some((found == points && wrong == 0, text))
+    Some(((found == points && wrong == 0).into(), text))
 }

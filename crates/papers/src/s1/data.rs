@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::PaperError;
+use crate::assumptions::Assumptions;
 use crate::error::parse;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
@@ -13,6 +14,9 @@ use crate::printed::PrintedNumber;
 pub(super) const LARGE_BUFFERS: &str = "per-core, 128 KiB";
 /// A queue for each core, without the SCSI resource: the direct NVMe resource (S1-51).
 pub(super) const DIRECT: &str = "per-core, no SCSI";
+
+/// The drive without a host.
+pub(super) const ALONE: &str = "drive alone";
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -48,8 +52,15 @@ pub(super) struct KindPlan {
     pub(super) pattern: String,
     pub(super) depth: u32,
     pub(super) requests_per_core: u64,
+    #[serde(default)]
     pub(super) ramp_up_per_core: u64,
+    /// The same of writes, however many cores there are.
+    #[serde(default)]
+    pub(super) ramp_up_writes: u64,
     pub(super) threads: String,
+    /// Keys of the device that differ with this load, by table.
+    #[serde(default)]
+    pub(super) device: BTreeMap<String, toml::Table>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,14 +107,33 @@ impl FigurePlan {
                 cases.extend([false, true].map(case));
             }
         }
+        if self.kind == "iops" {
+            cases.extend([first_batch(), alone()]);
+        }
         cases
     }
+}
+
+/// Writes of 4 KiB from eight cores into empty buffers.
+pub(super) fn first_batch() -> Case {
+    Case::new("burst", "per-core", 8, true)
+}
+
+/// What the drive itself completes of such writes.
+pub(super) fn alone() -> Case {
+    Case::new("alone", ALONE, 1, true)
 }
 
 impl Printed {
     pub(super) fn load() -> Result<Printed, PaperError> {
         parse("papers/s1/printed.toml", include_str!("../../../../papers/s1/printed.toml"))
     }
+}
+
+/// `assumptions.toml`.
+pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
+    let text = include_str!("../../../../papers/s1/assumptions.toml");
+    Assumptions::parse("papers/s1/assumptions.toml", text)
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! Figures 5.1 to 5.7 and what is beyond them: plots and tables.
 
-use super::data::{Case, FigurePlan};
+use super::data::{ALONE, Case, FigurePlan, alone, first_batch};
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Line, Lines, Places};
 use crate::mean::Mean;
@@ -131,6 +131,14 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
             }
         }
     }
+    if iops {
+        for (name, case) in [("first batch", first_batch()), (ALONE, alone())] {
+            let [value, half] = shown(measured.iops(&case), 1);
+            let [device, _] = shown(done(&case), 1);
+            let cores = if name == ALONE { "none".to_owned() } else { case.cores.to_string() };
+            rows.push(vec![name.to_owned(), "write".to_owned(), cores, value, half, device]);
+        }
+    }
     let writes = |cores: &u16| {
         let case = Case::new(&plan.kind, &plan.policies[0], *cores, true);
         done(&case).map(|mean| mean.mean)
@@ -144,7 +152,7 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let places = Places::values(&plan.cores);
     let svg = Lines { title: &plan.title, unit, across: "cores", places, lines }.draw();
     let [reported, done] = match iops {
-        true => ["IOPS reported", "IOPS of the device"],
+        true => ["IOPS reported", "IOPS of the device, from the start"],
         false => ["reported, MB/s", "done by the device, MB/s"],
     };
     (svg, heads(&["queues", "", "cores", reported, "± 95 %", done]), rows)

@@ -9,7 +9,8 @@ use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
 
-use super::data::{Case, DIRECT, LARGE_BUFFERS, Plan};
+use super::data::{ALONE, Case, DIRECT, KindPlan, LARGE_BUFFERS, Plan};
+use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
 use crate::{Options, PaperError, Progress, presets};
@@ -45,13 +46,23 @@ impl Measured {
     }
 }
 
-fn device(plan: &Plan) -> Result<Config, PaperError> {
-    let text = presets::device(&plan.device.preset)?.changed(&[], &plan.device.changes)?;
+fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Config, PaperError> {
+    let mut own = plan.device.changes.clone();
+    for (table, keys) in &kind.device {
+        own.entry(table.clone()).or_default().extend(keys.clone());
+    }
+    let text = presets::device(&plan.device.preset)?.changed(&[], &own)?;
+    let text = changes.applied("papers/s1/plan.toml", "device", &text)?;
     Config::parse(&text).map_err(|error| defect("papers/s1/plan.toml", error))
 }
 
-fn host(case: &Case, load: &ssdyno_workload::Config, mode: &str) -> Result<HostPlan, PaperError> {
-    let mut config = presets::host("e5430")?.read(ssdyno_host::Config::parse)?;
+fn host(
+    case: &Case,
+    load: &ssdyno_workload::Config,
+    mode: &str,
+    changes: Changes<'_>,
+) -> Result<HostPlan, PaperError> {
+    let mut config = presets::host("e5430")?.host_with(changes)?;
     let linux = case.policy == "linux";
     if linux {
         // The same machine with direct I/O: no copies, commands as large as the device takes.
@@ -70,7 +81,13 @@ fn host(case: &Case, load: &ssdyno_workload::Config, mode: &str) -> Result<HostP
     Ok(HostPlan::new("e5430", config, &options, Some(load)))
 }
 
-fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run, PaperError> {
+fn planned(
+    plan: &Plan,
+    case: &Case,
+    seed: u64,
+    options: &Options,
+    changes: Changes<'_>,
+) -> Result<Run, PaperError> {
     let file = "papers/s1/plan.toml";
     let kind = plan.kinds.get(&case.kind).ok_or_else(|| defect(file, "no such kind of load"))?;
     let cores = u64::from(case.cores);
@@ -80,7 +97,7 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
         if case.writes { 100 } else { 0 },
         kind.block_size,
         kind.depth,
-        kind.ramp_up_per_core * cores,
+        kind.ramp_up_per_core * cores + if case.writes { kind.ramp_up_writes } else { 0 },
         kind.pattern,
     );
     let load = ssdyno_workload::Config::from_toml(&text).map_err(|error| defect(file, error))?;
@@ -99,13 +116,17 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
         transfer_bytes_max: 128 << 10,
         ..NvmeConfig::default()
     };
+    let device = Box::new(device(plan, kind, changes)?);
+    let attach = match case.policy.as_str() {
+        ALONE => Attach::from(*device),
+        _ => {
+            let host = Box::new(host(case, &load, &kind.threads, changes)?);
+            Attach::Nvme { device, driver: Box::new(driver), host }
+        }
+    };
     Ok(Run {
         target: format!("sim:{}", plan.device.preset),
-        device: Attach::Nvme {
-            device: Box::new(device(plan)?),
-            driver: Box::new(driver),
-            host: Box::new(host(case, &load, &kind.threads)?),
-        },
+        device: attach,
         workload: format!("{} {}", kind.pattern, kind.block_size),
         source: Source::Generator(load),
         seed,
@@ -115,13 +136,40 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     })
 }
 
-/// Runs every point of `wanted` with every seed.
+/// Runs every point of `wanted` with every seed, with `changes` to the presets.
 pub(super) fn simulate_all(
     plan: &Plan,
     wanted: &BTreeSet<Case>,
     options: &Options,
+    changes: Changes<'_>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let build = |case: &Case, seed| planned(plan, case, seed, options);
-    Measured::simulate(wanted, &plan.seeds, options, build, progress)
+    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
+    Measured::simulate(wanted, changes.seeds(&plan.seeds), options, build, progress)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Random figures of a data sheet are of the steady state of random writes over the whole drive,
+    /// sequential ones of a drive that was written in order.
+    #[test]
+    fn each_load_begins_in_the_state_that_the_data_sheet_is_about() {
+        let plan = Plan::load().unwrap();
+        let preset = presets::device(&plan.device.preset).unwrap().read(Config::parse).unwrap();
+        for (kind, load) in &plan.kinds {
+            let config = device(&plan, load, Changes::none()).unwrap();
+            let random = load.pattern == "random";
+            let fill = format!("{:?}", config.precondition.fill);
+            assert_eq!(fill, if random { "Random" } else { "Sequential" }, "{kind}");
+            let blocks = |config: &Config| config.flash.blocks_per_plane;
+            assert!(!random || blocks(&config) == blocks(&preset), "{kind}");
+            // The slot is the thesis' whatever the load.
+            assert_eq!(
+                config.host_link,
+                device(&plan, &plan.kinds["alone"], Changes::none()).unwrap().host_link
+            );
+        }
+    }
 }

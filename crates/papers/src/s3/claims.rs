@@ -1,9 +1,15 @@
 //! What the paper says in words, and what is to be said about it, checked.
 
 use super::cells::Evidence;
-use super::simulate::Measured;
+use super::data::assumptions;
+use super::simulate::{Measured, simulate_all};
+use std::collections::BTreeSet;
+
+use crate::answer::{Answer, more, same};
 use crate::claims::{ClaimCheck, Claims, Verdict};
-use crate::{Claim, Selector};
+use crate::mean::Mean;
+use crate::vary::{Answers, Step, vary};
+use crate::{Claim, Flow, PaperError, Progress, Selector};
 
 /// How a claim is checked, on what.
 pub(super) struct On {
@@ -142,24 +148,64 @@ pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
 }
 
 impl Evidence<'_> {
-    /// Claims that are selected, or stand beside what is selected and can be checked.
-    pub(super) fn claims(&self, selector: &Selector) -> Vec<Claim> {
+    /// Claims that are selected, or stand beside what is selected and can be checked, each with its name
+    /// and with what its runs say.
+    fn claims(&self, selector: &Selector) -> Vec<(&'static str, Option<Answer>, Claim)> {
         let named: Vec<&str> = CLAIMS.named(selector).map(|check| check.name).collect();
         let claims = CLAIMS.selected(selector).filter_map(|check| {
             let On { runs, check: verdict } = &check.check;
+            let unknown = |why: String| (check.name, None, CLAIMS.report(check, None, why));
             match runs.iter().find(|run| !self.runs.contains_key(**run)) {
                 Some(_) if !named.contains(&check.name) => None,
-                Some(missing) => Some(CLAIMS.report(check, None, self.missing(missing))),
+                Some(missing) => Some(unknown(self.missing(missing))),
                 None if runs.iter().any(|run| self.is_cut_short(run)) => {
-                    Some(CLAIMS.report(check, None, "only a part of the run was done"))
+                    Some(unknown("only a part of the run was done".to_owned()))
                 }
                 None => {
+                    let verdict = verdict(self);
+                    let answer = verdict.as_ref().map(|(answer, _)| *answer);
                     let unknown = "the numbers it needs are missing";
-                    Some(CLAIMS.report(check, verdict(self), unknown))
+                    Some((check.name, answer, CLAIMS.report(check, verdict, unknown)))
                 }
             }
         });
         claims.collect()
+    }
+
+    /// Those claims, judged with values varied that the paper does not print; true if that was stopped.
+    pub(super) fn judge(
+        &self,
+        selector: &Selector,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<(Vec<Claim>, bool), PaperError> {
+        let claims = self.claims(selector);
+        let known = claims.iter().filter_map(|(name, answer, _)| Some((*name, (*answer)?)));
+        let base: Answers = known.collect();
+        let mut stopped = self.runs.values().any(|run| run.summary.partial);
+        let mut rerun = |step: Step<'_>| {
+            let checks = CLAIMS.checks.iter().filter(|check| step.claims.contains(check.name));
+            let checks: Vec<_> = checks.collect();
+            let wanted: BTreeSet<&str> =
+                checks.iter().flat_map(|check| check.check.runs.iter().copied()).collect();
+            let plans = self.plan.runs.iter().filter(|(name, _)| wanted.contains(name.as_str()));
+            let plans: Vec<_> = plans.map(|(name, plan)| (name.as_str(), plan)).collect();
+            let runs = simulate_all(&plans, self.options, step.changes, &mut |p| {
+                let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
+                progress(&Progress { running, ..*p })
+            })?;
+            stopped |= runs.values().any(|run| run.summary.partial) || runs.len() < plans.len();
+            let evidence = Evidence { runs: &runs, ..*self };
+            let answer =
+                |check: &&ClaimCheck<On>| Some((check.name, (check.check.check)(&evidence)?.0));
+            Ok(if stopped { Answers::new() } else { checks.iter().filter_map(answer).collect() })
+        };
+        let values = assumptions()?.values;
+        let how = self.options.vary;
+        let varied = vary(&values, &base, how, &mut rerun)?;
+        let judged = claims.into_iter().map(|(name, answer, claim)| {
+            claim.judged_by(&values, how, (name, answer), varied.get(name), stopped)
+        });
+        Ok((judged.collect(), stopped))
     }
 
     /// A run that says nothing about the paper's, which is longer.
@@ -186,6 +232,11 @@ impl Evidence<'_> {
     }
 }
 
+/// `a` is above `b`, both without chance.
+fn above(a: f64, b: f64) -> Answer {
+    more(Mean::exact(a), Mean::exact(b))
+}
+
 fn totals_are_sums(evidence: &Evidence<'_>) -> Verdict {
     let mut wrong = Vec::new();
     let totals = evidence.printed_row("energy_joules");
@@ -200,7 +251,7 @@ fn totals_are_sums(evidence: &Evidence<'_>) -> Verdict {
         }
     }
     let all = format!("{} totals", totals.len());
-    Some((wrong.is_empty(), if wrong.is_empty() { all } else { wrong.join("; ") }))
+    Some((wrong.is_empty().into(), if wrong.is_empty() { all } else { wrong.join("; ") }))
 }
 
 fn ram_is_80_mw_times_time(evidence: &Evidence<'_>) -> Verdict {
@@ -215,7 +266,7 @@ fn ram_is_80_mw_times_time(evidence: &Evidence<'_>) -> Verdict {
     let least = powers.iter().copied().fold(f64::MAX, f64::min);
     let most = powers.iter().copied().fold(0.0, f64::max);
     let holds = least > 79.9 && most < 80.1;
-    Some((holds, format!("RAM energy / running time is {least:.3} to {most:.3} mW")))
+    Some((holds.into(), format!("RAM energy / running time is {least:.3} to {most:.3} mW")))
 }
 
 fn iops_are_the_loads(evidence: &Evidence<'_>) -> Verdict {
@@ -234,7 +285,7 @@ fn iops_are_the_loads(evidence: &Evidence<'_>) -> Verdict {
         first.load.last_arrival.as_s_f64(),
         latencies.join(", ")
     );
-    Some((holds, evidence))
+    Some((holds.into(), evidence))
 }
 
 fn cleaning(evidence: &Evidence<'_>) -> Option<([u64; 2], [u64; 2], String)> {
@@ -254,18 +305,18 @@ fn cleaning(evidence: &Evidence<'_>) -> Option<([u64; 2], [u64; 2], String)> {
 
 fn five_million_requests_clean(evidence: &Evidence<'_>) -> Verdict {
     let (erases, _, text) = cleaning(evidence)?;
-    Some((erases.iter().all(|n| *n > 0), text))
+    Some((erases.iter().all(|n| *n > 0).into(), text))
 }
 
 fn five_million_requests_merge(evidence: &Evidence<'_>) -> Verdict {
     let (_, moved, text) = cleaning(evidence)?;
-    Some((moved.iter().all(|n| *n > 0), text))
+    Some((moved.iter().all(|n| *n > 0).into(), text))
 }
 
 fn bus_energy_is_negligible(evidence: &Evidence<'_>) -> Verdict {
     let share = |run: &Measured| run.energy.bus_joules / run.energy.total_joules;
     let most = evidence.runs.values().map(share).fold(0.0, f64::max);
-    Some((most < 0.001, format!("at most {:.3} % of a run's energy", most * 100.0)))
+    Some((above(0.001, most), format!("at most {:.3} % of a run's energy", most * 100.0)))
 }
 
 fn idle_device_is_most_of_the_energy(evidence: &Evidence<'_>) -> Verdict {
@@ -279,7 +330,7 @@ fn idle_device_is_most_of_the_energy(evidence: &Evidence<'_>) -> Verdict {
         run.energy.total_joules,
         share * 100.0
     );
-    Some((share > 0.5, text))
+    Some((above(share, 0.5), text))
 }
 
 fn cpu_energy_is_the_rules(evidence: &Evidence<'_>) -> Verdict {
@@ -292,19 +343,22 @@ fn cpu_energy_is_the_rules(evidence: &Evidence<'_>) -> Verdict {
         rule / run.energy.total_joules * 100.0
     );
     let printed = evidence.printed.value("table3", "sequential_read", "cpu_joules")?;
-    Some(((rule / printed - 1.0).abs() < 0.01, text))
+    Some((same(Mean::exact(rule), Mean::exact(printed)), text))
 }
 
 fn larger_pages_are_faster(evidence: &Evidence<'_>, load: &str) -> Verdict {
     let runs: Option<Vec<&Measured>> =
         (1..=3).map(|nand| evidence.run(&format!("{load}_nand{nand}"))).collect();
     let runs = runs?;
-    let falls = |figure: fn(&Measured) -> f64| runs.windows(2).all(|w| figure(w[1]) < figure(w[0]));
-    let holds = falls(|run| run.summary.device_latency_ms) && falls(|run| run.energy.total_joules);
+    let falls = |figure: fn(&Measured) -> f64| {
+        Answer::all(runs.windows(2).map(|two| Some(above(figure(two[0]), figure(two[1])))))
+    };
+    let answer =
+        falls(|run| run.summary.device_latency_ms)? & falls(|run| run.energy.total_joules)?;
     let each = runs.iter().map(|run| {
         format!("{:.3} ms and {:.2} J", run.summary.device_latency_ms, run.energy.total_joules)
     });
-    Some((holds, each.collect::<Vec<_>>().join("; ")))
+    Some((answer, each.collect::<Vec<_>>().join("; ")))
 }
 
 fn latency_is_inside_the_device(evidence: &Evidence<'_>) -> Verdict {
@@ -314,7 +368,7 @@ fn latency_is_inside_the_device(evidence: &Evidence<'_>) -> Verdict {
         "{:.2} ms inside the device, {:.2} ms with the wait before it",
         summary.device_latency_ms, summary.latency_ms
     );
-    Some(((1.8..2.2).contains(&ratio), text))
+    Some((above(ratio, 1.8) & above(2.2, ratio), text))
 }
 
 fn iozone_exercises_reads(evidence: &Evidence<'_>) -> Verdict {
@@ -325,7 +379,7 @@ fn iozone_exercises_reads(evidence: &Evidence<'_>) -> Verdict {
         load.requests,
         load.sectors as f64 / 2.0 / load.requests.max(1) as f64
     );
-    Some((load.reads > 0, text))
+    Some(((load.reads > 0).into(), text))
 }
 
 fn four_planes_hold(evidence: &Evidence<'_>, run: &str) -> Verdict {
@@ -337,12 +391,12 @@ fn four_planes_hold(evidence: &Evidence<'_>, run: &str) -> Verdict {
         gib(run.load.end_bytes),
         gib(four_planes)
     );
-    Some((run.load.end_bytes <= four_planes, text))
+    Some(((run.load.end_bytes <= four_planes).into(), text))
 }
 
 fn equal_latencies_are_a_coincidence(evidence: &Evidence<'_>) -> Verdict {
     let iozone = evidence.run("iozone_nand3")?.summary.device_latency_ms;
     let postmark = evidence.run("postmark_nand2")?.summary.device_latency_ms;
     let near = |latency: f64| (latency / 4.14 - 1.0).abs() < 0.01;
-    Some((near(iozone) && near(postmark), format!("{iozone:.3} ms and {postmark:.3} ms")))
+    Some(((near(iozone) && near(postmark)).into(), format!("{iozone:.3} ms and {postmark:.3} ms")))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::PaperError;
+use crate::assumptions::Assumptions;
 use crate::error::parse;
 
 /// `printed.toml`.
@@ -108,6 +109,12 @@ impl Printed {
         let row = table.rows.iter().find(|known| known.name == row)?;
         row.values.get(column)?.parse().ok()
     }
+}
+
+/// `assumptions.toml`.
+pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
+    let text = include_str!("../../../../papers/s3/assumptions.toml");
+    Assumptions::parse("papers/s3/assumptions.toml", text)
 }
 
 impl Plan {

@@ -12,8 +12,11 @@ use std::collections::BTreeSet;
 
 use cells::{Evidence, cell_id};
 use claims::CLAIMS;
+#[cfg(test)]
+pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 
+use crate::assumptions::Changes;
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
 
 /// Names of the traces that runs need.
@@ -75,8 +78,9 @@ pub(crate) fn run(
     let mut planned: Vec<_> = planned.map(|(name, run)| (name.as_str(), run)).collect();
     // The longest first, so that the last core is not left with it: small pages, then writes.
     planned.sort_by_key(|(name, run)| (run.device.clone(), !name.contains("write"), *name));
-    let runs = simulate::simulate_all(&planned, options, progress)?;
+    let runs = simulate::simulate_all(&planned, options, Changes::none(), progress)?;
     let evidence = Evidence { printed: &printed, plan: &plan, runs: &runs, options };
+    let (claims, stopped) = evidence.judge(selector, progress)?;
     let mut notes = Vec::new();
     notes.extend(options.cut_short("cells are not expected to match"));
     let missing: BTreeSet<&str> = needed
@@ -99,11 +103,11 @@ pub(crate) fn run(
     Ok(Report {
         title: printed.title.clone(),
         cells: evidence.cells(selector)?,
-        claims: evidence.claims(selector),
+        claims,
         figures: evidence.figures(selector),
         // The cells are the numbers of its figures.
         tables: Vec::new(),
-        partial: runs.values().any(|run| run.summary.partial),
+        partial: stopped,
         runs: runs.values().map(|run| run.summary.clone()).collect(),
         notes,
     })

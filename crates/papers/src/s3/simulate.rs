@@ -14,6 +14,7 @@ use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
 use super::data::RunPlan;
 use super::load::Load;
+use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::{Options, PaperError, Progress, RunSummary, presets};
 
@@ -97,11 +98,13 @@ fn simulate(
     name: &str,
     plan: &RunPlan,
     options: &Options,
+    changes: Changes<'_>,
     report: &mut dyn FnMut(u64, u64) -> Flow,
 ) -> Result<Measured, PaperError> {
     let preset = presets::device(&plan.device)?;
     let file = &preset.file;
-    let config = preset.read(ssdyno_device::Config::parse)?;
+    let text = changes.applied(file, "device", preset.text)?;
+    let config = ssdyno_device::Config::parse(&text).map_err(|error| defect(file, error))?;
     let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(file, error))?;
     let facts = device.facts();
     let target = ssdyno_workload::DeviceFacts {
@@ -188,10 +191,11 @@ enum News {
     Ended { run: usize, measured: Box<Result<Measured, PaperError>> },
 }
 
-/// Runs all of `plans`.
+/// Runs all of `plans`, with `changes` to the presets.
 pub(super) fn simulate_all(
     plans: &[(&str, &RunPlan)],
     options: &Options,
+    changes: Changes<'_>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<BTreeMap<String, Measured>, PaperError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -203,7 +207,7 @@ pub(super) fn simulate_all(
         for _ in 0..threads {
             let sender = sender.clone();
             let (next, stop) = (&next, &stop);
-            scope.spawn(move || work(plans, options, next, stop, &sender));
+            scope.spawn(move || work(plans, (options, changes), next, stop, &sender));
         }
         drop(sender);
         collect(plans, &receiver, &stop, progress)
@@ -213,7 +217,7 @@ pub(super) fn simulate_all(
 /// Takes runs until none is left.
 fn work(
     plans: &[(&str, &RunPlan)],
-    options: &Options,
+    (options, changes): (&Options, Changes<'_>),
     next: &AtomicUsize,
     stop: &AtomicBool,
     sender: &Sender<News>,
@@ -230,7 +234,7 @@ fn work(
             tell(News::Progress { run, done, of });
             if stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
         };
-        let measured = Box::new(simulate(name, plan, options, &mut report));
+        let measured = Box::new(simulate(name, plan, options, changes, &mut report));
         tell(News::Ended { run, measured });
     }
 }

@@ -1,11 +1,12 @@
 //! What the paper says in words, checked over several seeds.
 
-use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES};
+use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, assumptions};
 use super::figures::{client_case, seconds, worker_case};
-use super::simulate::Measured;
-use crate::claims::{ClaimCheck, Claims, Verdict};
+use super::simulate::{Measured, simulate_all};
+use crate::answer::{Answer, more, no_less, rising, same};
+use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
 use crate::mean::Mean;
-use crate::{Claim, Selector};
+use crate::{Claim, Flow, Options, PaperError, Progress, Selector};
 
 type Check = fn(&Plan, &Measured) -> Verdict;
 
@@ -38,7 +39,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         check: |plan, m| {
             let at = |stack| m.iops(&series_case(plan, stack));
             let (spek, iometer) = (at("spek")?, at("iometer")?);
-            Some((spek.is_above(iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
+            Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "IOPS")))
         },
     },
     ClaimCheck {
@@ -47,7 +48,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         about: &["figure5d"],
         check: |_, m| {
             let iops = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
-            Some((iops.mean < 154.0, format!("{} IOPS, printed 240", iops.text(1))))
+            Some((no_less(Mean::exact(153.0), iops), format!("{} IOPS, printed 240", iops.text(1))))
         },
     },
     ClaimCheck {
@@ -57,7 +58,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         check: |plan, m| {
             let size = *plan.figure5.sizes_kib.last()?;
             let (spek, iometer) = tools(m, "seagate", LOADS[0].1, size)?;
-            Some((spek.is_above(iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
+            Some((more(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
         },
     },
     ClaimCheck {
@@ -68,7 +69,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "random_reads_are_close",
-        text: "Figure 5c: in random reads both are close: within 5 %, at every size (S4-30).",
+        text: "Figure 5c: in random reads both are close: the same, at every size (S4-30).",
         about: &["figure5c"],
         check: random_reads_are_close,
     },
@@ -82,17 +83,16 @@ const CHECKS: &[ClaimCheck<Check>] = &[
             let hits = m.host(&case, |host| {
                 host.cache.and_then(|cache| cache.hit_ratio).unwrap_or(f64::NAN) * 100.0
             })?;
-            Some((hits.mean <= 1.4, format!("{} %", hits.text(3))))
+            Some((no_less(Mean::exact(1.4), hits), format!("{} %", hits.text(3))))
         },
     },
     ClaimCheck {
         name: "random_writes_differ",
-        text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache changes what is measured, so that the intervals of the tools do not overlap.",
+        text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache changes what is measured, so that the tools differ.",
         about: &["figure5d"],
         check: |_, m| {
             let (spek, iometer) = tools(m, "seagate", "random-write", 16)?;
-            let differ = spek.is_above(iometer) || iometer.is_above(spek);
-            Some((differ, both("SPEK", spek, "IoMeter", iometer, "MB/s")))
+            Some((!same(spek, iometer), both("SPEK", spek, "IoMeter", iometer, "MB/s")))
         },
     },
     ClaimCheck {
@@ -109,52 +109,56 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "two_spek_workers_saturate",
-        text: "Figure 7a: two SPEK workers saturate the storage of 100 us (S4-36): at least 97 % of 10 000 a second.",
+        text: "Figure 7a: two SPEK workers saturate the storage of 100 us (S4-36): 10 000 a second.",
         about: &["figure7a"],
         check: |plan, m| {
             let iops = m.iops(&worker_case("figure7a", plan, "spek", 2))?;
-            Some((iops.mean > 9_700.0, format!("{} IOPS", iops.text(0))))
+            Some((no_less(iops, SATURATED), format!("{} IOPS", iops.text(0))))
         },
     },
     ClaimCheck {
         name: "five_iometer_workers_are_needed",
-        text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls fewer are enough (S4-37): four do not reach 97 %.",
+        text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls fewer are enough (S4-37): four do not saturate it.",
         about: &["figure7a"],
         check: |plan, m| {
             let at = |n| m.iops(&worker_case("figure7a", plan, "iometer", n));
             let (two, four) = (at(2)?, at(4)?);
             let text = format!("two {}, four {} IOPS", two.text(0), four.text(0));
-            Some((four.mean < 9_700.0, text))
+            Some((!no_less(four, SATURATED), text))
         },
     },
     ClaimCheck {
         name: "iometer_needs_no_fewer_workers",
-        text: "Figure 7: what is true of it: at no number of workers does IoMeter get more than SPEK (S4-35), but for the 0.5 % that hits in its cache may add.",
+        text: "Figure 7: what is true of it: at no number of workers does SPEK get less than IoMeter (S4-35).",
         about: &["figure7a", "figure7b"],
         check: |plan, m| {
-            let mut worst = f64::INFINITY;
+            let (mut answer, mut worst) = (Answer::Yes, f64::INFINITY);
             for figure in ["figure7a", "figure7b"] {
                 for n in &plan.figure7.workers {
                     let at = |stack| m.iops(&worker_case(figure, plan, stack, *n));
-                    worst = worst.min(at("spek")?.mean / at("iometer")?.mean);
+                    let (spek, iometer) = (at("spek")?, at("iometer")?);
+                    answer = answer & no_less(spek, iometer);
+                    worst = worst.min(spek.mean / iometer.mean);
                 }
             }
-            Some((worst > 0.995, format!("least ratio {worst:.3}")))
+            Some((answer, format!("least ratio {worst:.3}")))
         },
     },
     ClaimCheck {
         name: "spek_switches_twice",
-        text: "Table 3: SPEK has two context switches a request, in every load (S4-38): within 3 %, without system calls.",
+        text: "Table 3: SPEK has two context switches a request, in every load (S4-38), and no system calls.",
         about: &["table3"],
         check: |_, m| {
-            let (mut off, mut calls) = (0.0f64, 0.0);
+            let (mut answer, mut off, mut calls) = (Answer::Yes, 0.0f64, 0.0);
             for load in QUICK {
                 let case = Case::new("delay-100us", "spek", load, 4, 1);
-                off = off.max((m.switches(&case)?.mean / 2.0 - 1.0).abs());
+                let switches = m.switches(&case)?;
+                answer = answer & same(switches, Mean::exact(2.0));
+                off = off.max((switches.mean / 2.0 - 1.0).abs());
                 calls += m.host(&case, |h| h.system_calls_per_request.unwrap_or(f64::NAN))?.mean;
             }
             let text = format!("at most {:.2} % off two, {calls} system calls", 100.0 * off);
-            Some((off < 0.03 && calls == 0.0, text))
+            Some((answer & (calls == 0.0).into(), text))
         },
     },
     ClaimCheck {
@@ -171,25 +175,27 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "iscsi_falls_by_a_fifth_when_fitted",
-        text: "Table 4: a target whose work for a request grows by a third with each further session has the printed shape (S4-46): the rows in which it is saturated within 2 %, that of one client within 15 %.",
+        text: "Table 4: a target whose work for a request grows by a third with each further session has the printed shape (S4-46): the rows in which it is saturated are the same, that of one client is within 15 %.",
         about: &["table4"],
         check: |plan, m| {
             let (shape, text) = rises_then_falls(plan, m, "fitted")?;
             let printed = [18.012, 29.007, 23.214];
-            let mut off = [0.0; 3];
+            let mut ours = [Mean::exact(f64::NAN); 3];
             for (at, total) in printed.into_iter().enumerate() {
-                let ours = m.megabytes(&client_case(plan, "fitted", at as u16 + 1))?;
-                off[at] = (ours.mean / total - 1.0).abs();
+                let mean = m.megabytes(&client_case(plan, "fitted", at as u16 + 1))?;
+                ours[at] = mean.over(Mean::exact(total));
             }
-            let near = off[0] < 0.15 && off[1].max(off[2]) < 0.02;
+            let off = ours.map(|ratio| (ratio.mean - 1.0).abs());
+            let saturated = ours[1..].iter().map(|ratio| Some(same(*ratio, Mean::exact(1.0))));
+            let near = no_more_off(off[0], 0.15) & Answer::all(saturated)?;
             let [one, two, three] = off.map(|off| 100.0 * off);
             let text = format!("{text}; {one:.1}, {two:.1}, {three:.1} % off");
-            Some((shape && near, text))
+            Some((shape & near, text))
         },
     },
     ClaimCheck {
         name: "iscsi_target_is_the_bottleneck",
-        text: "Table 4: the CPU of the target is above 90 % busy with two clients, and near 100 % with three (S4-42): above 97 %.",
+        text: "Table 4: the CPU of the target is above 90 % busy with two clients, and near 100 % with three (S4-42).",
         about: &["table4"],
         check: |plan, m| {
             let at = |n| {
@@ -199,7 +205,8 @@ const CHECKS: &[ClaimCheck<Check>] = &[
             };
             let (two, three) = (at(2)?, at(3)?);
             let text = format!("{} and {} %", two.text(1), three.text(1));
-            Some((two.mean > 90.0 && three.mean > 97.0, text))
+            let near_all = no_less(three, Mean::exact(100.0));
+            Some((more(two, Mean::exact(90.0)) & near_all, text))
         },
     },
     ClaimCheck {
@@ -214,6 +221,14 @@ fn both(a: &str, mean_a: Mean, b: &str, mean_b: Mean, unit: &str) -> String {
     format!("{a} {}, {b} {} {unit}", mean_a.text(2), mean_b.text(2))
 }
 
+/// What a device of 100 us does in a second.
+const SATURATED: Mean = Mean { mean: 10_000.0, half: 0.0 };
+
+/// A share by which something is off is no more than `limit`.
+fn no_more_off(off: f64, limit: f64) -> Answer {
+    no_less(Mean::exact(limit), Mean::exact(off))
+}
+
 fn series_case(plan: &Plan, stack: &str) -> Case {
     Case::new("seagate-as-measured", stack, "random-write", plan.figure3.size_kib, 1)
 }
@@ -225,25 +240,26 @@ fn tools(m: &Measured, device: &str, load: &str, size: u32) -> Option<(Mean, Mea
 }
 
 fn file_systems_differ(_: &Plan, m: &Measured) -> Verdict {
-    let (mut least, mut text) = (f64::INFINITY, Vec::new());
+    let (mut answer, mut text) = (Answer::Yes, Vec::new());
     for (load, size) in SUITES {
         let mut all = Vec::new();
         for stack in FILE_SYSTEMS {
-            all.push(m.megabytes(&Case::new("seagate", stack, load, size, 1))?.mean);
+            all.push(m.megabytes(&Case::new("seagate", stack, load, size, 1))?);
         }
-        let best = all.iter().copied().fold(0.0, f64::max);
-        let worst = all.iter().copied().fold(f64::INFINITY, f64::min);
-        least = least.min(best / worst);
-        text.push(format!("{load} {:.1} times", best / worst));
+        all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+        let ratio = all.last()?.over(*all.first()?);
+        answer = answer & no_less(ratio, Mean::exact(2.0));
+        text.push(format!("{load} {:.1} times", ratio.mean));
     }
-    Some((least >= 2.0, text.join(", ")))
+    Some((answer, text.join(", ")))
 }
 
 fn spek_is_steady(plan: &Plan, m: &Measured) -> Verdict {
     let case = series_case(plan, "spek");
     let mean = m.iops(&case)?.mean;
     let off = seconds(m, &case).iter().map(|(_, v)| (v / mean - 1.0).abs()).fold(0.0, f64::max);
-    Some((off < 0.05, format!("at most {:.1} % off {mean:.1} IOPS", 100.0 * off)))
+    let text = format!("at most {:.1} % off {mean:.1} IOPS", 100.0 * off);
+    Some((no_more_off(off, 0.05), text))
 }
 
 fn iometer_swings(plan: &Plan, m: &Measured) -> Verdict {
@@ -254,51 +270,53 @@ fn iometer_swings(plan: &Plan, m: &Measured) -> Verdict {
     let at_zero = points.iter().filter(|(_, v)| *v < 1.0).count();
     let high = points.iter().filter(|(_, v)| *v > 300.0).count();
     let text = format!("{at_zero} seconds at zero, {high} above 300, of {}", points.len());
-    Some((at_zero > 0 && high > 0, text))
+    Some(((at_zero > 0 && high > 0).into(), text))
 }
 
 fn small_sequential_writes_gain(plan: &Plan, m: &Measured) -> Verdict {
     let mut ratios = Vec::new();
     for size in &plan.figure5.sizes_kib {
         let (spek, iometer) = tools(m, "seagate", "sequential-write", *size)?;
-        ratios.push(iometer.mean / spek.mean);
+        ratios.push(iometer.over(spek));
     }
-    let falling = ratios.windows(2).all(|two| two[1] <= two[0] * 1.02);
     let (first, last) = (*ratios.first()?, *ratios.last()?);
-    let text: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
-    let holds = falling && first > 1.0 && (last - 1.0).abs() < 0.15;
-    Some((holds, format!("IoMeter / SPEK by size: {}", text.join(", "))))
+    let text: Vec<String> = ratios.iter().map(|ratio| format!("{:.2}", ratio.mean)).collect();
+    ratios.reverse();
+    let diminishing = rising(&ratios)? & no_more_off((last.mean - 1.0).abs(), 0.15);
+    let answer = diminishing & more(first, Mean::exact(1.0));
+    Some((answer, format!("IoMeter / SPEK by size: {}", text.join(", "))))
 }
 
 fn random_reads_are_close(plan: &Plan, m: &Measured) -> Verdict {
-    let mut off = 0.0f64;
+    let (mut answer, mut off) = (Answer::Yes, 0.0f64);
     for size in &plan.figure5.sizes_kib {
         let (spek, iometer) = tools(m, "seagate", "random-read", *size)?;
+        answer = answer & same(iometer, spek);
         off = off.max((iometer.mean / spek.mean - 1.0).abs());
     }
-    Some((off < 0.05, format!("at most {:.2} % apart", 100.0 * off)))
+    Some((answer, format!("at most {:.2} % apart", 100.0 * off)))
 }
 
 fn off_by_600_percent(_: &Plan, m: &Measured) -> Verdict {
-    let (mut most, mut text) = (0.0f64, Vec::new());
+    let (mut answer, mut text) = (Answer::No, Vec::new());
     for (_, load) in LOADS {
         let (spek, iometer) = tools(m, "ibm", load, 16)?;
-        let ratio = (spek.mean / iometer.mean).max(iometer.mean / spek.mean);
-        most = most.max(ratio);
-        text.push(format!("{load} {ratio:.2}"));
+        let ratio = if spek.mean > iometer.mean { spek.over(iometer) } else { iometer.over(spek) };
+        answer = answer | no_less(ratio, Mean::exact(6.0));
+        text.push(format!("{load} {:.2}", ratio.mean));
     }
-    Some((most >= 6.0, text.join(", ")))
+    Some((answer, text.join(", ")))
 }
 
 fn spek_is_ahead_on_fast_storage(plan: &Plan, m: &Measured) -> Verdict {
     let ratio = |figure| {
         let at = |stack| m.iops(&worker_case(figure, plan, stack, 1));
         let (spek, iometer) = (at("spek")?, at("iometer")?);
-        Some((spek.is_above(iometer), spek.mean / iometer.mean))
+        Some(spek.over(iometer))
     };
     let (slow, fast) = (ratio("figure7a")?, ratio("figure7b")?);
-    let text = format!("{:.3} times at 100 us, {:.3} times at 10 us", slow.1, fast.1);
-    Some((slow.0 && fast.0 && fast.1 > slow.1, text))
+    let text = format!("{:.3} times at 100 us, {:.3} times at 10 us", slow.mean, fast.mean);
+    Some((more(slow, Mean::exact(1.0)) & more(fast, slow), text))
 }
 
 fn switches_explain_little(_: &Plan, m: &Measured) -> Verdict {
@@ -310,9 +328,11 @@ fn switches_explain_little(_: &Plan, m: &Measured) -> Verdict {
         })
     };
     let two = &["switch", "system_call"];
-    let more = by("iometer", two)?.mean - by("spek", two)?.mean;
-    let text = format!("{more:.2} us; by hand 18.29, printed approximately 19");
-    Some(((17.0..=20.0).contains(&more), text))
+    let (iometer, spek) = (by("iometer", two)?, by("spek", two)?);
+    let half = iometer.half + spek.half;
+    let extra = Mean { mean: iometer.mean - spek.mean, half };
+    let text = format!("{:.2} us; by hand 18.29, printed approximately 19", extra.mean);
+    Some((same(extra, Mean::exact(18.29)), text))
 }
 
 fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict {
@@ -325,7 +345,7 @@ fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict
         three.text(2),
         100.0 * (three.mean / two.mean - 1.0)
     );
-    Some((two.is_above(one) && two.is_above(three), text))
+    Some((more(two, one) & more(two, three), text))
 }
 
 /// Figures whose points the selected claims need.
@@ -333,11 +353,24 @@ pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
     CLAIMS.selected(selector).flat_map(|check| check.about.iter().copied())
 }
 
-/// The selected claims, checked.
-pub(super) fn check(selector: &Selector, plan: &Plan, measured: &Measured) -> Vec<Claim> {
-    let claim = |check: &ClaimCheck<Check>| {
-        let unknown = if check.about.is_empty() { "waits for the disk model" } else { "not run" };
-        CLAIMS.report(check, (check.check)(plan, measured), unknown)
+/// The selected claims, judged; true if that was stopped.
+pub(super) fn judge(
+    selector: &Selector,
+    plan: &Plan,
+    measured: &Measured,
+    options: &Options,
+    progress: &mut dyn FnMut(&Progress) -> Flow,
+) -> Result<(Vec<Claim>, bool), PaperError> {
+    let judge = Judge {
+        claims: &CLAIMS,
+        assumptions: &assumptions()?,
+        options,
+        check: &|check: &ClaimCheck<Check>, measured: &Measured| (check.check)(plan, measured),
+        unknown: &|check| match check.about.is_empty() {
+            true => "waits for the disk model",
+            false => "not run",
+        },
+        simulate: &|cases, changes, progress| simulate_all(cases, options, changes, progress),
     };
-    CLAIMS.selected(selector).map(claim).collect()
+    judge.judge(selector, measured, progress)
 }

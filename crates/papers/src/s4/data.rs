@@ -7,6 +7,7 @@ use ssdyno_block::units::{Bytes, Span};
 use ssdyno_device::delay::DelayTable;
 
 use crate::PaperError;
+use crate::assumptions::{Assumptions, Changes};
 use crate::error::parse;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
@@ -259,8 +260,21 @@ impl Printed {
     }
 }
 
+/// `assumptions.toml`.
+pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
+    let text = include_str!("../../../../papers/s4/assumptions.toml");
+    Assumptions::parse("papers/s4/assumptions.toml", text)
+}
+
 impl Plan {
     pub(super) fn load() -> Result<Plan, PaperError> {
-        parse("papers/s4/plan.toml", include_str!("../../../../papers/s4/plan.toml"))
+        Plan::with(Changes::none())
+    }
+
+    /// With what differs in `plan.…`.
+    pub(super) fn with(changes: Changes<'_>) -> Result<Plan, PaperError> {
+        let file = "papers/s4/plan.toml";
+        let text = include_str!("../../../../papers/s4/plan.toml");
+        parse(file, &changes.applied(file, "plan", text)?)
     }
 }

@@ -11,8 +11,11 @@ mod simulate;
 use std::collections::BTreeSet;
 
 use claims::CLAIMS;
+#[cfg(test)]
+pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 
+use crate::assumptions::Changes;
 use crate::{Flow, Options, PaperError, Progress, Report, Selector};
 
 /// The table that is measured, not simulated.
@@ -43,7 +46,8 @@ pub(crate) fn run(
     }
     let needed = claims::needs(selector).chain(chosen.iter().copied());
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
-    let measured = simulate::simulate_all(&plan, &cases, options, progress)?;
+    let measured = simulate::simulate_all(&cases, options, Changes::none(), progress)?;
+    let (claims, stopped) = claims::judge(selector, &plan, &measured, options, progress)?;
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {
@@ -58,10 +62,10 @@ pub(crate) fn run(
     Ok(Report {
         title: printed.title,
         cells,
-        claims: claims::check(selector, &plan, &measured),
+        claims,
         figures,
         tables,
-        partial: measured.partial,
+        partial: stopped,
         runs: measured.summaries(),
         notes: notes(options),
     })

@@ -13,6 +13,7 @@ use ssdyno_rig::{
 };
 
 use super::data::{Case, Plan, Printed};
+use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
 use crate::{Options, PaperError, Progress, presets};
@@ -43,10 +44,11 @@ fn device(plan: &Plan, name: &str) -> Result<DelayConfig, PaperError> {
 }
 
 /// The host of a stack, with the keys that differ.
-fn host(plan: &Plan, name: &str) -> Result<ssdyno_host::Config, PaperError> {
+fn host(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<ssdyno_host::Config, PaperError> {
     let missing = || defect(PLAN, format!("there is no stack {name}"));
     let stack = plan.stacks.get(name).ok_or_else(missing)?;
     let text = presets::host(&stack.host)?.changed(&stack.without, &stack.set)?;
+    let text = changes.applied(PLAN, "host", &text)?;
     ssdyno_host::Config::parse(&text).map_err(|error| defect(PLAN, error))
 }
 
@@ -73,9 +75,10 @@ impl Fitted {
 }
 
 /// The network of a variant.
-fn network(variant: &str, case: &Case) -> Result<NetworkConfig, PaperError> {
+fn network(variant: &str, case: &Case, changes: Changes<'_>) -> Result<NetworkConfig, PaperError> {
     let file = "presets/networks/s4-iscsi.toml";
-    let mut config = NetworkConfig::parse(NETWORKS[0].text).map_err(|error| defect(file, error))?;
+    let text = changes.applied(file, "network", NETWORKS[0].text)?;
+    let mut config = NetworkConfig::parse(&text).map_err(|error| defect(file, error))?;
     if variant != "fitted" {
         return Ok(config);
     }
@@ -94,7 +97,8 @@ fn network(variant: &str, case: &Case) -> Result<NetworkConfig, PaperError> {
     (target.command, target.segment) = (free.command, free.segment);
     (target.send, target.receive) = (free.send, free.receive);
     target.response = span(fitted.target);
-    (target.switches, target.surcharge) = (0.0, fitted.surcharge);
+    let surcharge = fitted.surcharge * changes.factor("network.target.surcharge");
+    (target.switches, target.surcharge) = (0.0, surcharge);
     Ok(config)
 }
 
@@ -129,9 +133,15 @@ fn load(
     Ok(config)
 }
 
-fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run, PaperError> {
+fn planned(
+    plan: &Plan,
+    case: &Case,
+    seed: u64,
+    options: &Options,
+    changes: Changes<'_>,
+) -> Result<Run, PaperError> {
     let load = load(plan, case, options)?;
-    let config = host(plan, &case.stack)?;
+    let config = host(plan, &case.stack, changes)?;
     let how = HostOptions {
         cores: Some(case.workers),
         mode: Some(ThreadMode::Sync),
@@ -142,7 +152,7 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     let attach = match case.network {
         None => Attach::Adapter { device, host },
         Some(variant) => {
-            let network = Box::new(network(variant, case)?);
+            let network = Box::new(network(variant, case, changes)?);
             Attach::Network { device, network, host }
         }
     };
@@ -158,15 +168,16 @@ fn planned(plan: &Plan, case: &Case, seed: u64, options: &Options) -> Result<Run
     })
 }
 
-/// Runs all of `cases` with all seeds.
+/// Runs all of `cases` with all seeds, with `changes` to presets and plan.
 pub(super) fn simulate_all(
-    plan: &Plan,
     cases: &BTreeSet<Case>,
     options: &Options,
+    changes: Changes<'_>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Measured, PaperError> {
-    let build = |case: &Case, seed| planned(plan, case, seed, options);
-    Measured::simulate(cases, &plan.seeds, options, build, progress)
+    let plan = &Plan::with(changes)?;
+    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
+    Measured::simulate(cases, changes.seeds(&plan.seeds), options, build, progress)
 }
 
 #[cfg(test)]
@@ -192,7 +203,7 @@ mod tests {
         let plan = Plan::load().unwrap();
         for (figure, _) in super::super::data::FIGURES {
             for case in plan.cases(figure) {
-                let run = planned(&plan, &case, 1, &Options::default()).unwrap();
+                let run = planned(&plan, &case, 1, &Options::default(), Changes::none()).unwrap();
                 let host = run.device.host().unwrap();
                 assert_eq!(host.plan.cores, case.workers, "{}", case.name(1));
             }
