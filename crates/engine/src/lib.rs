@@ -11,6 +11,7 @@
 //! a program for a read) keeps its own state and uses the queue alone.
 
 pub mod events;
+mod few;
 mod queue;
 mod rng;
 mod server;

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use ssdyno_block::Time;
 
+use crate::few::Few;
 use crate::wheel::Wheel;
 
 /// What may be scheduled: anything that packs into 32 bits. Small entries are the speed of a queue.
@@ -27,6 +28,10 @@ pub trait Event: Copy {
 pub struct EventQueue<E> {
     /// The least key of all, [`NONE`] if nothing is pending: it is asked for far more often than it changes.
     first: u128,
+    /// The others, while they are few.
+    few: Few,
+    /// They are not: they are in the wheel and in the heap.
+    many: bool,
     /// The others that come soon.
     wheel: Wheel,
     /// The others that the wheel does not take.
@@ -43,6 +48,8 @@ impl<E: Event> Default for EventQueue<E> {
     fn default() -> Self {
         EventQueue {
             first: NONE,
+            few: Few::NONE,
+            many: false,
             wheel: Wheel::new(),
             later: BinaryHeap::new(),
             sequence: 0,
@@ -86,6 +93,12 @@ impl<E: Event> EventQueue<E> {
     /// Puts away `key`, which is not the first.
     #[inline(always)]
     fn keep(&mut self, key: u128) {
+        if !self.many {
+            if self.few.insert(key) {
+                return;
+            }
+            self.become_many();
+        }
         if !self.wheel.insert(key, self.last.as_ps()) {
             self.keep_for_later(key);
         }
@@ -104,11 +117,32 @@ impl<E: Event> EventQueue<E> {
         self.later.pop().map_or(NONE, |key| key.0)
     }
 
-    /// Gives the slots of the wheel another width where that is better.
+    /// Puts the few, who are too many now, into the wheel.
+    #[cold]
+    fn become_many(&mut self) {
+        let keys = self.take_all_but_first(self.wheel.shift());
+        self.many = true;
+        self.spread(keys);
+    }
+
+    /// Gives the slots of the wheel another width where that is better, or does without the wheel.
     #[cold]
     fn judge_width(&mut self) {
-        let Some(shift) = self.wheel.better_width() else { return };
-        let keys = self.take_all_but_first(shift);
+        let shift = self.wheel.better_width();
+        let least = self.wheel.slots_filled() + self.later.len();
+        if shift.is_none() && !self.few.has_ample_room_for(least) {
+            return;
+        }
+        let keys = self.take_all_but_first(shift.unwrap_or(self.wheel.shift()));
+        if self.few.has_ample_room_for(keys.len()) {
+            self.many = false;
+            return keys.into_iter().for_each(|key| self.keep(key));
+        }
+        self.spread(keys);
+    }
+
+    /// Puts `keys` into the empty wheel and heap.
+    fn spread(&mut self, keys: Vec<u128>) {
         self.wheel.begin_period(keys.len());
         for key in keys {
             if !self.wheel.insert(key, self.last.as_ps()) {
@@ -120,6 +154,9 @@ impl<E: Event> EventQueue<E> {
     /// The least key but the first leaves wheel or heap.
     #[inline(always)]
     fn take_second(&mut self) -> u128 {
+        if !self.many {
+            return self.few.take_first().unwrap_or(NONE);
+        }
         let later = self.later.peek().map_or(NONE, |key| key.0);
         match self.wheel.first(self.last.as_ps()) {
             Some((key, slot)) if key < later => {
@@ -130,9 +167,10 @@ impl<E: Event> EventQueue<E> {
         }
     }
 
-    /// Empties wheel and heap; from now on a slot of the wheel is `1 << shift` picoseconds.
+    /// Takes all but the first out of where they are; from now on a slot of the wheel is `1 << shift` picoseconds.
     fn take_all_but_first(&mut self, shift: u32) -> Vec<u128> {
         let mut keys: Vec<u128> = self.later.drain().map(|key| key.0).collect();
+        self.few.drain(&mut keys);
         self.wheel.drain(shift, &mut keys);
         keys
     }

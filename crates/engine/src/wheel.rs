@@ -209,6 +209,11 @@ impl Wheel {
         self.shift = shift;
     }
 
+    /// How many slots hold something: there are at least as many events.
+    pub(crate) fn slots_filled(&self) -> usize {
+        self.filled.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// The logarithm of the width of a slot in picoseconds.
     pub(crate) fn shift(&self) -> u32 {
         self.shift
