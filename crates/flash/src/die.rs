@@ -3,36 +3,33 @@
 use ssdyno_block::Time;
 use ssdyno_engine::events::Cause;
 
-use crate::OpKind;
+use crate::{FlashOp, OpKind};
 
 /// No operation: the end of a list.
 pub(crate) const NIL: u32 = u32::MAX;
 
 /// Most planes that join in one operation. Parts have four to six planes, of which each may stand
-/// here as four with a mapping unit a page; a small group is copied quickly.
+/// here as four with a mapping unit a page.
 pub(crate) const MOST_PLANES: usize = 16;
 
-/// Operations that a die executes together: one a plane. They are of one kind, but for the copies
-/// through the controller that programs have joined.
+/// Operations that a die executes together: one a plane, linked through the [`Slab`]. They are of one
+/// kind, but for the copies through the controller that programs have joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) kind: OpKind,
     /// That of the oldest member.
     pub(crate) cause: Cause,
     pub(crate) len: u8,
+    /// How many of them are copies.
+    pub(crate) copies: u8,
     /// Members have different causes.
     pub(crate) mixed: bool,
-    ops: [u32; MOST_PLANES],
+    members: Fifo,
 }
 
 impl Group {
     pub(crate) fn new(kind: OpKind, cause: Cause) -> Group {
-        Group { kind, cause, len: 0, mixed: false, ops: [NIL; MOST_PLANES] }
-    }
-    pub(crate) fn push(&mut self, op: u32, cause: Cause) {
-        self.mixed |= cause != self.cause;
-        self.ops[self.len as usize] = op;
-        self.len += 1;
+        Group { kind, cause, len: 0, copies: 0, mixed: false, members: Fifo::default() }
     }
     pub(crate) fn is_full(&self) -> bool {
         self.len as usize == MOST_PLANES
@@ -43,8 +40,10 @@ impl Group {
         let programs = |kind| matches!(kind, OpKind::Program | OpKind::Copy);
         self.kind == kind || through && programs(self.kind) && programs(kind)
     }
-    pub(crate) fn ops(&self) -> &[u32] {
-        &self.ops[..self.len as usize]
+    /// The place of the first member in the slab; [`NIL`] where there is none.
+    #[inline]
+    pub(crate) fn first(&self) -> u32 {
+        self.members.head
     }
 }
 
@@ -74,8 +73,6 @@ pub(crate) struct Die {
     pub(crate) group: Group,
     /// Events of an older generation were overtaken by a suspension.
     pub(crate) generation: u8,
-    /// Pages of the current read that have left.
-    pub(crate) pages_out: u8,
     /// A read that may overtake came while the phase was [`Phase::Asked`].
     pub(crate) called: bool,
     pub(crate) array_from: Time,
@@ -94,7 +91,6 @@ impl Die {
             phase: Phase::Idle,
             group: Group::new(OpKind::Read, Cause::None),
             generation: 0,
-            pages_out: 0,
             called: false,
             array_from: Time::ZERO,
             array_to: Time::ZERO,
@@ -125,6 +121,24 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
+    /// `op` as number `sequence` of all, with `owner`; of the first epoch.
+    #[inline(always)]
+    pub(crate) fn new(op: &FlashOp, owner: u32, sequence: u32) -> Queued {
+        Queued {
+            page: op.page,
+            to: op.to,
+            owner,
+            next: NIL,
+            sequence,
+            plane: op.plane,
+            epoch: 0,
+            to_epoch: 0,
+            kind: op.kind,
+            sector_only: op.sector_only,
+            cause: op.cause,
+        }
+    }
+
     /// The page that changes, or is read.
     #[inline]
     pub(crate) fn target(&self) -> u32 {
@@ -195,6 +209,35 @@ impl Slab {
             tail => self.all[tail as usize].next = at,
         }
         list.tail = at;
+    }
+    /// The operation at `at`, which is in no list, joins `group`.
+    #[inline]
+    pub(crate) fn join(&mut self, group: &mut Group, at: u32) {
+        let op = &self.all[at as usize];
+        group.mixed |= op.cause != group.cause;
+        group.copies += u8::from(op.kind == OpKind::Copy);
+        group.len += 1;
+        self.push_back(&mut group.members, at);
+    }
+    /// Takes the first member out of `group`, if there is one.
+    #[inline]
+    pub(crate) fn leave(&mut self, group: &mut Group) -> Option<u32> {
+        if group.members.head == NIL {
+            return None;
+        }
+        group.len -= 1;
+        Some(self.take_after(&mut group.members, NIL))
+    }
+    /// The members of `group`, in the order in which they joined.
+    #[inline(always)]
+    pub(crate) fn members(&self, group: &Group) -> impl Iterator<Item = (u32, &Queued)> {
+        let mut next = group.members.head;
+        std::iter::from_fn(move || {
+            let at = next;
+            let op = self.all.get(at as usize)?;
+            next = op.next;
+            Some((at, op))
+        })
     }
     /// Takes out the member behind `before` (`NIL`: the head).
     #[inline]

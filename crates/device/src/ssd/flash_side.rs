@@ -99,14 +99,27 @@ impl Ssd {
     /// Queues all of `self.ops`; host and mapping operations complete for `owner`.
     pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
         let mut ops = std::mem::take(&mut self.ops);
-        for op in ops.drain(..) {
-            let waited = op.cause != Cause::Cleaning;
-            if let (true, Owner::Task(task)) = (waited, owner) {
-                self.tasks.add_pending(task);
+        for ops in ops.chunk_by(|op, next| op.cause == next.cause && op.plane == next.plane) {
+            if ops.first().is_some_and(|op| op.cause == Cause::Cleaning) {
+                self.enqueue_cleaning(now, ops);
+                continue;
             }
-            self.enqueue_op(now, op, if waited { owner.pack() } else { NO_OWNER });
+            for op in ops {
+                if let Owner::Task(task) = owner {
+                    self.tasks.add_pending(task);
+                }
+                self.enqueue_op(now, *op, owner.pack());
+            }
         }
+        ops.clear();
         self.ops = ops;
+    }
+
+    /// Queues `ops` of one plane, for which nobody waits.
+    fn enqueue_cleaning(&mut self, now: Time, ops: &[FlashOp]) {
+        let mut port =
+            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+        self.flash.enqueue_all(ops, &mut port);
     }
 
     #[inline]

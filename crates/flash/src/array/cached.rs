@@ -50,8 +50,6 @@ pub(super) struct Registers {
     holds: Holds,
     /// The operations whose pages they hold.
     group: Group,
-    /// Pages of it that have left.
-    sent: u8,
     reading: Reading,
     /// The read whose address came with 31h; without members after 3Fh.
     next: Group,
@@ -74,7 +72,6 @@ impl Registers {
         Registers {
             holds: Holds::Nothing,
             group: nothing(),
-            sent: 0,
             reading: Reading::Nothing,
             next: nothing(),
             commanded: false,
@@ -173,7 +170,6 @@ impl FlashArray {
         *registers = Registers {
             holds: Holds::Out,
             group,
-            sent: 0,
             reading: if follows { Reading::Page } else { Reading::Nothing },
             commanded: false,
             chained: follows,
@@ -184,7 +180,7 @@ impl FlashArray {
         }
         let (cause, length) = (group.cause, self.timing.transfer);
         let array_to = if follows { self.dies[die as usize].array_to } else { Time::ZERO };
-        for _ in group.ops() {
+        for _ in 0..group.len {
             let step = Step::CacheOut;
             self.ask(Transfer { step, die, pages: 1, cause, length, array_to }, port);
         }
@@ -197,10 +193,8 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         let registers = &mut self.registers[die as usize];
-        let at = registers.sent;
-        registers.sent += 1;
-        let Some(op) = registers.group.ops().get(at as usize).copied() else { return };
-        let last = registers.sent == registers.group.len;
+        let Some(op) = self.slab.leave(&mut registers.group) else { return };
+        let last = registers.group.len == 0;
         if last {
             registers.holds = Holds::Nothing;
         }

@@ -15,7 +15,7 @@ use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
 
 use super::{FlashArray, FlashEvent, Kind, Other, Port};
 use crate::ChannelOrder;
-use crate::die::Phase;
+use crate::die::{NIL, Phase};
 
 /// What a transfer is for, and so what comes after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,7 +171,9 @@ impl FlashArray {
             Step::Through => {
                 let length = self.program_time(&self.dies[die as usize].group);
                 self.enter_array(die, end, length, port);
-                self.want_suspension(die, port);
+                if self.dies[die as usize].reads.head != NIL {
+                    self.want_suspension(die, port);
+                }
             }
             Step::CacheCommand => self.move_registers(die, end, port),
             Step::CacheOut => {

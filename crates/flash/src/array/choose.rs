@@ -144,8 +144,8 @@ impl FlashArray {
         let current = if d.phase == Phase::Idle { None } else { Some(&d.group) };
         let suspended = d.suspended.as_ref().map(|suspended| &suspended.group);
         let groups = current.into_iter().chain(suspended);
-        let mut begun = groups.flat_map(Group::ops).map(|op| self.slab.get(*op));
-        if let Some(op) = begun.find(|op| is_it(op)) {
+        let mut begun = groups.flat_map(|group| self.slab.members(group));
+        if let Some((_, op)) = begun.find(|(_, op)| is_it(op)) {
             return source(op);
         }
         let mut at = self.planes[plane as usize].head;
@@ -178,7 +178,7 @@ impl FlashArray {
                 if group.len == 0 {
                     group.cause = cause;
                 }
-                group.push(taken, cause);
+                self.slab.join(&mut group, taken);
                 planes |= bit;
                 page_in_block = Some(number);
                 if self.rules.multi_plane == MultiPlane::Off
@@ -263,12 +263,11 @@ impl FlashArray {
     pub(super) fn take_head(&mut self, die: u16, plane: usize, group: &mut Group) {
         let taken = self.slab.take_after(&mut self.planes[plane], NIL);
         self.dies[die as usize].waiting -= 1;
-        let op = self.slab.get(taken);
-        if op.kind == OpKind::Copy {
+        if self.slab.get(taken).kind == OpKind::Copy {
             // What joins a copy waits for its read.
             group.kind = OpKind::Copy;
         }
-        group.push(taken, op.cause);
+        self.slab.join(group, taken);
     }
 
     /// The number in its block of the page that decides about joining: where data goes to.

@@ -292,19 +292,8 @@ impl FlashArray {
                 self.queue_erase(op.page);
             }
         }
-        let at = self.slab.insert(Queued {
-            page,
-            to: op.to,
-            owner,
-            next: NIL,
-            sequence: self.sequence,
-            plane: op.plane,
-            epoch,
-            to_epoch,
-            kind: op.kind,
-            sector_only: op.sector_only,
-            cause: op.cause,
-        });
+        let queued = Queued::new(&op, owner, self.sequence);
+        let at = self.slab.insert(Queued { page, epoch, to_epoch, ..queued });
         if cfg!(debug_assertions)
             && let Some(shadow) = &mut self.shadow
         {
@@ -322,6 +311,34 @@ impl FlashArray {
             Phase::Asked if overtakes => self.dies[die as usize].called = true,
             _ => {}
         }
+    }
+
+    /// Queues `ops`, which are all of one plane and for which nobody waits: a block that is cleaned.
+    pub fn enqueue_all<E: From<FlashEvent> + Event>(
+        &mut self,
+        ops: &[FlashOp],
+        port: &mut Port<'_, E>,
+    ) {
+        let Some((first, rest)) = ops.split_first() else { return };
+        self.enqueue(*first, NO_OWNER, port);
+        if self.rules.read_priority {
+            return rest.iter().for_each(|op| self.enqueue(*op, NO_OWNER, port));
+        }
+        // The die has begun something, and no other operation can change what.
+        let mut list = self.planes[first.plane as usize];
+        for op in rest {
+            self.sequence = self.sequence.wrapping_add(1);
+            let at = self.slab.insert(Queued::new(op, NO_OWNER, self.sequence));
+            if cfg!(debug_assertions)
+                && let Some(shadow) = &mut self.shadow
+            {
+                shadow.queued(at);
+            }
+            self.slab.push_back(&mut list, at);
+        }
+        self.planes[first.plane as usize] = list;
+        let die = self.die_of_plane[first.plane as usize];
+        self.dies[die as usize].waiting += rest.len() as u32;
     }
 
     /// Handles one event; returns the die it concerned, or one of those that it concerned.
@@ -375,11 +392,9 @@ impl FlashArray {
         die: u16,
         port: &mut Port<'_, E>,
     ) {
-        let d = &mut self.dies[die as usize];
-        let at = d.pages_out;
-        d.pages_out += 1;
-        let Some(op) = d.group.ops().get(at as usize).copied() else { return };
-        let last = at + 1 == d.group.len;
+        let group = &mut self.dies[die as usize].group;
+        let Some(op) = self.slab.leave(group) else { return };
+        let last = group.len == 0;
         self.complete(op, port);
         if last {
             self.release(die, port);

@@ -6,7 +6,7 @@ use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
 
 use super::channel::{Step, Transfer};
 use super::{FlashArray, FlashEvent, Kind, Port};
-use crate::die::{Die, Group, Phase, Queued};
+use crate::die::{Die, Group, NIL, Phase, Queued};
 use crate::{CopyMode, OpKind};
 
 impl FlashArray {
@@ -14,8 +14,8 @@ impl FlashArray {
     #[inline(always)]
     pub(super) fn read_time(&self, group: &Group) -> Time {
         let mut longest = Time::ZERO;
-        for op in group.ops() {
-            let Queued { kind, page, .. } = *self.slab.get(*op);
+        for (_, op) in self.slab.members(group) {
+            let Queued { kind, page, .. } = *op;
             if kind == OpKind::Program {
                 continue;
             }
@@ -32,8 +32,7 @@ impl FlashArray {
     #[inline(always)]
     pub(super) fn program_time(&self, group: &Group) -> Time {
         let mut longest = Time::ZERO;
-        for op in group.ops() {
-            let op = self.slab.get(*op);
+        for (_, op) in self.slab.members(group) {
             let number = self.page_number(op);
             if number == 0 {
                 // Nothing was heard of this block for long.
@@ -89,8 +88,8 @@ impl FlashArray {
         let group = &self.dies[die as usize].group;
         let part = Part { kind: PartKind::Die, index: die };
         for cause in [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None] {
-            let members = group.ops().iter().map(|op| self.slab.get(*op));
-            let own = members.filter(|op| op.cause == cause && counted(op)).count() as u8;
+            let members = self.slab.members(group);
+            let own = members.filter(|(_, op)| op.cause == cause && counted(op)).count() as u8;
             let to = if cause == group.cause { to } else { from };
             // Neither time nor operations: the log leaves it out.
             port.log.push(Busy { part, activity, cause, operations: own, from, to });
@@ -158,7 +157,7 @@ impl FlashArray {
         (group, array_to): (&Group, Time),
         port: &mut Port<'_, E>,
     ) {
-        let length = group.ops().iter().map(|op| self.time_in(self.slab.get(*op))).sum();
+        let length = self.slab.members(group).map(|(_, op)| self.time_in(op)).sum();
         let (pages, cause) = (group.len, group.cause);
         self.ask(Transfer { step, die, pages, cause, length, array_to }, port);
     }
@@ -182,9 +181,8 @@ impl FlashArray {
 
     /// Fetches ahead what [`note_written`](FlashArray::note_written) will change.
     fn fetch_written(&self, group: &Group) {
-        for op in group.ops() {
-            let block = self.geometry.block_of_page(self.slab.get(*op).target());
-            self.written.prefetch_pages(block);
+        for (_, op) in self.slab.members(group) {
+            self.written.prefetch_pages(self.geometry.block_of_page(op.target()));
         }
     }
 
@@ -207,7 +205,7 @@ impl FlashArray {
     ) {
         let group = &self.dies[die as usize].group;
         let to = from + self.read_time(group);
-        let copies = (self.copies(group), |op: &Queued| op.kind == OpKind::Copy);
+        let copies = (group.copies, |op: &Queued| op.kind == OpKind::Copy);
         self.log_array(die, Activity::Read, (from, to), copies, port);
         if self.rules.copy == CopyMode::CopyBack {
             let length = self.program_time(&self.dies[die as usize].group);
@@ -250,12 +248,12 @@ impl FlashArray {
             }
             // The pages are in the registers: out to the controller and in again.
             OpKind::Copy if phase == Phase::Busy => {
-                let one = |op: &u32| match self.slab.get(*op) {
-                    op if op.kind == OpKind::Copy => self.timing.transfer + self.time_in(op),
-                    op => self.time_in(op),
+                let one = |(_, op): (u32, &Queued)| match op.kind {
+                    OpKind::Copy => self.timing.transfer + self.time_in(op),
+                    _ => self.time_in(op),
                 };
-                let length = group.ops().iter().map(one).sum();
-                let (pages, cause) = (group.len + self.copies(&group), group.cause);
+                let length = self.slab.members(&group).map(one).sum();
+                let (pages, cause) = (group.len + group.copies, group.cause);
                 let step = Step::Through;
                 let array_to = Time::ZERO;
                 return self.ask(Transfer { step, die, pages, cause, length, array_to }, port);
@@ -270,20 +268,17 @@ impl FlashArray {
             }
         }
         self.note_contents(&group);
-        for op in group.ops() {
-            self.note_written(*op);
-            self.complete(*op, port);
+        let mut at = group.first();
+        while at != NIL {
+            let next = self.slab.get(at).next;
+            self.note_written(at);
+            self.complete(at, port);
+            at = next;
         }
         if self.rules.cache_program {
             return self.array_free(die, port);
         }
         self.release(die, port);
-    }
-
-    /// How many of `group` are copies.
-    fn copies(&self, group: &Group) -> u8 {
-        let is_copy = |op: &&u32| self.slab.get(**op).kind == OpKind::Copy;
-        group.ops().iter().filter(is_copy).count() as u8
     }
 
     /// In tests: moves, or compares, what lies in the pages.
@@ -292,8 +287,8 @@ impl FlashArray {
         if cfg!(debug_assertions)
             && let Some(shadow) = &mut self.shadow
         {
-            for at in group.ops() {
-                shadow.ended(*at, self.slab.get(*at), &self.geometry);
+            for (at, op) in self.slab.members(group) {
+                shadow.ended(at, op, &self.geometry);
             }
         }
     }
@@ -305,9 +300,8 @@ impl FlashArray {
         group: &Group,
         port: &mut Port<'_, E>,
     ) {
-        self.dies[die as usize].pages_out = 0;
         let (cause, length) = (group.cause, self.timing.transfer);
-        for _ in group.ops() {
+        for _ in 0..group.len {
             let array_to = Time::ZERO;
             self.ask(Transfer { step: Step::Out, die, pages: 1, cause, length, array_to }, port);
         }
