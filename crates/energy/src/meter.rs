@@ -83,8 +83,8 @@ pub struct Meter {
     patience: Time,
     start: Time,
     dies: Vec<DieAccount>,
-    /// By activity and cause, for each die: few rows are in use, and those lie close together.
-    flash: [[Vec<Cell>; CAUSES]; FLASH_ACTIVITIES],
+    /// A row of dies for each activity and cause: few rows are in use, and those lie close together.
+    flash: Vec<Cell>,
     channels: Vec<Cell>,
     cores: Vec<Cell>,
     host_links: [Cell; 2],
@@ -138,9 +138,7 @@ impl Meter {
             patience,
             start: Time::ZERO,
             dies: vec![DieAccount::default(); facts.dies as usize],
-            flash: std::array::from_fn(|_| {
-                std::array::from_fn(|_| vec![Cell::default(); facts.dies as usize])
-            }),
+            flash: vec![Cell::default(); FLASH_ACTIVITIES * CAUSES * facts.dies as usize],
             channels: vec![Cell::default(); facts.channels as usize],
             cores: vec![Cell::default(); facts.cores as usize],
             host_links: [Cell::default(); 2],
@@ -174,9 +172,7 @@ impl Meter {
         for die in &mut self.dies {
             *die = DieAccount { last: die.last, ..DieAccount::default() };
         }
-        for row in self.flash.iter_mut().flatten() {
-            row.fill(Cell::default());
-        }
+        self.flash.fill(Cell::default());
         self.channels.fill(Cell::default());
         self.cores.fill(Cell::default());
         self.asleep.fill(Cell::default());
@@ -288,9 +284,11 @@ impl Meter {
     #[inline(always)]
     fn die(&mut self, event: &Busy, index: usize, (from, to): (Time, Time), cell: Cell) -> bool {
         let activity = event.activity.index();
+        let row = (activity * CAUSES + event.cause as usize) * self.dies.len();
         let Some(die) = self.dies.get_mut(index) else { return false };
-        let Some(rows) = self.flash.get_mut(activity) else { return false };
-        add(rows[event.cause as usize].get_mut(index), cell);
+        if !add(self.flash.get_mut(row + index), cell) {
+            return false;
+        }
         self.series.add(class::DIE + activity, from.as_ps(), to.as_ps());
         if event.activity == Activity::CacheTransfer {
             die.twice_ps += cell.ps;
@@ -361,17 +359,25 @@ impl Meter {
         }
     }
 
+    /// What the dies did of `activity` for `cause`, by their numbers.
+    fn row(&self, activity: usize, cause: usize) -> &[Cell] {
+        let dies = self.dies.len();
+        &self.flash[(activity * CAUSES + cause) * dies..][..dies]
+    }
+
     /// Pages programmed so far, for whatever cause; those of events that are held back are not counted
     /// yet.
     pub fn pages_programmed(&self) -> u64 {
-        let causes = self.flash.get(Activity::Program.index()).into_iter().flatten();
-        causes.flatten().map(|cell| cell.operations).sum()
+        let rows = (0..CAUSES).map(|cause| self.row(Activity::Program.index(), cause));
+        rows.flatten().map(|cell| cell.operations).sum()
     }
 
     fn flash_operations(&self) -> FlashOperations {
         let mut sum = FlashOperations::default();
-        for (to, row) in sum.0.iter_mut().flatten().zip(self.flash.iter().flatten()) {
-            *to = row.iter().map(|cell| cell.operations).sum();
+        for (activity, causes) in sum.0.iter_mut().enumerate() {
+            for (cause, to) in causes.iter_mut().enumerate() {
+                *to = self.row(activity, cause).iter().map(|cell| cell.operations).sum();
+            }
         }
         sum
     }

@@ -22,7 +22,7 @@ fn seconds(ps: u64) -> f64 {
 impl Meter {
     /// For how long `die` did something; what it did at a time counts each for itself.
     fn work_ps(&self, die: usize) -> u64 {
-        self.flash.iter().flatten().map(|row| row[die].ps).sum()
+        self.flash.iter().skip(die).step_by(self.dies.len()).map(|cell| cell.ps).sum()
     }
 
     /// Time in which `die` draws no idle current because it is busy.
@@ -149,7 +149,7 @@ impl Meter {
     fn flash_rows(&self, run: f64, rows: &mut Rows) {
         for (number, activity) in ACTIVITIES.iter().enumerate() {
             for cause in CAUSES {
-                let cells = self.flash[number][cause as usize].iter();
+                let cells = self.row(number, cause as usize).iter();
                 let sum = cells.fold((0.0, 0), |sum, cell| {
                     (sum.0 + seconds(cell.ps), sum.1 + cell.operations)
                 });
@@ -207,12 +207,12 @@ impl Meter {
             for die in first..self.dies.len().min(first + self.dies_per_package) {
                 let idle = (awake - self.displaced_s(die)) * self.powers.die_idle;
                 package.idle_joules += idle + asleep_joules / self.powers.dies;
-                for (number, rows) in self.flash.iter().enumerate() {
-                    let busy = seconds(rows.iter().map(|row| row[die].ps).sum());
+                for number in 0..FLASH_ACTIVITIES {
+                    let cells = (0..CAUSES.len()).map(|cause| self.row(number, cause)[die]);
+                    let busy = seconds(cells.clone().map(|cell| cell.ps).sum());
                     package.seconds[number] += busy;
                     package.joules += busy * self.powers.die[number];
-                    package.operations[number] +=
-                        rows.iter().map(|row| row[die].operations).sum::<u64>();
+                    package.operations[number] += cells.map(|cell| cell.operations).sum::<u64>();
                 }
             }
             package.joules += package.idle_joules;
