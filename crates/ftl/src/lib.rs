@@ -37,6 +37,7 @@ mod placement;
 mod ranks;
 mod reverse;
 mod sample;
+mod tables;
 mod watch;
 mod wear;
 

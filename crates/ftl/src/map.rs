@@ -1,33 +1,50 @@
 //! The page map: from logical to physical pages and back.
 
-use ssdyno_engine::{Table, prefetch};
 use ssdyno_flash::{Divisor, Geometry};
 
 use crate::page_map::NONE;
-use crate::reverse::Reverse;
+use crate::tables::{Stamp, Strip, Tables};
+
+/// The tables, with the narrowest entries that suffice: three bytes for planes of up to 64 GiB with pages
+/// of 4 KiB. Small tables stay in the processor's caches, and 4 TiB in 7 GB.
+#[derive(Clone, Debug)]
+enum Width {
+    Two(Tables<u16>),
+    Three(Tables<[u8; 3]>),
+    Four(Tables<u32>),
+}
+
+/// `$then` of the tables, whatever their width.
+macro_rules! tables {
+    ($width:expr, $tables:ident => $then:expr) => {
+        match $width {
+            Width::Two($tables) => $then,
+            Width::Three($tables) => $then,
+            Width::Four($tables) => $then,
+        }
+    };
+}
 
 /// Both directions of a page map.
 ///
-/// Validity is not kept: `forward[slot] == physical` holds for the owner of a page and for nobody
-/// else, so invalidation writes nothing.
+/// Validity is not kept: the page that lives at the place of another is its owner and nobody else,
+/// so invalidation writes nothing.
 ///
 /// The entries of a plane lie side by side. Where logical pages are dealt out to the planes in
 /// turn, the *slot* of a page is therefore not its number: slots count through the pages of one
 /// plane, then of the next. Cleaning a block then touches a small part of the table, which matters
 /// because a table of this size is larger than what the processor's address translation covers.
-/// And the way back need only tell the pages of one plane apart, which fits in 24 bits for planes
-/// of up to 64 GiB with pages of 4 KiB.
+/// And both ways need only tell the pages of one plane apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Map {
-    /// Physical page by slot; [`NONE`] where there is no data.
-    forward: Table<u32>,
-    /// Slot within the strip by physical page.
-    reverse: Reverse,
+    tables: Width,
     /// How many strips pages are dealt out to: one a plane, or one in all.
     strips: Divisor,
     slots_per_strip: u32,
     /// The strip of each plane; empty where there is one in all.
     strip_of_plane: Vec<u32>,
+    /// The first page of the flash in each strip.
+    first_pages: Vec<u32>,
     pages_per_plane: u32,
 }
 
@@ -35,16 +52,36 @@ impl Map {
     /// For `pages` logical pages. With `residues` plane `p` holds only logical pages that leave
     /// `residues[p]` when divided by the number of planes; without, any plane holds any page.
     pub(crate) fn new(pages: u32, geometry: &Geometry, residues: Option<Vec<u32>>) -> Map {
+        Map::with_room(pages, geometry, residues, 0)
+    }
+
+    /// The same with entries wide enough for at least `room` pages.
+    fn with_room(pages: u32, geometry: &Geometry, residues: Option<Vec<u32>>, room: u32) -> Map {
         let strip_of_plane = residues.unwrap_or_default();
         let strips = strip_of_plane.len().max(1) as u32;
         let slots_per_strip = pages.div_ceil(strips);
+        let slots = slots_per_strip as usize * strips as usize;
+        let pages_per_plane = geometry.blocks_per_plane * geometry.pages_per_block.get();
+        let mut first_pages = vec![0; strips as usize];
+        for (plane, strip) in (0..).zip(&strip_of_plane) {
+            first_pages[*strip as usize] = plane * pages_per_plane;
+        }
+        let all = geometry.pages();
+        let of_strip = if strip_of_plane.is_empty() { all } else { pages_per_plane };
+        let most = of_strip.max(slots_per_strip).max(room);
         Map {
-            forward: Table::new(slots_per_strip as usize * strips as usize, NONE),
-            reverse: Reverse::new(geometry.pages()),
+            tables: if Tables::<u16>::fit(most) {
+                Width::Two(Tables::new(slots, all))
+            } else if Tables::<[u8; 3]>::fit(most) {
+                Width::Three(Tables::new(slots, all))
+            } else {
+                Width::Four(Tables::new(slots, all))
+            },
             strips: Divisor::new(strips),
             slots_per_strip,
             strip_of_plane,
-            pages_per_plane: geometry.blocks_per_plane * geometry.pages_per_block.get(),
+            first_pages,
+            pages_per_plane,
         }
     }
 
@@ -54,45 +91,56 @@ impl Map {
         strip * self.slots_per_strip as usize + self.strips.quotient(logical) as usize
     }
 
-    /// First slot of the strip of the plane that `physical` is in.
-    fn base(&self, physical: u32) -> u32 {
-        match self.strip_of_plane.get((physical / self.pages_per_plane) as usize) {
-            Some(strip) => strip * self.slots_per_strip,
-            None => 0,
+    /// The strip of the plane that `physical` is in.
+    fn strip(&self, physical: u32) -> Strip {
+        let plane = physical / self.pages_per_plane;
+        match self.strip_of_plane.get(plane as usize) {
+            Some(strip) => Strip {
+                first_page: plane * self.pages_per_plane,
+                first_slot: strip * self.slots_per_strip,
+            },
+            None => Strip { first_page: 0, first_slot: 0 },
         }
     }
 
     /// The physical page of `logical`, or [`NONE`].
     #[inline]
     pub(crate) fn get(&self, logical: u32) -> u32 {
-        self.forward[self.slot(logical)]
+        let slot = self.slot(logical);
+        match tables!(&self.tables, tables => tables.place(slot)) {
+            Some(place) => self.first_pages[self.strips.remainder(logical) as usize] + place,
+            None => NONE,
+        }
     }
 
     /// Brings the entry of `logical` into the cache.
     #[inline]
     pub(crate) fn prefetch(&self, logical: u32) {
-        if let Some(entry) = self.forward.get(self.slot(logical)) {
-            prefetch(entry);
-        }
+        let slot = self.slot(logical);
+        tables!(&self.tables, tables => tables.prefetch(slot));
     }
 
     /// Brings what is kept of `count` physical pages from `first` on into the cache.
     pub(crate) fn prefetch_pages(&self, first: u32, count: u32) {
-        self.reverse.prefetch(first, count);
+        tables!(&self.tables, tables => tables.prefetch_pages(first..first + count));
     }
 
     /// `logical` now lives at `physical`, on a plane that may hold it.
     #[inline]
     pub(crate) fn set(&mut self, logical: u32, physical: u32) {
-        let slot = self.slot(logical);
-        self.forward[slot] = physical;
-        self.reverse.set(physical, self.strips.quotient(logical));
+        let number = self.strips.remainder(logical);
+        let strip = Strip {
+            first_page: self.first_pages[number as usize],
+            first_slot: number * self.slots_per_strip,
+        };
+        let slot = strip.first_slot + self.strips.quotient(logical);
+        tables!(&mut self.tables, tables => tables.set(strip, slot, physical));
     }
 
     /// `logical` holds no data any more.
     pub(crate) fn remove(&mut self, logical: u32) {
         let slot = self.slot(logical);
-        self.forward[slot] = NONE;
+        tables!(&mut self.tables, tables => tables.remove(slot));
     }
 
     /// The logical page of `slot`.
@@ -102,61 +150,31 @@ impl Map {
     }
 
     /// Lists physical page and slot of all valid pages from `first` on, `count` in one plane.
-    ///
-    /// Nothing branches on validity, and all entries are fetched before the first is looked at:
-    /// their reads do not wait for one another.
     pub(crate) fn owners(&self, first: u32, count: u32, out: &mut Vec<(u32, u32)>) {
-        let base = self.base(first);
-        out.clear();
-        self.reverse.each(
-            first,
-            count,
-            |physical, number| {
-                let slot = base + number;
-                if let Some(entry) = self.forward.get(slot as usize) {
-                    prefetch(entry);
-                }
-                (physical, slot)
-            },
-            out,
-        );
-        let mut valid = 0;
-        for at in 0..out.len() {
-            let (physical, slot) = out[at];
-            out[valid] = (physical, slot);
-            valid += usize::from(self.forward.get(slot as usize) == Some(&physical));
-        }
-        out.truncate(valid);
+        let strip = self.strip(first);
+        tables!(&self.tables, tables => tables.owners(strip, first..first + count, out));
     }
 
     /// Asks memory for what [`owners`](Map::owners) reads of `count` pages from `first` on, in one plane,
     /// and for what this itself will read of the pages behind them and before `end`.
     #[inline]
     pub(crate) fn prefetch_owners(&self, first: u32, count: u32, end: u32) {
-        let base = self.base(first);
-        for physical in first..first + count {
-            if let Some(entry) = self.forward.get((base + self.reverse.get(physical)) as usize) {
-                prefetch(entry);
-            }
-        }
-        let behind = first + count;
-        self.reverse.prefetch(behind, count.min(end - behind));
+        let strip = self.strip(first);
+        tables!(&self.tables, tables => tables.prefetch_owners(strip, first..first + count, end));
     }
 
     /// `pages` (where they lie, and their slots) of one plane now live at `first` and behind it, in
     /// the same plane.
     #[inline]
     pub(crate) fn relocate(&mut self, first: u32, pages: &[(u32, u32)]) {
-        let base = self.base(first);
-        for (to, (_, slot)) in (first..).zip(pages) {
-            self.forward[*slot as usize] = to;
-        }
-        self.reverse.set_all(first, pages.iter().map(|(_, slot)| slot - base));
+        let strip = self.strip(first);
+        tables!(&mut self.tables, tables => tables.relocate(strip, first, pages));
     }
 
     /// From now on `plane`, whose good blocks are `good`, holds the first `pages` logical pages of the one
     /// plane of `sample`, which all have data: its block `n` is `good[n]`. The number of those pages, or 0
-    /// where planes have no strips, and nothing is done.
+    /// where nothing is done: where planes have no strips, or so many blocks are bad that the sample has
+    /// narrower entries.
     ///
     /// With strips all that is known of a plane lies side by side and is copied from front to back;
     /// page by page each of the hundreds of millions of a large device would wait for memory.
@@ -168,39 +186,27 @@ impl Map {
         pages_per_block: Divisor,
     ) -> u32 {
         let Some(strip) = self.strip_of_plane.get(plane as usize) else { return 0 };
-        let to = &mut self.forward[(strip * self.slots_per_strip) as usize..][..pages as usize];
-        let slots = to.iter_mut().zip(&sample.forward[..pages as usize]);
-        let first = |block: u32| good[block as usize] * pages_per_block.get();
+        let first_slot = (strip * self.slots_per_strip) as usize;
+        let first_page = plane * self.pages_per_plane;
+        let first_block = pages_per_block.quotient(first_page);
         let blocks = sample.pages_per_plane / pages_per_block.get();
-        let gaps = good
-            .last()
-            .zip(good.first())
-            .is_some_and(|(last, first)| (last - first) as usize >= good.len());
-        if gaps {
-            let place =
-                |from| first(pages_per_block.quotient(from)) + pages_per_block.remainder(from);
-            slots.for_each(|(to, from)| *to = if *from == NONE { NONE } else { place(*from) });
-            let length = pages_per_block.get();
-            for block in 0..blocks {
-                self.reverse.take_over(
-                    first(block),
-                    &sample.reverse,
-                    block * length..(block + 1) * length,
-                );
-            }
-        } else {
-            let by = first(0);
-            slots.for_each(|(to, from)| *to = if *from == NONE { NONE } else { from + by });
-            self.reverse.take_over(by, &sample.reverse, 0..sample.pages_per_plane);
+        let good: Vec<u32> =
+            good.iter().take(blocks as usize).map(|block| block - first_block).collect();
+        let slots = first_slot..first_slot + pages as usize;
+        let stamp = Stamp { good: &good, pages_per_block, slots, first_page };
+        match (&mut self.tables, &sample.tables) {
+            (Width::Two(to), Width::Two(from)) => to.stamp(from, &stamp),
+            (Width::Three(to), Width::Three(from)) => to.stamp(from, &stamp),
+            (Width::Four(to), Width::Four(from)) => to.stamp(from, &stamp),
+            _ => return 0,
         }
         pages
     }
 
     /// Logical page and place of all that hold data, from logical page `first` on, where there is one strip.
-    pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn from(&self, first: u32) -> Box<dyn Iterator<Item = (u32, u32)> + '_> {
         debug_assert_eq!(self.strips.get(), 1);
-        let slots = self.forward.iter().copied().skip(first as usize);
-        (first..).zip(slots).filter(|(_, place)| *place != NONE)
+        tables!(&self.tables, tables => Box::new(tables.from(first)))
     }
 }
 
@@ -209,12 +215,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Pages for which two bytes suffice, three, four.
+    const ROOMS: [u32; 3] = [0, 1 << 16, 1 << 24];
+
     proptest! {
         /// Against two plain tables, striped over planes in any order and not striped.
         #[test]
         fn is_two_plain_tables(
             planes in 1u32..6,
             striped: bool,
+            room in prop::sample::select(ROOMS.to_vec()),
             turn in 0u32..6,
             writes in prop::collection::vec((0u32..1000, 0u32..1000), 1..200),
         ) {
@@ -229,7 +239,8 @@ mod tests {
             };
             let pages = planes * 30 - 1;
             let residues: Vec<u32> = (0..planes).map(|plane| (plane + turn) % planes).collect();
-            let mut map = Map::new(pages, &geometry, striped.then(|| residues.clone()));
+            let mut map =
+                Map::with_room(pages, &geometry, striped.then(|| residues.clone()), room);
             let mut forward = vec![NONE; pages as usize];
             let mut owner = vec![NONE; geometry.pages() as usize];
             for (page, place) in writes {
@@ -270,6 +281,7 @@ mod tests {
         #[test]
         fn a_stamp_is_page_by_page(
             bad in 0u32..3,
+            room in prop::sample::select(ROOMS.to_vec()),
             pages in 20u32..=28,
             places in Just((0u32..28).collect::<Vec<_>>()).prop_shuffle(),
             stale in prop::collection::vec((0u32..28, 0u32..20), 0..10),
@@ -285,11 +297,12 @@ mod tests {
             };
             // Four blocks of the six are used; those that are bad lie among them or behind them.
             let good: Vec<u32> = (6..12).filter(|block| bad == 0 || *block != 6 + 2 * bad).collect();
-            let mut sample = Map::new(28, &geometry.of_one_plane(4), Some(vec![0]));
+            let one_plane = geometry.of_one_plane(4);
+            let mut sample = Map::with_room(28, &one_plane, Some(vec![0]), room);
             stale.iter().for_each(|(place, page)| sample.set(*page, *place));
             (0..28).zip(places).for_each(|(page, place)| sample.set(page, place));
             let residues = vec![1, 2, 0];
-            let mut stamped = Map::new(84, &geometry, Some(residues));
+            let mut stamped = Map::with_room(84, &geometry, Some(residues), room);
             stamped.set(3, 12 * 7);
             let mut set = stamped.clone();
             prop_assert_eq!(
@@ -309,5 +322,56 @@ mod tests {
                 prop_assert_eq!(one, other);
             }
         }
+    }
+
+    /// The least number of bytes in which all pages of a plane can be told apart, and "no data".
+    #[test]
+    fn entries_are_as_wide_as_they_must_be() {
+        let geometry = |blocks_per_plane| Geometry {
+            channels: 2,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane,
+            pages_per_block: Divisor::new(1),
+            page_bytes: 512,
+        };
+        let bytes = |map: &Map| tables!(&map.tables, tables => tables.entry_bytes());
+        for (pages, width) in [(65_535, 2), (65_536, 3), ((1 << 24) - 1, 3), (1 << 24, 4)] {
+            let mut map = Map::new(2 * pages, &geometry(pages), Some(vec![0, 1]));
+            assert_eq!(bytes(&map), width, "{pages} pages");
+            // The last page of the last plane, and the first.
+            map.set(2 * pages - 1, 2 * pages - 1);
+            map.set(0, pages - 1);
+            assert_eq!(
+                [2 * pages - 1, 0, 1].map(|page| map.get(page)),
+                [2 * pages - 1, pages - 1, NONE]
+            );
+            let mut owners = Vec::new();
+            map.owners(2 * pages - 2, 2, &mut owners);
+            assert_eq!(owners.last(), Some(&(2 * pages - 1, 2 * pages - 1)));
+            // Without strips the pages of all planes are told apart.
+            let one = Map::new(2 * pages, &geometry(pages), None);
+            assert_eq!(bytes(&one), if 2 * pages < 1 << 24 { 3 } else { 4 });
+        }
+    }
+
+    /// What has other entries than the sample is left alone.
+    #[test]
+    fn a_narrower_sample_is_not_stamped() {
+        let geometry = Geometry {
+            channels: 1,
+            chips_per_channel: 1,
+            dies_per_chip: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: Divisor::new(4),
+            page_bytes: 512,
+        };
+        let mut sample = Map::new(8, &geometry, Some(vec![0]));
+        (0..8).for_each(|page| sample.set(page, page));
+        let mut map = Map::with_room(8, &geometry, Some(vec![0]), ROOMS[1]);
+        assert_eq!(map.stamp(0, (&sample, 8), &[0, 1, 2, 3], Divisor::new(4)), 0);
+        assert_eq!(map.get(0), NONE);
     }
 }
