@@ -263,6 +263,12 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
         assert_eq!(told(&result).driver.resets, 1);
         assert_eq!(result.requests + result.errors, 8_000);
         assert!((1..=32).contains(&result.errors), "{} errors", result.errors);
+        // What the reset gave up was never answered: it took as long as it was waited for, or longer.
+        assert_eq!(result.unanswered, result.errors);
+        let latency = result.latency_ns.as_ref().unwrap().all;
+        let most = latency.at_most.unwrap();
+        assert_eq!(most.p50, Some(latency.p50), "nearly all were answered");
+        assert!(result.errors < 9 || most.p99_9.is_none());
     }
     // With retries nobody hears of it but by the time it takes.
     let again = HostOptions { retries: 1, ..one_core() };
