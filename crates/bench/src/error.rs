@@ -6,6 +6,7 @@ use std::time::Duration;
 use ssdyno_block::{Op, Request};
 use ssdyno_workload::WorkloadError;
 
+#[cfg(target_os = "linux")]
 use crate::engine::why_not::{WhyNot, why_not};
 
 /// The system's number for it (errno(3), ENOMEM), the same on every Linux.
@@ -196,10 +197,13 @@ impl BenchError {
                 "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
                  or use the engine `threads`"
             }
+            #[cfg(target_os = "linux")]
             BenchError::Uring { source } => {
                 let WhyNot { reason, remedy } = why_not(source);
                 return format!("{reason}; {remedy}; or use the engine `threads`");
             }
+            #[cfg(not(target_os = "linux"))]
+            BenchError::Uring { .. } => "use the engine `threads`",
             BenchError::Engine { source, .. } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
                 "there is too little memory that may be locked: raise `ulimit -l`, or lower the \
                  depth or the block size"

@@ -4,7 +4,7 @@
 //! that it can be killed.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -29,6 +29,8 @@ const TTL: Duration = Duration::from_secs(60);
 struct Zeros {
     reads: AtomicU64,
     silent_after: u64,
+    /// Is made at the first read that is not answered.
+    silent: PathBuf,
 }
 
 fn attributes(ino: INodeNo) -> FileAttr {
@@ -77,6 +79,7 @@ impl Filesystem for Zeros {
         reply: ReplyData,
     ) {
         if self.reads.fetch_add(1, Ordering::Relaxed) >= self.silent_after {
+            std::fs::write(&self.silent, "").unwrap();
             // Dropped, it would answer with an error.
             std::mem::forget(reply);
             return;
@@ -91,7 +94,11 @@ impl Filesystem for Zeros {
 fn server() {
     let Some(mount) = std::env::var_os(MOUNT) else { return };
     let silent_after = std::env::var(SILENT_AFTER).ok().and_then(|n| n.parse().ok());
-    let zeros = Zeros { reads: AtomicU64::new(0), silent_after: silent_after.unwrap_or(u64::MAX) };
+    let zeros = Zeros {
+        reads: AtomicU64::new(0),
+        silent_after: silent_after.unwrap_or(u64::MAX),
+        silent: Path::new(&mount).with_extension("silent"),
+    };
     let mut config = Config::default();
     config.n_threads = Some(1);
     fuser::mount(zeros, mount, &config).unwrap();
@@ -100,7 +107,7 @@ fn server() {
 /// A server at work; killed and unmounted at the end.
 struct Server {
     process: Child,
-    mount: std::path::PathBuf,
+    mount: PathBuf,
 }
 
 impl Server {
@@ -170,9 +177,13 @@ fn a_server_that_is_killed_ends_the_run_and_what_was_measured_is_kept() {
 fn a_server_that_answers_no_more_can_be_interrupted() {
     let place = Place::new();
     let Some(mut server) = Server::start(&place, Some(500)) else { return };
-    // Without a trial before the run, which would use the reads up.
-    let run = started(&place, &[&RUN[..], &["--batch", "1"]].concat(), "a");
+    let run = started(&place, &RUN, "a");
     let pid = rustix::process::Pid::from_child(&run);
+    let began = Instant::now();
+    while !place.path().join("mnt.silent").exists() {
+        assert!(began.elapsed() < Duration::from_secs(15), "it reads nothing");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     // What was measured is there before the kernel lets go of the program.
     let file = place.path().join("results/a/result.json");

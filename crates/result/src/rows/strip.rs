@@ -287,7 +287,7 @@ mod tests {
     fn prepared_memory_is_used() {
         let mut rows = Strip::of_job(0);
         rows.prepare(1000);
-        assert!(rows.is_empty() && rows.len() == 0);
+        assert!(rows.is_empty());
         let place = rows.last.as_ptr();
         (0..2000).for_each(|i| rows.push(&usual(i)));
         assert_eq!((rows.len(), rows.block(0).unwrap().iter().count()), (2000, 2000));
