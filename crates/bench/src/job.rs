@@ -145,29 +145,35 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
         {
             let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
-            state.begin_window(job, tape);
-            state.reap(job, engine, tape);
-            if tape.must_end() && !state.done {
-                state.fail(JobFailure::Memory);
+            if !state.more {
+                state.begin_window(job, tape);
+                state.reap(job, engine, tape);
+                if tape.must_end() && !state.done {
+                    state.fail(JobFailure::Memory);
+                }
             }
-            if let Err(error) = state.issue(job, engine, tape) {
-                state.fail(JobFailure::Engine(error));
-                return state.end();
-            }
+            state.issue(job, engine, tape);
             // Whoever watches sees what is outstanding before we wait for it.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
             if job.shared.pulse.asked.load(Ordering::Relaxed) {
                 job.shared.pulse.tell(tape);
             }
         }
-        if state.outstanding == 0 && state.done {
+        // Here whoever watches can take the tape away: a system may carry out what it is given within the
+        // call, and then blocks for as long as the target does.
+        let passed = if state.more {
+            engine.turn(0, None)
+        } else if state.outstanding == 0 && state.done {
             return state.end();
-        }
-        if let Err(error) = state.wait(job, engine) {
+        } else {
+            let waited = state.wait(job, engine);
+            state.now_ns = job.clock.now_ns();
+            waited
+        };
+        if let Err(error) = passed {
             state.fail(JobFailure::Engine(error));
             return state.end();
         }
-        state.now_ns = job.clock.now_ns();
     }
 }
 
@@ -198,6 +204,8 @@ struct State {
     wake_ns: u64,
     /// The last answer of the workload was that it waits for a completion, or there was no slot.
     full: bool,
+    /// As many as one call hands over are pushed, and there are more to issue at this time.
+    more: bool,
     ramping_up: bool,
     failing: bool,
     done: bool,
@@ -219,6 +227,7 @@ impl State {
             completed: 0,
             wake_ns: u64::MAX,
             full: false,
+            more: false,
             ramping_up: job.origin_ns.is_some() || job.shared.ramp.start_ns() != Some(0),
             failing: false,
             done: false,
@@ -270,15 +279,11 @@ impl State {
         self.end()
     }
 
-    /// Issues all that the workload wants now.
+    /// Issues what the workload wants now: all of it, or as much as one call hands over.
     #[inline]
-    fn issue<E: Engine>(
-        &mut self,
-        job: &mut Job,
-        engine: &mut E,
-        tape: &mut Tape,
-    ) -> io::Result<()> {
+    fn issue<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
         let was_full = std::mem::replace(&mut self.full, false);
+        self.more = false;
         self.wake_ns = u64::MAX;
         let now = Time::from_ns(self.now_ns);
         let over = self.now_ns >= job.end_ns || job.shared.stop.load(Ordering::Relaxed);
@@ -309,11 +314,11 @@ impl State {
                     self.outstanding += 1;
                     self.issued += 1;
                     pushed += 1;
-                    if pushed == job.strategy.submit {
-                        pushed = 0;
-                        engine.turn(0, None)?;
-                    }
                     self.done = self.issued >= job.requests_max;
+                    if E::HANDS_OVER && pushed == job.strategy.submit && !self.done {
+                        (self.more, self.full) = (true, was_full);
+                        break;
+                    }
                 }
                 Step::NotBefore(at) => {
                     // A moment within a nanosecond has come when the next one has.
@@ -328,7 +333,6 @@ impl State {
             }
         }
         tape.issued(self.now_ns, punctual);
-        Ok(())
     }
 
     fn may_change(&mut self, job: &Job, op: Op) -> bool {

@@ -26,11 +26,13 @@ use crate::run::Run;
 use crate::share;
 use crate::worker::JobReport;
 
-/// Requests of a load from which the overhead is found, and how many such loads: the first warms caches,
-/// branch predictors and the core's clock up, and of the others the middle one counts. Together some
-/// milliseconds, which is part of what a run costs.
-const OVERHEAD_REQUESTS: u64 = 32_768;
-const OVERHEAD_LOADS: usize = 4;
+/// Requests of a short and of a long load from which the overhead is found. What the first requests cost
+/// more - memory that is used for the first time, statistics that begin - is in both, and millions of
+/// requests do not have it: with 32 outstanding a load of 32 768 costs 28 ns each, the difference 19, a
+/// million 18. Together some milliseconds, which is part of what a run costs.
+const OVERHEAD_REQUESTS: [u64; 2] = [32_768, 131_072];
+/// Each is tried so often, and the cheapest counts: the first one warms caches and branch predictors up.
+const OVERHEAD_LOADS: usize = 2;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
@@ -48,32 +50,31 @@ pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
         _ => Some(32),
     };
     let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;
-    let mut costs = [0.0; OVERHEAD_LOADS];
-    for cost in &mut costs {
-        *cost = overhead_of_a_load(depth, keep)?;
+    let [mut short_ns, mut long_ns] = [u64::MAX; 2];
+    for _ in 0..OVERHEAD_LOADS {
+        let [short, long] = OVERHEAD_REQUESTS;
+        short_ns = short_ns.min(cpu_ns_of_a_load(depth, keep, short)?);
+        long_ns = long_ns.min(cpu_ns_of_a_load(depth, keep, long)?);
     }
-    let [_, warm @ ..] = &mut costs;
-    warm.sort_by(f64::total_cmp);
-    Ok(warm[warm.len() / 2])
+    let [short, long] = OVERHEAD_REQUESTS;
+    Ok(long_ns.saturating_sub(short_ns) as f64 / (long - short) as f64)
 }
 
-/// CPU time in ns by request of one load of [`OVERHEAD_REQUESTS`].
-fn overhead_of_a_load(depth: u32, keep: Keep) -> Result<f64, BenchError> {
+/// CPU time of a load of so many `requests` that cost nothing.
+fn cpu_ns_of_a_load(depth: u32, keep: Keep, requests: u64) -> Result<u64, BenchError> {
     // The mix costs next to nothing; depth decides, because the clock is read once a batch.
-    let requests = Some(OVERHEAD_REQUESTS);
-    let config = Config { depth: Some(depth), requests, ..Config::default() };
+    let config = Config { depth: Some(depth), requests: Some(requests), ..Config::default() };
     let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let workload = config.build(&facts, 1)?;
     let mut tape = Tape::new(keep, None, false);
     // As the jobs of a run do, before the clock runs.
-    tape.prepare(OVERHEAD_REQUESTS as usize);
+    tape.prepare(requests as usize);
     let tape = Arc::new(Mutex::new(Some(tape)));
     let alone = Job::alone(workload, depth, Method::Default.strategy(), tape);
-    let mut job = Job { requests_max: OVERHEAD_REQUESTS, ..alone };
+    let mut job = Job { requests_max: requests, ..alone };
     let before = thread_cpu_ns();
-    let ended = drive(&mut job, &mut Null::default());
-    let used = thread_cpu_ns().saturating_sub(before);
-    Ok(used as f64 / ended.issued.max(1) as f64)
+    drive(&mut job, &mut Null::default());
+    Ok(thread_cpu_ns().saturating_sub(before))
 }
 
 /// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.

@@ -22,6 +22,9 @@ pub(crate) type Outcome = i32;
 /// again before it was reaped; requests are inside the target and aligned to its sectors. The
 /// engine owes: every slot pushed is reaped exactly once.
 pub(crate) trait Engine {
+    /// Whether requests are on their way only after a [`turn`](Engine::turn).
+    const HANDS_OVER: bool = true;
+
     /// Takes a request. It may begin at once or with the next [`turn`](Engine::turn).
     fn push(&mut self, slot: u32, request: &Request);
 

@@ -15,6 +15,8 @@ pub(crate) struct Null {
 }
 
 impl Engine for Null {
+    const HANDS_OVER: bool = false;
+
     #[inline]
     fn push(&mut self, slot: u32, request: &Request) {
         self.done.push((slot, Faults::wanted(request)));
