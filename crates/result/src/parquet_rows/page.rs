@@ -30,30 +30,26 @@ impl Page {
             Batch::Rows(rows) => rows.iter().for_each(|(job, row)| self.push(*job, row, names)),
         }
         self.rows = self.issue_ns.len();
-        let indices = [
-            &mut self.op,
-            &mut self.status,
-            &mut self.job,
-            &mut self.device,
-            &mut self.length,
-            &mut self.errno,
-        ];
-        indices.into_iter().for_each(collapse);
+        self.indices().into_iter().for_each(collapse);
     }
 
     fn clear(&mut self) {
         let numbers =
             [&mut self.issue_ns, &mut self.latency_ns, &mut self.offset_bytes, &mut self.submit_ns];
         numbers.into_iter().for_each(Vec::clear);
-        let indices = [
+        self.indices().into_iter().for_each(Vec::clear);
+    }
+
+    /// The columns of which one value stands for all where they are the same.
+    fn indices(&mut self) -> [&mut Vec<u32>; 6] {
+        [
             &mut self.op,
             &mut self.status,
             &mut self.job,
             &mut self.device,
             &mut self.length,
             &mut self.errno,
-        ];
-        indices.into_iter().for_each(Vec::clear);
+        ]
     }
 
     /// As [`push`](Page::push) of each, for rows of one word.
