@@ -272,6 +272,11 @@ impl NvmeDriver {
         self.controller.rescan(function, now)
     }
 
+    /// See [`Controller::is_scanning`].
+    pub fn is_scanning(&self) -> bool {
+        self.controller.is_scanning()
+    }
+
     /// See [`Controller::start`]; here [`poll`](NvmeDriver::poll) goes on.
     ///
     /// # Errors

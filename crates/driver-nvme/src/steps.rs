@@ -469,4 +469,9 @@ impl Controller {
         self.scanned = Default::default();
         self.send(function, now.into(), Step::Namespaces(0))
     }
+
+    /// A [`rescan`](Controller::rescan) has not ended.
+    pub fn is_scanning(&self) -> bool {
+        self.phase == Phase::Ready && self.step.is_some()
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::login::{Login, Outcome};
 use crate::parameters::{Parameters, RECEIVE_BYTES_MAX};
 use crate::pdu::{CONTINUE, FINAL, Framing, NO_TAG, Pdu, opcode, reject};
+use crate::pending::{Mailbox, Transport};
 use crate::target::{Portal, Session, Target};
 use crate::tasks::{Sequence, Tasks};
 use crate::text::{self, TEXT_BYTES_MAX};
@@ -21,14 +22,11 @@ pub enum Flow {
     Ends,
 }
 
-/// What wakes the connection when somebody else ends its session.
-type HangUp = Arc<dyn Fn() + Send + Sync>;
-
 /// One connection of an initiator to a target. Dropped, it ends its session.
 pub struct Connection {
     target: Arc<Target>,
     portal: String,
-    hang_up: HangUp,
+    mailbox: Arc<Mailbox>,
     phase: Phase,
 }
 
@@ -50,13 +48,10 @@ struct Full {
 
 impl Connection {
     /// A connection that was just opened. `portal` is the address at which the initiator found us,
-    /// such as `192.0.2.1:3260`; `hang_up` makes whoever reads from the connection stop.
-    pub fn new(
-        target: Arc<Target>,
-        portal: String,
-        hang_up: Arc<dyn Fn() + Send + Sync>,
-    ) -> Connection {
-        Connection { target, portal, hang_up, phase: Phase::Login(Box::default()) }
+    /// such as `192.0.2.1:3260`; `transport` is whoever reads and writes its bytes.
+    pub fn new(target: Arc<Target>, portal: String, transport: Arc<dyn Transport>) -> Connection {
+        let mailbox = Arc::new(Mailbox::new(transport));
+        Connection { target, portal, mailbox, phase: Phase::Login(Box::default()) }
     }
 
     /// The layout of the next PDU in either direction. What [`receive`](Connection::receive) answers
@@ -76,26 +71,35 @@ impl Connection {
     /// Takes a PDU and appends what is answered.
     pub fn receive(&mut self, pdu: Pdu, out: &mut Vec<Pdu>) -> Flow {
         match &mut self.phase {
-            Phase::Login(login) => {
-                let hang_up = self.hang_up.clone();
-                let hang_up = || Box::new(move || hang_up()) as Box<dyn Fn() + Send>;
-                match login.receive(&pdu, &self.target, hang_up, out) {
-                    Outcome::Goes => Flow::Goes,
-                    Outcome::Refused => self.end(),
-                    Outcome::Done(session, numbers) => {
-                        let sequence = Sequence::new(numbers.status, numbers.command);
-                        let tasks = Tasks::new(login.parameters, sequence);
-                        let (early, text) = (BTreeMap::new(), Vec::new());
-                        self.phase = Phase::Full(Box::new(Full { session, tasks, early, text }));
-                        Flow::Goes
-                    }
+            Phase::Login(login) => match login.receive(&pdu, &self.target, &self.mailbox, out) {
+                Outcome::Goes => Flow::Goes,
+                Outcome::Refused => self.end(),
+                Outcome::Done(session, numbers) => {
+                    let sequence = Sequence::new(numbers.status, numbers.command);
+                    let tasks = Tasks::new(login.parameters, sequence, self.mailbox.clone());
+                    let (early, text) = (BTreeMap::new(), Vec::new());
+                    self.phase = Phase::Full(Box::new(Full { session, tasks, early, text }));
+                    Flow::Goes
+                }
+            },
+            Phase::Full(full) => {
+                full.tasks.deliver(out);
+                let flow = full.receive(&self.target, &self.portal, pdu, out);
+                full.tasks.deliver(out);
+                match flow {
+                    Flow::Goes => Flow::Goes,
+                    Flow::Ends => self.end(),
                 }
             }
-            Phase::Full(full) => match full.receive(&self.target, &self.portal, pdu, out) {
-                Flow::Goes => Flow::Goes,
-                Flow::Ends => self.end(),
-            },
             Phase::Over => Flow::Ends,
+        }
+    }
+
+    /// Appends what is answered to commands that have ended meanwhile; to be called after
+    /// [`Transport::wake`].
+    pub fn completed(&mut self, out: &mut Vec<Pdu>) {
+        if let Phase::Full(full) = &mut self.phase {
+            full.tasks.deliver(out);
         }
     }
 

@@ -1,11 +1,17 @@
 //! An iSCSI target (RFC 7143): login, text, tasks with their data, task management; one connection
 //! a session, error recovery level 0, no authentication.
 //!
-//! Key types: [`Server`] listens and gives each connection a thread; [`Target`] is what they
+//! Key types: [`Server`] listens and gives each connection its threads; [`Target`] is what they
 //! share; [`LogicalUnits`] is what is served, and [`NvmeUnits`] the implementation that this crate
 //! is for: the SCSI translation over the NVMe driver over a controller at a [`PciFunction`].
 //! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
 //! to what).
+//!
+//! Commands stay pending as long as the drive takes, by the [`Clock`] of the target: that of the wall,
+//! unless another one is set. Meanwhile other commands go on, of the same session too, and are
+//! answered when they end, in whatever order. Up to 64 of a session can be pending; the window of CmdSN
+//! says so. ABORT TASK, resets and the loss of the nexus end what is pending: an SCSI command whose NVMe
+//! commands are at the controller ends with the last of them, and the function is answered then.
 //!
 //! To serve a device takes three steps: put it into a slot, [`NvmeUnits::start`],
 //! [`Server::start`]. To initiators behind an address translation, such as a virtual machine's, the
@@ -19,16 +25,19 @@
 //!
 //! Authentication (offer None); more than one connection in a session; error recovery levels 1 and 2
 //! (SNACK is rejected); bidirectional commands and CDBs longer than 16 bytes; asynchronous messages;
-//! order of tasks: each is done when its data are there, whatever its attribute. Commands are done
-//! one at a time, as fast as the simulation goes: virtual time does not hold answers back. A
+//! NVMe Abort: what a task management function ends is waited for. A
 //! PREEMPT AND ABORT does not end a write whose data are still on their way.
 //!
 //! [`PciFunction`]: ssdyno_pci::PciFunction
 
+mod clock;
 mod connection;
+mod line;
 mod login;
+mod manage;
 mod parameters;
 mod pdu;
+mod pending;
 mod server;
 mod stack;
 mod target;
@@ -38,9 +47,11 @@ mod transfer;
 mod units;
 mod wire;
 
+pub use clock::Clock;
 pub use connection::{Connection, Flow};
 pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
+pub use pending::Transport;
 pub use server::Server;
-pub use stack::{NvmeUnits, StackError};
+pub use stack::{NvmeUnits, StackError, UnitOptions};
 pub use target::{NameError, Portal, Target};
-pub use units::{Answer, LogicalUnits, Task};
+pub use units::{Answer, Attribute, Ended, LogicalUnits, Task, TaskId};

@@ -1,7 +1,10 @@
 //! The login phase (RFC 7143, clauses 6.3, 11.12 and 11.13).
 
+use std::sync::Arc;
+
 use crate::parameters::Parameters;
 use crate::pdu::{CONTINUE, FINAL, Pdu, opcode};
+use crate::pending::Mailbox;
 use crate::target::{Session, Target};
 use crate::text::{self, TEXT_BYTES_MAX};
 
@@ -63,7 +66,7 @@ impl Login {
         &mut self,
         pdu: &Pdu,
         target: &Target,
-        hang_up: impl FnOnce() -> Box<dyn Fn() + Send>,
+        mailbox: &Arc<Mailbox>,
         out: &mut Vec<Pdu>,
     ) -> Outcome {
         let mut answer = Pdu::new(opcode::LOGIN_RESPONSE);
@@ -75,7 +78,7 @@ impl Login {
         self.exchanges += 1;
         let outcome = match self.step(pdu, target, &mut answer) {
             Ok(false) => Ok(None),
-            Ok(true) => self.finish(pdu, target, hang_up(), &mut answer).map(Some),
+            Ok(true) => self.finish(pdu, target, mailbox, &mut answer).map(Some),
             Err(status) => Err(status),
         };
         answer.set_word(24, self.number.status);
@@ -184,7 +187,7 @@ impl Login {
         &mut self,
         pdu: &Pdu,
         target: &Target,
-        hang_up: Box<dyn Fn() + Send>,
+        mailbox: &Arc<Mailbox>,
         answer: &mut Pdu,
     ) -> Result<Session, Status> {
         self.parameters.settle();
@@ -192,7 +195,7 @@ impl Login {
         isid.copy_from_slice(&pdu.header[8..14]);
         let initiator = self.initiator.as_deref().unwrap_or_default();
         let session =
-            target.log_in(initiator, isid, self.discovery, hang_up).ok_or(OUT_OF_RESOURCES)?;
+            target.log_in(initiator, isid, self.discovery, mailbox).ok_or(OUT_OF_RESOURCES)?;
         answer.header[14..16].copy_from_slice(&session.handle.to_be_bytes());
         Ok(session)
     }

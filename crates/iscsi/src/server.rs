@@ -1,19 +1,15 @@
-//! Sockets: a listener, and a thread for each connection.
+//! Sockets: a listener, a thread that keeps the time, and two for each connection.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::connection::{Connection, Flow};
-use crate::pdu::BHS_BYTES;
+use crate::line;
 use crate::target::Target;
-use crate::wire;
 
-/// How long a login may take between its PDUs.
-const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
@@ -23,6 +19,7 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
     listener: Option<JoinHandle<()>>,
+    clock: Option<JoinHandle<()>>,
 }
 
 /// What the threads share.
@@ -49,11 +46,14 @@ impl Server {
             connections: AtomicUsize::new(0),
             streams: Mutex::new(Vec::new()),
         });
-        let for_thread = shared.clone();
-        let listener = thread::Builder::new()
-            .name("iscsi-listener".to_owned())
-            .spawn(move || listen(&listener, &for_thread))?;
-        Ok(Server { address, shared, listener: Some(listener) })
+        let mut server = Server { address, shared, listener: None, clock: None };
+        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        let shared = server.shared.clone();
+        server.clock = Some(thread("iscsi-clock").spawn(move || keep_time(&shared))?);
+        let shared = server.shared.clone();
+        let listens = thread("iscsi-listener").spawn(move || listen(&listener, &shared));
+        server.listener = Some(listens?);
+        Ok(server)
     }
 
     /// Where it listens.
@@ -71,6 +71,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.close_all();
+        self.shared.target.ring();
+        if let Some(clock) = self.clock.take() {
+            // It panics only if a model does, which the thread has said already.
+            let _ended = clock.join();
+        }
+        let Some(listener) = self.listener.take() else { return };
         // Wakes the listener, which looks at `stopping` then. An address for all interfaces cannot
         // be called.
         let mut address = self.address;
@@ -81,8 +87,8 @@ impl Drop for Server {
             });
         }
         let woken = TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
-        if let Some(listener) = self.listener.take().filter(|_| woken) {
-            // It panics only if a model does, which the connection's thread has said already.
+        if woken {
+            // As above, of a connection's thread.
             let _ended = listener.join();
         }
     }
@@ -99,6 +105,23 @@ impl Shared {
             let _closed = stream.shutdown(Shutdown::Both);
         }
     }
+}
+
+/// Lets happen what is due, when it is due.
+fn keep_time(shared: &Shared) {
+    // Otherwise a sleep may last 50 us longer than asked. Where that cannot be had, it does.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    shared.target.keep_time(&shared.stopping);
+}
+
+/// One connection; its end is its initiator's affair.
+fn serve(stream: &TcpStream, number: usize, shared: &Shared) -> io::Result<()> {
+    shared.streams().push((number, stream.try_clone()?));
+    if shared.stopping.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    line::serve(stream, shared.target.clone())
 }
 
 fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -120,7 +143,6 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
         let name = format!("iscsi-{number}");
         let spawned = thread::Builder::new().name(name).spawn(move || {
             shared.connections.fetch_add(1, Ordering::AcqRel);
-            // How a connection ended is its initiator's affair.
             let _ended = serve(&stream, number, &shared);
             shared.streams().retain(|(other, _)| *other != number);
             shared.connections.fetch_sub(1, Ordering::AcqRel);
@@ -132,50 +154,4 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
         // As above.
         let _ended = thread.join();
     }
-}
-
-/// One connection until its end.
-fn serve(stream: &TcpStream, number: usize, shared: &Shared) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
-    shared.streams().push((number, stream.try_clone()?));
-    if shared.stopping.load(Ordering::Acquire) {
-        return Ok(());
-    }
-    let other = stream.try_clone()?;
-    let hang_up = Arc::new(move || {
-        // One that is closed already is what is wanted.
-        let _closed = other.shutdown(Shutdown::Read);
-    });
-    let portal = stream.local_addr()?.to_string();
-    let mut connection = Connection::new(shared.target.clone(), portal, hang_up);
-    let (mut reader, mut writer) = (io::BufReader::with_capacity(1 << 16, stream), stream);
-    let (mut out, mut bytes) = (Vec::new(), Vec::new());
-    loop {
-        let framing = connection.framing();
-        let Some(pdu) = wire::read(&mut reader, framing)? else { break };
-        let logging_in = connection.is_logging_in();
-        let flow = connection.receive(pdu, &mut out);
-        if logging_in && !connection.is_logging_in() {
-            stream.set_read_timeout(None)?;
-        }
-        bytes.clear();
-        for pdu in out.drain(..) {
-            pdu.write(framing, &mut bytes);
-        }
-        writer.write_all(&bytes)?;
-        if flow == Flow::Ends {
-            break;
-        }
-    }
-    // What is unread would turn our last answer into a reset of the connection.
-    stream.shutdown(Shutdown::Write)?;
-    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
-    let mut rest = [0; BHS_BYTES * 64];
-    for _ in 0..64 {
-        if reader.read(&mut rest)? == 0 {
-            break;
-        }
-    }
-    Ok(())
 }

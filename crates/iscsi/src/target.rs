@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use ssdyno_block::Time;
 use ssdyno_scsi::Nexus;
 
 use crate::LogicalUnits;
+use crate::clock::Clock;
+use crate::pending::{Aborts, Mailbox, Owner, Pending};
+use crate::units::{Ended, Task, TaskId};
 
 /// Sessions at a time.
 const SESSIONS_MAX: usize = 256;
@@ -40,11 +45,19 @@ pub struct Target {
     name: String,
     portal: Portal,
     state: Mutex<State>,
+    /// Something is due earlier than it was, or all is to end.
+    alarm: Condvar,
 }
 
 /// Behind the lock.
 pub(crate) struct State {
     pub(crate) units: Box<dyn LogicalUnits>,
+    clock: Clock,
+    /// How far the units were brought.
+    reached: Time,
+    pending: Pending,
+    /// What the units have just ended.
+    ended: Vec<Ended>,
     /// By TSIH.
     sessions: BTreeMap<u16, Entry>,
     next_handle: u16,
@@ -59,8 +72,7 @@ struct Entry {
     isid: [u8; 6],
     nexus: Option<Nexus>,
     closed: Arc<AtomicBool>,
-    /// Wakes its connection.
-    hang_up: Box<dyn Fn() + Send>,
+    mailbox: Arc<Mailbox>,
 }
 
 /// A session, as its connection holds it.
@@ -80,7 +92,7 @@ impl Session {
 }
 
 impl Target {
-    /// A target with this iSCSI name that serves `units`.
+    /// A target with this iSCSI name that serves `units`, which follow the time on the wall from now on.
     ///
     /// # Errors
     /// [`NameError`] (RFC 7143, clause 4.2.7).
@@ -90,19 +102,115 @@ impl Target {
         }
         let state = State {
             units,
+            clock: Clock::wall(),
+            reached: Time::ZERO,
+            pending: Pending::default(),
+            ended: Vec::new(),
             sessions: BTreeMap::new(),
             next_handle: 1,
             unit_resets: BTreeMap::new(),
             target_resets: 0,
         };
-        let portal = Portal::default();
-        Ok(Target { name: name.to_owned(), portal, state: Mutex::new(state) })
+        let (state, alarm) = (Mutex::new(state), Condvar::new());
+        Ok(Target { name: name.to_owned(), portal: Portal::default(), state, alarm })
     }
 
     /// The same, with another answer to who asks for its address.
     #[must_use]
     pub fn with_portal(self, portal: Portal) -> Target {
         Target { portal, ..self }
+    }
+
+    /// The same, with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Target {
+        self.lock().clock = clock;
+        self
+    }
+
+    /// Lets happen what is due by the target's clock, and gives when something is due next, from now on;
+    /// `None`: nothing is. A [`Server`](crate::Server) does this by itself.
+    pub fn run(&self) -> Option<Duration> {
+        self.lock().run()
+    }
+
+    /// Does so until `over`; [`ring`](Target::ring) makes it look at that.
+    pub(crate) fn keep_time(&self, over: &AtomicBool) {
+        let mut state = self.lock();
+        while !over.load(Ordering::Acquire) {
+            let next = state.run();
+            // Another clock than that of the wall is not waited for.
+            let on_the_wall = matches!(state.clock, Clock::Wall(_));
+            state = match next.filter(|_| on_the_wall) {
+                None => self.alarm.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => {
+                    // The simulation is behind its time: connections may have the lock all the same.
+                    drop(state);
+                    std::thread::yield_now();
+                    self.lock()
+                }
+                Some(left) => {
+                    let waited = self.alarm.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Wakes who keeps the time.
+    pub(crate) fn ring(&self) {
+        let _state = self.lock();
+        self.alarm.notify_all();
+    }
+
+    /// Begins a command of `owner`, unless its logical unit was reset after `resets` was read; its end
+    /// goes to the owner.
+    pub(crate) fn submit(
+        &self,
+        owner: Owner,
+        resets: u64,
+        task: impl FnOnce(TaskId) -> Task,
+    ) -> Option<TaskId> {
+        let mut state = self.lock();
+        if state.resets(owner.lun) != resets {
+            return None;
+        }
+        let id = state.pending.add(owner);
+        let now = state.now();
+        state.units.submit(now, task(id));
+        state.settle();
+        self.alarm.notify_all();
+        Some(id)
+    }
+
+    /// Aborts tasks for the function with `tag`. True where that is answered with `response` later, by
+    /// `mailbox`; false where it can be at once.
+    pub(crate) fn abort(
+        &self,
+        aborts: Aborts,
+        mailbox: &Arc<Mailbox>,
+        tag: u32,
+        response: u8,
+    ) -> Option<bool> {
+        let mut state = self.lock();
+        // What has ended by now has ended.
+        let _next = state.run();
+        let there = match aborts {
+            Aborts::Task(id) => {
+                state.units.abort_task(id);
+                true
+            }
+            Aborts::TaskSet(nexus, lun) => state.units.abort_task_set(nexus, lun),
+            Aborts::Unit(lun) => state.reset_unit(lun),
+            Aborts::Everything => {
+                state.reset_target();
+                true
+            }
+        };
+        state.collect();
+        let waits = there && state.pending.manage(aborts, mailbox, tag, response);
+        self.alarm.notify_all();
+        there.then_some(waits)
     }
 
     /// What discovery gives as its address.
@@ -132,7 +240,7 @@ impl Target {
         initiator: &str,
         isid: [u8; 6],
         discovery: bool,
-        hang_up: Box<dyn Fn() + Send>,
+        mailbox: &Arc<Mailbox>,
     ) -> Option<Session> {
         let mut state = self.lock();
         let same = |entry: &Entry| {
@@ -154,7 +262,8 @@ impl Target {
         let handle = state.free_handle();
         let closed = Arc::new(AtomicBool::new(false));
         let session = Session { handle, nexus, closed: closed.clone() };
-        let entry = Entry { initiator: initiator.to_owned(), isid, nexus, closed, hang_up };
+        let mailbox = mailbox.clone();
+        let entry = Entry { initiator: initiator.to_owned(), isid, nexus, closed, mailbox };
         state.sessions.insert(handle, entry);
         Some(session)
     }
@@ -178,10 +287,44 @@ impl State {
     fn end(&mut self, handle: u16) {
         let Some(entry) = self.sessions.remove(&handle) else { return };
         entry.closed.store(true, Ordering::Release);
-        (entry.hang_up)();
+        entry.mailbox.transport.hang_up();
         if let Some(nexus) = entry.nexus {
             self.units.nexus_lost(nexus);
+            self.collect();
         }
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now(self.reached)
+    }
+
+    /// Brings the units to the present, and gives how long nothing will happen.
+    fn run(&mut self) -> Option<Duration> {
+        let now = self.now();
+        self.units.advance(now);
+        self.reached = now;
+        self.collect();
+        let next = self.units.next_event()?;
+        let left = next.saturating_sub(self.now());
+        // Not before its time.
+        Some(Duration::from_nanos(left.as_ps().div_ceil(1000)))
+    }
+
+    /// Where time is the device's own, all that is pending comes to its end.
+    fn settle(&mut self) {
+        self.collect();
+        while matches!(self.clock, Clock::Device) && !self.pending.is_empty() {
+            let Some(next) = self.units.next_event() else { break };
+            self.reached = self.reached.max(next);
+            self.units.advance(self.reached);
+            self.collect();
+        }
+    }
+
+    /// Tells their connections of the tasks that have ended.
+    fn collect(&mut self) {
+        self.units.take_ended(&mut self.ended);
+        self.ended.drain(..).for_each(|ended| self.pending.end(ended));
     }
 
     /// TSIH is not 0.
@@ -200,7 +343,7 @@ impl State {
     }
 
     /// LOGICAL UNIT RESET.
-    pub(crate) fn reset_unit(&mut self, lun: u64) -> bool {
+    fn reset_unit(&mut self, lun: u64) -> bool {
         let there = self.units.logical_unit_reset(lun);
         if there {
             *self.unit_resets.entry(lun).or_default() += 1;
@@ -209,7 +352,7 @@ impl State {
     }
 
     /// Target reset.
-    pub(crate) fn reset_target(&mut self) {
+    fn reset_target(&mut self) {
         self.units.target_reset();
         self.target_resets += 1;
     }

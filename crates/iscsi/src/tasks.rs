@@ -1,40 +1,25 @@
-//! SCSI commands in the full-feature phase: their data, their answers, and their end before the time.
+//! SCSI commands in the full-feature phase: their data and their answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ssdyno_scsi::{Nexus, Sense, SenseBytes};
 use ssdyno_spec::scsi::{AdditionalSense, SenseKey, status};
 
 use crate::parameters::Parameters;
 use crate::pdu::{FINAL, NO_TAG, Pdu, READ, WRITE, opcode, reject};
+use crate::pending::{Mail, Mailbox, Owner};
 use crate::target::Target;
 use crate::transfer::{DataError, Transfer};
-use crate::units::{Answer, Task};
+use crate::units::{Answer, Attribute, Task, TaskId};
 
-/// Commands that may be on their way or wait for data.
+/// Commands of a session that may be on their way, wait for data, or be pending.
 pub(crate) const WINDOW: u32 = 64;
 
 /// Bits of byte 1 of answers: residual overflow and underflow; a Data-In with status.
 const OVERFLOW: u8 = 0x04;
 const UNDERFLOW: u8 = 0x02;
 const WITH_STATUS: u8 = 0x01;
-
-/// Functions of task management (RFC 7143, clause 11.5.1).
-mod function {
-    pub(super) const ABORT_TASK: u8 = 1;
-    pub(super) const ABORT_TASK_SET: u8 = 2;
-    pub(super) const LOGICAL_UNIT_RESET: u8 = 5;
-    pub(super) const TARGET_WARM_RESET: u8 = 6;
-    pub(super) const TARGET_COLD_RESET: u8 = 7;
-    pub(super) const TASK_REASSIGN: u8 = 8;
-}
-
-/// Responses of task management (RFC 7143, clause 11.6.1).
-mod response {
-    pub(super) const COMPLETE: u8 = 0;
-    pub(super) const NO_TASK: u8 = 1;
-    pub(super) const NO_UNIT: u8 = 2;
-    pub(super) const NO_REASSIGNMENT: u8 = 4;
-    pub(super) const NOT_SUPPORTED: u8 = 5;
-}
 
 /// Sequence numbers (RFC 7143, clause 4.2.2).
 #[derive(Debug)]
@@ -64,13 +49,39 @@ impl Sequence {
 pub(crate) struct Tasks {
     pub(crate) parameters: Parameters,
     pub(crate) sequence: Sequence,
-    transfers: Vec<Transfer>,
+    /// Commands that wait for data.
+    pub(crate) transfers: Vec<Transfer>,
+    /// Those that the units do, without their data.
+    pub(crate) running: BTreeMap<TaskId, Transfer>,
+    pub(crate) mailbox: Arc<Mailbox>,
     next_tag: u32,
 }
 
 impl Tasks {
-    pub(crate) fn new(parameters: Parameters, sequence: Sequence) -> Tasks {
-        Tasks { parameters, sequence, transfers: Vec::new(), next_tag: 0 }
+    pub(crate) fn new(parameters: Parameters, sequence: Sequence, mailbox: Arc<Mailbox>) -> Tasks {
+        let (transfers, running) = (Vec::new(), BTreeMap::new());
+        Tasks { parameters, sequence, transfers, running, mailbox, next_tag: 0 }
+    }
+
+    /// Commands that have come and are not answered.
+    fn open_commands(&self) -> usize {
+        self.transfers.len() + self.running.len()
+    }
+
+    /// Answers what has ended.
+    pub(crate) fn deliver(&mut self, out: &mut Vec<Pdu>) {
+        for mail in self.mailbox.take() {
+            match mail {
+                Mail::Managed { tag, response } => self.answer_function(tag, response, out),
+                Mail::Ended(ended) => {
+                    // One that a task management function has ended is not waited for any more.
+                    let transfer = self.running.remove(&ended.id);
+                    if let (Some(transfer), Some(answer)) = (transfer, ended.answer) {
+                        self.respond(&transfer, &answer, &ended.data_in, out);
+                    }
+                }
+            }
+        }
     }
 
     /// Sends an answer that takes a StatSN.
@@ -81,7 +92,7 @@ impl Tasks {
     }
 
     fn stamp(&mut self, pdu: &mut Pdu) {
-        self.sequence.open(self.transfers.len());
+        self.sequence.open(self.open_commands());
         pdu.set_word(24, self.sequence.status);
         pdu.set_word(28, self.sequence.command);
         pdu.set_word(32, self.sequence.command_max);
@@ -100,10 +111,12 @@ impl Tasks {
     /// A SCSI Command.
     pub(crate) fn command(&mut self, t: &Target, nexus: Nexus, pdu: Pdu, out: &mut Vec<Pdu>) {
         let tag = pdu.task_tag();
-        if self.transfers.iter().any(|transfer| transfer.command.task_tag() == tag) {
+        let mut open = self.transfers.iter().chain(self.running.values());
+        if open.any(|transfer| transfer.command.task_tag() == tag) {
             return self.reject(&pdu, reject::TASK_IN_PROGRESS, out);
         }
-        if self.transfers.len() >= WINDOW as usize {
+        // Those in the window have their place.
+        if pdu.is_immediate() && self.open_commands() >= WINDOW as usize {
             return self.reject(&pdu, reject::TOO_MANY_IMMEDIATE, out);
         }
         let writes = pdu.flags() & WRITE != 0;
@@ -144,7 +157,7 @@ impl Tasks {
     /// Does the command, asks for its data, or waits for them.
     fn proceed(&mut self, t: &Target, nexus: Nexus, mut transfer: Transfer, out: &mut Vec<Pdu>) {
         if transfer.is_complete() {
-            return self.execute(t, nexus, &transfer, out);
+            return self.execute(t, nexus, transfer);
         }
         if transfer.wants_burst() {
             self.next_tag = self.next_tag.wrapping_add(1) & 0x7fff_ffff;
@@ -166,21 +179,34 @@ impl Tasks {
         }
     }
 
-    fn execute(&mut self, t: &Target, nexus: Nexus, transfer: &Transfer, out: &mut Vec<Pdu>) {
-        let lun = transfer.command.lun();
-        let mut data_in = Vec::new();
-        let answer = {
-            let mut state = t.lock();
-            if state.resets(lun) != transfer.resets {
-                // Ended by a reset: no answer (SAM-5, 5.6).
-                return;
-            }
-            let (cdb, data_out) = (cdb(&transfer.command), &transfer.data[..]);
-            let expected_out_bytes = u64::from(transfer.expected_bytes());
-            let task = Task { nexus, lun, cdb, expected_out_bytes, data_out };
-            state.units.execute(&task, &mut data_in)
+    /// Has the units do the command, unless a reset has ended it meanwhile: then there is no answer
+    /// (SAM-5, 5.6).
+    fn execute(&mut self, t: &Target, nexus: Nexus, mut transfer: Transfer) {
+        let command = &transfer.command;
+        let (lun, flags) = (command.lun(), command.flags());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(cdb(command));
+        let expected_out_bytes = u64::from(transfer.expected_bytes());
+        let data_out = std::mem::take(&mut transfer.data);
+        // RFC 7143, clause 11.3.1.
+        let attribute = match flags & 7 {
+            2 => Attribute::Ordered,
+            3 => Attribute::HeadOfQueue,
+            _ => Attribute::Simple,
         };
-        self.respond(transfer, &answer, &data_in, out);
+        let owner = Owner { nexus, lun, mailbox: self.mailbox.clone() };
+        let id = t.submit(owner, transfer.resets, |id| Task {
+            id,
+            nexus,
+            lun,
+            attribute,
+            cdb: bytes,
+            expected_out_bytes,
+            data_out,
+        });
+        if let Some(id) = id {
+            self.running.insert(id, transfer);
+        }
     }
 
     fn fail(&mut self, transfer: &Transfer, error: DataError, out: &mut Vec<Pdu>) {
@@ -262,51 +288,6 @@ impl Tasks {
             }
         }
         number
-    }
-
-    /// A task management function; true where all connections are to end.
-    pub(crate) fn manage(
-        &mut self,
-        t: &Target,
-        nexus: Nexus,
-        pdu: &Pdu,
-        waiting: bool,
-        out: &mut Vec<Pdu>,
-    ) -> bool {
-        let lun = pdu.lun();
-        let of_unit = |transfer: &Transfer| transfer.command.lun() == lun;
-        let unit = |there: bool| if there { response::COMPLETE } else { response::NO_UNIT };
-        let function = pdu.flags() & 0x7f;
-        let result = match function {
-            function::ABORT_TASK => {
-                let before = self.transfers.len();
-                let tag = pdu.word(20);
-                self.transfers.retain(|t| t.command.task_tag() != tag || !of_unit(t));
-                let found = self.transfers.len() < before || waiting;
-                if found { response::COMPLETE } else { response::NO_TASK }
-            }
-            function::ABORT_TASK_SET => {
-                self.transfers.retain(|t| !of_unit(t));
-                unit(t.lock().units.abort_task_set(nexus, lun))
-            }
-            function::LOGICAL_UNIT_RESET => {
-                self.transfers.retain(|t| !of_unit(t));
-                unit(t.lock().reset_unit(lun))
-            }
-            function::TARGET_WARM_RESET | function::TARGET_COLD_RESET => {
-                self.transfers.clear();
-                t.lock().reset_target();
-                response::COMPLETE
-            }
-            function::TASK_REASSIGN => response::NO_REASSIGNMENT,
-            _ => response::NOT_SUPPORTED,
-        };
-        let mut answer = Pdu::new(opcode::TASK_MANAGEMENT_RESPONSE);
-        answer.header[1] = FINAL;
-        answer.header[2] = result;
-        answer.set_word(16, pdu.task_tag());
-        self.answer(answer, out);
-        function == function::TARGET_COLD_RESET
     }
 }
 

@@ -1,20 +1,41 @@
 //! What is served.
 
+use ssdyno_block::Time;
 use ssdyno_scsi::{Nexus, SenseBytes};
 
+/// The number of a task at its target, never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskId(pub u64);
+
+/// When a task may begin, as its initiator asks (SAM-5, 8.9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Attribute {
+    /// At any time after the ordered tasks before it.
+    #[default]
+    Simple,
+    /// After all tasks that came before it, and before those behind it.
+    Ordered,
+    /// At once.
+    HeadOfQueue,
+}
+
 /// One SCSI command with all its data.
-#[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    /// Its number, by which its end is told.
+    pub id: TaskId,
     /// Who sent it.
     pub nexus: Nexus,
     /// The LUN field, eight bytes (SAM-5, 4.7).
     pub lun: u64,
-    /// Command descriptor block.
-    pub cdb: &'a [u8],
+    /// When it may begin.
+    pub attribute: Attribute,
+    /// Command descriptor block; a shorter one is padded.
+    pub cdb: [u8; 16],
     /// What the initiator has for a command that writes, in bytes.
     pub expected_out_bytes: u64,
     /// The beginning of that: as much as [`LogicalUnits::data_out_bytes`] says, where it has as much.
-    pub data_out: &'a [u8],
+    pub data_out: Vec<u8>,
 }
 
 /// How a command ended. Data for the initiator are beside it.
@@ -26,21 +47,43 @@ pub struct Answer {
     pub sense: SenseBytes,
 }
 
-/// The logical units of a target: they do commands one at a time.
+/// The end of a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// Which.
+    pub id: TaskId,
+    /// How; `None`: it was aborted, and the initiator is told nothing.
+    pub answer: Option<Answer>,
+    /// What the command returns.
+    pub data_in: Vec<u8>,
+}
+
+/// The logical units of a target. They are passive: time goes on for them only in
+/// [`advance`](LogicalUnits::advance).
 ///
-/// The caller owes: a nexus that came from [`attach`](LogicalUnits::attach). The implementation owes:
-/// an answer to every command, whatever is in it.
+/// The caller owes: a nexus that came from [`attach`](LogicalUnits::attach), identifiers that are not
+/// used twice, and times that do not decrease. The implementation owes: the end of every task, whatever is
+/// in it, once; an aborted one ends when nothing of it can happen any more.
 pub trait LogicalUnits: Send {
     /// The nexus of an initiator port, by its TransportID (SPC-4, 7.6.4); `None` when there is no
     /// room for another.
     fn attach(&mut self, transport_id: &[u8]) -> Option<Nexus>;
-    /// The nexus is gone (SAM-5, 6.3.4).
+    /// The nexus is gone (SAM-5, 6.3.4): its tasks end as aborted.
     fn nexus_lost(&mut self, nexus: Nexus);
     /// How much data the initiator owes to a command, by its CDB; 0 where it takes none, or is one
     /// that will be refused whatever comes.
     fn data_out_bytes(&self, lun: u64, cdb: &[u8]) -> u64;
-    /// Does a command, and puts what it returns into `data_in`, which is empty.
-    fn execute(&mut self, task: &Task<'_>, data_in: &mut Vec<u8>) -> Answer;
+    /// Begins a command at `now`.
+    fn submit(&mut self, now: Time, task: Task);
+    /// Brings everything to `now`, or a part of the way where that is much: then
+    /// [`next_event`](LogicalUnits::next_event) is not after `now`.
+    fn advance(&mut self, now: Time);
+    /// When something happens next by itself; `None`: never.
+    fn next_event(&self) -> Option<Time>;
+    /// Appends the tasks that have ended to `out`.
+    fn take_ended(&mut self, out: &mut Vec<Ended>);
+    /// ABORT TASK: it ends as aborted, unless it has ended.
+    fn abort_task(&mut self, id: TaskId);
     /// ABORT TASK SET. `false`: there is no such logical unit.
     fn abort_task_set(&mut self, nexus: Nexus, lun: u64) -> bool;
     /// LOGICAL UNIT RESET. `false`: there is no such logical unit.

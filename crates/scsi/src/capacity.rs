@@ -36,11 +36,14 @@ impl Translator {
         let facts = &self.units[unit].facts;
         let managed = u16::from(self.unmaps()) << 15;
         let zeroes = u16::from(self.unmapped_reads_zero(unit)) << 14;
+        let physical = self.config.physical_block_bytes.max(facts.block_bytes);
+        // LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT: of four bits.
+        let exponent = (physical / facts.block_bytes).ilog2().min(15) as u8;
         let data = ReadCapacity16Data {
             last_lba: (facts.blocks - 1).into(),
             block_bytes: facts.block_bytes.into(),
             protection: 0,
-            exponents: 0,
+            exponents: exponent,
             provisioning: (managed | zeroes).into(),
             reserved: [0; 16],
         };

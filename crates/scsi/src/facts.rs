@@ -307,8 +307,12 @@ pub struct Config {
     /// Longest READ or WRITE, in blocks, as block limits report it; more than one NVMe command is
     /// used where this is more than MDTS. 0: as much as one NVMe command moves.
     pub transfer_blocks_max: u32,
-    /// Longest WRITE SAME, in blocks.
+    /// Longest WRITE SAME, in blocks; one of no blocks is refused then (WSNZ). 0: not limited, and one of
+    /// no blocks goes to the end of the medium.
     pub write_same_blocks_max: u32,
+    /// Size of a physical block that READ CAPACITY (16) tells, a power of two; less than a logical block: as
+    /// that.
+    pub physical_block_bytes: u32,
     /// How UNMAP is done.
     pub unmap_by: UnmapBy,
     /// A nexus that is attached first hears of the power on (SAM-5, 5.14.4).
@@ -323,6 +327,7 @@ impl Default for Config {
             commands: CommandSet::Full,
             transfer_blocks_max: 4096,
             write_same_blocks_max: 32768,
+            physical_block_bytes: 0,
             unmap_by: UnmapBy::DatasetManagement,
             power_on_attention: true,
             transport_version: 0,

@@ -247,7 +247,8 @@ impl Translator {
         if self.thesis() {
             return page;
         }
-        page.flags = 1;
+        // WSNZ.
+        page.flags = u8::from(self.config.write_same_blocks_max > 0);
         page.compare_and_write_blocks_max = self.compare_and_write_blocks_max(unit);
         page.write_same_blocks_max = u64::from(self.config.write_same_blocks_max).into();
         if unmaps {

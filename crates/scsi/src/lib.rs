@@ -61,7 +61,7 @@
 //! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`] with the nexus.
 //!
 //! Tests that do not apply and are skipped by that suite: removable media, EXTENDED COPY and
-//! RECEIVE COPY RESULTS, WRITE ATOMIC, more than one logical block in a physical one.
+//! RECEIVE COPY RESULTS, WRITE ATOMIC.
 //!
 //! # Not modelled
 //!

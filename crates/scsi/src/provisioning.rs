@@ -149,10 +149,16 @@ impl Translator {
         if unmap && !self.write_same_unmaps() {
             return Err(Sense::cdb(1, 3).into());
         }
-        let extent = self.extent(unit, cdb)?;
-        // WSNZ: a length of zero is refused.
-        if extent.blocks == 0 || extent.blocks > u64::from(self.config.write_same_blocks_max) {
-            return Err(Sense::cdb(length_field(cdb), 7).into());
+        let mut extent = self.extent(unit, cdb)?;
+        match u64::from(self.config.write_same_blocks_max) {
+            // To the end.
+            0 if extent.blocks == 0 => extent.blocks = self.units[unit].facts.blocks - extent.lba,
+            0 => {}
+            // WSNZ: a length of zero is refused.
+            most if !(1..=most).contains(&extent.blocks) => {
+                return Err(Sense::cdb(length_field(cdb), 7).into());
+            }
+            _ => {}
         }
         let block_bytes = self.units[unit].facts.block_bytes as usize;
         let block = if no_data { &[][..] } else { request.data_out };

@@ -223,12 +223,17 @@ impl Translator {
         self.settle(job)
     }
 
+    /// A task management function, the loss of its nexus or another nexus has aborted the command of `job`,
+    /// which was begun and has not ended: it ends with its last completion, and what it has not submitted
+    /// need not be.
+    pub fn is_aborted(&self, job: &Job) -> bool {
+        let changed = |unit: usize| self.units[unit].generation(job.nexus) != job.generation;
+        job.aborted || job.unit.is_some_and(changed)
+    }
+
     /// Goes on with a job as far as possible without another completion.
     fn settle(&mut self, job: &mut Job) -> Progress {
-        let aborted = job.aborted
-            || job
-                .unit
-                .is_some_and(|unit| self.units[unit].generation(job.nexus) != job.generation);
+        let aborted = self.is_aborted(job);
         if aborted && !matches!(job.work, Work::Second(_)) {
             job.work = Work::Nothing;
         }

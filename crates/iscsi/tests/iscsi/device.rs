@@ -6,8 +6,12 @@ use std::sync::Arc;
 use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
-use ssdyno_iscsi::{NvmeUnits, Portal, Server, Target};
+use ssdyno_iscsi::{
+    Answer, Attribute, Clock, LogicalUnits, NvmeUnits, Portal, Server, Target, Task, TaskId,
+    UnitOptions,
+};
 use ssdyno_pci::{PciTiming, SimulatedPci};
+use ssdyno_scsi::Nexus;
 
 pub(crate) const NAME: &str = "iqn.2026-01.org.ssdyno:test";
 
@@ -34,6 +38,14 @@ impl Blocks {
             Blocks::Large => "namespaces = [{ block_size = \"4KiB\" }]",
         }
     }
+
+    /// Their size.
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Blocks::Small => 512,
+            Blocks::Large => 4096,
+        }
+    }
 }
 
 impl fmt::Display for Blocks {
@@ -45,32 +57,73 @@ impl fmt::Display for Blocks {
     }
 }
 
+const SMALL: &str = include_str!("../../../device/tests/small_nvme.toml");
+
 /// Units over the whole path: translation, driver, connector, controller, flash.
 pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
-    units_of(keys, include_str!("../../../device/tests/small_nvme.toml"))
+    units_of(keys, SMALL, UnitOptions::default())
 }
 
-fn units_of(keys: &str, small: &str) -> NvmeUnits<NvmeController<Ssd>> {
+/// The same with a line of the device's file changed.
+pub(crate) fn units_changed(
+    keys: &str,
+    (from, to): (&str, &str),
+    options: UnitOptions,
+) -> NvmeUnits<NvmeController<Ssd>> {
+    assert!(SMALL.contains(from), "{from}");
+    units_of(keys, &SMALL.replace(from, to), options)
+}
+
+fn units_of(keys: &str, small: &str, options: UnitOptions) -> NvmeUnits<NvmeController<Ssd>> {
     let text = format!("{small}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
     let device = Config::parse(&text).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
     let controller = NvmeController::new(&device, ssd).unwrap();
-    NvmeUnits::start(SimulatedPci::new(controller, TIMING)).unwrap()
+    NvmeUnits::start_with(SimulatedPci::new(controller, TIMING), options).unwrap()
 }
 
-/// They, at a free port of the loopback address.
+/// They as a target, with another clock than that of the wall.
+pub(crate) fn target(keys: &str, clock: Clock) -> Target {
+    Target::new(NAME, Box::new(units(keys))).unwrap().with_clock(clock)
+}
+
+/// One command of `nexus` at LUN 0 to its end, as fast as the simulation goes.
+pub(crate) fn execute(
+    units: &mut dyn LogicalUnits,
+    nexus: Nexus,
+    cdb: &[u8],
+    data_out: &[u8],
+) -> (Answer, Vec<u8>) {
+    let mut bytes = [0; 16];
+    bytes[..cdb.len()].copy_from_slice(cdb);
+    let task = Task {
+        id: TaskId(0),
+        nexus,
+        lun: 0,
+        attribute: Attribute::Simple,
+        cdb: bytes,
+        expected_out_bytes: data_out.len() as u64,
+        data_out: data_out.to_vec(),
+    };
+    units.submit(Time::ZERO, task);
+    let mut ended = Vec::new();
+    loop {
+        units.take_ended(&mut ended);
+        if let Some(ended) = ended.pop() {
+            return (ended.answer.unwrap(), ended.data_in);
+        }
+        let next = units.next_event().expect("a command ends");
+        units.advance(next);
+    }
+}
+
+/// The units at a free port of the loopback address.
 pub(crate) fn serve(keys: &str) -> Server {
     served(units(keys), Portal::OfConnection)
 }
 
-/// The same with a line of the device's file changed, for initiators behind an address translation.
-pub(crate) fn serve_translated(keys: &str, (from, to): (&str, &str)) -> Server {
-    let small = include_str!("../../../device/tests/small_nvme.toml");
-    assert!(small.contains(from), "{from}");
-    served(units_of(keys, &small.replace(from, to)), Portal::WhereAsked)
-}
-
-fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> Server {
+/// Those units there; [`Portal::WhereAsked`] for initiators behind an address translation.
+pub(crate) fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> Server {
     let target = Target::new(NAME, Box::new(units)).unwrap().with_portal(portal);
     Server::start("127.0.0.1:0", Arc::new(target)).unwrap()
 }

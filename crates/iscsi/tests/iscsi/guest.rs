@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use ssdyno_iscsi::{Portal, UnitOptions};
+
 use crate::device::{self, Blocks};
 
 /// The folder with `vmlinuz`, `initrd` and `disk`, by this variable.
@@ -30,7 +32,8 @@ fn boot(blocks: Blocks) {
         return;
     };
     // The guest calls us by an address that its virtual machine translates.
-    let server = device::serve_translated(blocks.keys(), LARGE);
+    let units = device::units_changed(blocks.keys(), LARGE, UnitOptions::default());
+    let server = device::served(units, Portal::WhereAsked);
     let port = server.address().port();
     let kernel =
         format!("console=ttyS0 root=/dev/vda rw quiet init=/sbin/guest panic=-1 ssdyno={port}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Connection, Flow, Pdu, Target, opcode};
+use ssdyno_iscsi::{Connection, Flow, Pdu, Target, Transport, opcode};
 
 use crate::device::NAME;
 
@@ -31,8 +31,16 @@ pub(crate) fn login(from: u8, isid: u8, pairs: &[(&str, &str)]) -> Pdu {
     pdu
 }
 
+/// Nobody reads or writes: the test looks by itself.
+struct Nobody;
+
+impl Transport for Nobody {
+    fn hang_up(&self) {}
+    fn wake(&self) {}
+}
+
 pub(crate) fn connection(target: &Arc<Target>) -> Connection {
-    Connection::new(target.clone(), "192.0.2.1:3260".to_owned(), Arc::new(|| {}))
+    Connection::new(target.clone(), "192.0.2.1:3260".to_owned(), Arc::new(Nobody))
 }
 
 impl Initiator {
@@ -46,7 +54,7 @@ impl Initiator {
         assert_eq!((out.len(), out[0].opcode(), out[0].word(36)), (1, opcode::LOGIN_RESPONSE, 0));
         assert_eq!(out[0].header[1], 0x87, "transit to the full-feature phase");
         let mut initiator = Initiator { connection, command: 1, tag: 100 };
-        // Takes what there is to hear of the power on.
+        // Takes what there is to hear of the power on, for which no time is needed.
         let attention = initiator.scsi(&[0; 6], 0, &[]);
         assert_eq!(attention.status, 2);
         initiator
@@ -55,6 +63,13 @@ impl Initiator {
     pub(crate) fn send(&mut self, pdu: Pdu) -> Vec<Pdu> {
         let mut out = Vec::new();
         assert_eq!(self.connection.receive(pdu, &mut out), Flow::Goes);
+        out
+    }
+
+    /// What is answered to commands that have ended meanwhile.
+    pub(crate) fn completed(&mut self) -> Vec<Pdu> {
+        let mut out = Vec::new();
+        self.connection.completed(&mut out);
         out
     }
 
@@ -117,6 +132,13 @@ impl Initiator {
 
     /// A task management function about `tag` or LUN 0; its response.
     pub(crate) fn manage(&mut self, function: u8, tag: u32) -> u8 {
+        let out = self.ask_to_manage(function, tag);
+        assert_eq!((out.len(), out[0].opcode()), (1, opcode::TASK_MANAGEMENT_RESPONSE));
+        out[0].header[2]
+    }
+
+    /// The same, with what is answered at once.
+    pub(crate) fn ask_to_manage(&mut self, function: u8, tag: u32) -> Vec<Pdu> {
         let mut pdu = Pdu::new(opcode::TASK_MANAGEMENT | 0x40);
         pdu.header[1] = 0x80 | function;
         pdu.set_word(16, 9);
@@ -124,8 +146,7 @@ impl Initiator {
         pdu.set_word(24, self.command);
         let mut out = Vec::new();
         let _flow = self.connection.receive(pdu, &mut out);
-        assert_eq!((out.len(), out[0].opcode()), (1, opcode::TASK_MANAGEMENT_RESPONSE));
-        out[0].header[2]
+        out
     }
 }
 

@@ -7,6 +7,7 @@ mod conformance;
 mod device;
 mod guest;
 mod initiator;
+mod pending;
 mod protocol;
 mod random;
 mod sanitize;

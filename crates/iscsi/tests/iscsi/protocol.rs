@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Connection, Flow, LogicalUnits, Pdu, Portal, Target, Task, opcode};
+use ssdyno_iscsi::{Clock, Connection, Flow, LogicalUnits, Pdu, Portal, Target, opcode};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
@@ -12,7 +12,7 @@ use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
 const WRITE: u8 = 0x80 | 0x20;
 
 fn target() -> Arc<Target> {
-    Arc::new(Target::new(NAME, Box::new(device::units(""))).unwrap())
+    Arc::new(device::target("", Clock::Device))
 }
 
 fn ten(opcode: u8, lba: u8, blocks: u8) -> [u8; 10] {
@@ -29,10 +29,7 @@ fn controllers_of_every_version_are_served() {
         let mut units = device::units(&cached);
         let nexus = units.attach(b"port").unwrap();
         let mut send = |cdb: &[u8], data_out: &[u8]| {
-            let mut data_in = Vec::new();
-            let expected_out_bytes = data_out.len() as u64;
-            let task = Task { nexus, lun: 0, cdb, expected_out_bytes, data_out };
-            let answer = units.execute(&task, &mut data_in);
+            let (answer, data_in) = device::execute(&mut units, nexus, cdb, data_out);
             (answer.status, answer.sense.summary().map(|(key, more)| (key, more.0)), data_in)
         };
         assert_eq!(send(&[0; 6], &[]).1, Some((6, 0x2900)), "power on");

@@ -358,6 +358,37 @@ fn write_same_writes_the_same() {
     }
 }
 
+/// SBC-3, 5.45 and 6.6.4: without a limit there is no WSNZ, and no length means to the end.
+#[test]
+fn write_same_of_no_blocks_goes_to_the_end() {
+    for limit in [0, 32768] {
+        let config =
+            Config { power_on_attention: false, write_same_blocks_max: limit, ..Config::default() };
+        for controller in [able(), plain()] {
+            let mut host = Host::new(controller, namespace(1024, 512), config);
+            let limits = host.send(&[0x12, 1, 0xb0, 0, 64, 0], &[]).good();
+            assert_eq!(
+                (limits[4] & 1, &limits[36..44]),
+                (u8::from(limit > 0), &u64::from(limit).to_be_bytes()[..])
+            );
+            for data in [[0xa5; 512], [0; 512]] {
+                host.device.bytes.fill(0x77);
+                let answer = host.send(&cdb10(0x41, 0, 1000, 0), &data);
+                if limit > 0 {
+                    answer.check(5, 0x2400);
+                    continue;
+                }
+                answer.good();
+                let (before, after) = host.device.bytes.split_at(1000 * 512);
+                assert!(before.iter().all(|&b| b == 0x77) && after.iter().all(|&b| b == data[0]));
+                // At the end there is nothing to write; beyond it is out of range.
+                host.send(&cdb16(0x93, 0, 1024, 0), &data).good();
+                host.send(&cdb16(0x93, 0, 1025, 0), &data).check(5, 0x2100);
+            }
+        }
+    }
+}
+
 /// What is verified is on the medium (SBC-3, 4.5): nothing is compared with a volatile cache.
 #[test]
 fn verification_reaches_the_medium() {

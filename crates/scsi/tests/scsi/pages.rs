@@ -1,7 +1,9 @@
 //! All pages: vital product data, mode and log pages with every page control and subpage, and the power
 //! conditions with what REQUEST SENSE tells of them.
 
-use crate::common::{Answer, Host, able, cdb10, plain};
+use ssdyno_scsi::Config;
+
+use crate::common::{Answer, Host, able, cdb10, namespace, plain};
 
 const INVALID_FIELD: u16 = 0x2400;
 
@@ -243,4 +245,26 @@ fn a_predicted_failure_is_reported_on_request() {
     let fixed = host.send(&[3, 0, 0, 0, 252, 0], &[]).good();
     assert_eq!((fixed[2], fixed[12], fixed[13]), (6, 0x29, 3));
     assert_eq!(sense(&mut host), (0, 0x5d00));
+}
+
+/// SBC-3, 5.16.2: LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT.
+#[test]
+fn physical_blocks_are_told() {
+    for (physical, logical, exponent) in [
+        (0, 512, 0),
+        (512, 512, 0),
+        (4096, 512, 3),
+        (4096, 4096, 0),
+        (512, 4096, 0),
+        (32768, 4096, 3),
+    ] {
+        let config = Config {
+            power_on_attention: false,
+            physical_block_bytes: physical,
+            ..Config::default()
+        };
+        let mut host = Host::new(able(), namespace(64, logical), config);
+        let data = host.send(&[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &[]).good();
+        assert_eq!(data[13], exponent, "{physical} {logical}");
+    }
 }

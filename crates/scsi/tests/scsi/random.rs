@@ -50,6 +50,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         commands: if bit[0] { CommandSet::Thesis } else { CommandSet::Full },
         transfer_blocks_max: transfer,
         write_same_blocks_max: same,
+        physical_block_bytes: if bit[1] { 4096 } else { 0 },
         unmap_by: if bit[1] { UnmapBy::WriteZeroes } else { UnmapBy::DatasetManagement },
         power_on_attention: bit[2],
         transport_version: 0x0960,

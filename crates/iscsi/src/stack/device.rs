@@ -1,0 +1,351 @@
+//! Driver and controller on one clock, and the NVMe commands between them.
+
+use ssdyno_block::{MonotonicTime, Time, Token};
+use ssdyno_driver_nvme::{
+    AdminCommand, AdminCompletion, AdminError, DataBuffer, DriverState, IoCommand, IoCompletion,
+    IoError, IoResult, NvmeConfig, NvmeDriver, NvmeError,
+};
+use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, SimulatedPci};
+use ssdyno_scsi::{ControllerFacts, NvmeCommand, Place};
+use ssdyno_spec::nvme::{DatasetRange, PAGE_BYTES, Status, admin, feature, nvm, select};
+use zerocopy::FromBytes;
+
+use super::StackError;
+
+/// Most data of one NVMe command, where the controller allows as much.
+pub(super) const COMMAND_BYTES_MAX: u32 = 1 << 20;
+/// NVMe commands at the controller at a time, each with a buffer of that size.
+const COMMANDS_MAX: usize = 32;
+/// All namespaces.
+const EVERY_NAMESPACE: u32 = 0xffff_ffff;
+
+/// For whom an NVMe command is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// The SCSI command in this place.
+    Command(usize),
+    /// It identifies a namespace, for the SCSI command in this place that has formatted it.
+    LookAgain(usize),
+}
+
+/// An NVMe command at the controller.
+#[derive(Debug)]
+struct Flight {
+    purpose: Purpose,
+    command: NvmeCommand,
+    region: Option<DmaRegion>,
+    /// Namespaces that are still to be flushed, and the first error so far.
+    flushes: Vec<u32>,
+    failed: Option<Status>,
+}
+
+/// An NVMe command that has completed.
+#[derive(Debug)]
+pub(super) struct Landed {
+    pub(super) purpose: Purpose,
+    pub(super) command: NvmeCommand,
+    pub(super) status: Status,
+    pub(super) dword0: u32,
+    /// What it brought.
+    pub(super) data: Vec<u8>,
+}
+
+/// Why an NVMe command was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// There is no room now: again after the next step.
+    Later,
+    /// It ends with this status.
+    Status(Status),
+}
+
+/// Driver and controller on one clock.
+#[derive(Debug)]
+pub(super) struct Device<D> {
+    pub(super) pci: SimulatedPci<D>,
+    pub(super) driver: NvmeDriver,
+    pub(super) now: Time,
+    /// By token.
+    flights: Vec<Option<Flight>>,
+    /// Buffers that no command uses, of all that there are.
+    free: Vec<DmaRegion>,
+    vectors: Vec<u16>,
+    done: Vec<IoCompletion>,
+    admin_done: Vec<AdminCompletion>,
+}
+
+impl<D: PciDevice> Device<D> {
+    /// Brings the controller in its slot up.
+    pub(super) fn start(pci: SimulatedPci<D>) -> Result<Device<D>, StackError> {
+        let mut device = Device {
+            pci,
+            driver: NvmeDriver::new(NvmeConfig::default()),
+            now: Time::ZERO,
+            flights: Vec::new(),
+            free: Vec::new(),
+            vectors: Vec::new(),
+            done: Vec::new(),
+            admin_done: Vec::new(),
+        };
+        // One at least; more where they are needed.
+        let region = device.pci.dma_allocate(COMMAND_BYTES_MAX)?;
+        device.free.push(region);
+        device.pci.set_now(device.now);
+        device.driver.start(&mut device.pci, device.now)?;
+        loop {
+            match device.driver.state() {
+                DriverState::Ready => break,
+                DriverState::Failed(error) => return Err(error.into()),
+                _ if device.step() => {}
+                _ => return Err(NvmeError::WrongState { state: "waiting for nothing" }.into()),
+            }
+        }
+        let most = COMMANDS_MAX.min(device.driver.outstanding_limit() as usize).max(1);
+        device.flights.resize_with(most, || None);
+        Ok(device)
+    }
+
+    /// When something happens next.
+    pub(super) fn next_event(&self) -> Option<Time> {
+        let deadline = self.driver.next_deadline().map(MonotonicTime::time);
+        self.pci.next_event().into_iter().chain(deadline).min().map(|at| at.max(self.now))
+    }
+
+    /// Goes to the next thing that happens; false where that is nothing.
+    fn step(&mut self) -> bool {
+        let next = self.next_event();
+        if let Some(at) = next {
+            self.go_to(at);
+        }
+        next.is_some()
+    }
+
+    /// Brings everything to `now`, before which nothing else happens.
+    pub(super) fn go_to(&mut self, now: Time) {
+        self.now = self.now.max(now);
+        self.pci.advance(self.now);
+        self.pci.set_now(self.now);
+        self.pci.take_interrupts(self.now, &mut self.vectors);
+        for vector in self.vectors.drain(..) {
+            self.driver.on_interrupt(&mut self.pci, self.now, vector, &mut self.done);
+        }
+        let deadline = self.driver.next_deadline().map(MonotonicTime::time);
+        if deadline.is_some_and(|at| at <= self.now) {
+            self.driver.poll(&mut self.pci, self.now, &mut self.done);
+        }
+        self.driver.take_admin(&mut self.admin_done);
+        self.pci.take_stall();
+    }
+
+    /// Hands an NVMe command with its data to the driver.
+    pub(super) fn send(
+        &mut self,
+        purpose: Purpose,
+        command: NvmeCommand,
+        outgoing: &[u8],
+    ) -> Result<(), Refused> {
+        let Some(token) = self.flights.iter().position(Option::is_none) else {
+            return Err(Refused::Later);
+        };
+        let mut flight =
+            Flight { purpose, command, region: None, flushes: Vec::new(), failed: None };
+        self.pci.set_now(self.now);
+        let sent = if command.admin {
+            self.send_admin(&flight, token, outgoing)
+        } else {
+            self.send_io(&mut flight, token, outgoing)
+        };
+        match sent {
+            Ok(()) => self.flights[token] = Some(flight),
+            Err(_) => self.free.extend(flight.region),
+        }
+        sent
+    }
+
+    fn send_admin(&mut self, flight: &Flight, token: usize, send: &[u8]) -> Result<(), Refused> {
+        let command = &flight.command;
+        let to_host = command.opcode & 3 == 2;
+        let receive = if to_host { command.data.bytes } else { 0 };
+        let admin = AdminCommand::raw(command.entry(), send, receive);
+        let token = Token(token as u32);
+        match self.driver.submit_admin(&mut self.pci, self.now, &admin, token) {
+            Ok(()) => Ok(()),
+            Err(AdminError::Full) => Err(Refused::Later),
+            Err(AdminError::NotReady) if self.recovers() => Err(Refused::Later),
+            Err(_) => Err(Refused::Status(Status::INTERNAL_ERROR)),
+        }
+    }
+
+    /// The driver brings the controller up again, and will take commands then.
+    fn recovers(&self) -> bool {
+        matches!(self.driver.state(), DriverState::Starting | DriverState::Recovering)
+    }
+
+    fn send_io(
+        &mut self,
+        flight: &mut Flight,
+        token: usize,
+        outgoing: &[u8],
+    ) -> Result<(), Refused> {
+        let command = &flight.command;
+        let (nsid, lba, blocks) = (command.nsid, command.lba(), command.blocks());
+        let mut buffer = DataBuffer::None;
+        if matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::COMPARE) {
+            let region = self.buffer()?;
+            self.pci.dma_write(&region, 0, outgoing);
+            buffer = DataBuffer::Contiguous(region.address);
+            flight.region = Some(region);
+        }
+        let ranges: Vec<DatasetRange> = outgoing
+            .chunks_exact(size_of::<DatasetRange>())
+            .filter(|_| command.opcode == nvm::DATASET_MANAGEMENT)
+            .filter_map(|range| DatasetRange::read_from_bytes(range).ok())
+            .collect();
+        let mut io = match command.opcode {
+            nvm::READ => IoCommand::read(nsid, lba, blocks, buffer),
+            nvm::WRITE => IoCommand::write(nsid, lba, blocks, buffer),
+            nvm::COMPARE => IoCommand::compare(nsid, lba, blocks, buffer),
+            nvm::WRITE_ZEROES => IoCommand::write_zeroes(nsid, lba, blocks),
+            nvm::VERIFY => IoCommand::verify(nsid, lba, blocks),
+            nvm::DATASET_MANAGEMENT => IoCommand::dataset(nsid, &ranges, command.dwords[1]),
+            nvm::FLUSH if nsid == EVERY_NAMESPACE => {
+                // The driver flushes one namespace at a time.
+                flight.flushes = self.driver.namespaces().iter().map(|n| n.id).collect();
+                let Some(first) = flight.flushes.pop() else {
+                    return Err(Refused::Status(Status::SUCCESS));
+                };
+                IoCommand::flush(first)
+            }
+            nvm::FLUSH => IoCommand::flush(nsid),
+            _ => return Err(Refused::Status(Status::INVALID_OPCODE)),
+        };
+        io.force_unit_access = command.dwords[2] >> 30 & 1 == 1;
+        self.submit(&io, token)
+    }
+
+    /// A buffer that no other command uses.
+    fn buffer(&mut self) -> Result<DmaRegion, Refused> {
+        if let Some(region) = self.free.pop() {
+            return Ok(region);
+        }
+        let others = self.flights.iter().flatten().any(|flight| flight.region.is_some());
+        let status = Refused::Status(Status::INTERNAL_ERROR);
+        let none = if others { Refused::Later } else { status };
+        self.pci.dma_allocate(COMMAND_BYTES_MAX).map_err(|_| none)
+    }
+
+    fn submit(&mut self, io: &IoCommand<'_>, token: usize) -> Result<(), Refused> {
+        let token = Token(token as u32);
+        match self.driver.submit(&mut self.pci, self.now, 1, io, token) {
+            Ok(()) => Ok(()),
+            Err(IoError::Full) => Err(Refused::Later),
+            Err(IoError::NotReady) if self.recovers() => Err(Refused::Later),
+            Err(IoError::OutOfRange { .. }) => Err(Refused::Status(Status::LBA_OUT_OF_RANGE)),
+            Err(IoError::Unsupported { .. }) => Err(Refused::Status(Status::INVALID_OPCODE)),
+            Err(_) => Err(Refused::Status(Status::INTERNAL_ERROR)),
+        }
+    }
+
+    /// An NVMe command that has completed.
+    pub(super) fn landed(&mut self) -> Option<Landed> {
+        while let Some(done) = self.done.pop() {
+            let token = done.token.0 as usize;
+            let Some(mut flight) = self.flights.get_mut(token).and_then(Option::take) else {
+                continue;
+            };
+            let mut status = match done.result {
+                IoResult::Answered(status) => status,
+                IoResult::Abandoned => Status::INTERNAL_ERROR,
+            };
+            if let Some(next) = flight.flushes.pop() {
+                let failed = (!status.is_success()).then_some(status);
+                flight.failed = flight.failed.or(failed);
+                match self.submit(&IoCommand::flush(next), token) {
+                    Ok(()) => {
+                        self.flights[token] = Some(flight);
+                        continue;
+                    }
+                    // The command before has left room: it is the device that has none.
+                    Err(_) => status = Status::INTERNAL_ERROR,
+                }
+            }
+            return Some(self.land(flight, status));
+        }
+        let done = self.admin_done.pop()?;
+        let flight = self.flights.get_mut(done.token.0 as usize)?.take()?;
+        let Flight { purpose, command, .. } = flight;
+        let AdminCompletion { status, dword0, data, .. } = done;
+        let status = status.unwrap_or(Status::INTERNAL_ERROR);
+        Some(Landed { purpose, command, status, dword0, data })
+    }
+
+    fn land(&mut self, flight: Flight, status: Status) -> Landed {
+        let Flight { purpose, command, region, failed, .. } = flight;
+        let mut data = Vec::new();
+        if let Some(region) = region {
+            let place = command.data;
+            if command.opcode & 3 == 2 && place.place != Place::Nothing {
+                data.resize((place.bytes as usize).min(region.bytes as usize), 0);
+                self.pci.dma_read(&region, 0, &mut data);
+            }
+            self.free.push(region);
+        }
+        Landed { purpose, command, status: failed.unwrap_or(status), dword0: 0, data }
+    }
+
+    /// An admin command to its end, where nothing else is pending.
+    fn ask(&mut self, command: NvmeCommand) -> Option<Landed> {
+        self.send(Purpose::Command(0), command, &[]).ok()?;
+        loop {
+            if let Some(landed) = self.landed() {
+                return Some(landed);
+            }
+            if !self.step() {
+                return None;
+            }
+        }
+    }
+
+    /// Whether the volatile write cache can be switched for good (base 2.0c, clause 5.15).
+    pub(super) fn saves_cache(&mut self, facts: &ControllerFacts) -> bool {
+        if !facts.volatile_write_cache || !facts.optional.feature_select {
+            return false;
+        }
+        let what = u32::from(feature::VOLATILE_WRITE_CACHE);
+        let capabilities = self.ask(NvmeCommand {
+            admin: true,
+            opcode: admin::GET_FEATURES,
+            dwords: [what | u32::from(select::CAPABILITIES) << 8, 0, 0, 0, 0, 0],
+            ..NvmeCommand::default()
+        });
+        capabilities.is_some_and(|said| said.status.is_success() && said.dword0 & 1 == 1)
+    }
+
+    /// An Identify data structure.
+    pub(super) fn identify(
+        &mut self,
+        what: u8,
+        nsid: u32,
+    ) -> Result<[u8; PAGE_BYTES as usize], StackError> {
+        let Some(said) = self.ask(identify(what, nsid)) else {
+            return Err(StackError::Identify(Status::INTERNAL_ERROR));
+        };
+        match said.data.try_into() {
+            Ok(data) if said.status.is_success() => Ok(data),
+            _ => Err(StackError::Identify(said.status)),
+        }
+    }
+}
+
+/// Identify: structure `what` of `nsid`.
+pub(super) fn identify(what: u8, nsid: u32) -> NvmeCommand {
+    let mut command = NvmeCommand {
+        admin: true,
+        opcode: admin::IDENTIFY,
+        nsid,
+        dwords: [u32::from(what), 0, 0, 0, 0, 0],
+        ..NvmeCommand::default()
+    };
+    command.data.bytes = PAGE_BYTES;
+    command
+}

@@ -1,0 +1,325 @@
+//! SCSI commands on their way through the translator.
+
+use ssdyno_block::Time;
+use ssdyno_pci::PciDevice;
+use ssdyno_scsi::{Job, NamespaceFacts, NvmeCommand, Place, Progress, Request, SenseBytes};
+use ssdyno_spec::nvme::{Status, admin, cns};
+use ssdyno_spec::scsi::{opcode, status};
+
+use super::device::{COMMAND_BYTES_MAX, Landed, Purpose, Refused, identify};
+use super::{NvmeUnits, Running, Stage};
+use crate::units::{Answer, Attribute, Ended, Task};
+
+/// What became of the NVMe commands of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Launch {
+    /// One was submitted; there may be more.
+    One,
+    /// There is none now.
+    Nothing,
+    /// There is no room for it.
+    Later,
+}
+
+impl<D: PciDevice> NvmeUnits<D> {
+    /// A task has come.
+    pub(super) fn arrive(&mut self, task: Task) {
+        self.arrivals += 1;
+        self.ordered += usize::from(task.attribute == Attribute::Ordered);
+        let running = Running {
+            task,
+            arrival: self.arrivals,
+            stage: Stage::Waiting,
+            job: Job::new(),
+            data_in: Vec::new(),
+            unsent: None,
+        };
+        let place = match self.running.iter().position(Option::is_none) {
+            Some(place) => place,
+            None => {
+                self.running.push(None);
+                self.running.len() - 1
+            }
+        };
+        self.running[place] = Some(running);
+        self.begin(place);
+    }
+
+    /// Begins the task in `place`, or has it wait.
+    pub(super) fn begin(&mut self, place: usize) {
+        let its_turn = self.is_its_turn(place);
+        let Some(running) = &mut self.running[place] else { return };
+        if !its_turn {
+            return self.waiting.push_back(place);
+        }
+        let task = &running.task;
+        let request = Request {
+            nexus: task.nexus,
+            lun: task.lun,
+            cdb: &task.cdb,
+            data_out_bytes: task.expected_out_bytes,
+            data_out: &task.data_out,
+            deleted: false,
+        };
+        match self.translator.begin(&mut running.job, &request) {
+            Progress::Pending => {
+                running.stage = Stage::Begun;
+                running.data_in.resize(running.job.data_in_bytes() as usize, 0);
+                self.ready.push_back(place);
+            }
+            Progress::Blocked => self.waiting.push_back(place),
+            progress => self.end(place, progress),
+        }
+    }
+
+    /// Does all that can be done without time going on.
+    pub(super) fn go_on(&mut self) {
+        loop {
+            while let Some(landed) = self.device.landed() {
+                self.landed(landed);
+            }
+            self.ring_alarms();
+            if std::mem::take(&mut self.freed) {
+                self.begin_waiting();
+            }
+            self.look_again();
+            self.launch_ready();
+            if !self.freed {
+                break;
+            }
+        }
+    }
+
+    fn ring_alarms(&mut self) {
+        while let Some((_, place)) =
+            self.alarms.first().copied().filter(|(at, _)| *at <= self.device.now)
+        {
+            self.alarms.pop_first();
+            self.ready.push_back(place);
+        }
+    }
+
+    /// Submits NVMe commands as long as there is room, one of each SCSI command in turn.
+    fn launch_ready(&mut self) {
+        while let Some(place) = self.ready.pop_front() {
+            match self.launch(place) {
+                Launch::One if self.running[place].is_some() => self.make_ready(place),
+                Launch::One | Launch::Nothing => {}
+                Launch::Later => return self.ready.push_front(place),
+            }
+        }
+    }
+
+    fn make_ready(&mut self, place: usize) {
+        if !self.ready.contains(&place) {
+            self.ready.push_back(place);
+        }
+    }
+
+    fn launch(&mut self, place: usize) -> Launch {
+        let Some(running) = &mut self.running[place] else { return Launch::Nothing };
+        if running.stage != Stage::Begun {
+            return Launch::Nothing;
+        }
+        if self.translator.is_aborted(&running.job) {
+            self.cancel(place);
+            return Launch::Nothing;
+        }
+        let next = running.unsent.take().or_else(|| running.job.next_command());
+        let Some(mut command) = next else { return Launch::Nothing };
+        let wait_ms = std::mem::take(&mut command.wait_ms);
+        if wait_ms > 0 {
+            running.unsent = Some(command);
+            self.alarms.insert((self.device.now + Time::from_ms(wait_ms.into()), place));
+            return Launch::Nothing;
+        }
+        let Some(outgoing) = outgoing(running, &command) else {
+            self.complete(place, &command, Status::DATA_TRANSFER_ERROR, 0);
+            return Launch::One;
+        };
+        match self.device.send(Purpose::Command(place), command, outgoing) {
+            Ok(()) => Launch::One,
+            Err(Refused::Later) => {
+                running.unsent = Some(command);
+                Launch::Later
+            }
+            Err(Refused::Status(status)) => {
+                self.complete(place, &command, status, 0);
+                Launch::One
+            }
+        }
+    }
+
+    fn landed(&mut self, landed: Landed) {
+        let Landed { purpose, command, status, dword0, data } = landed;
+        let place = match purpose {
+            Purpose::Command(place) => place,
+            Purpose::LookAgain(place) => return self.looked(place, status, &data),
+        };
+        let Some(running) = &mut self.running[place] else { return };
+        let range = command.data.offset as usize..;
+        let buffer = match command.data.place {
+            Place::Buffer => running.data_in.get_mut(range),
+            Place::Scratch => running.job.scratch_mut().get_mut(range),
+            Place::Nothing => None,
+        };
+        if let Some(buffer) = buffer.filter(|_| command.opcode & 3 == 2) {
+            let length = buffer.len().min(data.len());
+            buffer[..length].copy_from_slice(&data[..length]);
+        }
+        self.complete(place, &command, status, dword0);
+    }
+
+    /// An NVMe command of the task in `place` has completed.
+    fn complete(&mut self, place: usize, command: &NvmeCommand, nvme: Status, dword0: u32) {
+        let Some(running) = &mut self.running[place] else { return };
+        let formats = command.admin && command.opcode == admin::FORMAT_NVM && nvme.is_success();
+        match self.translator.complete(&mut running.job, nvme, dword0) {
+            // What comes next may be there by now.
+            Progress::Pending => self.make_ready(place),
+            Progress::Done if formats => {
+                running.stage = Stage::Formatted(command.nsid);
+                self.formats += 1;
+            }
+            progress => self.end(place, progress),
+        }
+    }
+
+    /// The task in `place` is over.
+    fn end(&mut self, place: usize, progress: Progress) {
+        let Some(running) = self.running[place].take() else { return };
+        self.ready.retain(|other| *other != place);
+        self.waiting.retain(|other| *other != place);
+        self.alarms.retain(|(_, other)| *other != place);
+        let Running { task, stage, job, mut data_in, .. } = running;
+        self.formats -= usize::from(matches!(stage, Stage::Formatted(_) | Stage::Looking(_)));
+        self.ordered -= usize::from(task.attribute == Attribute::Ordered);
+        if !job.data_in().is_empty() {
+            data_in.clear();
+            data_in.extend_from_slice(job.data_in());
+        }
+        data_in.truncate(job.data_in_bytes() as usize);
+        let answer = match progress {
+            Progress::Done => Some(Answer { status: job.status(), sense: job.sense_bytes() }),
+            Progress::Aborted => None,
+            // Neither is an end; the initiator may try again.
+            Progress::Pending | Progress::Blocked => {
+                Some(Answer { status: status::BUSY, sense: SenseBytes::NONE })
+            }
+        };
+        self.ended.push(Ended { id: task.id, answer, data_in });
+        self.freed = true;
+        if task.cdb[0] == opcode::PERSISTENT_RESERVE_OUT {
+            // PREEMPT AND ABORT.
+            self.cancel_aborted();
+        }
+    }
+
+    /// Aborts tasks; those that nothing at the controller belongs to end now.
+    pub(super) fn abort(&mut self, which: impl Fn(&Task) -> bool) {
+        for place in 0..self.running.len() {
+            match &mut self.running[place] {
+                Some(running) if which(&running.task) => running.job.abort(),
+                _ => continue,
+            }
+            self.cancel(place);
+        }
+        self.go_on();
+    }
+
+    /// Ends those that somebody else has aborted.
+    fn cancel_aborted(&mut self) {
+        for place in 0..self.running.len() {
+            let begun = |running: &&Running| running.stage == Stage::Begun;
+            let running = self.running[place].as_ref().filter(begun);
+            if running.is_some_and(|running| self.translator.is_aborted(&running.job)) {
+                self.cancel(place);
+            }
+        }
+    }
+
+    /// An aborted task: nothing more is submitted of it.
+    fn cancel(&mut self, place: usize) {
+        let Some(running) = &mut self.running[place] else { return };
+        match running.stage {
+            Stage::Waiting => self.end(place, Progress::Aborted),
+            Stage::Begun => {
+                let unsent = running.unsent.take();
+                let next = unsent.or_else(|| match running.job.outstanding() {
+                    0 => running.job.next_command(),
+                    // The last of these ends it.
+                    _ => None,
+                });
+                self.alarms.retain(|(_, other)| *other != place);
+                if let Some(command) = next {
+                    self.complete(place, &command, Status::ABORT_REQUESTED, 0);
+                }
+            }
+            Stage::Formatted(_) | Stage::Looking(_) => {}
+        }
+    }
+
+    /// After a FORMAT UNIT: the namespace may have other blocks now, which driver and translator learn.
+    fn look_again(&mut self) {
+        let places = if self.formats > 0 { self.running.len() } else { 0 };
+        for place in 0..places {
+            let Some(running) = &mut self.running[place] else { continue };
+            let device = &mut self.device;
+            match running.stage {
+                Stage::Formatted(nsid) => {
+                    let at = device.now;
+                    if device.driver.is_scanning() {
+                        // Somebody else's format.
+                        continue;
+                    }
+                    match device.driver.rescan(&mut device.pci, at) {
+                        Ok(()) => running.stage = Stage::Looking(nsid),
+                        // The device is gone, or comes up again and is looked at then.
+                        Err(_) => self.end(place, Progress::Done),
+                    }
+                }
+                Stage::Looking(nsid)
+                    if !device.driver.is_scanning() && running.unsent.is_none() =>
+                {
+                    let command = identify(cns::NAMESPACE, nsid);
+                    match device.send(Purpose::LookAgain(place), command, &[]) {
+                        // Sent once.
+                        Ok(()) => running.unsent = Some(command),
+                        Err(Refused::Later) => {}
+                        Err(Refused::Status(_)) => self.end(place, Progress::Done),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The namespace that the task in `place` has formatted was identified.
+    fn looked(&mut self, place: usize, status: Status, data: &[u8]) {
+        let Some(running) = &self.running[place] else { return };
+        if let (Stage::Looking(nsid), Ok(data), true) =
+            (running.stage, data.try_into(), status.is_success())
+        {
+            // One that can no longer be shown stays as it was: its commands will fail.
+            let mut facts = NamespaceFacts::from_identify(nsid, data);
+            facts.write_protected |= self.options.read_only;
+            let _shown = self.translator.replace_namespace(facts, Some(running.task.nexus));
+        }
+        self.end(place, Progress::Done);
+    }
+}
+
+/// What an NVMe command sends; `None` where it is not there.
+fn outgoing<'a>(running: &'a Running, command: &NvmeCommand) -> Option<&'a [u8]> {
+    let (offset, bytes) = (command.data.offset as usize, command.data.bytes as usize);
+    if bytes > COMMAND_BYTES_MAX as usize {
+        return None;
+    }
+    let range = offset..offset + bytes;
+    match command.data.place {
+        _ if command.opcode & 3 == 2 => Some(&[]),
+        Place::Buffer => running.task.data_out.get(range),
+        Place::Scratch => running.job.scratch().get(range),
+        Place::Nothing => Some(&[]),
+    }
+}
