@@ -66,9 +66,9 @@ pub(crate) fn run_mqsim(workspace: &Workspace, mqsim: &Path, runs: u64) -> Resul
     mqsim::compare(Path::new(&ours), mqsim, &mqsim::directory(workspace), &Plan::new(runs))
 }
 
-/// Our program as users build it; `None` where that failed, which cargo has said.
+/// Our program as it is packaged; `None` where that failed, which cargo has said.
 fn build(workspace: &Workspace) -> Result<Option<String>> {
-    let build = Cmd::cargo(&workspace.root, ["build", "--release", "-p", "ssdyno"]);
-    let program = workspace.target_directory.join("release/ssdyno").display().to_string();
+    let build = Cmd::cargo(&workspace.root, ["build", "--profile", "dist", "-p", "ssdyno"]);
+    let program = workspace.target_directory.join("dist/ssdyno").display().to_string();
     Ok(build.announced().stream()?.then_some(program))
 }
