@@ -2,11 +2,11 @@
 
 use ssdyno_block::{Completion, Op, Request, Status as DeviceStatus, Time, Token};
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault};
-use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset, nvm};
-use zerocopy::{FromZeros, IntoBytes};
+use ssdyno_spec::nvme::{Status, SubmissionEntry, nvm};
 
 use super::NvmeController;
 use super::commands::{Command, Force, Kind, State};
+use super::datasets::NO_DATASET;
 use super::faults::Effect;
 use super::prp::{self, Rest};
 use super::timers::Timer;
@@ -15,47 +15,14 @@ use crate::Device;
 
 /// All namespaces, where a command allows it.
 const ALL_NAMESPACES: u32 = u32::MAX;
-/// Longest range that the device deallocates in one piece.
-const DEALLOCATE_BYTES_MAX: u64 = 1 << 30;
 /// In command dword 12: force unit access.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// In command dword 12: directives (DTYPE), which are not offered. PRINFO and STC mean nothing without
 /// protection information and are ignored (NVM 1.0c, clause 3.2.4).
 const DIRECTIVE: u32 = 0xf << 20;
-/// No dataset.
-const NO_DATASET: u64 = u64::MAX;
-/// Ranges of a dataset command at most.
-const DATASET_RANGES_MAX: usize = 256;
-
-/// Ranges of bytes that deallocating commands still have before them.
-#[derive(Debug, Default)]
-pub(super) struct Datasets {
-    all: Vec<Vec<(u64, u64)>>,
-    free: Vec<usize>,
-}
-
-impl Datasets {
-    /// An empty list.
-    fn take(&mut self) -> u64 {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Vec::with_capacity(DATASET_RANGES_MAX));
-            self.all.len() - 1
-        });
-        at as u64
-    }
-    fn give_back(&mut self, at: u64) {
-        if at != NO_DATASET {
-            self.all[at as usize].clear();
-            self.free.push(at as usize);
-        }
-    }
-    fn pop(&mut self, at: u64) -> Option<(u64, u64)> {
-        self.all.get_mut(at as usize)?.pop()
-    }
-}
 
 /// What a decoded command needs next.
-enum Next {
+pub(super) enum Next {
     /// To go to the device.
     Begin,
     /// So many entries of a PRP list first.
@@ -201,41 +168,6 @@ impl<D: Device> NvmeController<D> {
         Ok(Next::Begin)
     }
 
-    fn prepare_dataset(
-        &mut self,
-        slot: u32,
-        entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
-    ) -> Result<Next, Status> {
-        let id = entry.namespace_id.get();
-        let namespace = self.namespaces.addressed(id)?;
-        let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);
-        let mut ranges = [DatasetRange::new_zeroed(); DATASET_RANGES_MAX];
-        let ranges = &mut ranges[..(entry.dword10.get() & 0xff) as usize + 1];
-        self.copy_from_host(entry, ranges.as_mut_bytes(), bus)?;
-        let end =
-            |range: &DatasetRange| range.first.get().checked_add(u64::from(range.blocks.get()));
-        if ranges.iter().any(|range| end(range).is_none_or(|end| end > blocks)) {
-            return Err(Status::LBA_OUT_OF_RANGE.with_do_not_retry());
-        }
-        self.namespaces.keep_hints(id, ranges);
-        if entry.dword11.get() & dataset::DEALLOCATE == 0 {
-            return Ok(Next::Done);
-        }
-        let list = self.datasets.take();
-        for range in ranges.iter().rev().filter(|range| range.blocks.get() > 0) {
-            let offset = start + (range.first.get() << shift);
-            let bytes = u64::from(range.blocks.get()) << shift;
-            self.datasets.all[list as usize].push((offset, bytes));
-            self.forget_data(offset, bytes);
-        }
-        let command = self.commands.get_mut(slot);
-        command.kind = Kind::Deallocate;
-        command.bytes = 0;
-        command.prp2 = list;
-        Ok(Next::Begin)
-    }
-
     /// The range reads as zero from now on (DLFEAT = 1).
     pub(super) fn forget_data(&mut self, offset: u64, bytes: u64) {
         if let Some(contents) = &mut self.contents {
@@ -340,7 +272,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     #[inline(always)]
-    fn submit(&mut self, at: Time, slot: u32, request: Request) {
+    pub(super) fn submit(&mut self, at: Time, slot: u32, request: Request) {
         self.commands.get_mut(slot).state = State::Device;
         if self.device.submit(at, request, Token(slot)).is_err() {
             return self.finish(at, slot, Status::INTERNAL_ERROR);
@@ -348,38 +280,6 @@ impl<D: Device> NvmeController<D> {
         if self.features.is_forced_to_sleep() {
             self.wake(at);
         }
-    }
-
-    /// The next piece of what the command deallocates, or its end.
-    pub(super) fn deallocate_next(&mut self, at: Time, slot: u32) {
-        let dataset = self.commands.get(slot).prp2;
-        if self.commands.get(slot).bytes == 0 {
-            let Some((offset, bytes)) = self.datasets.pop(dataset) else {
-                let force = &mut self.commands.get_mut(slot).force;
-                return match std::mem::replace(force, Force::No) {
-                    Force::After => self.submit(at, slot, Request::flush()),
-                    _ => self.finish(at, slot, Status::SUCCESS),
-                };
-            };
-            let command = self.commands.get_mut(slot);
-            (command.offset_bytes, command.bytes) = (offset, bytes);
-        }
-        let command = self.commands.get_mut(slot);
-        let offset = command.offset_bytes;
-        let bytes = command.bytes.min(DEALLOCATE_BYTES_MAX);
-        command.offset_bytes += bytes;
-        command.bytes -= bytes;
-        self.submit(at, slot, Request::trim(offset, bytes as u32));
-    }
-
-    /// Makes an admin command deallocate what lies between two bytes before it completes.
-    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, (start, end): (u64, u64)) {
-        let (offset, bytes) = if start < end { (start, end - start) } else { (0, 0) };
-        self.forget_data(offset, bytes);
-        let command = self.commands.get_mut(slot);
-        command.kind = Kind::Deallocate;
-        (command.offset_bytes, command.bytes, command.prp2) = (offset, bytes, NO_DATASET);
-        self.deallocate_next(at, slot);
     }
 
     /// The device has done what it was asked for.

@@ -4,8 +4,7 @@ use ssdyno_block::{Op, Request, Status, Time, Token};
 use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::{BusMaster, DmaDirection};
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::{Descriptor, ErrorKind, Fault, Kind, ResponseMode};
-use zerocopy::little_endian::U32;
+use ssdyno_spec::ring::{Descriptor, ErrorKind, Fault, Kind};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::dma::{Transfer, Work};
@@ -15,7 +14,7 @@ use crate::faults::Lot;
 
 /// Where a command stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+pub(super) enum State {
     /// Nothing here.
     #[default]
     Empty,
@@ -31,9 +30,9 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     /// As fetched.
-    descriptor: Descriptor,
-    state: State,
-    error: Option<ErrorKind>,
+    pub(super) descriptor: Descriptor,
+    pub(super) state: State,
+    pub(super) error: Option<ErrorKind>,
     /// The medium fails it: its time is taken first.
     fails: bool,
 }
@@ -50,7 +49,7 @@ impl Default for Local {
 }
 
 /// Numbers go round; `a` is before `b` if the shorter way leads up.
-fn before(a: u32, b: u32) -> bool {
+pub(super) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
@@ -65,7 +64,7 @@ impl RingCard {
     }
 
     /// Address of descriptor `number`, and how many from it on are contiguous.
-    fn place(setup: &Setup, number: u32) -> (u64, u32) {
+    pub(super) fn place(setup: &Setup, number: u32) -> (u64, u32) {
         let index = number & (setup.size - 1);
         let address = setup.ring + u64::from(index) * u64::from(layout::DESCRIPTOR_BYTES);
         (address, setup.size - index)
@@ -429,117 +428,5 @@ impl RingCard {
             },
             Work::Fetch(..) | Work::Prefetch(..) | Work::Return(..) => {}
         }
-    }
-
-    /// The answer of a command is known.
-    fn done(&mut self, slot: usize, error: Option<ErrorKind>) {
-        let local = &mut self.local[slot];
-        local.state = State::Done;
-        local.error = error;
-        self.traffic.commands += 1;
-        let number = local.descriptor.number.get();
-        if self.setup.is_some_and(|setup| setup.mode == ResponseMode::Each) {
-            // One that was held goes when its block is given; a wrong number stands at its slot.
-            let number = self.number_of(slot, number);
-            if self.outstanding && before(number, self.end) {
-                self.hand_over(number, 1);
-            }
-        } else {
-            self.collect();
-        }
-    }
-
-    /// The number whose slot this is: what the descriptor says, unless it lies.
-    fn number_of(&self, slot: usize, said: u32) -> u32 {
-        if self.local[slot].error != Some(ErrorKind::NotACommand) {
-            return said;
-        }
-        let mask = self.local.len() as u32 - 1;
-        self.first.wrapping_add((slot as u32).wrapping_sub(self.first) & mask)
-    }
-
-    fn hand_over(&mut self, first: u32, count: u32) {
-        for at in 0..count {
-            let slot = self.slot(first.wrapping_add(at));
-            self.local[slot].state = State::Returning;
-        }
-        self.returns.push_back((first, count));
-    }
-
-    /// Hands what is due to a return.
-    fn collect(&mut self) {
-        let Some(setup) = self.setup else { return };
-        if !self.outstanding {
-            return;
-        }
-        let is_done = |card: &RingCard, number| card.local[card.slot(number)].state == State::Done;
-        if setup.mode == ResponseMode::Each {
-            for at in 0..self.end.wrapping_sub(self.first) {
-                let number = self.first.wrapping_add(at);
-                if before(number, self.fetched) && is_done(self, number) {
-                    self.hand_over(number, 1);
-                }
-            }
-            return;
-        }
-        loop {
-            let rest = self.end.wrapping_sub(self.answered);
-            let size =
-                if setup.mode == ResponseMode::Block { rest } else { setup.subset.min(rest) };
-            let stop = self.answered.wrapping_add(size);
-            let there = rest > 0 && !before(self.fetched, stop);
-            let all = there && (0..size).all(|at| is_done(self, self.answered.wrapping_add(at)));
-            if !all {
-                return;
-            }
-            self.hand_over(self.answered, size);
-            self.answered = stop;
-        }
-    }
-
-    /// Responses reach host memory (S0-15): `count` descriptors from `slot` on.
-    pub(super) fn landed(&mut self, now: Time, slot: u32, count: u32, bus: &mut dyn BusMaster) {
-        let Some(setup) = self.setup else { return };
-        let mut urgent = false;
-        for at in 0..count {
-            let slot = (slot + at) as usize & (self.local.len() - 1);
-            let Local { descriptor, error, .. } = self.local[slot];
-            let number = self.number_of(slot, descriptor.number.get());
-            let (address, _) = RingCard::place(&setup, number);
-            urgent |= descriptor.is_urgent();
-            // The host must have left it alone (S0-14). Hardware would not look.
-            let mut now_there = Descriptor::new_zeroed();
-            let seen = bus.read(address, now_there.as_mut_bytes());
-            let error = if now_there == descriptor {
-                error
-            } else {
-                self.fail(if seen.is_ok() { Fault::Ownership } else { Fault::RingUnreachable });
-                Some(ErrorKind::Ownership)
-            };
-            let mut response = descriptor;
-            response.number.set(number);
-            let kept = layout::RESPONSE_FLAG | (descriptor.kind() as u32) << 2;
-            response.control.set(kept);
-            response.status =
-                if error.is_some() { layout::STATUS_ERROR } else { layout::STATUS_SUCCESS };
-            response.error = error.map_or(0, |error| error as u8);
-            // Control last: the host may look at any time, and a write of several dwords is seen
-            // in the order of addresses (PCIe 5.0, clause 2.4.3). Where it cannot be written,
-            // reading failed and was reported.
-            let (control, rest) = response.as_bytes().split_at(size_of::<U32>());
-            let _ = bus.write(address + control.len() as u64, rest);
-            let _ = bus.write(address, control);
-            self.local[slot].state = State::Empty;
-        }
-        self.returned += count;
-        let over = self.returned == self.end.wrapping_sub(self.first);
-        if over {
-            self.outstanding = false;
-            self.traffic.blocks += 1;
-            if self.fetched == self.end && self.prefetch_pieces == 0 {
-                self.idle(now);
-            }
-        }
-        self.returned_to_host(now, count, urgent || over, bus);
     }
 }

@@ -14,6 +14,7 @@ mod dma;
 mod interrupt;
 mod media;
 mod registers;
+mod returns;
 mod tlp;
 
 use std::collections::{BTreeSet, VecDeque};

@@ -3,18 +3,17 @@
 use ssdyno_block::{Status as DeviceStatus, Time};
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, AutonomousTransition, ErrorLogEntry, FirmwareSlotLog, IdentifyController,
-    IdentifyNamespace, SmartLog, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
-    page, registers,
+    AutonomousTransition, ErrorLogEntry, FirmwareSlotLog, IdentifyController, IdentifyNamespace,
+    SmartLog, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs, page, registers,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::support::{
     DATA, FixedTime, Host, LATENCY, config, entry, get_feature, host, host_with, identify, read,
-    set_feature, transfer, write,
+    set_feature, transfer,
 };
 
-fn structure<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
+pub(crate) fn structure<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
     host: &mut Host<FixedTime>,
     command: SubmissionEntry,
 ) -> T {
@@ -26,7 +25,7 @@ fn structure<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutable>(
 fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
     host.admin(command).status().kind()
 }
-fn log(id: u8, bytes: u32) -> SubmissionEntry {
+pub(crate) fn log(id: u8, bytes: u32) -> SubmissionEntry {
     entry(admin::GET_LOG_PAGE, u32::MAX, [u32::from(id) | (bytes / 4 - 1) << 16, 0, 0])
 }
 
@@ -308,82 +307,6 @@ fn abort_ends_what_has_not_begun() {
 }
 
 /// Base 2.0c, clause 5.2: one event a request, kinds masked until their page is read.
-#[test]
-fn asynchronous_events() {
-    let mut host = host("");
-    let request = entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]);
-    for _ in 0..5 {
-        host.push(0, request);
-    }
-    host.ring(0);
-    host.settle();
-    let limit = Status::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED;
-    let ends: Vec<Status> = host.reap(0).iter().map(|c| c.status().kind()).collect();
-    assert_eq!(ends, [limit], "four may wait");
-    assert_eq!(host.controller.commands_in_flight(), 0, "they are nobody's load");
-    for _ in 0..3 {
-        host.write(0x2000, 1);
-    }
-    host.settle();
-    let event =
-        |c: &ssdyno_spec::nvme::CompletionEntry| AsynchronousEvent::from_dword(c.dword0.get());
-    let events: Vec<_> = host.reap(0).iter().map(event).collect();
-    assert_eq!(events, [AsynchronousEvent::INVALID_DOORBELL], "masked after the first");
-    let retained = SubmissionEntry {
-        dword10: (u32::from(page::ERROR) | 1 << 15 | 15 << 16).into(),
-        ..log(page::ERROR, 64)
-    };
-    host.admin(retained);
-    assert_eq!(host.reap(0), [], "RAE keeps the mask");
-    host.push(0, log(page::ERROR, 64));
-    host.ring(0);
-    host.settle();
-    assert_eq!(host.reap(0).iter().map(event).filter(|e| e.page == 1).count(), 1, "the next one");
-}
-
-/// Base 2.0c, figure 207: a worn-out device says so, if it is asked to.
-#[test]
-fn a_read_only_medium_is_an_event() {
-    let mut host = host("");
-    host.create_pair(1, 8);
-    host.admin(set_feature(feature::ASYNCHRONOUS_EVENTS, u32::from(SmartLog::READ_ONLY)));
-    host.push(0, entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]));
-    host.ring(0);
-    host.controller.device_mut().status = Some(DeviceStatus::ReadOnly);
-    for _ in 0..2 {
-        assert_eq!(host.command(1, write(0)).status().kind(), Status::WRITE_PROTECTED);
-    }
-    let events: Vec<_> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
-    assert_eq!(events, [AsynchronousEvent::RELIABILITY.dword()]);
-}
-
-/// Base 2.0c, clause 5.27.1.3 and figure 207: the temperature (313 K) against thresholds.
-#[test]
-fn a_temperature_beyond_a_threshold_is_an_event() {
-    let mut host = host("");
-    let ask = entry(admin::ASYNCHRONOUS_EVENT_REQUEST, 0, [0; 3]);
-    let threshold = |value| set_feature(feature::TEMPERATURE_THRESHOLD, value);
-    let warned = |host: &mut Host<FixedTime>| {
-        structure::<SmartLog>(host, log(page::SMART, 512)).critical_warning & SmartLog::TEMPERATURE
-    };
-    host.push(0, ask);
-    host.admin(threshold(314));
-    assert_eq!(warned(&mut host), 0);
-    host.admin(threshold(313));
-    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
-    assert_eq!(host.reap(0), [], "nobody wants to know");
-    host.push(0, set_feature(feature::ASYNCHRONOUS_EVENTS, u32::from(SmartLog::TEMPERATURE)));
-    host.ring(0);
-    host.settle();
-    let dwords: Vec<u32> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
-    assert!(dwords.contains(&AsynchronousEvent::TEMPERATURE.dword()), "{dwords:?}");
-    // Under: bits 21:20.
-    host.admin(threshold(400));
-    assert_eq!(warned(&mut host), 0);
-    host.admin(threshold(1 << 20 | 313));
-    assert_eq!(warned(&mut host), SmartLog::TEMPERATURE);
-}
-
 /// Base 2.0c, clauses 3.9, 5.18 and 5.27.1.12: a host that gives no sign for too long is gone.
 #[test]
 fn a_host_that_is_not_alive_is_not_served() {

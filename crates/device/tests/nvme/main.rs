@@ -5,6 +5,7 @@
 
 mod admin;
 mod arbitration;
+mod asynchronous;
 mod conformance;
 mod control;
 mod data;

@@ -1,0 +1,145 @@
+//! What is asked of the SSD from without: as a target, and as a device.
+
+use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::{Health, PrepareError, Watch};
+
+use super::{STEPS, Slot, Ssd};
+use crate::{Device, DeviceFacts, Sanitize, Sanitized};
+
+impl BlockTarget for Ssd {
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        let slot = self.requests.insert(Slot {
+            token,
+            request,
+            accepted: now,
+            ready: now,
+            status: Status::Ok,
+            parts: 0,
+        });
+        if self.inside < self.config.queue.depth {
+            self.waiting.passed(request.offset_bytes);
+            self.accept(now, slot);
+            self.last_activity = now;
+        } else {
+            self.waiting.push(slot, request.offset_bytes);
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        while self.step(now).is_some() {}
+        out.append(&mut self.completions);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        // Some requests (a trim on an idle sector bus) are answered as they are submitted.
+        let answered = self.completions.first().map(|completion| completion.completed);
+        answered.or_else(|| self.queue.next_time())
+    }
+}
+
+impl Device for Ssd {
+    fn events(&mut self) -> &mut EventLog {
+        if let Some(governor) = &mut self.governor {
+            // Its reader may clear it.
+            governor.look(&self.log);
+        }
+        &mut self.log
+    }
+
+    fn facts(&self) -> DeviceFacts {
+        let geometry = self.flash.geometry();
+        DeviceFacts {
+            channels: geometry.channels,
+            dies: geometry.dies(),
+            dies_per_package: geometry.dies_per_chip,
+            cores: self.config.controller.cores,
+            link_ways: self.link.ways(),
+            page_bytes: geometry.page_bytes,
+            pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
+            effective_utilisation: self.ftl.effective_utilisation(),
+            pools: self.ftl.pools(),
+            planes: self.ftl.planes(),
+            map_ram_bytes: self.ftl.map_ram_bytes(),
+            queue_depth: self.config.queue.depth,
+            write_buffer_bytes: self
+                .buffer
+                .as_ref()
+                .map_or(0, |buffer| u64::from(buffer.capacity()) * u64::from(geometry.page_bytes)),
+        }
+    }
+
+    fn health(&self) -> Health {
+        self.ftl.health()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        self.ftl.precondition(&self.config.precondition, self.seed, &mut Watch::new(watcher))?;
+        for block in 0..self.flash.geometry().blocks() {
+            self.flash.set_written(block, self.ftl.pages_written(block));
+        }
+        Ok(())
+    }
+
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        // While it is sanitized the last activity lies ahead.
+        if self.inside == 0 && self.last_activity <= now {
+            // The idleness so far counts under the policy so far.
+            self.sleep.wake(self.last_activity, now, &mut self.log);
+            self.last_activity = now;
+        }
+        self.sleep.set_policy(policy);
+    }
+
+    fn idle_states(&self) -> Vec<(u8, Time)> {
+        self.sleep.entered(self.last_activity)
+    }
+
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        self.govern(from, watts)
+    }
+
+    fn least_watts(&self) -> f64 {
+        self.least_limit()
+    }
+
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        Some(self.sanitize_all(now, order))
+    }
+
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        Some(self.time_to_sanitize(order))
+    }
+
+    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+        let limit_or_end = limit.unwrap_or(Time::MAX);
+        let mut reached = None;
+        for _ in 0..STEPS {
+            if !self.completions.is_empty() {
+                // All that happens at this time belongs together.
+                let at = self.completions.first().map(|completion| completion.completed)?;
+                let at = reached.unwrap_or(at).max(at);
+                if self.queue.next_time().is_some_and(|next| next <= at) {
+                    self.reap(at, out);
+                }
+                out.append(&mut self.completions);
+                return Some(at);
+            }
+            match self.step(limit_or_end) {
+                Some(at) => reached = Some(at),
+                None => return limit.or(reached),
+            }
+        }
+        reached
+    }
+
+    fn expect(&self, upcoming: &[Request]) {
+        self.look_ahead(upcoming);
+    }
+}
