@@ -28,6 +28,7 @@ mod jobs;
 mod lock;
 mod port;
 pub mod presets;
+mod spin;
 mod steps;
 #[cfg(test)]
 mod tests;
