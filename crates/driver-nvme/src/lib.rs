@@ -286,6 +286,7 @@
 extern crate alloc;
 
 mod admin;
+mod admin_command;
 mod board;
 mod command;
 mod config;
@@ -312,7 +313,8 @@ mod unit;
 mod wait;
 mod watch;
 
-pub use admin::{AdminCommand, AdminCompletion, Feature};
+pub use admin::AdminCompletion;
+pub use admin_command::{AdminCommand, Feature};
 pub use command::{DataBuffer, IoCommand, IoCompletion, IoOperation, IoResult, Namespace};
 pub use config::{HeadDoorbell, InterruptChoice, NvmeConfig};
 pub use controller::Controller;

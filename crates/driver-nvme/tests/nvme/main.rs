@@ -8,6 +8,7 @@ mod double;
 mod faults;
 mod io;
 mod late;
+mod nature;
 mod origins;
 mod owner;
 mod quirks;
