@@ -83,8 +83,8 @@ impl Tasks {
         cold
     }
 
-    /// Aborts the command with `tag`, where it waits for data: then, or where there is none, whether it was
-    /// there. One that the units do is left to them.
+    /// ABORT TASK of the command with `tag`. `Ok`: the units do it, and are to abort it. Otherwise whether it was
+    /// there, waiting for its data; then it is gone now.
     fn abort_task(&mut self, lun: u64, tag: u32) -> Result<Aborts, bool> {
         let named = |t: &Transfer| t.command.task_tag() == tag && t.command.lun() == lun;
         if let Some((id, _)) = self.running.iter().find(|(_, transfer)| named(transfer)) {
