@@ -33,6 +33,7 @@ mod glance;
 mod histogram;
 mod host;
 mod jobs;
+mod latency;
 mod little;
 pub mod memory;
 mod method;

@@ -6,15 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultsResult;
-use crate::format::nanoseconds;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
 use crate::probe::Machine;
-use crate::statistics::Interval;
 use crate::steady::SteadyState;
 use crate::stop::StopReason;
 use crate::until::Precision;
+
+pub use crate::latency::{
+    Confidence, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+};
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
 /// meaning; added keys do not raise it.
@@ -169,13 +171,6 @@ pub struct ByOp<T> {
     pub flush: T,
 }
 
-impl LatencyIntervals {
-    /// Mean, median, 95th, 99th and 99.9th percentile, in this order.
-    pub fn list(&self) -> [Option<Interval>; 5] {
-        [self.mean, self.p50, self.p95, self.p99, self.p99_9]
-    }
-}
-
 impl<T> ByOp<T> {
     /// Makes the value of each operation.
     pub fn from_fn(mut make: impl FnMut(ssdyno_block::Op) -> T) -> ByOp<T> {
@@ -193,140 +188,6 @@ impl<T> ByOp<T> {
         [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("flush", &self.flush)]
             .into_iter()
     }
-}
-
-/// A distribution of latencies, in nanoseconds.
-///
-/// A percentile is the nearest rank: the smallest latency that at least that share of the
-/// requests did not exceed. It is exact to the nanosecond (rounded down) where rows were
-/// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
-/// 0.4 % off. Mean, minimum and maximum are always exact.
-///
-/// Where requests were never answered, each of them counts with the time that it was waited for, and the
-/// figures are lower bounds: the true ones are as long or longer, and `at_most` says how long percentiles
-/// can be.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Latency {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Median.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile.
-    pub p99_9: f64,
-    /// Largest.
-    pub max: f64,
-    /// What percentiles can be at most; only where requests were never answered. Mean and largest latency have
-    /// no upper bound then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at_most: Option<LatencyAtMost>,
-}
-
-/// Upper bounds of the percentiles of requests of which some were never answered: the percentile if those
-/// had taken forever. Where it is the figure itself, that is certain; `null` where there is no bound.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyAtMost {
-    /// Median.
-    pub p50: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p99_9: Option<f64>,
-}
-
-impl Latency {
-    /// Mean, the percentiles and the largest latency as they are told: with `≥` where they are lower bounds.
-    pub(crate) fn texts(&self) -> [String; 6] {
-        let text = |value: f64, at_most: Option<f64>| {
-            let is_bound = self.at_most.is_some() && at_most != Some(value);
-            format!("{}{}", if is_bound { "≥ " } else { "" }, nanoseconds(value))
-        };
-        let most = self.at_most.unwrap_or_default();
-        [
-            text(self.mean, None),
-            text(self.p50, most.p50),
-            text(self.p95, most.p95),
-            text(self.p99, most.p99),
-            text(self.p99_9, most.p99_9),
-            text(self.max, None),
-        ]
-    }
-}
-
-/// The latency of all requests, and of each operation that occurred.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyByOp {
-    /// All operations together.
-    #[serde(flatten)]
-    pub all: Latency,
-    /// Reads; `null` without any.
-    pub read: Option<Latency>,
-    /// Writes; `null` without any.
-    pub write: Option<Latency>,
-    /// Trims; `null` without any.
-    pub trim: Option<Latency>,
-    /// Flushes; `null` without any.
-    pub flush: Option<Latency>,
-}
-
-/// Intervals around the figures of a run.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Confidence {
-    /// Probability with which an interval covers the true figure, 0 to 1.
-    pub level: f64,
-    /// What the intervals say, and how they were found.
-    pub meaning: String,
-    /// Around `iops`.
-    pub iops: Option<Interval>,
-    /// Around `throughput_bytes_per_second`.
-    pub throughput_bytes_per_second: Option<Interval>,
-    /// Around the figures of `latency_ns`.
-    pub latency_ns: LatencyIntervalsByOp,
-    /// Around the figures of `device_latency_ns`.
-    #[serde(default)]
-    pub device_latency_ns: LatencyIntervals,
-}
-
-/// Intervals around the latency of all requests, and of each operation that occurred.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyIntervalsByOp {
-    /// All operations together.
-    #[serde(flatten)]
-    pub all: LatencyIntervals,
-    /// Reads; `null` without any.
-    #[serde(default)]
-    pub read: Option<LatencyIntervals>,
-    /// Writes; `null` without any.
-    #[serde(default)]
-    pub write: Option<LatencyIntervals>,
-    /// Trims; `null` without any.
-    #[serde(default)]
-    pub trim: Option<LatencyIntervals>,
-    /// Flushes; `null` without any.
-    #[serde(default)]
-    pub flush: Option<LatencyIntervals>,
-}
-
-/// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct LatencyIntervals {
-    /// Mean.
-    pub mean: Option<Interval>,
-    /// Median.
-    pub p50: Option<Interval>,
-    /// 95th percentile.
-    pub p95: Option<Interval>,
-    /// 99th percentile.
-    pub p99: Option<Interval>,
-    /// 99.9th percentile.
-    pub p99_9: Option<Interval>,
 }
 
 /// Energy in joules. `flash + cpu + dram + bus = total`.
