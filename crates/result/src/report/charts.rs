@@ -259,19 +259,29 @@ fn mark_steady(plot: &mut Plot, r: &RunResult) {
     }
 }
 
+/// Of the series, highest first; older results have no percentiles in it.
 pub(super) fn latency_over_time(r: &RunResult) -> String {
-    let mean = steps(&r.series, |p| p.latency_ns_mean);
-    let max = steps(&r.series, |p| p.latency_ns_max);
-    if highest(std::slice::from_ref(&max)) == 0.0 {
+    type Pick = fn(&SeriesPoint) -> Option<f64>;
+    let named: [(&str, Pick); 5] = [
+        ("max", |p| p.latency_ns_max),
+        ("p99", |p| p.latency_ns_p99),
+        ("p95", |p| p.latency_ns_p95),
+        ("mean", |p| p.latency_ns_mean),
+        ("p50", |p| p.latency_ns_p50),
+    ];
+    let lines = named.map(|(name, pick)| (name, steps(&r.series, pick)));
+    let values = || lines.iter().flat_map(|(_, points)| points).map(|point| point.1);
+    let most = values().fold(0.0, f64::max);
+    if most == 0.0 {
         return String::new();
     }
     // Points of no latency at all have no place on a logarithmic axis.
-    let low = mean.iter().map(|p| p.1).filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-    let y =
-        Axis::logarithmic("latency", low / 1.3, highest(std::slice::from_ref(&max)) * 1.3, ns_tick);
+    let low = values().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+    let y = Axis::logarithmic("latency", low / 1.3, most * 1.3, ns_tick);
     let mut plot = Plot::new("Latency", time_axis(r), y);
-    plot.line("max", "max", &max);
-    plot.line("mean", "mean", &mean);
+    for (name, points) in lines.iter().filter(|(_, points)| !points.is_empty()) {
+        plot.line(name, name, points);
+    }
     mark_steady(&mut plot, r);
     plot.finish()
 }

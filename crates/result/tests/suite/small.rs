@@ -91,3 +91,45 @@ fn requests_of_no_time_have_no_rates_and_no_pictures() {
         assert!(!drawn.contains("00000"), "a scale of nothing: {drawn}");
     }
 }
+
+/// The percentiles of the series are drawn beside mean and longest, each at its own height; a result of an older
+/// version, which has none, is drawn without.
+#[test]
+fn percentiles_over_time_are_drawn() {
+    let mut recorder = Recorder::new(Keep::All, Some(Time::from_ms(1)));
+    let mut now = Time::ZERO;
+    for turn in 0..1_000_u64 {
+        recorder.arrived(now);
+        // Of 100: 60 of 1 us, 34 of 2 us, 4 of 4 us, 2 of 8 us. So p50 is 1 us, the mean 1.6 us, p95 4 us,
+        // p99 8 us; and one of all takes 16 us.
+        let latency = match (turn, turn % 100) {
+            (0, _) => 16_000,
+            (_, 1..3) => 8_000,
+            (_, 3..7) => 4_000,
+            (_, 7..41) => 2_000,
+            _ => 1_000,
+        };
+        let completed = now + Time::from_ns(latency);
+        let (token, status) = (Token(0), Status::Ok);
+        let completion = Completion { token, status, accepted: now, completed };
+        recorder.record(&Request::read(0, 4096), now, &completion);
+        now = completed;
+    }
+    let mut result = RunResult { target: "sim:small".into(), ..RunResult::default() };
+    recorder.finish(now).fill(&mut result);
+    let height = |drawn: &str, name: &str| {
+        let path = drawn.split(&format!("<path class=\"line {name}\" d=\"M")).nth(1)?;
+        path.split(['L', ' ', '"']).nth(1)?.parse::<f64>().ok()
+    };
+    let html = report_html(&result);
+    let drawn = figure(&html, "Latency <span").unwrap();
+    let heights = ["max", "p99", "p95", "mean", "p50"].map(|name| height(drawn, name).unwrap());
+    // Downwards on the page.
+    assert!(heights.windows(2).all(|pair| pair[0] < pair[1]), "{heights:?}");
+    for point in &mut result.series {
+        (point.latency_ns_p50, point.latency_ns_p95, point.latency_ns_p99) = (None, None, None);
+    }
+    let html = report_html(&result);
+    let drawn = figure(&html, "Latency <span").unwrap();
+    assert!(height(drawn, "mean").is_some() && !drawn.contains("p99"), "{drawn}");
+}
