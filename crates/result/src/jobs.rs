@@ -27,8 +27,13 @@ pub struct JobResult {
     pub seconds: f64,
     /// Requests completed without error.
     pub requests: u64,
-    /// Requests that ended in an error; they are in no other figure.
+    /// Requests that ended in an error; they are in no other figure, but for those without an answer
+    /// (`unanswered`).
     pub errors: u64,
+    /// Requests that were never answered, as in the figures of the run: in `latency_ns` as at least as long
+    /// as they were waited for, and in no rate.
+    #[serde(default)]
+    pub unanswered: u64,
     /// `requests` by second.
     pub iops: f64,
     /// Bytes read and written, by second.
@@ -53,6 +58,7 @@ impl JobResult {
             seconds,
             requests,
             errors: recording.errors(),
+            unanswered: recording.unanswered(),
             iops: per_second(requests),
             throughput_bytes_per_second: per_second(moved),
             requests_by_op: ByOp::from_fn(|op| recording.count(op)),
