@@ -128,6 +128,11 @@ pub trait Device: BlockTarget {
         let _ = order;
         None
     }
+    /// The window that figures are of begins at `at`, where a ramp-up ends or a delayed load begins: what is
+    /// counted by second is counted from then.
+    fn begin_window(&mut self, at: Time) {
+        let _ = at;
+    }
     /// True once it was pulled or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
         false

@@ -130,6 +130,10 @@ pub struct Account {
     /// Commands that the device completed until the last delivery, and their requests' bytes:
     /// where writes complete early this is less than what was delivered (S1-56).
     pub device_bytes_at_last_delivery: u64,
+    /// When the window that figures are of began; 0 where all of the run is.
+    pub window_start: Time,
+    /// The same bytes that the device had completed by then.
+    pub device_bytes_at_window_start: u64,
     /// Requests that had been delivered while the device still worked on them.
     pub delivered_early: u64,
     /// The last delivery.
@@ -173,6 +177,8 @@ impl Account {
             bytes_by_core: vec![0; cores],
             commands: 0,
             device_bytes_at_last_delivery: 0,
+            window_start: Time::ZERO,
+            device_bytes_at_window_start: 0,
             delivered_early: 0,
             last_delivery: Time::ZERO,
             context_switches: 0,

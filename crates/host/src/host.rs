@@ -269,6 +269,12 @@ impl<P: Port, W: Watch> Host<P, W> {
         &self.account
     }
 
+    /// The window that figures are of begins at `at`.
+    pub fn begin_window(&mut self, at: Time) {
+        self.account.window_start = at;
+        self.account.device_bytes_at_window_start = self.device_bytes;
+    }
+
     /// What the page cache holds: pages, and those of them that are dirty or being written.
     #[cfg(test)]
     pub(crate) fn cached_pages(&self) -> Option<(usize, usize)> {

@@ -54,8 +54,8 @@ pub struct HostResult {
     pub locks_contended_share: Option<f64>,
     /// Times that a thread had to wait for room in a queue, or for a buffer.
     pub queue_full_per_request: f64,
-    /// Bytes that the device had completed when the last request was reported, by second until
-    /// then; `null` where no request is reported before the device completed it (S1-56).
+    /// Bytes that the device completed until the last request was reported, by second, both from the start
+    /// of the recorded window; `null` where no request is reported before the device completed it (S1-56).
     pub device_completed_bytes_per_second: Option<f64>,
     /// Each namespace that was chosen, with `--namespaces` (S1-43).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

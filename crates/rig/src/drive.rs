@@ -157,6 +157,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
             {
                 (ramping_up, start) = (false, None);
                 drive.meter.reset(at);
+                drive.device.begin_window(at);
             }
         }
         if let Some(precise) = &mut precise

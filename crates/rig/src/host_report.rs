@@ -25,8 +25,9 @@ pub(crate) fn result(
         .iter()
         .map(|cause| (cause.name().to_owned(), nanoseconds(cpu.of(*cause))))
         .collect();
-    let told = account.last_delivery.as_s_f64();
-    let by_device = account.device_bytes_at_last_delivery as f64 / told;
+    let told = account.last_delivery.saturating_sub(account.window_start).as_s_f64();
+    let by_device =
+        account.device_bytes_at_last_delivery.saturating_sub(account.device_bytes_at_window_start);
     Some(HostResult {
         host: host.name.clone(),
         driver: attach.driver_name().to_owned(),
@@ -48,7 +49,7 @@ pub(crate) fn result(
             .then(|| account.locks_contended as f64 / account.locks as f64),
         queue_full_per_request: each(account.queue_full),
         device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
-            .then_some(by_device),
+            .then(|| by_device as f64 / told),
         namespaces: Vec::new(),
         cores: cores(account, end),
         cache: account.cache.as_ref().map(cache),

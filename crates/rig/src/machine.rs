@@ -226,6 +226,10 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
         self.host.port().idle_states()
     }
 
+    fn begin_window(&mut self, at: Time) {
+        self.host.begin_window(at);
+    }
+
     fn is_gone(&self) -> bool {
         self.host.port().is_gone()
     }

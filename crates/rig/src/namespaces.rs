@@ -188,6 +188,10 @@ impl Device for Apart {
         self.machine.idle_states()
     }
 
+    fn begin_window(&mut self, at: Time) {
+        self.machine.begin_window(at);
+    }
+
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
         let first = out.len();
         let reached = self.machine.towards_answer(limit, out);

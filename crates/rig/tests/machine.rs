@@ -13,7 +13,7 @@ use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, RunResult};
-use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, Run, RunError, Stack};
+use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, Run, RunError, Source, Stack};
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -217,6 +217,30 @@ fn copied_writes_are_reported_early() {
         measure(&run(QueuePolicy::PerCore, &options, "e5430", &load(1, 1, "32KiB", 0, 500), 1));
     assert!(reads.throughput_bytes_per_second < result.throughput_bytes_per_second);
     assert_eq!(host(&reads).device_completed_bytes_per_second, None);
+}
+
+/// What the device completed is counted from the start of the recorded window: a load that begins 50 ms later
+/// is the same load. (After 100 ms the drive would be asleep, and wake up first.)
+#[test]
+fn early_reports_are_counted_from_the_start_of_the_window() {
+    let options = HostOptions { cores: Some(1), ..HostOptions::default() };
+    let device_rate = |delay: &str| {
+        let text = format!("[w]\nrw=write\nbs=32k\nio_size=48m\n{delay}");
+        let mut run =
+            run(QueuePolicy::PerCore, &options, "e5430", &load(1, 1, "32KiB", 100, 1_500), 1);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let jobs = ssdyno_workload::read_fio_jobs(file.path()).unwrap();
+        run.source = Source::Jobs { path: "late.fio".into(), jobs };
+        let result = measure(&run);
+        (
+            result.throughput_bytes_per_second,
+            host(&result).device_completed_bytes_per_second.unwrap(),
+        )
+    };
+    let (at_once, late) = (device_rate(""), device_rate("startdelay=50ms\n"));
+    let same = |a: f64, b: f64| (a / b - 1.0).abs() < 0.01;
+    assert!(same(at_once.0, late.0) && same(at_once.1, late.1), "{at_once:?} {late:?}");
 }
 
 /// Polling answers earlier and costs more CPU; the rest stays as it is.
