@@ -11,6 +11,7 @@ use ssdyno_pci::{Address, Function, PciFunction};
 use crate::requests::Requests;
 use crate::{
     DriverState, InterruptChoice, IoCompletion, Namespace, NvmeConfig, NvmeDriver, NvmeError,
+    SuspendMode,
 };
 
 /// Class code of an NVMe controller (base 2.0c, clause 2: I/O controllers).
@@ -217,6 +218,28 @@ impl Driver for NvmeUnit {
         }
         self.go_on(now);
         self.driver.next_deadline()
+    }
+
+    fn suspend(&mut self, now: MonotonicTime, keeps_power: bool) -> Result<(), DriverError> {
+        let mode = if keeps_power { SuspendMode::PowerState } else { SuspendMode::PowerOff };
+        let begun = self.driver.suspend(now, mode);
+        begun.map_err(|_| DriverError::NotOperational(self.address))
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.driver.state() == DriverState::Suspended
+    }
+
+    fn resume(&mut self, now: MonotonicTime) -> Result<(), DriverError> {
+        let resumed = self.driver.resume(&mut self.function, now, &mut self.answers);
+        self.go_on(now);
+        resumed.map_err(|error| match error {
+            NvmeError::WrongState { .. } => {
+                let (address, reason) = (self.address, "it is not suspended");
+                DriverError::Unfit { address, reason }
+            }
+            error => self.error(error),
+        })
     }
 
     fn function(&mut self) -> &mut dyn PciFunction {

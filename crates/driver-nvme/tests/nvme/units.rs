@@ -218,6 +218,49 @@ fn a_stopped_unit_leaves_nothing_and_starts_again() {
     }
 }
 
+/// A suspended unit keeps what it has not begun, and goes on with it after the resume; nothing is lost or done
+/// twice.
+#[test]
+fn a_suspended_unit_goes_on_after_the_resume() {
+    for keeps_power in [false, true] {
+        let nature = Nature { power_states: keeps_power, ..Nature::default() };
+        let mut system = System::new(double(nature), NvmeType::new(config(), 4096));
+        let unit = system.unit;
+        let early = system.registry.storage.suspend(unit, MonotonicTime::ZERO, keeps_power);
+        assert_eq!(early, Err(DriverError::NotOperational(system.address)));
+        system.start();
+        let resumed = system.registry.storage.resume(unit, system.now.get().into());
+        assert!(matches!(resumed, Err(DriverError::Unfit { .. })), "it is not suspended");
+        // Longer than the buffer: done piece by piece.
+        system.submit(Request::read(0, 64 << 10), 7).unwrap();
+        system.submit(Request::read(0, 512), 8).unwrap();
+        system.registry.storage.suspend(unit, system.now.get().into(), keeps_power).unwrap();
+        assert!(!system.is_operational());
+        let late = system.submit(Request::read(0, 512), 9);
+        assert_eq!(late, Err(DriverError::NotOperational(system.address)));
+        while !system.registry.storage.is_suspended(unit).unwrap() {
+            assert!(system.step(), "it never sleeps");
+        }
+        while system.step() {}
+        let before = system.done.len();
+        assert!(before < 2, "what was not begun waits");
+        system.registry.storage.resume(unit, system.now.get().into()).unwrap();
+        while system.done.len() < 2 {
+            assert!(system.step(), "what waited is forgotten");
+        }
+        assert!(system.is_operational());
+        system.submit(Request::write(4096, 4096), 9).unwrap();
+        while system.done.len() < 3 {
+            assert!(system.step());
+        }
+        let mut tokens: Vec<u32> = system.done.iter().map(|done| done.token.0).collect();
+        tokens.sort_unstable();
+        assert_eq!(tokens, [7, 8, 9]);
+        assert!(system.done.iter().all(|done| done.status == Status::Ok));
+        assert_eq!(system.pci.borrow().device().violations, Vec::<String>::new());
+    }
+}
+
 /// S1-43: a unit is the namespace that was chosen, or the first that can be used, and says which.
 #[test]
 fn a_unit_says_which_namespace_it_is() {

@@ -127,6 +127,29 @@ pub trait Driver {
     /// Looks after requests that take too long, and after the start; names the time of the next look
     /// (`ddm_watchdog`).
     fn watchdog(&mut self, now: MonotonicTime) -> Option<MonotonicTime>;
+    /// Begins to suspend the controller, which loses its power afterwards, or (`keeps_power`) goes to a low
+    /// power state. What it has in hand ends; requests that it has not begun wait for the resume.
+    /// [`watchdog`](Driver::watchdog) goes on until [`is_suspended`](Driver::is_suspended) says so.
+    ///
+    /// # Errors
+    /// The controller is not ready, or the driver suspends none: stop it instead.
+    fn suspend(&mut self, now: MonotonicTime, keeps_power: bool) -> Result<(), DriverError> {
+        let _ = (now, keeps_power);
+        Err(DriverError::NoSuspend(self.id()))
+    }
+    /// The controller is suspended.
+    fn is_suspended(&self) -> bool {
+        false
+    }
+    /// Begins to resume a suspended controller, whose configuration space is restored already. It is ready
+    /// when [`is_ready`](Driver::is_ready) says so.
+    ///
+    /// # Errors
+    /// It is not suspended, or does not answer.
+    fn resume(&mut self, now: MonotonicTime) -> Result<(), DriverError> {
+        let _ = now;
+        Err(DriverError::NoSuspend(self.id()))
+    }
     /// The function below: for buffers and interrupts.
     fn function(&mut self) -> &mut dyn PciFunction;
 }
@@ -218,6 +241,9 @@ pub enum DriverError {
     /// It is stopped, or not ready yet.
     #[error("{0} is not in operation; start it, and wait until it is ready")]
     NotOperational(Address),
+    /// Its driver suspends no controllers.
+    #[error("the driver of {0} cannot suspend it; stop it, and start it again afterwards")]
+    NoSuspend(Address),
     /// The controller does not do what the driver needs.
     #[error("{address} cannot be driven: {reason}")]
     Unfit {

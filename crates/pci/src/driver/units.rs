@@ -66,6 +66,35 @@ impl Units {
         Ok(self.driver(unit)?.watchdog(now))
     }
 
+    /// Begins to suspend a device, see [`Driver::suspend`].
+    ///
+    /// # Errors
+    /// There is no such device, it has no driver, or that does not suspend it.
+    pub fn suspend(
+        &mut self,
+        unit: Unit,
+        now: MonotonicTime,
+        keeps_power: bool,
+    ) -> Result<(), DriverError> {
+        self.driver(unit)?.suspend(now, keeps_power)
+    }
+
+    /// Whether a device is suspended.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn is_suspended(&self, unit: Unit) -> Result<bool, DriverError> {
+        Ok(self.get(unit)?.driver.as_ref().is_some_and(|driver| driver.is_suspended()))
+    }
+
+    /// Begins to resume a suspended device, see [`Driver::resume`].
+    ///
+    /// # Errors
+    /// There is no such device, it has no driver, is not suspended, or does not answer.
+    pub fn resume(&mut self, unit: Unit, now: MonotonicTime) -> Result<(), DriverError> {
+        self.driver(unit)?.resume(now)
+    }
+
     fn get(&self, unit: Unit) -> Result<&State, DriverError> {
         self.units.get(unit.0 as usize).ok_or(DriverError::NoUnit(unit.0))
     }
