@@ -12,6 +12,7 @@ mod fuse;
 mod json;
 #[cfg(target_os = "linux")]
 mod live;
+mod loops;
 #[cfg(target_os = "linux")]
 mod overwriting;
 mod statistics;

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use crate::common::Place;
-use crate::trouble::{Loops, shell};
+use crate::loops::Loops;
+use crate::trouble::shell;
 
 /// What allows writing, and making files, means nothing where nothing is real: whoever typed it meant
 /// something else.
