@@ -8,8 +8,9 @@ use crate::workspace::Workspace;
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     &["ssdyno-papers", "ssdyno-pts"],
-    &["ssdyno-bench"],
-    &["ssdyno-rig"],
+    &["ssdyno-session"],
+    // The two runners know nothing of each other.
+    &["ssdyno-bench", "ssdyno-rig"],
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
     &["ssdyno-device"],

@@ -8,9 +8,8 @@
 //! `cargo bench -p ssdyno-bench --bench null [-- [TARGET] [--runs N] [--requests N]]`
 
 use ssdyno_bench::{Access, Measured, Options, Run};
-use ssdyno_result::{Keep, OwnCost};
-use ssdyno_rig::{Flow, Limits, Source};
-use ssdyno_workload::Config;
+use ssdyno_result::{Flow, Keep, Limits, OwnCost};
+use ssdyno_workload::{Config, Source};
 
 fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> Measured {
     let config = Config { depth: Some(depth), requests: Some(requests), ..Config::default() };

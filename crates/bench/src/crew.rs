@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Evidence, Glance, JobResult, Precise, Precision, Recording, RowNames, Tape};
-use ssdyno_rig::{Flow, Progress};
+use ssdyno_result::{
+    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, RowNames, Tape,
+};
 use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
@@ -574,9 +575,9 @@ mod tests {
             access: Access::ReadOnly,
             more: Vec::new(),
             workload: "test".to_owned(),
-            source: ssdyno_rig::Source::Generator(ssdyno_workload::Config::default()),
+            source: ssdyno_workload::Source::Generator(ssdyno_workload::Config::default()),
             seed: 1,
-            limits: ssdyno_rig::Limits::default(),
+            limits: ssdyno_result::Limits::default(),
             keep: ssdyno_result::Keep::Summary,
             rows_in: None,
             interval: None,

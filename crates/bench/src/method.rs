@@ -6,8 +6,12 @@
 
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// A documented way to load a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Sleeps; submits what is ready, in pairs, and reaps what is there. What an application with asynchronous
     /// requests does, and fio with its defaults.
@@ -55,7 +59,8 @@ impl FromStr for Method {
 }
 
 /// How a job waits for completions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// Until the kernel wakes it: what that takes is in every latency.
     #[default]

@@ -3,18 +3,23 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::method::{Method, SubmitStrategy, Waiting};
 
 /// The name of the target that completes at once.
 pub const NULL: &str = "null:";
 
 /// What carries requests out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum EngineKind {
     /// io_uring where it works without workers of the kernel, threads elsewhere.
     #[default]
     Auto,
     /// io_uring.
+    #[serde(rename = "io_uring")]
     Uring,
     /// One thread for each request outstanding, with pread(2) and pwrite(2).
     Threads,

@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ssdyno_block::Op;
-use ssdyno_rig::Source;
 use ssdyno_workload::{
-    Buffer, Config, DeviceFacts, FioEntry, FioExit, FioJob, Timing, TraceOptions, Workload,
+    Buffer, Config, DeviceFacts, FioEntry, FioExit, FioJob, Source, Timing, TraceOptions, Workload,
     WorkloadError, open_trace,
 };
 

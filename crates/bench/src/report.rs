@@ -10,8 +10,7 @@ use ssdyno_result::{
     Configuration, Ending, IssueDelay, JobResult, Keep, MethodResult, OwnCost, Precision,
     Recording, RunResult, StopReason, Tape, nanoseconds,
 };
-use ssdyno_rig::Source;
-use ssdyno_workload::{Config, DeviceFacts, FioFiles};
+use ssdyno_workload::{Config, DeviceFacts, FioFiles, Source};
 
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::delays::Delays;
@@ -184,7 +183,7 @@ impl Parts<'_> {
     }
 
     fn stop_reason(&self) -> StopReason {
-        let (issued_max, end_max) = self.run.source.bounds(&self.run.limits);
+        let (issued_max, end_max) = self.run.limits.with(self.run.source.bounds());
         let ends = self.reports.iter().map(|report| report.ended.end_ns);
         let ending = Ending {
             interrupted: self.interrupted,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_result::{Keep, Recording, RunResult};
-use ssdyno_rig::{Flow, Limits, Progress, Source};
+use ssdyno_result::{Flow, Keep, Limits, Progress, Recording, RunResult};
+use ssdyno_workload::Source;
 
 use crate::error::BenchError;
 use crate::options::Options;

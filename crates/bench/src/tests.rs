@@ -14,9 +14,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ssdyno_block::{Op, Time};
-use ssdyno_result::Keep;
-use ssdyno_rig::{Flow, Limits, Source};
-use ssdyno_workload::{Config, Timing, TraceOptions};
+use ssdyno_result::{Flow, Keep, Limits};
+use ssdyno_workload::{Config, Source, Timing, TraceOptions};
 
 use loops::Loop;
 
@@ -307,7 +306,7 @@ fn options_that_cannot_be_carried_out_are_named() {
 fn a_run_that_is_stopped_keeps_what_it_has() {
     let run = run("null:", "depth = 4\nduration = \"60s\"\n");
     let mut told = 0;
-    let mut stop = |progress: &ssdyno_rig::Progress| {
+    let mut stop = |progress: &ssdyno_result::Progress| {
         assert!(progress.completed <= progress.issued);
         // Stopped before its load, it would have nothing to keep.
         if progress.completed == 0 {

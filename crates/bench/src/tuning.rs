@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Keep, TunedMethod};
-use ssdyno_rig::{Flow, Limits, Progress, Source};
+use ssdyno_result::{Flow, Keep, Limits, Progress, TunedMethod};
+use ssdyno_workload::Source;
 
 use crate::crew;
 use crate::error::BenchError;

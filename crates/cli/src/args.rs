@@ -1,12 +1,11 @@
 //! The command line: one definition for parsing, help, manual and completion. What only one verb
 //! takes stands beside that verb, in `commands`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Parser, Subcommand};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Until;
+use ssdyno_session::RunSpec;
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::completion::CompletionArgs;
@@ -24,7 +23,6 @@ use crate::commands::show::ShowArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::verify::VerifyArgs;
 use crate::host::HostArgs;
-use crate::real;
 use crate::trace_args::TraceArgs;
 
 /// Shown below the help of the program.
@@ -121,7 +119,7 @@ pub(crate) struct LoadArgs {
           conflicts_with_all = ["workload", "requests", "trace_format", "timing", "trace_depth",
                                 "trace_device", "trace_origin", "trace_slot", "trace_ids",
                                 "trace_columns", "beyond_end"])]
-    pub(crate) fio: Option<PathBuf>,
+    pub(crate) fio: Option<String>,
     /// Decides about everything random: same seed, same figures.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = seed)]
@@ -148,26 +146,21 @@ pub(crate) struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The workload to load `target` with: as asked, or a default that the target permits.
-    pub(crate) fn workload(&self, target: &str) -> &str {
-        if let Some(name) = self.fio.as_ref().and_then(|file| file.to_str()) {
-            return name;
+    /// As a spec has it.
+    pub(crate) fn spec(&self) -> RunSpec {
+        RunSpec {
+            workload: self.workload.clone(),
+            fio: self.fio.clone(),
+            seed: self.seed,
+            duration: self.duration,
+            requests: self.requests,
+            until: self.until,
+            set: self.set.clone(),
+            trace: self.trace.spec(),
+            host: self.host.spec(),
+            ..RunSpec::default()
         }
-        self.workload.as_deref().unwrap_or(if is_written_to(target) { "mixed" } else { "randread" })
     }
-
-    /// The same default for all `targets`: they are to be compared.
-    pub(crate) fn for_all<'a>(mut self, targets: impl Iterator<Item = &'a String>) -> LoadArgs {
-        if self.fio.is_none() && !targets.into_iter().all(|target| is_written_to(target)) {
-            self.workload.get_or_insert_with(|| "randread".to_owned());
-        }
-        self
-    }
-}
-
-/// Whether writing to `target` harms nobody.
-fn is_written_to(target: &str) -> bool {
-    !real::is_real(target) || target == ssdyno_bench::NULL
 }
 
 /// A time; nothing needs no unit.

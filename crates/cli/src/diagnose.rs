@@ -1,8 +1,7 @@
-//! What went wrong: one message, where, what to do, and the exit code.
+//! How a failure is told: to people with its place, to programs as an object, and as an exit code.
 
 use std::fmt;
 use std::io::IsTerminal;
-use std::ops::Range;
 
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
@@ -10,85 +9,16 @@ use miette::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
+use ssdyno_session::{ErrorBody, Failure, FailureKind, Place};
 
-/// The exit codes of the program, 0 apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Exit {
-    /// A run failed or is partial.
-    Failed = 1,
-    /// Arguments, configuration or input are wrong.
-    Usage = 2,
-    /// Results could not be written.
-    Unwritable = 3,
-    /// Interrupted by the user.
-    Interrupted = 130,
-}
-
-/// A text with the place that is meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
-    /// File, preset or argument.
-    pub(crate) name: String,
-    /// All of the text, or some lines of it.
-    pub(crate) text: String,
-    /// Bytes of `text`.
-    pub(crate) span: Range<usize>,
-    /// Number of the first line of `text`, from 1.
-    pub(crate) first_line: usize,
-    /// What to write under the span.
-    pub(crate) label: String,
-    /// Whether `name` is a file.
-    pub(crate) is_file: bool,
-}
-
-impl Place {
-    /// Line and column of the start, both from 1; the column counts characters.
-    pub(crate) fn line_and_column(&self) -> (usize, usize) {
-        let before = self.text.get(..self.span.start).unwrap_or(&self.text);
-        let line = before.matches('\n').count();
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-        (self.first_line + line, column + 1)
+/// The exit code of the program.
+pub(crate) fn exit_code(kind: FailureKind) -> u8 {
+    match kind {
+        FailureKind::Failed => 1,
+        FailureKind::Usage => 2,
+        FailureKind::Unwritable => 3,
+        FailureKind::Interrupted => 130,
     }
-}
-
-impl SourceCode for Place {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let inner = self.text.as_str().read_span(span, before, after)?;
-        let data = self.text.as_bytes();
-        let start = inner.span().offset();
-        Ok(Box::new(MietteSpanContents::new_named(
-            self.name.clone(),
-            data.get(start..start + inner.span().len()).unwrap_or_default(),
-            *inner.span(),
-            inner.line() + self.first_line - 1,
-            inner.column(),
-            inner.line_count(),
-        )))
-    }
-}
-
-/// Why the program ends with something else than 0.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    /// The exit code.
-    pub(crate) exit: Exit,
-    /// What is wrong, in one sentence.
-    pub(crate) message: String,
-    /// What to do.
-    pub(crate) help: Option<String>,
-    /// Where.
-    pub(crate) place: Option<Box<Place>>,
-    /// The file, where no line of it is to blame.
-    pub(crate) file: Option<String>,
-    /// The key of a configuration.
-    pub(crate) key: Option<String>,
-    /// True where an object on standard output tells of it already.
-    pub(crate) told: bool,
 }
 
 /// The shape of an error in `--json`.
@@ -98,133 +28,89 @@ pub(crate) struct ErrorObject {
     pub(crate) error: ErrorBody,
 }
 
-/// What went wrong. Keys that do not apply are `null`.
-#[derive(Clone, Serialize, JsonSchema)]
-pub(crate) struct ErrorBody {
-    /// What is wrong.
-    pub(crate) message: String,
-    /// What to do.
-    pub(crate) help: Option<String>,
-    /// The file.
-    pub(crate) file: Option<String>,
-    /// Its line, from 1.
-    pub(crate) line: Option<usize>,
-    /// The character in the line, from 1.
-    pub(crate) column: Option<usize>,
-    /// The key of a configuration, as `--set` takes it.
-    pub(crate) key: Option<String>,
+/// A failure for people: with the lines in question. What comes from files and arguments may hold
+/// control characters, which a terminal would obey.
+pub(crate) fn render(failure: &Failure) -> String {
+    let shown = Shown {
+        message: printable(&failure.message),
+        help: failure.help.as_deref().map(printable),
+        place: failure.place.as_deref().map(|place| {
+            ShownPlace(Place {
+                name: printable(&place.name),
+                text: printable(&place.text),
+                label: printable(&place.label),
+                ..place.clone()
+            })
+        }),
+    };
+    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut text = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(100)
+        .with_links(false)
+        .with_break_words(false)
+        .with_context_lines(1);
+    if handler.render_report(&mut text, &shown).is_err() {
+        text = format!("{shown}\n");
+    }
+    text
 }
 
-impl Failure {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure {
-            exit,
-            message: message.into(),
-            help: None,
-            place: None,
-            file: None,
-            key: None,
-            told: false,
-        }
-    }
+/// A failure as it is drawn.
+#[derive(Debug)]
+struct Shown {
+    message: String,
+    help: Option<String>,
+    place: Option<ShownPlace>,
+}
 
-    pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        Failure::new(Exit::Usage, message)
-    }
+#[derive(Debug)]
+struct ShownPlace(Place);
 
-    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Failure {
-        self.help = Some(help.into());
-        self
-    }
-
-    pub(crate) fn at(mut self, place: Option<Place>) -> Failure {
-        self.place = place.map(Box::new);
-        self
-    }
-
-    /// The file that is meant, where no line of it is to blame.
-    pub(crate) fn in_file(mut self, file: impl Into<String>) -> Failure {
-        self.file = Some(file.into());
-        self
-    }
-
-    pub(crate) fn with_key(mut self, key: impl Into<String>) -> Failure {
-        self.key = Some(key.into());
-        self
-    }
-
-    /// For `--json`.
-    pub(crate) fn body(&self) -> ErrorBody {
-        let file = self.place.as_ref().filter(|place| place.is_file);
-        let (line, column) = file.map(|place| place.line_and_column()).unzip();
-        ErrorBody {
-            message: self.message.clone(),
-            help: self.help.clone(),
-            file: file.map(|place| place.name.clone()).or_else(|| self.file.clone()),
-            line,
-            column,
-            key: self.key.clone(),
-        }
-    }
-
-    /// For people: with the lines in question. What comes from files and arguments may hold control
-    /// characters, which a terminal would obey.
-    pub(crate) fn render(&self) -> String {
-        let shown = Failure {
-            message: printable(&self.message),
-            help: self.help.as_deref().map(printable),
-            place: self.place.as_deref().map(|place| {
-                Box::new(Place {
-                    name: printable(&place.name),
-                    text: printable(&place.text),
-                    label: printable(&place.label),
-                    ..place.clone()
-                })
-            }),
-            ..Failure::new(self.exit, "")
-        };
-        shown.render_printable()
-    }
-
-    fn render_printable(&self) -> String {
-        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let theme =
-            if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let mut text = String::new();
-        let handler = GraphicalReportHandler::new_themed(theme)
-            .with_width(100)
-            .with_links(false)
-            .with_break_words(false)
-            .with_context_lines(1);
-        if handler.render_report(&mut text, self).is_err() {
-            text = format!("{self}\n");
-        }
-        text
+impl SourceCode for ShownPlace {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let Place { name, text, first_line, .. } = &self.0;
+        let inner = text.as_str().read_span(span, before, after)?;
+        let data = text.as_bytes();
+        let start = inner.span().offset();
+        Ok(Box::new(MietteSpanContents::new_named(
+            name.clone(),
+            data.get(start..start + inner.span().len()).unwrap_or_default(),
+            *inner.span(),
+            inner.line() + first_line - 1,
+            inner.column(),
+            inner.line_count(),
+        )))
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for Shown {}
 
-impl Diagnostic for Failure {
+impl Diagnostic for Shown {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.as_deref().map(|place| place as &dyn SourceCode)
+        self.place.as_ref().map(|place| place as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_deref()?;
-        let length = place.span.len();
-        let label = (!place.label.is_empty()).then(|| place.label.clone());
-        Some(Box::new(std::iter::once(LabeledSpan::new(label, place.span.start, length))))
+        let Place { span, label, .. } = &self.place.as_ref()?.0;
+        let label = (!label.is_empty()).then(|| label.clone());
+        Some(Box::new(std::iter::once(LabeledSpan::new(label, span.start, span.len()))))
     }
 }
 
@@ -240,24 +126,6 @@ fn printable(text: &str) -> String {
         c => c,
     };
     text.chars().map(shown).collect()
-}
-
-/// The candidate that was probably meant: the one that ends alike, or the one with the fewest
-/// typing errors, if they are few.
-pub(crate) fn nearest<'a>(
-    wanted: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-    let distance = |candidate: &str| {
-        let whole = strsim::damerau_levenshtein(wanted, candidate);
-        // A right key in the wrong table, or in none, is as near as one typing error.
-        let by_last = strsim::damerau_levenshtein(&last(wanted), &last(candidate));
-        whole.min(by_last + 1)
-    };
-    let best = candidates.into_iter().map(|c| (distance(c), c)).min_by_key(|(d, _)| *d);
-    let allowed = (last(wanted).chars().count() / 3).max(1);
-    best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]
@@ -276,7 +144,7 @@ mod tests {
         };
         assert_eq!(place.line_and_column(), (42, 3));
         let failure = Failure::usage("wrong").at(Some(place));
-        let shown = failure.render();
+        let shown = render(&failure);
         assert!(shown.contains("a.trace:42:3"), "{shown}");
         assert!(shown.contains("42 │ two"), "{shown}");
         assert_eq!(failure.body().line, Some(42));
@@ -293,7 +161,8 @@ mod tests {
                 label: "here".into(),
                 is_file: true,
             };
-            assert!(Failure::usage("wrong").at(Some(place)).render().contains("wrong"));
+            let failure = Failure::usage("wrong").at(Some(place));
+            assert!(render(&failure).contains("wrong"));
         }
     }
 
@@ -309,18 +178,9 @@ mod tests {
             is_file: true,
         };
         let failure = Failure::usage(format!("no {hostile}")).with_help(format!("try {hostile}"));
-        let shown = failure.at(Some(place)).render();
+        let shown = render(&failure.at(Some(place)));
         assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
         assert!(shown.contains("no ?[31m?¿1m") && shown.contains("try ?[31m"), "{shown}");
         assert!(shown.contains("?[31m?¿1m name:2:"), "{shown}");
-    }
-
-    #[test]
-    fn suggestions_are_near() {
-        let keys = ["flash.channels", "flash.chips_per_channel", "workload.depth"];
-        assert_eq!(nearest("flash.chanels", keys), Some("flash.channels"));
-        assert_eq!(nearest("depth", keys), Some("workload.depth"));
-        assert_eq!(nearest("ftl.channels", keys), Some("flash.channels"));
-        assert_eq!(nearest("zzzzzz", keys), None);
     }
 }

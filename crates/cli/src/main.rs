@@ -1,40 +1,32 @@
-//! The command line of SSDyno: arguments, overlays, progress and printing around the libraries.
+//! The command line of SSDyno: arguments, progress and printing around the libraries.
 //!
-//! Key parts: `args` (all verbs, and what several take), `load`, `document` and `overlay` (files,
-//! presets and `--set` to configurations), `plan` (a run that can start), `commands` (a file for each
-//! verb, with its arguments), `memory` (the allocator, and what is said when it has nothing left),
-//! `diagnose` (errors with their place and the exit codes).
+//! Key parts: `args` (all verbs, and what several take: each group of options gives its part of a
+//! [`RunSpec`](ssdyno_session::RunSpec)), `commands` (a file for each verb, with its arguments), `replay` (the
+//! command of a spec), `memory` (the allocator, and what is said when it has nothing left), `diagnose`
+//! (errors with their place and the exit codes).
 //!
 //! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with
 //! `--json` it is an object on standard output.
 //!
-//! Not here: models, statistics, file formats of results. They are in the crates below.
+//! Not here: what a run is made from and what can be wrong with it (crate session), models, statistics, file
+//! formats of results.
 
 mod args;
 mod commands;
-#[cfg(target_os = "linux")]
 mod consent;
-mod device_file;
 mod diagnose;
-mod document;
-mod files;
-mod fio;
 mod host;
-mod load;
 mod memory;
 mod output;
-mod overlay;
-mod plan;
 mod progress;
 mod real;
 mod replay;
 mod results;
-mod ring;
 mod screen;
 mod suggest;
 mod timeline;
-mod toml_places;
 mod trace_args;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -43,8 +35,9 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use args::{Cli, Verb};
-use diagnose::{ErrorObject, Exit, Failure};
+use diagnose::{ErrorObject, exit_code};
 use output::Output;
+use ssdyno_session::{Failure, FailureKind};
 
 #[global_allocator]
 static MEMORY: memory::OrEnd = memory::OrEnd;
@@ -84,12 +77,12 @@ fn main() -> ExitCode {
 
 fn report(failure: &Failure, output: Output) -> ExitCode {
     if !output.json {
-        output::tell(&failure.render());
-    } else if !failure.told {
+        output::tell(&diagnose::render(failure));
+    } else if !output::is_told() {
         // If not even this can be printed, the exit code still tells.
         let _ = output.object(&ErrorObject { error: failure.body() });
     }
-    ExitCode::from(failure.exit as u8)
+    ExitCode::from(exit_code(failure.kind))
 }
 
 /// What clap tells in a way that does not help: values with a minus sign, which it takes for options,
@@ -143,5 +136,5 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
     // A closed pipe is no reason to fail.
     let _ = error.print();
-    if is_help { ExitCode::SUCCESS } else { ExitCode::from(Exit::Usage as u8) }
+    if is_help { ExitCode::SUCCESS } else { ExitCode::from(exit_code(FailureKind::Usage)) }
 }

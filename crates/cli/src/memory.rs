@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ssdyno_block::units::Bytes;
 use ssdyno_result::Keep;
 use ssdyno_result::memory::may_be_refused;
+use ssdyno_session::{FailureKind, Goal};
 
-use crate::diagnose::Exit;
-use crate::progress::Goal;
+use crate::diagnose::exit_code;
 
 /// The system's allocator, but for what happens when it has nothing left.
 pub(crate) struct OrEnd;
@@ -94,7 +94,7 @@ fn end() -> ! {
     } else {
         let _ = writeln!(Raw::Error, "  × {MESSAGE}\n  help: {HELP}");
     }
-    std::process::exit(Exit::Failed as i32)
+    std::process::exit(i32::from(exit_code(FailureKind::Failed)))
 }
 
 /// A stream without a buffer, which would be made first.

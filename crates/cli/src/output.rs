@@ -4,11 +4,15 @@ use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
+use ssdyno_session::{Failure, FailureKind};
 
-use crate::diagnose::{ErrorObject, Exit, Failure};
+use crate::diagnose::{ErrorObject, exit_code};
 
 /// Something is on standard output, or is being written there.
 static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// An object of a verb is on standard output, whole, with what went wrong in it.
+static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// How a verb speaks.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +34,8 @@ impl Output {
     /// Prints a JSON object.
     pub(crate) fn object<T: Serialize>(self, value: &T) -> Result<(), Failure> {
         let text = ssdyno_result::to_json(value)
-            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-        self.text(&text)
+            .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
+        self.text(&text).inspect(|()| TOLD.store(true, Ordering::SeqCst))
     }
 
     /// Prints a text as it is.
@@ -45,10 +49,15 @@ impl Output {
             Err(error) => {
                 let message = format!("cannot write to standard output: {error}");
                 let help = "check where it leads; a full disk is the usual reason";
-                Err(Failure::new(Exit::Unwritable, message).with_help(help))
+                Err(Failure::new(FailureKind::Unwritable, message).with_help(help))
             }
         }
     }
+}
+
+/// Whether an object on standard output tells of what went wrong already.
+pub(crate) fn is_told() -> bool {
+    TOLD.load(Ordering::SeqCst)
 }
 
 /// Ends the program at once, from any thread. With `--json` standard output has one object even then.
@@ -61,14 +70,14 @@ pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
         // If not even this can be printed, the exit code still tells.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
-    std::process::exit(failure.exit as i32)
+    std::process::exit(i32::from(exit_code(failure.kind)))
 }
 
 /// How a verb ends once it has `told` what there is: as `failure` says, which then need not be told
 /// again.
 pub(crate) fn end(told: Result<(), Failure>, failure: Option<Failure>) -> Result<(), Failure> {
     match failure {
-        Some(failure) => Err(Failure { told: told.is_ok(), ..failure }),
+        Some(failure) => Err(failure),
         None => told,
     }
 }

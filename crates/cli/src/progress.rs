@@ -5,11 +5,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ssdyno_block::Time;
 use ssdyno_result::{nanoseconds, rate, seconds};
 use ssdyno_rig::{Flow, Progress};
+use ssdyno_session::{Failure, FailureKind, Goal};
 
-use crate::diagnose::{Exit, Failure};
 use crate::output::{Output, abandon, tell};
 use crate::screen::{self, Screen};
 
@@ -82,7 +81,7 @@ fn interrupt(may_end: bool, output: Output) {
             screen::leave();
             let message = "interrupted twice: ended at once, without a result";
             let help = "interrupt once, and wait for the end of what is in flight";
-            abandon(&Failure::new(Exit::Interrupted, message).with_help(help), output)
+            abandon(&Failure::new(FailureKind::Interrupted, message).with_help(help), output)
         }
         None => {
             let _ = FIRST.set(Instant::now());
@@ -107,26 +106,6 @@ pub(crate) fn interrupted() -> bool {
 /// What to do next.
 pub(crate) fn flow() -> Flow {
     if interrupted() { Flow::Stop } else { Flow::Continue }
-}
-
-/// What a run works towards; `None`: it is not known when it ends.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Goal {
-    pub(crate) requests: Option<u64>,
-    pub(crate) duration: Option<Time>,
-}
-
-impl Goal {
-    /// 0 to 1.
-    pub(crate) fn share(&self, progress: &Progress) -> Option<f64> {
-        let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
-        let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
-        let share =
-            by_requests.into_iter().chain(by_time).fold(None, |most: Option<f64>, share| {
-                Some(most.map_or(share, |most| most.max(share)))
-            });
-        share.map(|share| share.clamp(0.0, 1.0))
-    }
 }
 
 /// All bars of a verb.
@@ -312,17 +291,6 @@ impl CountMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_nearer_goal_counts() {
-        let progress =
-            Progress { now: Time::from_s(1), issued: 30, completed: 25, ..Progress::default() };
-        let goal =
-            |requests, seconds: Option<u64>| Goal { requests, duration: seconds.map(Time::from_s) };
-        assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));
-        assert_eq!(goal(Some(20), None).share(&progress), Some(1.0));
-        assert_eq!(goal(None, None).share(&progress), None);
-    }
 
     /// Every few seconds from the first on, and yet no more than some hundred lines in a week.
     #[test]

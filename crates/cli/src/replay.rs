@@ -1,40 +1,25 @@
 //! The command that repeats a run.
 
-use ssdyno_bench::Method;
-use ssdyno_result::{Keep, MethodResult};
-use ssdyno_workload::{ObjectIds, Timing, TraceOrigin};
+use clap::{Command, CommandFactory};
+use serde_json::Value;
+use ssdyno_result::Keep;
+use ssdyno_session::{RunSpec, given, option_of};
 
-use crate::args::LoadArgs;
+use crate::args::Cli;
 use crate::commands::run::RunArgs;
-use crate::load::is_trace;
 use crate::results;
-use crate::trace_args::{TraceArgs, TraceOriginArg};
 
-/// `ssdyno run` with everything that was asked for: the figures, what may be written to, what is kept and
-/// where. Not the name of the directory, which a second run cannot have again, nor how progress and
-/// result are shown. A serial number that was typed when the tool asked for it is asked for again.
-/// No `target` where the job file names them. `method` is what a real run was carried out with: it is written
-/// out, so that the same is done again, also where it was searched for.
-pub(crate) fn command(
-    args: &RunArgs,
-    target: Option<&str>,
-    method: Option<&MethodResult>,
-) -> String {
-    // A file whose name looks like an option.
-    let named =
-        |name: &str| if name.starts_with('-') { format!("./{name}") } else { name.to_owned() };
-    let target = target.map(named);
+/// `ssdyno run` with everything that decides the run, which is `spec`, what is kept and where. Not the name
+/// of the directory, which a second run cannot have again, nor how progress and result are shown. A serial
+/// number that was typed when the tool asked for it is asked for again.
+pub(crate) fn command(args: &RunArgs, spec: &RunSpec) -> String {
     let mut words = vec!["ssdyno".to_owned(), "run".to_owned()];
-    words.extend(target.clone());
-    load(&args.load, target.as_deref().unwrap_or_default(), &mut words);
-    given(&mut words, args.real.given());
-    resolved(args, method, &mut words);
-    #[cfg(target_os = "linux")]
-    given(&mut words, args.real.write.given());
-    match args.keep {
-        Keep::All => {}
-        Keep::Summary => option(&mut words, "--keep", "summary"),
-        Keep::None => option(&mut words, "--keep", "none"),
+    match &args.spec {
+        Some(file) => {
+            option(&mut words, "--spec", file);
+            words.extend(args.keep.filter(|keep| *keep != Keep::All).map(keep_option));
+        }
+        None => words.extend(options(spec)),
     }
     if args.csv {
         words.push("--csv".to_owned());
@@ -42,34 +27,51 @@ pub(crate) fn command(
     if args.results.results.as_os_str() != results::DEFAULT {
         option(&mut words, "--results", args.results.results.display());
     }
-    if let Some(interval) = args.interval {
-        option(&mut words, "--interval", interval);
-    }
-    given(&mut words, args.timeline.given());
+    args.timeline.given().into_iter().for_each(|(name, value)| option(&mut words, name, value));
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The method that was used, where it was not typed.
-fn resolved(args: &RunArgs, method: Option<&MethodResult>, words: &mut Vec<String>) {
-    let searched = method.filter(|method| args.tune && !method.tuning.is_empty());
-    if let Some(method) = searched {
-        words.extend(method.options.split(' ').map(str::to_owned));
-        if let (true, [core]) = (args.real.pin.is_empty() && method.pinned, method.cores.as_slice())
-        {
-            option(words, "--pin", core);
-        }
-    } else if method.is_some() && args.real.method.is_none() {
-        option(words, "--method", Method::default().name());
-    }
+fn keep_option(keep: Keep) -> String {
+    let word = serde_json::to_value(keep).unwrap_or_default();
+    format!("--keep={}", word.as_str().unwrap_or_default())
 }
 
-fn given(words: &mut Vec<String>, options: Vec<(&'static str, Option<String>)>) {
-    for (name, value) in options {
+/// The target and the options of `ssdyno run` that ask for `spec`.
+fn options(spec: &RunSpec) -> Vec<String> {
+    let command = Cli::command();
+    let mut words = Vec::new();
+    // A file whose name looks like an option.
+    let named = |name: &String| match name.starts_with('-') {
+        true => format!("./{name}"),
+        false => name.clone(),
+    };
+    words.extend(spec.target.as_ref().map(named));
+    for (key, value) in given("", spec).into_iter().filter(|(key, _)| key != "target") {
+        let name = option_of(&key);
         match value {
-            Some(value) => option(words, name, value),
-            None => words.push(name.to_owned()),
+            Value::Bool(_) => words.push(name),
+            Value::Array(list) => {
+                let list: Vec<String> = list.iter().map(text).collect();
+                match delimiter(&command, &name) {
+                    Some(delimiter) => option(&mut words, &name, list.join(&delimiter.to_string())),
+                    None => list.iter().for_each(|value| option(&mut words, &name, value)),
+                }
+            }
+            value => option(&mut words, &name, text(&value)),
         }
     }
+    words
+}
+
+/// What stands between the values of an option that takes several at once.
+fn delimiter(command: &Command, option: &str) -> Option<char> {
+    let run = command.find_subcommand("run")?;
+    let mut options = run.get_arguments();
+    options.find(|known| known.get_long() == option.strip_prefix("--"))?.get_value_delimiter()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
@@ -79,61 +81,6 @@ fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
         words.push(format!("{name}={value}"));
     } else {
         words.extend([name.to_owned(), value]);
-    }
-}
-
-fn load(load: &LoadArgs, target: &str, words: &mut Vec<String>) {
-    match &load.fio {
-        Some(file) => option(words, "--fio", file.display()),
-        None => option(words, "--workload", load.workload(target)),
-    }
-    option(words, "--seed", load.seed);
-    if let Some(duration) = load.duration {
-        option(words, "--for", duration);
-    }
-    if let Some(requests) = load.requests {
-        option(words, "--requests", requests);
-    }
-    if let Some(until) = load.until {
-        option(words, "--until", until);
-    }
-    load.set.iter().for_each(|setting| option(words, "--set", setting));
-    let is_trace = load.fio.is_none() && is_trace(load.workload(target));
-    trace(&load.trace, is_trace, words);
-    load.host.given().into_iter().for_each(|(name, value)| option(words, name, value));
-}
-
-/// The origin of time is written out where times count, though it was not given: who reads the line
-/// should not need to know the rule.
-fn trace(trace: &TraceArgs, is_trace: bool, words: &mut Vec<String>) {
-    if let Some(format) = trace.trace_format {
-        option(words, "--trace-format", format);
-    }
-    match trace.timing {
-        None => {}
-        Some(Timing::Original) => option(words, "--timing", "original"),
-        Some(Timing::Scaled(factor)) => option(words, "--timing", format!("scaled={factor}")),
-        Some(Timing::AsFastAsPossible { .. }) => option(words, "--timing", "fast"),
-    }
-    let default = is_trace.then_some(TraceOriginArg::First);
-    if let Some(origin) = trace.trace_origin.or(default) {
-        option(words, "--trace-origin", TraceOrigin::from(origin).name());
-    }
-    if let Some(depth) = trace.trace_depth {
-        option(words, "--trace-depth", depth);
-    }
-    trace.trace_device.iter().for_each(|device| option(words, "--trace-device", device));
-    if let Some(slot) = trace.trace_slot {
-        option(words, "--trace-slot", slot);
-    }
-    if let Some(ids) = trace.trace_ids {
-        option(words, "--trace-ids", ObjectIds::from(ids).name());
-    }
-    if let Some(columns) = &trace.trace_columns {
-        option(words, "--trace-columns", columns);
-    }
-    if let Some(beyond) = trace.beyond_end {
-        option(words, "--beyond-end", beyond.name());
     }
 }
 
@@ -150,16 +97,15 @@ fn quoted(word: &str) -> String {
 mod tests {
     use clap::Parser;
     use proptest::prelude::*;
-    use ssdyno_result::TunedMethod;
 
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::args::Verb;
 
     /// Options that a replay leaves out on purpose.
-    const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "tune"];
+    const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 63] = [
+    const SAMPLES: [(&str, &str); 64] = [
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),
@@ -205,6 +151,7 @@ mod tests {
         ("method", "default"),
         ("timeout", "90s"),
         ("no-probes", ""),
+        ("tune", ""),
         ("probe-interval", "200ms"),
         ("write", ""),
         ("destroy", "S3RIAL $HOME"),
@@ -238,15 +185,24 @@ mod tests {
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
+    /// The line that is printed for `args`.
+    fn printed(args: &RunArgs) -> String {
+        let spec = args.typed();
+        command(args, &spec.with_names(spec.target()))
+    }
+
     /// `line` and what is printed for it ask for the same.
     fn repeats(line: &[String]) {
         let mut asked = parsed(line);
-        let printed = command(&asked, Some(asked.target()), None);
+        let printed = printed(&asked);
         let again = parsed(&words(&printed));
         // Defaults are written out.
-        asked.target = Some(asked.target().to_owned());
-        if asked.load.fio.is_none() {
-            asked.load.workload = Some(asked.load.workload(asked.target()).to_owned());
+        let spec = asked.typed();
+        let spec = spec.with_names(spec.target());
+        (asked.target, asked.load.workload) = (spec.target, spec.workload);
+        asked.load.trace.trace_origin = spec.trace.origin;
+        if asked.keep == Some(Keep::All) {
+            asked.keep = None;
         }
         assert_eq!(format!("{asked:?}"), format!("{again:?}"), "{line:?}\n{printed}");
     }
@@ -289,10 +245,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_repeated_with_its_origin_of_time() {
-        let printed = |options: &[(&str, &str)]| {
-            let args = parsed(&line(options));
-            command(&args, Some(args.target()), None)
-        };
+        let printed = |options: &[(&str, &str)]| printed(&parsed(&line(options)));
         let line = printed(&[("workload", "a.csv"), ("trace-device", "1"), ("trace-device", "7")]);
         assert!(line.contains(" --trace-origin first --trace-device 1 --trace-device 7"), "{line}");
         let line = printed(&[("workload", "a.csv"), ("trace-origin", "absolute")]);
@@ -303,30 +256,46 @@ mod tests {
     #[test]
     fn a_file_that_looks_like_an_option_stays_a_file() {
         let args = parsed(&["ssdyno", "run", "--", "-x"].map(str::to_owned));
-        assert_eq!(words(&command(&args, Some(args.target()), None))[2], "./-x");
+        assert_eq!(words(&printed(&args))[2], "./-x");
     }
 
     #[test]
-    fn the_method_of_a_real_run_is_written_out() {
-        let printed = |options: &[(&str, &str)], method: &MethodResult| {
-            command(&parsed(&line(options)), Some("/dev/x"), Some(method))
-        };
-        let mut method =
-            MethodResult { options: "--method default".to_owned(), ..Default::default() };
-        assert!(printed(&[], &method).contains(" --method default"));
-        let typed = printed(&[("method", "latency"), ("batch", "2")], &method);
-        assert!(
-            typed.contains("--method latency --batch 2") && !typed.contains("default"),
-            "{typed}"
-        );
-        // Searched for: what was found is done again, and not searched for once more.
-        method.options = "--batch 16 --submit 2 --wait spin".to_owned();
-        method.tuning = vec![TunedMethod::default()];
-        (method.cores, method.pinned) = (vec![1], true);
-        let found = printed(&[("tune", "")], &method);
-        assert!(found.contains(" --batch 16 --submit 2 --wait spin --pin 1"), "{found}");
-        assert!(!found.contains("--tune"), "{found}");
-        repeats(&words(&found));
+    fn every_key_of_a_spec_is_an_option() {
+        let spec = ssdyno_session::RunSpec::default();
+        let schema = schemars::schema_for!(RunSpec).to_value();
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        let options: Vec<String> = run
+            .get_arguments()
+            .filter_map(|argument| argument.get_long())
+            .map(|long| format!("--{long}"))
+            .collect();
+        let mut keys = Vec::new();
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            let table = property["$ref"].as_str().map(|path| &path[1..]);
+            match table.and_then(|path| schema.pointer(path)).and_then(|t| t.get("properties")) {
+                Some(inner) => {
+                    let inner = inner.as_object().unwrap().keys();
+                    keys.extend(inner.map(|key| format!("{name}.{key}")));
+                }
+                None => keys.push(name.clone()),
+            }
+        }
+        let other =
+            |key: &String| key == "version" || key == "target" || key.starts_with("contents.");
+        keys.retain(|key| !other(key));
+        assert!(keys.len() > 45, "{keys:?}");
+        for key in keys {
+            assert!(options.contains(&option_of(&key)), "{key}: {}", option_of(&key));
+        }
+        assert_eq!(given("", &spec).len(), 1, "a default is not repeated, but the seed");
+    }
+
+    #[test]
+    fn a_run_from_a_file_is_repeated_by_it() {
+        let args =
+            parsed(&["ssdyno", "run", "--spec", "a b.toml", "--keep", "none"].map(str::to_owned));
+        assert_eq!(command(&args, &RunSpec::default()), "ssdyno run --spec 'a b.toml' --keep=none");
     }
 
     proptest! {

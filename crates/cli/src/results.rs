@@ -7,8 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use ssdyno_result::{Keep, Recording, ResultError, RunDirectory, RunResult, to_json};
-
-use crate::diagnose::{Exit, Failure};
+use ssdyno_session::{Failure, FailureKind};
 
 /// Heading of the options about what is kept.
 pub(crate) const HEADING: &str = "Results";
@@ -118,8 +117,8 @@ pub(crate) fn unwritable(error: &ResultError) -> Failure {
     match error {
         ResultError::Write { path, source, advice } => {
             let message = format!("cannot write {}: {source}", path.display());
-            Failure::new(Exit::Unwritable, message).with_help(*advice)
+            Failure::new(FailureKind::Unwritable, message).with_help(*advice)
         }
-        other => Failure::new(Exit::Failed, other.to_string()),
+        other => Failure::new(FailureKind::Failed, other.to_string()),
     }
 }

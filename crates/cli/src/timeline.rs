@@ -9,8 +9,7 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::Rows;
 use ssdyno_rig::{EVENTS_MAX, Timeline};
-
-use crate::diagnose::{Exit, Failure};
+use ssdyno_session::{Failure, FailureKind};
 
 /// How every timeline begins, and hardly anything else.
 const HEAD: &[u8] = b"{\"displayTimeUnit\"";
@@ -30,11 +29,11 @@ pub(crate) struct TimelineArgs {
 
 impl TimelineArgs {
     /// The options that were given, as they are typed.
-    pub(crate) fn given(&self) -> Vec<(&'static str, Option<String>)> {
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
         let file = self.timeline.as_ref().map(|file| file.display().to_string());
         let from = self.timeline_from.map(|from| from.to_string());
         let all = [("--timeline", file), ("--timeline-from", from)];
-        all.into_iter().filter(|(_, value)| value.is_some()).collect()
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
@@ -74,7 +73,7 @@ impl TimelineFile {
         // Something else may have come to lie there during the run.
         let replaceable = match may_replace(&self.path) || !self.path.exists() {
             true => Ok(()),
-            false => Err(Failure::new(Exit::Unwritable, no_timeline(&self.path))
+            false => Err(Failure::new(FailureKind::Unwritable, no_timeline(&self.path))
                 .with_help("name another file with --timeline")),
         };
         replaceable?;
@@ -151,6 +150,9 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound => "make the directory first",
         _ => "name a file that you may write with --timeline",
     };
-    Failure::new(Exit::Unwritable, format!("cannot write the timeline {}: {error}", path.display()))
-        .with_help(help)
+    Failure::new(
+        FailureKind::Unwritable,
+        format!("cannot write the timeline {}: {error}", path.display()),
+    )
+    .with_help(help)
 }

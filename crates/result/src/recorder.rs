@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::{Completion, Op, Request, Status, Time};
 
 use crate::batches::Batches;
@@ -17,7 +19,8 @@ use crate::slices::{LANES, Slices, View};
 use crate::until::Evidence;
 
 /// What of a run is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Keep {
     /// A row for each request, in memory (16 bytes each nearly always, S4-17) and in `requests.parquet`.
     #[default]

@@ -151,6 +151,11 @@ pub struct RunResult {
     pub notes: Vec<String>,
     /// What repeats the run.
     pub configuration: Option<Configuration>,
+    /// Everything that decided the run, as `ssdyno run --spec` takes it (schema `spec`): with every file that
+    /// was named, and with what was found before the run. Left out where the run was not made from a spec.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
+    pub spec: Option<serde_json::Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

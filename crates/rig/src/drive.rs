@@ -6,7 +6,7 @@ use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Glance, Precise, Precision, Recorder, Until};
+use ssdyno_result::{Flow, Limits, Precise, Precision, Progress, Recorder};
 use ssdyno_workload::{Step, Workload};
 
 use crate::drift::WriteTrack;
@@ -18,54 +18,6 @@ const EVENT_BATCH: usize = 512;
 
 /// Turns of the loop between two reports of progress: some milliseconds.
 const PROGRESS_EVERY: u32 = 1 << 13;
-
-/// Where a run stops issuing, whatever the workload would do.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Limits {
-    /// Requests issued.
-    pub requests: Option<u64>,
-    /// Time since the start.
-    pub duration: Option<Time>,
-    /// How well figures are to be known; the run ends when they are.
-    pub until: Option<Until>,
-}
-
-/// How far a run is.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Progress {
-    /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
-    /// from then on.
-    pub preparing: Option<f64>,
-    /// Virtual time.
-    pub now: Time,
-    /// Requests issued.
-    pub issued: u64,
-    /// Requests completed.
-    pub completed: u64,
-    /// Mean latency so far, in ns; 0 before the first completion.
-    pub latency_ns_mean: f64,
-    /// What is recorded so far, where it was asked for with [`Flow::Glance`].
-    pub glance: Option<Box<Glance>>,
-}
-
-impl Progress {
-    /// Before the load begins: `share` of the device's preparation is done.
-    pub(crate) fn preparing(share: f64) -> Progress {
-        Progress { preparing: Some(share), ..Progress::default() }
-    }
-}
-
-/// Whether to go on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flow {
-    /// Go on.
-    Continue,
-    /// Go on, and tell what is recorded so far when it can be told: with the next report or the
-    /// one after. It costs some microseconds.
-    Glance,
-    /// Issue nothing more, wait for what is in flight, and end as a partial run.
-    Stop,
-}
 
 /// What is driven.
 pub struct Drive<'a> {

@@ -6,10 +6,9 @@ use ssdyno_device::DeviceFacts;
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, Health, HotCold, Placement, Pool, WearLevelling};
 use ssdyno_result::{Expected, RunResult};
-use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern};
+use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern, Source};
 
 use crate::run::Run;
-use crate::source::Source;
 
 /// Appends the write amplification of random single-page writes where that is what was run: page
 /// mapping in steady state, in one pool or in pools for classes of pages that are written uniformly.

@@ -35,11 +35,12 @@ mod streams;
 mod timeline;
 
 pub use attach::{Attach, BlockDevice, HostOptions, HostPlan, Stack};
-pub use drive::{Drive, Ended, Flow, Limits, Progress, drive};
+pub use drive::{Drive, Ended, drive};
 pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError};
 pub use session::{Loaded, Session};
-pub use source::{Source, first_recorded};
+pub use ssdyno_result::{Flow, Limits, Progress};
+pub use ssdyno_workload::Source;
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -114,7 +114,7 @@ impl Parts<'_> {
     }
 
     fn stop_reason(&self) -> StopReason {
-        let (issued_max, end_max) = self.run.source.bounds(&self.run.limits);
+        let (issued_max, end_max) = self.run.limits.with(self.run.source.bounds());
         let ending = Ending {
             interrupted: self.ended.stopped,
             out_of_memory: self.ended.out_of_memory,

@@ -7,14 +7,14 @@ use ssdyno_driver_ring::RingError;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
-use ssdyno_result::{Keep, Recorder, Recording, RowNames, RunResult};
-use ssdyno_workload::{Workload, WorkloadError};
+use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RowNames, RunResult};
+use ssdyno_workload::{Source, Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};
-use crate::drive::{Drive, Ended, Flow, Limits, Progress, drive};
+use crate::drive::{Drive, Ended, drive};
 use crate::machine::{self, Rigged};
 use crate::report;
-use crate::source::Source;
+use crate::source::load;
 use crate::streams::Streams;
 
 /// A run in virtual time.
@@ -167,7 +167,7 @@ impl Run {
         let mut device = machine::build(&self.device, self.seed, told)?;
         let energy = report::energy_facts(&self.device, &device.facts());
         let mut meter = Meter::new(self.device.energy(), &energy)?;
-        let load = self.source.load(&machine::facts(device.as_ref()), self.seed)?;
+        let load = load(&self.source, &machine::facts(device.as_ref()), self.seed)?;
         device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
         // A device that needs no preparation never asked.
         if progress(&Progress::preparing(1.0)) == Flow::Stop {

@@ -2,11 +2,11 @@
 
 use ssdyno_block::Time;
 use ssdyno_energy::Meter;
-use ssdyno_result::{Keep, Recorder, Recording, RunResult};
+use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, DeviceFacts};
 
 use crate::attach::Attach;
-use crate::drive::{Drive, Flow, Limits, Progress, drive};
+use crate::drive::{Drive, drive};
 use crate::machine::{self, Rigged};
 use crate::report;
 use crate::run::{self, RunError};

@@ -14,8 +14,7 @@
 use ssdyno_device::DeviceFacts;
 use ssdyno_ftl::{Cleaning, Config, Placement, PlaneUse, WearLevelling};
 use ssdyno_result::Invariant;
-
-use crate::source::Source;
+use ssdyno_workload::Source;
 
 /// How many times as many pages one plane may get as another: far from what turns give, and from what
 /// starving planes get.

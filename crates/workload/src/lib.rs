@@ -21,6 +21,7 @@ mod error;
 mod fio_job;
 mod generator;
 pub mod presets;
+mod source;
 mod trace;
 
 pub use config::{
@@ -33,6 +34,7 @@ pub use fio_job::{
     FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, is_fio_job_file,
     read_fio_jobs, read_fio_verify, run_together,
 };
+pub use source::{Source, first_recorded};
 pub use trace::{
     BeyondEnd, BlkEvent, Format, ObjectIds, Timing, TraceOptions, TraceOrigin, open_trace,
     read_trace,

@@ -243,8 +243,8 @@ fn shortened(shown: &Shown) -> Vec<String> {
             _ => {}
         }
     }
-    // Job files and --until have an end of their own, which is what is shown.
-    let ends = ["--requests", "--for", "--until", "--fio"];
+    // Job files, specs and --until have an end of their own, which is what is shown.
+    let ends = ["--requests", "--for", "--until", "--fio", "--spec"];
     if !args.iter().any(|arg| ends.contains(&arg.as_str())) {
         args.extend(["--requests".to_owned(), MOST_REQUESTS.to_string()]);
     }

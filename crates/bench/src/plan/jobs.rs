@@ -1,9 +1,8 @@
 //! The jobs of a fio job file, each a thread of its own (or several).
 
-use ssdyno_rig::first_recorded;
 use ssdyno_workload::{
     DeviceFacts, FioBatch, FioEngine, FioJob, FioStream, FioSync, Workload, WorkloadError,
-    fio_entries, fio_streams,
+    fio_entries, fio_streams, first_recorded,
 };
 
 use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};

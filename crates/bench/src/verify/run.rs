@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use ssdyno_engine::Rng;
-use ssdyno_rig::Flow;
+use ssdyno_result::Flow;
 
 use super::journal::{self, Header, Journal};
 use super::medium::{Aligned, Medium};

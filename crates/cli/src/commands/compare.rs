@@ -1,10 +1,6 @@
 //! `ssdyno compare`.
 
-use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::SystemTime;
 
 use clap::Args;
@@ -15,15 +11,16 @@ use ssdyno_result::{
     Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
 };
 use ssdyno_rig::Flow;
+use ssdyno_session::{
+    ErrorBody, Failure, FailureKind, Prepared, RunSpec, StopFlag, files, named, refuse_real,
+    resolve, side_by_side,
+};
 
 use crate::args::LoadArgs;
-use crate::commands::run::{judge, judge_result};
-use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::files;
+use crate::consent::Terminal;
 use crate::output::{Output, end};
-use crate::plan::{Plan, goal};
-use crate::progress::{Board, Meter};
-use crate::real::{self, RealArgs, RealPlan};
+use crate::progress::Board;
+use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
 
 #[derive(Debug, Args)]
@@ -63,15 +60,15 @@ pub(crate) struct CompareOutput {
 /// A side before it has a result.
 enum Side {
     Stored(Box<RunResult>),
-    ToRun(Box<Plan>),
-    ToMeasure(Box<RealPlan>),
+    ToRun(Box<Prepared>),
+    ToMeasure(Box<Prepared>),
 }
 
 /// A side with its result, and what was wrong with its run.
 type Outcome = (RunResult, Option<Failure>);
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
-    let load = args.load.clone().for_all(args.sides.iter().filter(|side| !is_stored(side)));
+    let load = args.load.spec().for_all(args.sides.iter().filter(|side| !is_stored(side)));
     check_options(args)?;
     let sides =
         args.sides.iter().map(|side| read(side, args, &load)).collect::<Result<Vec<_>, _>>()?;
@@ -125,14 +122,17 @@ fn is_stored(side: &str) -> bool {
 
 /// Options of real targets need one.
 fn check_options(args: &CompareArgs) -> Result<(), Failure> {
-    let real = |side: &String| !is_stored(side) && real::is_real(side);
+    let real = |side: &String| !is_stored(side) && named::is_real(side);
     match args.sides.iter().any(real) {
         true => Ok(()),
-        false => args.real.refuse("a device, a file or null: among the sides"),
+        false => {
+            let (real, write) = (args.real.spec(), args.real.write_spec());
+            refuse_real(&real, &write, "a device, a file or null: among the sides")
+        }
     }
 }
 
-fn read(side: &str, args: &CompareArgs, load: &LoadArgs) -> Result<Side, Failure> {
+fn read(side: &str, args: &CompareArgs, load: &RunSpec) -> Result<Side, Failure> {
     let path = Path::new(side);
     if path.is_dir() {
         let file = path.join("result.json");
@@ -145,12 +145,13 @@ fn read(side: &str, args: &CompareArgs, load: &LoadArgs) -> Result<Side, Failure
     if is_stored(side) {
         return stored(side);
     }
-    if real::is_real(side) {
-        let plan = RealPlan::side(side, args, load)?;
-        return Ok(Side::ToMeasure(Box::new(plan)));
-    }
     // Rows make percentiles exact; files are not needed.
-    Plan::new(side, load, Keep::None, None).map(|plan| Side::ToRun(Box::new(plan)))
+    let spec = RunSpec { target: Some(side.to_owned()), keep: Keep::None, ..load.clone() };
+    if !named::is_real(side) {
+        return resolve(&spec, &mut Terminal).map(|prepared| Side::ToRun(Box::new(prepared)));
+    }
+    let spec = RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..spec };
+    resolve(&spec, &mut Terminal).map(|prepared| Side::ToMeasure(Box::new(prepared)))
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
@@ -176,72 +177,28 @@ fn stored(file: &str) -> Result<Side, Failure> {
 /// with what is missing nothing can be compared.
 fn run_all(sides: &[Side]) -> Result<Vec<Outcome>, Failure> {
     let board = Board::new();
-    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(sides.len());
-    let outcomes: Vec<Mutex<Option<Outcome>>> = sides.iter().map(|_| Mutex::new(None)).collect();
-    let (next, given_up, first) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
-    let settled = |place: &Mutex<Option<Outcome>>, outcome| match outcome {
-        Ok(outcome) => *unpoisoned(place) = Some(outcome),
-        Err(failure) => {
-            // Those that are given up fail, too, and are not why.
-            unpoisoned(&first).get_or_insert(failure);
-            given_up.store(true, Ordering::Relaxed);
-        }
+    let simulated = |side: &Side, stop: &StopFlag| match side {
+        Side::Stored(result) => Ok(Some(((**result).clone(), None))),
+        Side::ToRun(prepared) => execute(prepared, &board, stop).map(Some),
+        Side::ToMeasure(_) => Ok(None),
     };
-    thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    && let (Some(side), Some(place)) = (sides.get(at), outcomes.get(at))
-                    && !given_up.load(Ordering::Relaxed)
-                {
-                    let outcome = match side {
-                        Side::Stored(result) => Ok(((**result).clone(), None)),
-                        Side::ToRun(plan) => {
-                            execute(plan, board.meter(&plan.run.target, plan.goal()), &given_up)
-                        }
-                        Side::ToMeasure(_) => continue,
-                    };
-                    settled(place, outcome);
-                }
-            });
-        }
-    });
-    for (side, place) in sides.iter().zip(&outcomes) {
-        if let (Side::ToMeasure(plan), false) = (side, given_up.load(Ordering::Relaxed)) {
-            let meter = board.meter(&plan.run.target, goal(&plan.run.source));
-            settled(place, measure(plan, meter));
-        }
-    }
-    if let Some(failure) = unpoisoned(&first).take() {
-        return Err(failure);
-    }
-    let lost = || Failure::new(Exit::Failed, "a run ended without a result");
-    outcomes.iter().map(|place| unpoisoned(place).take().ok_or_else(lost)).collect()
+    let outcomes = side_by_side(sides, None, simulated, &mut |_| Flow::Continue)?;
+    let lost = || Failure::new(FailureKind::Failed, "a run ended without a result");
+    let measured = |(side, outcome): (&Side, Option<Option<Outcome>>)| match side {
+        Side::ToMeasure(prepared) => execute(prepared, &board, &StopFlag::default()),
+        _ => outcome.flatten().ok_or_else(lost),
+    };
+    sides.iter().zip(outcomes).map(measured).collect()
 }
 
-/// A panic of a run is not of what it holds here, which is whole.
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn measure(plan: &RealPlan, mut meter: Meter) -> Result<Outcome, Failure> {
-    let measured = plan.run.execute(&mut |progress| meter.update(progress));
-    meter.finish();
-    let measured = measured.map_err(|error| plan.explain(&error, Exit::Usage))?;
-    let failure = measured.failure.map(|error| plan.explain(&error, Exit::Failed));
-    let failure = failure.or_else(|| judge_result(&measured.result));
-    Ok((measured.result, failure))
-}
-
-fn execute(plan: &Plan, mut meter: Meter, given_up: &AtomicBool) -> Result<Outcome, Failure> {
-    let measured = plan.execute(None, &mut |progress| match given_up.load(Ordering::Relaxed) {
-        true => Flow::Stop,
-        false => meter.update(progress),
+fn execute(prepared: &Prepared, board: &Board, given_up: &StopFlag) -> Result<Outcome, Failure> {
+    let mut meter = board.meter(&prepared.name(), prepared.goal());
+    let measured = prepared.execute(None, &mut |progress| match given_up.flow() {
+        Flow::Stop => Flow::Stop,
+        _ => meter.update(progress),
     });
     meter.finish();
-    let measured = measured.map_err(|error| plan.explain(&error, Exit::Usage))?;
-    let failure = judge(plan, &measured.result, measured.failure.as_ref());
-    Ok((measured.result, failure))
+    measured.map(|measured| (measured.result, measured.failure))
 }
 
 fn comparison_text(comparison: &Comparison) -> String {

@@ -3,9 +3,9 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use serde_json::json;
+use ssdyno_session::Failure;
 
 use crate::args::Cli;
-use crate::diagnose::Failure;
 use crate::output::Output;
 
 #[derive(Debug, Args)]

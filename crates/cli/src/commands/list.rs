@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use ssdyno_block::Preset;
+use ssdyno_session::{Failure, FailureKind};
 
-use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -113,6 +113,6 @@ fn ftls() -> Vec<Entry> {
 
 fn papers() -> Result<Vec<Entry>, Failure> {
     let all = ssdyno_papers::selectable()
-        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
     Ok(all.into_iter().map(|(name, description)| Entry { name, description }).collect())
 }

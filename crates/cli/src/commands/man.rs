@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 use serde_json::json;
+use ssdyno_session::{Failure, FailureKind};
 
 use crate::args::Cli;
-use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -38,9 +38,9 @@ pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
 
 fn page(command: clap::Command) -> Result<String, Failure> {
     let mut page = Vec::new();
-    Man::new(command)
-        .render(&mut page)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot make the page: {error}")))?;
+    Man::new(command).render(&mut page).map_err(|error| {
+        Failure::new(FailureKind::Failed, format!("cannot make the page: {error}"))
+    })?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
@@ -51,6 +51,6 @@ fn write(directory: &Path, name: &str, page: &str) -> Result<String, Failure> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Unwritable, format!("cannot write {}: {error}", path.display()))
+    Failure::new(FailureKind::Unwritable, format!("cannot write {}: {error}", path.display()))
         .with_help("choose a directory that you may write to")
 }

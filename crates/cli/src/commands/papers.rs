@@ -8,10 +8,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use ssdyno_papers::{Options, PaperError, Report, Vary};
 use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, named};
 
 use crate::args::requests;
-use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::load;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
 fn judge(report: &Report) -> Option<Failure> {
     if report.partial && crate::progress::interrupted() {
         return Some(
-            Failure::new(Exit::Interrupted, "interrupted")
+            Failure::new(FailureKind::Interrupted, "interrupted")
                 .with_help("the cells are those of the requests until then"),
         );
     }
@@ -116,7 +115,7 @@ fn judge(report: &Report) -> Option<Failure> {
     if !off.is_empty() {
         let message = format!("{} cells should match and do not: {}", off.len(), off.join(", "));
         return Some(
-            Failure::new(Exit::Failed, message)
+            Failure::new(FailureKind::Failed, message)
                 .with_help("please report this; the corrected model has changed"),
         );
     }
@@ -140,7 +139,9 @@ fn explain(error: &PaperError) -> Failure {
             Failure::usage(format!("`{given}` is not a trace of a paper"))
                 .with_help(format!("write NAME=FILE with NAME one of: {known}"))
         }
-        PaperError::Workload { error, .. } => load::workload_failure(Exit::Usage, error, None),
-        other => Failure::new(Exit::Failed, other.to_string()),
+        PaperError::Workload { error, .. } => {
+            named::workload_failure(FailureKind::Usage, error, None)
+        }
+        other => Failure::new(FailureKind::Failed, other.to_string()),
     }
 }

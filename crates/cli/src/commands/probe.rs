@@ -9,9 +9,9 @@ use serde::Serialize;
 use ssdyno_bench::probe::{self, Disk, Probe, Sample};
 use ssdyno_block::units::Span;
 use ssdyno_result::rate;
+use ssdyno_session::{ErrorBody, Failure, FailureKind};
 
 use crate::args::positive_span;
-use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::output::{Output, end};
 use crate::progress::interrupted;
 
@@ -70,7 +70,8 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
         }
     }
     let failure = interrupted().then(|| {
-        Failure::new(Exit::Interrupted, "interrupted").with_help("the samples until then are whole")
+        Failure::new(FailureKind::Interrupted, "interrupted")
+            .with_help("the samples until then are whole")
     });
     let error = failure.as_ref().map(Failure::body);
     let told = match output.json {

@@ -10,15 +10,15 @@ use ssdyno_block::units::Span;
 use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
 use ssdyno_result::{Keep, ResultError, RunDirectory, nanoseconds};
 use ssdyno_rig::{Flow, Progress, Source};
+use ssdyno_session::{
+    ErrorBody, Failure, FailureKind, attach, named, refuse_real, refuse_workload_keys, settings,
+};
 
 use crate::args::positive_span;
-use crate::diagnose::{ErrorBody, Exit, Failure};
 use crate::host::HostArgs;
-use crate::load;
 use crate::output::{Output, end};
-use crate::plan::{refuse_workload_keys, settings};
 use crate::progress::CountMeter;
-use crate::real::{self, RealArgs};
+use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
 
 /// Length of a load: the specification's on a real target; on a simulated one what a person waits
@@ -106,7 +106,7 @@ pub(crate) struct PtsOutput<'a> {
 }
 
 pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
-    let is_real = real::is_real(&args.target);
+    let is_real = named::is_real(&args.target);
     let (mut subject, notes) =
         if is_real { (real_subject(args)?, Vec::new()) } else { simulated(args)? };
     let plan = plan(args, is_real);
@@ -118,10 +118,10 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
         directory.iter().for_each(Directory::remove);
-        explain(&error, Exit::Usage)
+        explain(&error, FailureKind::Usage)
     })?;
     result.notes.splice(0..0, notes);
-    let mut failure = failure.map(|error| explain(&error, Exit::Failed));
+    let mut failure = failure.map(|error| explain(&error, FailureKind::Failed));
     let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -168,17 +168,18 @@ fn plan(args: &PtsArgs, is_real: bool) -> Plan {
 
 /// The simulated device, and what was chosen for the user.
 fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure> {
-    args.real.refuse("a device or a file")?;
+    refuse_real(&args.real.spec(), &args.real.write_spec(), "a device or a file")?;
     let settings = settings(&args.set)?;
     let help = "its loads are those of the specification; --depth sets what is outstanding";
     refuse_workload_keys(&settings, "the test", help)?;
-    let device = load::device(&args.target, &settings)?;
+    let device = named::device(&args.target, &settings)?;
     let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
-    let attach = args.host.attach(device.config, &Source::Generator(load), &settings)?;
+    let source = Source::Generator(load);
+    let attach = attach(&args.host.spec(), device.config, &source, &settings)?;
     let (document, notes) = (device.document, device.notes);
     let subject = Simulated::new(attach, args.seed).map_err(|error| match &error {
         PtsError::Simulated(ssdyno_rig::RunError::Device(inner)) => document.impossible(inner),
-        _ => explain(&error, Exit::Usage),
+        _ => explain(&error, FailureKind::Usage),
     })?;
     Ok((Box::new(subject), notes))
 }
@@ -186,16 +187,16 @@ fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure>
 #[cfg(target_os = "linux")]
 fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
     use ssdyno_bench::{Access, NULL, Run, Target};
+    use ssdyno_session::{access, refuse_host};
 
-    if let Some((option, _)) = args.host.given().first() {
-        return Err(Failure::usage(format!("`{option}` is for simulated targets"))
-            .with_help("leave it out: here this machine is the host"));
-    }
+    use crate::consent::Terminal;
+
+    refuse_host(&args.host.spec())?;
     if let Some(setting) = args.set.first() {
         return Err(Failure::usage(format!("a real target has no key to set: `{setting}`"))
             .with_help("leave --set out"));
     }
-    let access = args.real.write.access(&args.target)?;
+    let access = access(&args.real.write_spec(), &args.target, &mut Terminal)?;
     if matches!(access, Access::ReadOnly) && args.target != NULL {
         return Err(Failure::usage("this test writes over the target")
             .with_help("add --write; everything on the target will be lost"));
@@ -216,7 +217,7 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
         keep: Keep::Summary,
         rows_in: None,
         interval: None,
-        options: args.real.options(),
+        options: args.real.spec().options(),
     };
     Ok(Box::new(ssdyno_pts::Real::new(run, facts)))
 }
@@ -237,9 +238,9 @@ fn write(directory: &Directory, result: &PtsResult) -> Result<String, ResultErro
     directory.write_page(&ssdyno_pts::html(result), result)
 }
 
-fn explain(error: &PtsError, exit: Exit) -> Failure {
-    let exit = if matches!(error, PtsError::Interrupted) { Exit::Interrupted } else { exit };
-    Failure::new(exit, error.to_string()).with_help(error.help())
+fn explain(error: &PtsError, kind: FailureKind) -> Failure {
+    let kind = if matches!(error, PtsError::Interrupted) { FailureKind::Interrupted } else { kind };
+    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 struct Watch<'a> {

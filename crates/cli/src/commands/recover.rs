@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ssdyno_result::{RecoverError, RunDirectory, RunResult, summary_text};
+use ssdyno_session::{Failure, FailureKind};
 
 use super::run::RunOutput;
-use crate::diagnose::{Exit, Failure};
 use crate::output::Output;
 use crate::results::unwritable;
 
@@ -47,12 +47,12 @@ fn figures(directory: &Path) -> Result<RunResult, Failure> {
     let broken = |error: String| {
         let message = format!("cannot read {}: {error}", path.display());
         let help = "move it away: the figures that follow from the rows are written then";
-        Failure::new(Exit::Usage, message).with_help(help)
+        Failure::new(FailureKind::Usage, message).with_help(help)
     };
     let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| broken(error.to_string()))
 }
 
 fn failure(error: RecoverError) -> Failure {
-    Failure::new(Exit::Usage, error.to_string()).with_help(error.help())
+    Failure::new(FailureKind::Usage, error.to_string()).with_help(error.help())
 }

@@ -3,13 +3,14 @@
 use clap::{Args, ValueEnum};
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Value, json};
+use ssdyno_session::Failure;
 
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
 use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
-use crate::diagnose::{ErrorObject, Failure};
+use crate::diagnose::ErrorObject;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -27,6 +28,7 @@ pub(crate) enum SchemaName {
     Network,
     Host,
     Workload,
+    Spec,
     Compare,
     Papers,
     Pci,
@@ -59,6 +61,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Network => of::<ssdyno_rig::NetworkConfig>(),
         SchemaName::Host => of::<ssdyno_host::Config>(),
         SchemaName::Workload => of::<ssdyno_workload::Config>(),
+        SchemaName::Spec => of::<ssdyno_session::RunSpec>(),
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Pci => of::<PciOutput>(),

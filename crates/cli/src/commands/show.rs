@@ -7,14 +7,13 @@ use serde::Serialize;
 use ssdyno_block::Preset;
 use ssdyno_device::nvme::{IdCtrl, IdCtrlError};
 use ssdyno_rig::NETWORKS;
+use ssdyno_session::{
+    DeviceFile, Failure, Setting, files,
+    named::{self, is_toml},
+    nearest, settings,
+};
 
-use crate::device_file::DeviceFile;
-use crate::diagnose::{Failure, nearest};
-use crate::files;
-use crate::load::{self, is_toml};
 use crate::output::Output;
-use crate::overlay::Setting;
-use crate::plan::settings;
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
@@ -45,15 +44,15 @@ pub(crate) fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let shown = match kind(&args.what)? {
         Kind::Workload => shown_workload(&args.what, &settings)?,
         Kind::Host => {
-            let host = load::host(&args.what)?;
+            let host = named::host(&args.what)?;
             Shown { kind: "host", name: host.name, toml: host.config.to_toml() }
         }
         Kind::Network => {
-            let network = load::network(&args.what, &settings)?;
+            let network = named::network(&args.what, &settings)?;
             Shown { kind: "network", name: network.name, toml: network.config.to_toml() }
         }
         Kind::Device => {
-            let device = load::device(&args.what, &settings)?;
+            let device = named::device(&args.what, &settings)?;
             let notes: String = device.notes.iter().map(|note| format!("# {note}\n")).collect();
             let toml = notes + &device.config.to_toml();
             Shown { kind: "device", name: device.name, toml }
@@ -68,7 +67,7 @@ fn shown_workload(what: &str, settings: &[Setting]) -> Result<Shown, Failure> {
     if !known {
         return Err(nothing(what));
     }
-    let Some(workload) = load::workload(what, settings)? else {
+    let Some(workload) = named::workload(what, settings)? else {
         return Err(Failure::usage(format!("{what} is a trace"))
             .with_help("`show` prints devices and workloads that are written in TOML"));
     };
@@ -102,7 +101,7 @@ fn identified(
     settings: Vec<Setting>,
     output: Output,
 ) -> Result<(), Failure> {
-    if !matches!(load::device(&args.what, &[])?.config, DeviceFile::Ssd(_)) {
+    if !matches!(named::device(&args.what, &[])?.config, DeviceFile::Ssd(_)) {
         return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
             .with_help("name an SSD, such as sim:gen4-consumer"));
     }
@@ -120,7 +119,7 @@ fn identified(
         all.push(Setting::parse(&setting)?);
     }
     all.extend(settings);
-    let device = load::device(&args.what, &all)?;
+    let device = named::device(&args.what, &all)?;
     let mut toml = format!("# {} with the controller of {path}.\n", device.name);
     let notes = id.notes().into_iter().chain(device.notes);
     notes.for_each(|note| toml.push_str(&format!("# - {note}\n")));

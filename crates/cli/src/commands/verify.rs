@@ -12,12 +12,12 @@ use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, Verify
 use ssdyno_bench::{Access, Target};
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, access, named};
 use ssdyno_workload::read_fio_verify;
 
 use crate::args::positive_span;
-use crate::consent::WriteArgs;
-use crate::diagnose::{ErrorBody, Exit, Failure};
-use crate::load;
+use crate::consent::{Terminal, WriteArgs};
+use crate::diagnose::exit_code;
 use crate::output::{Output, end};
 use crate::progress::{CountMeter, interrupted};
 
@@ -80,7 +80,7 @@ impl VerifyArgs {
         let mut args = self.clone();
         let Some(path) = &self.fio else { return Ok(args) };
         let job = read_fio_verify(path)
-            .map_err(|error| load::workload_failure(Exit::Usage, &error, None))?;
+            .map_err(|error| named::workload_failure(FailureKind::Usage, &error, None))?;
         if args.target.is_none() {
             args.target = job.files.first().cloned();
         }
@@ -133,21 +133,21 @@ impl Watchdog<'_> {
         if requests != self.requests {
             (self.requests, self.since) = (requests, Instant::now());
         }
-        let (patience, exit) = match interrupted() {
-            true => (self.timeout.min(DRAIN), Exit::Interrupted),
-            false => (self.timeout, Exit::Failed),
+        let (patience, kind) = match interrupted() {
+            true => (self.timeout.min(DRAIN), FailureKind::Interrupted),
+            false => (self.timeout, FailureKind::Failed),
         };
         if self.since.elapsed() < patience {
             return;
         }
         let (target, seconds) = (self.target, patience.as_secs_f64());
         let message = format!("{target} hangs: no request was answered for {seconds} s");
-        let failure = Failure::new(exit, message).with_help(
+        let failure = Failure::new(kind, message).with_help(
             "look at the kernel's log (`dmesg`); what was written is in the journal, if one was \
              asked for: --resume checks it",
         );
         crate::report(&failure, self.output);
-        std::process::exit(exit as i32);
+        std::process::exit(i32::from(exit_code(kind)));
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             verify::resume(&crashed, &target.file, &mut update)
         }
         None => {
-            let access = args.write.access(args.target())?;
+            let access = access(&args.write.spec(), args.target(), &mut Terminal)?;
             if matches!(access, Access::ReadOnly) {
                 return Err(Failure::usage("verifying writes to the target").with_help(
                     "add --write; to check after a crash without writing: --resume JOURNAL",
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 meter.update(p.done, p.of, faults(p.faults))
             };
             let run = verify::fresh_run().map_err(|error| {
-                Failure::new(Exit::Failed, format!("no random number for the run: {error}"))
+                Failure::new(FailureKind::Failed, format!("no random number for the run: {error}"))
                     .with_help("look at /dev/urandom")
             })?;
             let plan = plan(args, &target, run);
@@ -274,23 +274,23 @@ fn judge(report: &Report) -> Option<Failure> {
         let who = counted(report.faults, "block is", "blocks are");
         let message = format!("{who} not what was written");
         return Some(
-            Failure::new(Exit::Failed, message)
+            Failure::new(FailureKind::Failed, message)
                 .with_help("do not trust this target with data; the findings say where and what"),
         );
     }
     (report.partial && interrupted()).then(|| {
-        Failure::new(Exit::Interrupted, "interrupted").with_help(
+        Failure::new(FailureKind::Interrupted, "interrupted").with_help(
             "what was written is in the journal, if one was asked for: --resume checks it",
         )
     })
 }
 
 fn explain(error: &VerifyError) -> Failure {
-    let exit = match error {
-        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => Exit::Failed,
-        _ => Exit::Usage,
+    let kind = match error {
+        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
+        _ => FailureKind::Usage,
     };
-    Failure::new(exit, error.to_string()).with_help(error.help())
+    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 fn text(args: &VerifyArgs, report: &Report) -> String {

@@ -15,8 +15,9 @@ use cpu_time::ProcessTime;
 use ssdyno_block::Time;
 use ssdyno_result::{Glance, bytes_per_second, nanoseconds, rate, seconds};
 use ssdyno_rig::{Flow, Progress};
+use ssdyno_session::Goal;
 
-use crate::progress::{Goal, flow};
+use crate::progress::flow;
 use terminal::Canvas;
 pub(crate) use terminal::{is_active, leave};
 use view::{Figure, View};

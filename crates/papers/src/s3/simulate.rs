@@ -1,8 +1,7 @@
 //! The runs: each a device under a load, side by side on as many threads as there are cores.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdyno_block::{BlockTarget, Time};
 use ssdyno_device::{Device, DeviceFacts, Ssd};
@@ -10,6 +9,7 @@ use ssdyno_energy::{Breakdown, Meter};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
 use ssdyno_result::{Keep, Recorder};
 use ssdyno_rig::{Drive, Flow, Limits, drive};
+use ssdyno_session::{StopFlag, side_by_side};
 use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
 use super::data::RunPlan;
@@ -186,9 +186,12 @@ fn summarise(base: RunSummary, energy: &Breakdown) -> RunSummary {
     }
 }
 
-enum News {
-    Progress { run: usize, done: u64, of: u64 },
-    Ended { run: usize, measured: Box<Result<Measured, PaperError>> },
+/// How far a run is.
+#[derive(Default)]
+struct RunProgress {
+    done: AtomicU64,
+    of: AtomicU64,
+    is_running: AtomicBool,
 }
 
 /// Runs all of `plans`, with `changes` to the presets.
@@ -198,82 +201,30 @@ pub(super) fn simulate_all(
     changes: Changes<'_>,
     progress: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<BTreeMap<String, Measured>, PaperError> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.threads.unwrap_or(cores).clamp(1, plans.len().max(1));
-    let next = AtomicUsize::new(0);
-    let stop = AtomicBool::new(false);
-    let (sender, receiver) = channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let sender = sender.clone();
-            let (next, stop) = (&next, &stop);
-            scope.spawn(move || work(plans, (options, changes), next, stop, &sender));
-        }
-        drop(sender);
-        collect(plans, &receiver, &stop, progress)
-    })
-}
-
-/// Takes runs until none is left.
-fn work(
-    plans: &[(&str, &RunPlan)],
-    (options, changes): (&Options, Changes<'_>),
-    next: &AtomicUsize,
-    stop: &AtomicBool,
-    sender: &Sender<News>,
-) {
-    // The other end lives as long as any worker does.
-    let tell = |news| drop(sender.send(news));
-    loop {
-        let run = next.fetch_add(1, Ordering::Relaxed);
-        let Some((name, plan)) = plans.get(run) else { return };
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let mut report = |done, of| {
-            tell(News::Progress { run, done, of });
-            if stop.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
-        };
-        let measured = Box::new(simulate(name, plan, options, changes, &mut report));
-        tell(News::Ended { run, measured });
-    }
-}
-
-fn collect(
-    plans: &[(&str, &RunPlan)],
-    receiver: &Receiver<News>,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<BTreeMap<String, Measured>, PaperError> {
-    let mut states = vec![(0u64, 0u64, false); plans.len()];
-    let mut all = BTreeMap::new();
-    let mut failure = None;
-    while let Ok(news) = receiver.recv() {
-        match news {
-            News::Progress { run, done, of } => states[run] = (done, of, true),
-            News::Ended { run, measured } => {
-                states[run].2 = false;
-                states[run].0 = states[run].1;
-                match *measured {
-                    Ok(measured) => {
-                        all.insert(plans[run].0.to_owned(), measured);
-                    }
-                    Err(error) => {
-                        stop.store(true, Ordering::Relaxed);
-                        failure = failure.or(Some(error));
-                    }
-                }
-            }
-        }
-        let running = states.iter().zip(plans).filter(|((.., active), _)| *active);
-        let flow = progress(&Progress {
-            done: states.iter().map(|(done, ..)| done).sum(),
-            of: states.iter().map(|(_, of, _)| of).sum(),
-            running: running.map(|(_, (name, _))| (*name).to_owned()).collect(),
+    let jobs: Vec<(&str, &RunPlan, RunProgress)> =
+        plans.iter().map(|(name, plan)| (*name, *plan, RunProgress::default())).collect();
+    let run = |(name, plan, under): &(&str, &RunPlan, RunProgress), stop: &StopFlag| {
+        under.is_running.store(true, Ordering::Relaxed);
+        let measured = simulate(name, plan, options, changes, &mut |done, of| {
+            under.done.store(done, Ordering::Relaxed);
+            under.of.store(of, Ordering::Relaxed);
+            stop.flow()
         });
-        if flow == Flow::Stop {
-            stop.store(true, Ordering::Relaxed);
-        }
-    }
-    failure.map_or(Ok(all), Err)
+        under.is_running.store(false, Ordering::Relaxed);
+        under.done.store(under.of.load(Ordering::Relaxed), Ordering::Relaxed);
+        measured
+    };
+    let measured = side_by_side(&jobs, options.threads, run, &mut |_| {
+        let sum = |part: fn(&RunProgress) -> &AtomicU64| {
+            jobs.iter().map(|(_, _, under)| part(under).load(Ordering::Relaxed)).sum()
+        };
+        let running = jobs.iter().filter(|(.., under)| under.is_running.load(Ordering::Relaxed));
+        progress(&Progress {
+            done: sum(|under| &under.done),
+            of: sum(|under| &under.of),
+            running: running.map(|(name, ..)| (*name).to_owned()).collect(),
+        })
+    })?;
+    let named = plans.iter().zip(measured);
+    Ok(named.filter_map(|((name, _), measured)| Some(((*name).to_owned(), measured?))).collect())
 }

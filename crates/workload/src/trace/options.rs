@@ -1,5 +1,7 @@
 //! How a trace is read and played.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
 use super::Format;
@@ -20,7 +22,8 @@ pub enum Timing {
 }
 
 /// Which time of a trace is time 0 of the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum TraceOrigin {
     /// That of the first request that is replayed. What came before it (other devices, requests that
     /// were left out, a lead-in) takes no time of the run.
@@ -41,7 +44,8 @@ impl TraceOrigin {
 }
 
 /// Where the objects of a trace lie, which has names of objects in place of addresses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ObjectIds {
     /// The name is a sector of 512 B, as in libCacheSim's traces of block devices.
     #[default]
@@ -65,7 +69,8 @@ impl ObjectIds {
 }
 
 /// What becomes of a request that ends behind the last byte of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum BeyondEnd {
     /// The workload ends with an error.
     #[default]

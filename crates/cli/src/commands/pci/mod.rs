@@ -5,8 +5,8 @@ mod source;
 mod text;
 
 use clap::{Args, ValueEnum};
+use ssdyno_session::Failure;
 
-use crate::diagnose::Failure;
 use crate::output::Output;
 
 pub(crate) use describe::PciOutput;

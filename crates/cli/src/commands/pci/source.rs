@@ -14,11 +14,7 @@ use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
 use ssdyno_pci::{
     Address, Identity, MpError, MpTable, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
 };
-
-use crate::device_file::DeviceFile;
-use crate::diagnose::{Failure, Place};
-use crate::files;
-use crate::load;
+use ssdyno_session::{DeviceFile, Failure, Place, files, named};
 
 use super::{FirmwareArg, MachineArg, PciArgs};
 
@@ -92,7 +88,7 @@ impl MachineFacts {
 
 /// A simulated machine: firmware first, then what it left to do.
 fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
-    let loaded = load::device(&args.target, &[])?;
+    let loaded = named::device(&args.target, &[])?;
     let (identity, link) = identity(&loaded.config).map_err(|e| loaded.document.impossible(&e))?;
     let machine = match args.machine.unwrap_or(MachineArg::RootPort) {
         MachineArg::RootPort => Machine::RootPort,

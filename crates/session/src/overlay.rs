@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use crate::diagnose::{Failure, Place, nearest};
+use crate::failure::{Failure, Place, nearest};
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
@@ -15,18 +15,21 @@ pub(crate) const NETWORK: &str = "network.";
 
 /// One `--set`.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// As it was typed.
     argument: String,
     /// What stands before the `=`.
-    pub(crate) key: String,
+    pub key: String,
     /// What the value means.
     value: Value,
 }
 
 impl Setting {
     /// Reads `KEY=VALUE`. The value is read as TOML; what is no TOML is a string.
-    pub(crate) fn parse(argument: &str) -> Result<Setting, Failure> {
+    ///
+    /// # Errors
+    /// It is not KEY=VALUE.
+    pub fn parse(argument: &str) -> Result<Setting, Failure> {
         let parts = argument.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         let Some((key, value)) = parts.filter(|(key, _)| key.split('.').all(|p| !p.is_empty()))
         else {
@@ -86,7 +89,10 @@ impl Setting {
     }
 
     /// Refuses a key that is in no schema, with the nearest that is.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// The key is in no schema.
+    pub fn check(&self) -> Result<(), Failure> {
         let mut known = device_keys();
         known.extend(workload_keys().into_iter().map(|key| format!("{WORKLOAD}{key}")));
         known.extend(network_keys().into_iter().map(|key| format!("{NETWORK}{key}")));
@@ -104,6 +110,33 @@ impl Setting {
             .with_help(help)
             .with_key(&self.key)
             .at(Some(self.place(true, "unknown key"))))
+    }
+}
+
+/// All `--set`, checked.
+///
+/// # Errors
+/// One is not KEY=VALUE, or its key is in no schema.
+pub fn settings(arguments: &[String]) -> Result<Vec<Setting>, Failure> {
+    let parse = |argument: &String| {
+        let setting = Setting::parse(argument)?;
+        setting.check()?;
+        Ok(setting)
+    };
+    arguments.iter().map(parse).collect()
+}
+
+/// Refuses settings of the workload for `what`, which has none.
+///
+/// # Errors
+/// There is one.
+pub fn refuse_workload_keys(settings: &[Setting], what: &str, help: &str) -> Result<(), Failure> {
+    match settings.iter().find(|setting| setting.key.starts_with(WORKLOAD)) {
+        None => Ok(()),
+        Some(setting) => Err(Failure::usage(format!("{what} has no key `{}`", setting.key))
+            .with_help(help)
+            .with_key(&setting.key)
+            .at(Some(setting.place(true, "no effect here")))),
     }
 }
 
@@ -139,7 +172,7 @@ pub(crate) fn workload_keys() -> BTreeSet<String> {
     keys(schemars::schema_for!(ssdyno_workload::Config).as_value())
 }
 
-fn keys(schema: &Json) -> BTreeSet<String> {
+pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     collect(schema, schema, "", 0, &mut found);
     found
@@ -209,7 +242,10 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for argument in ["", "flash.channels", "=4", "flash..x=1", ".=1"] {
-            assert_eq!(Setting::parse(argument).unwrap_err().exit, crate::diagnose::Exit::Usage);
+            assert_eq!(
+                Setting::parse(argument).unwrap_err().kind,
+                crate::failure::FailureKind::Usage
+            );
         }
         let error = Setting::parse("flash.chanels=4").unwrap().check().unwrap_err();
         assert_eq!(error.help.as_deref(), Some("did you mean `flash.channels`?"));

@@ -9,31 +9,31 @@ use ssdyno_workload::{
     FioEngine, FioJob, FioReplay, Format, TraceOptions, WorkloadError, read_fio_jobs,
 };
 
-use crate::commands::run::RunArgs;
-use crate::diagnose::{Exit, Failure};
-use crate::load;
-use crate::real::is_real;
+use crate::failure::{Failure, FailureKind};
+use crate::named::{is_real, is_toml, workload_failure};
+use crate::spec::RunSpec;
 
-/// `args` with a target, and the files behind it: where none was given, those that jobs name.
-pub(crate) fn with_target(args: &RunArgs) -> Result<(RunArgs, Vec<String>), Failure> {
-    let mut args = args.clone();
-    let Some(path) = &args.load.fio else { return Ok((args, Vec::new())) };
-    let jobs = read(path)?;
-    let mut more = Vec::new();
-    if args.target.is_none() {
-        refuse_nameless(path, &jobs)?;
+/// What `spec` loads, and the files behind it: where no target is named, those that the jobs name.
+pub(crate) fn targets(spec: &RunSpec) -> Result<(String, Vec<String>), Failure> {
+    let Some(path) = &spec.fio else { return Ok((spec.target().to_owned(), Vec::new())) };
+    let jobs = read(Path::new(path))?;
+    let (mut target, mut more) = (spec.target.clone(), Vec::new());
+    if target.is_none() {
+        refuse_nameless(Path::new(path), &jobs)?;
         let mut names = named(&jobs).into_iter();
-        args.target = names.next();
+        target = names.next();
         more.extend(names);
     }
     #[cfg(target_os = "linux")]
-    for target in args.target.iter().chain(&more) {
-        if is_path(target) && !Path::new(target).exists() && args.real.write.size.is_none() {
+    for target in target.iter().chain(&more) {
+        let missing = is_path(target) && !Path::new(target).exists();
+        if missing && spec.contents.device.is_none() && spec.write.size.is_none() {
             return Err(Failure::usage(format!("there is no device or file `{target}`"))
-                .with_help(make_help(&jobs)));
+                .with_help(make_help(&jobs))
+                .with_key("target"));
         }
     }
-    Ok((args, more))
+    Ok((target.unwrap_or_else(|| spec.target().to_owned()), more))
 }
 
 /// Refuses a job that names no file, where the command line names no target: fio would make a file in this
@@ -119,11 +119,12 @@ fn make_help(jobs: &[FioJob]) -> String {
 /// The jobs of the file at `path` as a load for `target` with the files `more` behind it; each ends after
 /// `duration` at the latest.
 pub(crate) fn source(
-    path: &Path,
+    path: &str,
     target: &str,
     more: &[String],
     duration: Option<Time>,
 ) -> Result<Source, Failure> {
+    let path = Path::new(path);
     let mut jobs = read(path)?;
     for job in &mut jobs {
         agree(path, job, target, more)?;
@@ -141,14 +142,14 @@ pub(crate) fn source(
 }
 
 fn read(path: &Path) -> Result<Vec<FioJob>, Failure> {
-    let explain = |error: WorkloadError| load::workload_failure(Exit::Usage, &error, None);
+    let explain = |error: WorkloadError| workload_failure(FailureKind::Usage, &error, None);
     read_fio_jobs(path).map_err(explain)
 }
 
 /// True if `target` is neither a simulated device nor `null:`.
 #[cfg(target_os = "linux")]
 fn is_path(target: &str) -> bool {
-    let simulated = target.starts_with("sim:") || load::is_toml(target);
+    let simulated = target.starts_with("sim:") || is_toml(target);
     target != NULL && !simulated
 }
 
@@ -221,7 +222,7 @@ mod tests {
     fn jobs(text: &str) -> Vec<FioJob> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        read(file.path()).unwrap_or_else(|failure| panic!("{}", failure.render()))
+        read(file.path()).unwrap_or_else(|failure| panic!("{failure}"))
     }
 
     #[test]
@@ -243,7 +244,9 @@ mod tests {
     fn a_job_without_a_file_says_what_to_type() {
         let refused = |text: &str| {
             let refused = refuse_nameless(Path::new("x.fio"), &jobs(text));
-            refused.err().map(|failure| failure.render())
+            refused
+                .err()
+                .map(|failure| format!("{failure} {}", failure.help.as_deref().unwrap_or_default()))
         };
         let text = refused("[a]\nrw=write\nsize=1m\n").unwrap();
         assert!(text.contains("[a] names no file") && text.contains("./a.0.0"), "{text}");

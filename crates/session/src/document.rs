@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ssdyno_block::ConfigError;
+use toml::Table;
 
-use crate::diagnose::{Failure, Place, nearest};
+use crate::failure::{Failure, Place, nearest};
 use crate::files;
 use crate::overlay::Setting;
 use crate::toml_places;
 
 /// A TOML text with what was set over it.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
+pub struct Document {
     /// File or preset, for messages.
     name: String,
     is_file: bool,
@@ -32,6 +34,27 @@ impl Document {
         Document { name, is_file: false, text: text.to_owned(), settings: Vec::new() }
     }
 
+    /// The contents of a file that are elsewhere: in the table `key` of a spec.
+    pub(crate) fn contents(key: &str, table: &Table) -> Document {
+        Document::preset(format!("contents.{key}"), &table.to_string())
+    }
+
+    /// `config`, which was read from this, with every key written out. Where a value does not survive that
+    /// to the last digit, the text with what was set over it instead: it reads as `config` again.
+    pub(crate) fn written_out<T>(&self, config: &T) -> Table
+    where
+        T: Serialize + DeserializeOwned + PartialEq,
+    {
+        let full = Table::try_from(config).ok();
+        let same =
+            |table: &Table| table.clone().try_into::<T>().is_ok_and(|again| again == *config);
+        full.filter(same).unwrap_or_else(|| {
+            let mut table: Table = toml::from_str(&self.text).unwrap_or_default();
+            self.settings.iter().for_each(|setting| setting.apply(&mut table));
+            table
+        })
+    }
+
     /// With those of `settings` over it that are `mine`.
     pub(crate) fn with(
         mut self,
@@ -44,7 +67,7 @@ impl Document {
 
     /// Whether the text has the table `name`, as far as it can be read.
     pub(crate) fn has_table(&self, name: &str) -> bool {
-        toml::from_str(&self.text).is_ok_and(|table: toml::Table| table.contains_key(name))
+        toml::from_str(&self.text).is_ok_and(|table: Table| table.contains_key(name))
     }
 
     fn place(&self, span: std::ops::Range<usize>, label: impl Into<String>) -> Place {
@@ -63,8 +86,7 @@ impl Document {
         &self,
         known: &BTreeSet<String>,
     ) -> Result<T, Failure> {
-        let mut table: toml::Table =
-            toml::from_str(&self.text).map_err(|error| self.not_toml(&error))?;
+        let mut table: Table = toml::from_str(&self.text).map_err(|error| self.not_toml(&error))?;
         if self.settings.is_empty() {
             return toml::from_str(&self.text).map_err(|e| self.wrong_key(&e, &self.text, known));
         }
@@ -152,7 +174,7 @@ impl Document {
     }
 
     /// A complaint about the value of `key`: at the setting that decides about it, or in the text.
-    pub(crate) fn about(
+    pub fn about(
         &self,
         key: &str,
         message: impl Into<String>,
@@ -177,7 +199,7 @@ impl Document {
     }
 
     /// An error of a part of the device.
-    pub(crate) fn impossible(&self, error: &ConfigError) -> Failure {
+    pub fn impossible(&self, error: &ConfigError) -> Failure {
         let message = format!("`{}`: {}", error.key, error.problem);
         self.about(&error.key, message, error.help.as_str(), "this value")
     }
@@ -250,7 +272,7 @@ mod tests {
                 Setting::parse(&format!("{key}={value}")).into_iter().collect();
             for settings in [&[], settings.as_slice()] {
                 if let Err(failure) = outcome(&text, settings) {
-                    prop_assert!(!failure.render().is_empty());
+                    prop_assert!(!failure.message.is_empty());
                     prop_assert!(failure.body().line.is_none_or(|line| line >= 1));
                 }
             }
@@ -265,7 +287,7 @@ mod tests {
             lines[at] = &junk;
             let text = lines.join("\n");
             if let Err(failure) = outcome(&text, &[]) {
-                prop_assert!(failure.place.is_some(), "{}", failure.render());
+                prop_assert!(failure.place.is_some(), "{failure}");
             }
         }
     }

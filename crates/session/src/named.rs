@@ -1,35 +1,51 @@
-//! From names - of presets and files - and settings to configurations.
+//! Devices, hosts, networks and workloads by name: a preset or a file, with settings over it.
 
 use std::path::Path;
 
+use ssdyno_bench::NULL;
 use ssdyno_block::Preset;
 use ssdyno_device::{Config, presets};
 use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
+use toml::Table;
 
 use crate::device_file::DeviceFile;
-use crate::diagnose::{Exit, Failure, Place, nearest};
 use crate::document::Document;
+use crate::failure::{Failure, FailureKind, Place, nearest};
 use crate::files;
 use crate::overlay::{self, Setting};
 
 /// A configuration and where it comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded<T> {
+pub struct Loaded<T> {
     /// What the user called it.
-    pub(crate) name: String,
+    pub name: String,
     /// All keys.
-    pub(crate) config: T,
+    pub config: T,
     /// For errors that show only when it is used.
-    pub(crate) document: Document,
+    pub document: Document,
     /// What was chosen for the user, for the notes of the result.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
-pub(crate) fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceFile>, Failure> {
+///
+/// # Errors
+/// There is none, or a key of it is wrong.
+pub fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceFile>, Failure> {
+    device_or(None, target, settings)
+}
+
+/// The same, where a file has the contents of `contents` if there are some.
+pub(crate) fn device_or(
+    contents: Option<&Table>,
+    target: &str,
+    settings: &[Setting],
+) -> Result<Loaded<DeviceFile>, Failure> {
     let name = target.strip_prefix("sim:").unwrap_or(target);
-    let document = if is_toml(name) {
+    let document = if let Some(table) = contents {
+        Document::contents("device", table)
+    } else if is_toml(name) {
         Document::file(name)?
     } else if let Some(preset) = ssdyno_device::presets::find(name) {
         Document::preset(format!("sim:{name}"), preset.text)
@@ -59,8 +75,21 @@ fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
 }
 
 /// The host that `name` names: a preset or `FILE.toml`.
-pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
-    let document = if is_toml(name) {
+///
+/// # Errors
+/// There is none, or a key of it is wrong.
+pub fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
+    host_or(None, name)
+}
+
+/// The same, where the file has the contents of `contents` if there are some.
+pub(crate) fn host_or(
+    contents: Option<&Table>,
+    name: &str,
+) -> Result<Loaded<ssdyno_host::Config>, Failure> {
+    let document = if let Some(table) = contents {
+        Document::contents("host", table)
+    } else if is_toml(name) {
         Document::file(name)?
     } else if let Some(preset) = ssdyno_host::presets::find(name) {
         Document::preset(format!("host {name}"), preset.text)
@@ -78,8 +107,22 @@ pub(crate) fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
 }
 
 /// The network that `name` names: a preset or `FILE.toml`.
-pub(crate) fn network(name: &str, settings: &[Setting]) -> Result<Loaded<NetworkConfig>, Failure> {
-    let document = if is_toml(name) {
+///
+/// # Errors
+/// There is none, or a key of it is wrong.
+pub fn network(name: &str, settings: &[Setting]) -> Result<Loaded<NetworkConfig>, Failure> {
+    network_or(None, name, settings)
+}
+
+/// The same, where the file has the contents of `contents` if there are some.
+pub(crate) fn network_or(
+    contents: Option<&Table>,
+    name: &str,
+    settings: &[Setting],
+) -> Result<Loaded<NetworkConfig>, Failure> {
+    let document = if let Some(table) = contents {
+        Document::contents("network", table)
+    } else if is_toml(name) {
         Document::file(name)?
     } else if let Some(preset) = Preset::find(NETWORKS, name) {
         Document::preset(format!("network {name}"), preset.text)
@@ -100,8 +143,16 @@ fn canonical(target: &str, name: &str) -> String {
 }
 
 /// True if `name` is that of a configuration file.
-pub(crate) fn is_toml(name: &str) -> bool {
+pub fn is_toml(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))
+}
+
+/// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
+pub fn is_real(target: &str) -> bool {
+    // A word alone may be the name of a simulated device: also that of a directory beside it.
+    let is_path = target.contains('/')
+        || Path::new(target).metadata().is_ok_and(|found| !found.file_type().is_dir());
+    target == NULL || (is_path && !target.starts_with("sim:") && !is_toml(target))
 }
 
 fn unknown_device(target: &str) -> Failure {
@@ -121,16 +172,30 @@ fn unknown_device(target: &str) -> Failure {
 }
 
 /// Whether the workload `name` is neither a preset nor a generator's file.
-pub(crate) fn is_trace(name: &str) -> bool {
+pub fn is_trace(name: &str) -> bool {
     ssdyno_workload::presets::text(name).is_none() && !is_toml(name)
 }
 
 /// The generator that `name` names (a preset or `FILE.toml`); `None` if it should be a trace.
-pub(crate) fn workload(
+///
+/// # Errors
+/// There is none, or a key of it is wrong.
+pub fn workload(
     name: &str,
     settings: &[Setting],
 ) -> Result<Option<Loaded<WorkloadConfig>>, Failure> {
-    let document = if let Some(text) = ssdyno_workload::presets::text(name) {
+    workload_or(None, name, settings)
+}
+
+/// The same, where the file has the contents of `contents` if there are some.
+pub(crate) fn workload_or(
+    contents: Option<&Table>,
+    name: &str,
+    settings: &[Setting],
+) -> Result<Option<Loaded<WorkloadConfig>>, Failure> {
+    let document = if let Some(table) = contents {
+        Document::contents("workload", table)
+    } else if let Some(text) = ssdyno_workload::presets::text(name) {
         Document::preset(format!("preset {name}"), text)
     } else if is_toml(name) {
         Document::file(name)?
@@ -164,9 +229,9 @@ fn unknown_workload(name: &str) -> Failure {
     Failure::usage(format!("there is no workload `{name}`")).with_help(help)
 }
 
-/// An error of a workload or a trace.
-pub(crate) fn workload_failure(
-    exit: Exit,
+/// An error of a workload or a trace, at its place; `kind` is what it means for the run.
+pub fn workload_failure(
+    kind: FailureKind,
     error: &WorkloadError,
     document: Option<&Document>,
 ) -> Failure {
@@ -194,7 +259,22 @@ pub(crate) fn workload_failure(
         }
         _ => Failure::usage(error.what.clone()).with_help(help),
     };
-    failure.exit = exit;
+    failure.kind = kind;
     failure.key = failure.key.or_else(|| error.key.clone());
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_real_and_presets_are_not() {
+        for real in ["null:", "/dev/nvme0n1", "./x", "images/a.img"] {
+            assert!(is_real(real), "{real}");
+        }
+        for simulated in ["sim:nvme-tlc", "nvme-tlc", "sim:./x.toml", "./x.toml", "X.TOML"] {
+            assert!(!is_real(simulated), "{simulated}");
+        }
+    }
 }

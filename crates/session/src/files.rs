@@ -3,18 +3,24 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-use crate::diagnose::{Failure, Place};
+use crate::failure::{Failure, Place};
 
 /// More than any configuration; keeps an endless file out.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a text file, with a message for whatever may be wrong with it.
-pub(crate) fn read_text(path: &str) -> Result<String, Failure> {
+///
+/// # Errors
+/// It cannot be read, is larger than 16 MiB, or is not UTF-8.
+pub fn read_text(path: &str) -> Result<String, Failure> {
     text(path, read_bytes(path)?)
 }
 
 /// The same of what other programs print: names of devices were in Latin-1 once.
-pub(crate) fn read_printed_text(path: &str) -> Result<String, Failure> {
+///
+/// # Errors
+/// It cannot be read, is larger than 16 MiB, or is no text.
+pub fn read_printed_text(path: &str) -> Result<String, Failure> {
     let bytes = read_bytes(path)?;
     if str::from_utf8(&bytes).is_ok() || bytes.contains(&0) {
         return text(path, bytes);
@@ -40,7 +46,10 @@ pub(crate) fn cannot(path: &str, why: &str, help: &str) -> Failure {
 }
 
 /// Reads a small file, with a message for whatever may be wrong with it.
-pub(crate) fn read_bytes(path: &str) -> Result<Vec<u8>, Failure> {
+///
+/// # Errors
+/// It cannot be read, or is larger than 16 MiB.
+pub fn read_bytes(path: &str) -> Result<Vec<u8>, Failure> {
     let cannot = |why: &str, help: &str| cannot(path, why, help);
     let is_directory = || cannot("it is a directory", "name the file in it");
     let file = File::open(path).map_err(|error| match error.kind() {

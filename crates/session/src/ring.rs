@@ -1,5 +1,6 @@
 //! `--ring KEY=VALUE,…`: how the ring driver works.
 
+use std::fmt;
 use std::str::FromStr;
 
 use ssdyno_block::units::Span;
@@ -11,15 +12,23 @@ const KEYS: &str = "block, partial-after, max-block, idle, response, completion,
 
 /// Options of the ring driver, and how they were typed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct RingArg {
-    pub(crate) typed: String,
-    pub(crate) options: Options,
+pub struct RingSpec {
+    /// As it was typed.
+    pub typed: String,
+    /// What it means; keys that were not typed have their defaults.
+    pub options: Options,
 }
 
-impl FromStr for RingArg {
+impl fmt::Display for RingSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.typed)
+    }
+}
+
+impl FromStr for RingSpec {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<RingArg, String> {
+    fn from_str(text: &str) -> Result<RingSpec, String> {
         let mut options = Options::default();
         for part in text.split(',') {
             let (key, value) = part
@@ -27,7 +36,7 @@ impl FromStr for RingArg {
                 .ok_or_else(|| format!("`{part}` is not KEY=VALUE; keys are {KEYS}"))?;
             set(&mut options, key.trim(), value.trim())?;
         }
-        Ok(RingArg { typed: text.to_owned(), options })
+        Ok(RingSpec { typed: text.to_owned(), options })
     }
 }
 
@@ -94,6 +103,8 @@ fn bad(key: &str, value: &str, wanted: &str) -> String {
     format!("`{value}` is no value of `{key}`: write {wanted}")
 }
 
+ssdyno_block::text_form!(RingSpec, "KEY=VALUE,… of the ring driver", "^[a-z-]+=");
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,7 +113,7 @@ mod tests {
     #[test]
     fn every_key_sets_what_it_names() {
         let text = "block=16,partial-after=100us,max-block=64,idle=request,response=subset:4,completion=napi:32,prefetch=8,queue-depth=256,ring-size=512,timeout=2s";
-        let set = text.parse::<RingArg>().unwrap().options;
+        let set = text.parse::<RingSpec>().unwrap().options;
         let expected = Options {
             block: BlockPolicy::Static(16),
             partial_after: Some(Time::from_us(100)),
@@ -118,7 +129,7 @@ mod tests {
             timeout: Time::from_s(2),
         };
         assert_eq!(set, expected);
-        let completion = |text: &str| text.parse::<RingArg>().unwrap().options.completion;
+        let completion = |text: &str| text.parse::<RingSpec>().unwrap().options.completion;
         assert_eq!(completion("completion=block"), CompletionPolicy::PerBlock);
         assert_eq!(completion("response=each,completion=return"), CompletionPolicy::PerReturn);
         assert_eq!(
@@ -129,7 +140,7 @@ mod tests {
             completion("completion=hybrid:1us"),
             CompletionPolicy::HybridPolling { interval: Time::from_us(1) }
         );
-        assert_eq!("block=dynamic".parse::<RingArg>().unwrap().options, Options::default());
+        assert_eq!("block=dynamic".parse::<RingSpec>().unwrap().options, Options::default());
     }
 
     #[test]
@@ -144,7 +155,7 @@ mod tests {
             ("completion=calibrated:4:soon", "a time such as"),
             ("timeout=2", "a time such as"),
         ] {
-            let error = text.parse::<RingArg>().unwrap_err();
+            let error = text.parse::<RingSpec>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

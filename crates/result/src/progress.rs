@@ -1,0 +1,65 @@
+//! How far a run is, whether it is to go on, and where it ends.
+
+use ssdyno_block::Time;
+
+use crate::glance::Glance;
+use crate::until::Until;
+
+/// Where a run stops issuing, whatever the workload would do.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Limits {
+    /// Requests issued.
+    pub requests: Option<u64>,
+    /// Time since the start.
+    pub duration: Option<Time>,
+    /// How well figures are to be known; the run ends when they are.
+    pub until: Option<Until>,
+}
+
+impl Limits {
+    /// The most requests and time of a workload that has `bounds` of its own.
+    pub fn with(&self, bounds: (Option<u64>, Option<Time>)) -> (Option<u64>, Option<Time>) {
+        let (requests, duration) = bounds;
+        (
+            requests.into_iter().chain(self.requests).min(),
+            duration.into_iter().chain(self.duration).min(),
+        )
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Progress {
+    /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
+    /// from then on.
+    pub preparing: Option<f64>,
+    /// Virtual time.
+    pub now: Time,
+    /// Requests issued.
+    pub issued: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Mean latency so far, in ns; 0 before the first completion.
+    pub latency_ns_mean: f64,
+    /// What is recorded so far, where it was asked for with [`Flow::Glance`].
+    pub glance: Option<Box<Glance>>,
+}
+
+impl Progress {
+    /// Before the load begins: `share` of the device's preparation is done.
+    pub fn preparing(share: f64) -> Progress {
+        Progress { preparing: Some(share), ..Progress::default() }
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Go on.
+    Continue,
+    /// Go on, and tell what is recorded so far when it can be told: with the next report or the
+    /// one after. It costs some microseconds.
+    Glance,
+    /// Issue nothing more, wait for what is in flight, and end as a partial run.
+    Stop,
+}

@@ -1,0 +1,78 @@
+//! Permission to write to a real target, from what a spec and a person say.
+
+use std::path::Path;
+
+use ssdyno_bench::Access;
+use ssdyno_bench::safety::{self, Consent, SafetyError};
+use ssdyno_block::SECTOR_BYTES;
+
+use crate::failure::Failure;
+use crate::prompt::Prompt;
+use crate::spec::WriteSpec;
+
+/// How the real target called `target` may be opened. A device is shown, and its serial number asked for, where
+/// `spec` has none and somebody is there to answer.
+///
+/// # Errors
+/// There is no such target, or it may not be written to.
+pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Access, Failure> {
+    if target == ssdyno_bench::NULL {
+        return Ok(Access::ReadOnly);
+    }
+    if !Path::new(target).exists() {
+        return make(spec, target, prompt);
+    }
+    if !spec.allowed {
+        return Ok(Access::ReadOnly);
+    }
+    // A generic NVMe device has the contents of its block device.
+    let block = ssdyno_bench::block_device_of(target);
+    let target = block.as_deref().unwrap_or(target);
+    let found = safety::inspect(target).map_err(|error| explain(&error))?;
+    let wanted = found.confirmation();
+    let given = spec.destroy.iter().find(|serial| wanted == Some(serial.as_str()));
+    let mut typed = given.or(spec.destroy.first()).cloned();
+    if let (Some(wanted), None, true) = (wanted, &typed, prompt.is_attended()) {
+        // Refused whatever is typed: nothing to ask.
+        let trial = Consent { typed: Some(wanted), overwrite: false };
+        found.permit(trial).map_err(|error| explain(&error))?;
+        prompt.tell(&found.text());
+        let question = "Everything on it will be lost. Type its serial number to go on: ";
+        typed = prompt.ask(question);
+    }
+    let consent = Consent { typed: typed.as_deref(), overwrite: spec.overwrite };
+    let permit = found.permit(consent);
+    let shown = match &permit {
+        Err(SafetyError::Serial { .. }) => true,
+        // A device was shown when the serial number was asked for.
+        Ok(_) | Err(SafetyError::Foreign { .. }) => found.is_file_with_signatures(),
+        Err(_) => false,
+    };
+    if shown {
+        prompt.tell(&found.text());
+    }
+    permit.map(Access::Write).map_err(|error| explain(&error))
+}
+
+/// Makes the file `target`, where that is asked for.
+fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Access, Failure> {
+    if target.starts_with("sim:") {
+        return Err(Failure::usage(format!("{target} is simulated: it has no contents"))
+            .with_help("name a device or a file"));
+    }
+    let Some(size) = spec.size else {
+        return Err(Failure::usage(format!("there is no device or file `{target}`"))
+            .with_help("check the path, or make a file with --size 1GiB"));
+    };
+    if size.0 < u64::from(SECTOR_BYTES) {
+        return Err(Failure::usage(format!("--size {size} is less than one block"))
+            .with_help("make the file larger, such as --size 1GiB"));
+    }
+    prompt.tell(&format!("making {target}, {size}\n"));
+    let permit = safety::create(target, size.0).map_err(|error| explain(&error))?;
+    Ok(if spec.allowed { Access::Write(permit) } else { Access::ReadOnly })
+}
+
+fn explain(error: &SafetyError) -> Failure {
+    Failure::usage(error.to_string()).with_help(error.help())
+}

@@ -1,0 +1,172 @@
+//! What went wrong: one message, where, what to do.
+
+use std::fmt;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a [`Failure`] means for the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailureKind {
+    /// A run failed or is partial.
+    Failed,
+    /// Arguments, configuration or input are wrong; nothing was run.
+    Usage,
+    /// Results could not be written.
+    Unwritable,
+    /// Interrupted by the user.
+    Interrupted,
+}
+
+/// A text with the place that is meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// File, preset or argument.
+    pub name: String,
+    /// All of the text, or some lines of it.
+    pub text: String,
+    /// Bytes of `text`.
+    pub span: Range<usize>,
+    /// Number of the first line of `text`, from 1.
+    pub first_line: usize,
+    /// What to write under the span.
+    pub label: String,
+    /// Whether `name` is a file.
+    pub is_file: bool,
+}
+
+impl Place {
+    /// Line and column of the start, both from 1; the column counts characters.
+    pub fn line_and_column(&self) -> (usize, usize) {
+        let before = self.text.get(..self.span.start).unwrap_or(&self.text);
+        let line = before.matches('\n').count();
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+        (self.first_line + line, column + 1)
+    }
+}
+
+/// Why something cannot be done, or went wrong on the way.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What it means for the run.
+    pub kind: FailureKind,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// Where.
+    pub place: Option<Box<Place>>,
+    /// The file, where no line of it is to blame.
+    pub file: Option<String>,
+    /// The key of a configuration, or of a [`RunSpec`](crate::RunSpec).
+    pub key: Option<String>,
+}
+
+/// What went wrong, as an object of JSON. Keys that do not apply are `null`.
+#[derive(Clone, Serialize, JsonSchema)]
+pub struct ErrorBody {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// The file.
+    pub file: Option<String>,
+    /// Its line, from 1.
+    pub line: Option<usize>,
+    /// The character in the line, from 1.
+    pub column: Option<usize>,
+    /// The key of a configuration, as `--set` takes it, or of a spec (`ssdyno schema spec`).
+    pub key: Option<String>,
+}
+
+impl Failure {
+    /// One with a message alone.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into(), help: None, place: None, file: None, key: None }
+    }
+
+    /// What was asked for is wrong.
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Usage, message)
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Failure {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// With where it is.
+    #[must_use]
+    pub fn at(mut self, place: Option<Place>) -> Failure {
+        self.place = place.map(Box::new);
+        self
+    }
+
+    /// The file that is meant, where no line of it is to blame.
+    #[must_use]
+    pub fn in_file(mut self, file: impl Into<String>) -> Failure {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// With the key that is wrong.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Failure {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// As an object of JSON.
+    pub fn body(&self) -> ErrorBody {
+        let file = self.place.as_ref().filter(|place| place.is_file);
+        let (line, column) = file.map(|place| place.line_and_column()).unzip();
+        ErrorBody {
+            message: self.message.clone(),
+            help: self.help.clone(),
+            file: file.map(|place| place.name.clone()).or_else(|| self.file.clone()),
+            line,
+            column,
+            key: self.key.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The candidate that was probably meant: the one that ends alike, or the one with the fewest
+/// typing errors, if they are few.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let distance = |candidate: &str| {
+        let whole = strsim::damerau_levenshtein(wanted, candidate);
+        // A right key in the wrong table, or in none, is as near as one typing error.
+        let by_last = strsim::damerau_levenshtein(&last(wanted), &last(candidate));
+        whole.min(by_last + 1)
+    };
+    let best = candidates.into_iter().map(|c| (distance(c), c)).min_by_key(|(d, _)| *d);
+    let allowed = (last(wanted).chars().count() / 3).max(1);
+    best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_near() {
+        let keys = ["flash.channels", "flash.chips_per_channel", "workload.depth"];
+        assert_eq!(nearest("flash.chanels", keys), Some("flash.channels"));
+        assert_eq!(nearest("depth", keys), Some("workload.depth"));
+        assert_eq!(nearest("ftl.channels", keys), Some("flash.channels"));
+        assert_eq!(nearest("zzzzzz", keys), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! What every front end stands on: from names, files and settings to a run, and from its errors back to
+//! the key that is wrong.
+//!
+//! Key types: [`RunSpec`] (everything that decides a run, real or simulated, as one value that can be
+//! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
+//! start) and its [`execute`](Prepared::execute), [`Measured`] (its figures, with the spec that repeats them),
+//! [`side_by_side`] (many of them, over the cores).
+//! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
+//! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
+//! do).
+//!
+//! Errors: every [`Failure`] has one message, help, and a place and a key where there are some. Nothing here
+//! prints, ends the program, or knows the command line.
+//!
+//! Not here: models, statistics, file formats of results. They are in the crates below.
+
+mod attach;
+#[cfg(target_os = "linux")]
+mod consent;
+mod device_file;
+mod document;
+mod failure;
+pub mod files;
+mod fio;
+mod goal;
+mod many;
+pub mod named;
+mod overlay;
+mod prepare;
+mod prompt;
+mod real;
+mod ring;
+mod simulated;
+mod source;
+mod spec;
+mod toml_places;
+
+pub use attach::attach;
+#[cfg(target_os = "linux")]
+pub use consent::access;
+pub use device_file::DeviceFile;
+pub use document::Document;
+pub use failure::{ErrorBody, Failure, FailureKind, Place, nearest};
+pub use goal::Goal;
+pub use many::{StopFlag, side_by_side};
+pub use overlay::{Setting, refuse_workload_keys, settings};
+pub use prepare::{Measured, Prepared, is_real, resolve};
+pub use prompt::{Prompt, Unattended};
+pub use real::{refuse_host, refuse_real};
+pub use ring::RingSpec;
+pub use spec::{
+    Batch, Contents, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, Driver, HostSpec, Queues, RealSpec,
+    RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, option_of,
+    timing,
+};

@@ -1,0 +1,214 @@
+//! From a spec to a run that can start, and to its figures.
+
+use std::path::PathBuf;
+
+use ssdyno_bench::BenchError;
+use ssdyno_block::{Time, counted};
+use ssdyno_engine::events::EventReader;
+use ssdyno_result::{Recording, RunResult};
+use ssdyno_rig::{Flow, Progress, RunError};
+
+use crate::failure::{Failure, FailureKind};
+use crate::fio;
+use crate::goal::Goal;
+use crate::prompt::Prompt;
+use crate::real::RealRun;
+use crate::simulated::SimulatedRun;
+use crate::spec::RunSpec;
+
+/// A run that can start: everything that can be found wrong beforehand was found right.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What was asked for, with the names that were chosen for the user.
+    asked: RunSpec,
+    /// Everything in it.
+    resolved: RunSpec,
+    run: Runner,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Simulated(Box<SimulatedRun>),
+    Real(Box<RealRun>),
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Measured {
+    /// All figures, with the spec that repeats them.
+    pub result: RunResult,
+    /// Rows and distributions.
+    pub recording: Recording,
+    /// What keeps it from being a success: it ended early, requests failed, or an invariant is violated.
+    pub failure: Option<Failure>,
+}
+
+/// Whether `spec` loads a real target.
+///
+/// # Errors
+/// The job file that names it cannot be read.
+pub fn is_real(spec: &RunSpec) -> Result<bool, Failure> {
+    let (target, _) = fio::targets(spec)?;
+    Ok(spec.is_real(&target))
+}
+
+/// Reads everything that `spec` names, and refuses what cannot be. `prompt` is asked before a real target is
+/// opened for writing.
+///
+/// # Errors
+/// The first thing that is wrong, with its key where there is one, its place, and what to do.
+pub fn resolve(spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
+    spec.check()?;
+    let (target, more) = fio::targets(spec)?;
+    let mut spec = spec.with_names(&target);
+    if !more.is_empty() {
+        // Several are named by the job file alone.
+        spec.target = None;
+    }
+    if spec.is_real(&target) {
+        let (run, resolved) = RealRun::new(&spec, &target, &more, prompt)?;
+        return Ok(Prepared { asked: spec, resolved, run: Runner::Real(Box::new(run)) });
+    }
+    let (run, resolved) = SimulatedRun::new(&spec, &target)?;
+    let asked = RunSpec { target: Some(run.run.target.clone()), ..spec };
+    Ok(Prepared { asked, resolved, run: Runner::Simulated(Box::new(run)) })
+}
+
+impl Prepared {
+    /// What is loaded, in one line.
+    pub fn name(&self) -> String {
+        match &self.run {
+            Runner::Simulated(simulated) => simulated.run.target.clone(),
+            Runner::Real(real) => real.run.name(),
+        }
+    }
+
+    /// The name of the load.
+    pub fn load(&self) -> &str {
+        match &self.run {
+            Runner::Simulated(simulated) => &simulated.run.workload,
+            Runner::Real(real) => &real.run.workload,
+        }
+    }
+
+    /// Whether the target is a real one, and the clock the wall's.
+    pub fn is_real(&self) -> bool {
+        matches!(self.run, Runner::Real(_))
+    }
+
+    /// What the run works towards.
+    pub fn goal(&self) -> Goal {
+        Goal::of(match &self.run {
+            Runner::Simulated(simulated) => &simulated.run.source,
+            Runner::Real(real) => &real.run.source,
+        })
+    }
+
+    /// What was asked for, with the names of target and workload that were chosen where none was.
+    pub fn asked(&self) -> &RunSpec {
+        &self.asked
+    }
+
+    /// Everything that decides the run, with the contents of all files that it names. After a run with a search
+    /// for the fastest method, the spec in the result has what was found.
+    pub fn resolved(&self) -> &RunSpec {
+        &self.resolved
+    }
+
+    /// Lets the rows of a real run go to a file in this directory while it goes on; without it they are in
+    /// memory, as those of a simulated one.
+    pub fn keep_rows_in(&mut self, directory: PathBuf) {
+        if let Runner::Real(real) = &mut self.run {
+            real.run.rows_in = Some(directory);
+        }
+    }
+
+    /// Runs it. `reader` hears of every event of a simulated device and its host; `progress` is called every few
+    /// milliseconds of a simulation and some 20 times a second on a real target, and may stop the run.
+    ///
+    /// # Errors
+    /// The run could not start. What went wrong later is in [`Measured::failure`], with what was measured.
+    pub fn execute(
+        &self,
+        reader: Option<&mut dyn EventReader>,
+        progress: &mut dyn FnMut(&Progress) -> Flow,
+    ) -> Result<Measured, Failure> {
+        let mut measured = match &self.run {
+            Runner::Simulated(simulated) => {
+                let measured = simulated.run.execute_read(reader, progress);
+                let measured =
+                    measured.map_err(|error| simulated.explain(&error, FailureKind::Usage))?;
+                let mut result = measured.result;
+                result.notes.splice(0..0, simulated.notes.iter().cloned());
+                let explain = |error: RunError| simulated.explain(&error, FailureKind::Failed);
+                let failure = measured.failure.map(explain);
+                Measured { result, recording: measured.recording, failure }
+            }
+            Runner::Real(real) => {
+                let measured = real.run.execute(progress);
+                let measured =
+                    measured.map_err(|error| real.explain(&error, FailureKind::Usage))?;
+                let explain = |error: BenchError| real.explain(&error, FailureKind::Failed);
+                let failure = measured.failure.map(explain);
+                Measured { result: measured.result, recording: measured.recording, failure }
+            }
+        };
+        // A structure of named keys always has a JSON form.
+        measured.result.spec =
+            serde_json::to_value(found(self.resolved.clone(), &measured.result)).ok();
+        measured.failure = measured.failure.or_else(|| judge(&measured.result));
+        Ok(measured)
+    }
+
+    /// What repeats `result` as long as the files that it names are what they are: what was asked for, with what
+    /// was found before the run.
+    pub fn by_name(&self, result: &RunResult) -> RunSpec {
+        found(self.asked.clone(), result)
+    }
+}
+
+/// `spec` with what was found before the run.
+fn found(mut spec: RunSpec, result: &RunResult) -> RunSpec {
+    if let Some(method) = &result.method {
+        spec.real.found(method);
+    }
+    spec
+}
+
+/// Length of the points of the series: at nothing one that no run fills (S4-15).
+pub(crate) fn series_interval(spec: &RunSpec) -> Option<Time> {
+    const WHOLE_RUN: Time = Time::from_s(10_000_000);
+    let interval = spec.interval?.0;
+    Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
+}
+
+/// What of its own figures keeps a finished run from being a success.
+fn judge(result: &RunResult) -> Option<Failure> {
+    let broken = || result.invariants.iter().filter(|invariant| !invariant.holds);
+    // No fault of the simulation: as the paper's driver does, and what else is broken follows.
+    if let Some(stall) = broken().find(|invariant| invariant.name == "ring_goes_on") {
+        let message = format!("the driver is stalled: {}", stall.detail);
+        let help = "run a number of requests that fills the blocks, with a depth of a block or more; \
+                    or give --ring partial-after=100us, or block=dynamic";
+        return Some(Failure::new(FailureKind::Failed, message).with_help(help));
+    }
+    let broken: Vec<String> =
+        broken().map(|invariant| format!("{} ({})", invariant.name, invariant.detail)).collect();
+    if !broken.is_empty() {
+        let message = format!("the run breaks its own laws: {}", broken.join("; "));
+        let help = "do not trust these figures; please report this with the command of the replay";
+        return Some(Failure::new(FailureKind::Failed, message).with_help(help));
+    }
+    (result.errors > 0).then(|| {
+        let who = counted(result.errors, "request", "requests");
+        let message = format!("{who} ended in an error");
+        let help = match &result.faults {
+            Some(faults) if faults.device.is_none() && faults.network.is_none() => {
+                "the notes of the result say why; it counts what the driver did about it"
+            }
+            Some(_) => "faults were asked for: the result counts what went wrong and what was done about it",
+            None => "the notes of the result say what became of the device",
+        };
+        Failure::new(FailureKind::Failed, message).with_help(help)
+    })
+}

@@ -1,0 +1,29 @@
+//! Who is asked before something is destroyed.
+
+/// Who is asked before something is destroyed.
+pub trait Prompt {
+    /// Whether somebody is there to answer.
+    fn is_attended(&self) -> bool;
+
+    /// Shows `text`.
+    fn tell(&mut self, text: &str);
+
+    /// The answer to `question`, without space around it; `None` where none comes.
+    fn ask(&mut self, question: &str) -> Option<String>;
+}
+
+/// Nobody: what a spec does not allow is refused.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unattended;
+
+impl Prompt for Unattended {
+    fn is_attended(&self) -> bool {
+        false
+    }
+
+    fn tell(&mut self, _: &str) {}
+
+    fn ask(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}

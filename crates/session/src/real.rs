@@ -1,0 +1,260 @@
+//! Real targets: from a spec to a run in wall time, and from its errors back to the spec.
+
+use std::time::Duration;
+
+use ssdyno_bench::{Access, BenchError, Method, Options, PageCache, Probing, Run};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_result::Limits;
+use ssdyno_result::MethodResult;
+#[cfg(target_os = "linux")]
+use ssdyno_rig::Source;
+
+#[cfg(target_os = "linux")]
+use crate::consent::access;
+use crate::document::Document;
+use crate::failure::{Failure, FailureKind};
+#[cfg(target_os = "linux")]
+use crate::fio;
+use crate::named;
+use crate::overlay::{WORKLOAD, settings};
+use crate::prepare::series_interval;
+use crate::prompt::Prompt;
+use crate::source::LoadedSource;
+use crate::spec::{Contents, RealSpec, RunSpec, WriteSpec, given, option_of};
+
+/// Why `option` is refused for a simulated target; `instead` says what to name for it.
+fn for_real_targets(key: &str, instead: &str) -> Failure {
+    let option = option_of(key);
+    let mut help = format!("leave it out, or name {instead}");
+    if matches!(key, "write.allowed" | "write.size") {
+        // Without a slash it is taken for the name of a simulated device.
+        help += "; a file that is to be made is named with its path, such as ./NAME";
+    }
+    Failure::usage(format!("`{option}` is for real targets")).with_help(help).with_key(key)
+}
+
+/// Refuses what is for real targets, for a simulated one, where it would mean nothing. `instead` says what to
+/// name for it.
+///
+/// # Errors
+/// Something of it is asked for.
+pub fn refuse_real(real: &RealSpec, write: &WriteSpec, instead: &str) -> Result<(), Failure> {
+    let all = given("real", real).into_iter().chain(given("write", write));
+    all.into_iter().next().map_or(Ok(()), |(key, _)| Err(for_real_targets(&key, instead)))
+}
+
+/// Refuses what is for the host of a simulated target, for a real one.
+///
+/// # Errors
+/// Something of it is asked for.
+pub fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
+    match given("host", host).into_iter().next() {
+        None => Ok(()),
+        Some((key, _)) => {
+            let what = format!("`{}` is for simulated targets", option_of(&key));
+            let help = "leave it out: here this machine is the host";
+            Err(Failure::usage(what).with_help(help).with_key(key))
+        }
+    }
+}
+
+impl RealSpec {
+    /// What is asked for, over what is usual.
+    pub fn options(&self) -> Options {
+        let usual = Options::default();
+        let duration = |span: Span| Duration::from_nanos(span.0.as_ns());
+        Options {
+            engine: self.engine.unwrap_or(usual.engine),
+            iopoll: self.iopoll,
+            sqpoll: self.sqpoll,
+            sync_writes: usual.sync_writes,
+            page_cache: if self.buffered { PageCache::Emptied } else { usual.page_cache },
+            nowait: usual.nowait,
+            jobs: self.jobs.unwrap_or(usual.jobs),
+            cores: self.pin.clone(),
+            method: self.method.unwrap_or(usual.method),
+            batch: self.batch.map(|batch| batch.number()),
+            submit: self.submit.map(|batch| batch.number()),
+            waiting: self.wait,
+            tune: self.tune,
+            timeout: self.timeout.map_or(usual.timeout, duration),
+            probing: match self.probe_interval {
+                _ if self.no_probes => Probing::Off,
+                Some(interval) => Probing::Every(duration(interval)),
+                None => Probing::Auto,
+            },
+        }
+    }
+
+    /// What the runner would have taken of itself: a default that changes changes no repeated run.
+    fn written_out(&self) -> RealSpec {
+        let usual = self.options();
+        let nanoseconds = u64::try_from(usual.timeout.as_nanos()).unwrap_or(u64::MAX);
+        RealSpec {
+            engine: Some(usual.engine),
+            jobs: Some(usual.jobs),
+            timeout: Some(Span(Time::from_ns(nanoseconds))),
+            ..self.clone()
+        }
+    }
+
+    /// With the method that a run went about it by, where it was searched for or not said.
+    pub(crate) fn found(&mut self, method: &MethodResult) {
+        if !self.tune {
+            self.method.get_or_insert_with(Method::default);
+            return;
+        }
+        if method.tuning.is_empty() {
+            return;
+        }
+        self.tune = false;
+        let words: Vec<&str> = method.options.split_whitespace().collect();
+        for pair in words.chunks_exact(2) {
+            match pair {
+                ["--method", name] => self.method = name.parse().ok(),
+                ["--batch", batch] => self.batch = batch.parse().ok(),
+                ["--submit", batch] => self.submit = batch.parse().ok(),
+                ["--wait", how] => self.wait = how.parse().ok(),
+                _ => {}
+            }
+        }
+        if let (true, true, [core]) = (self.pin.is_empty(), method.pinned, method.cores.as_slice())
+        {
+            self.pin = vec![*core as usize];
+        }
+    }
+}
+
+/// Name and access of a further file.
+#[cfg(target_os = "linux")]
+fn pair((name, access): &mut (String, Access)) -> (&String, &mut Access) {
+    (name, access)
+}
+
+/// A run on a real target, and where its workload comes from.
+#[derive(Debug)]
+pub(crate) struct RealRun {
+    /// The run.
+    pub(crate) run: Run,
+    workload: Option<Document>,
+}
+
+impl RealRun {
+    /// The run of `spec` on `target`, which is followed by the files `more`, and the spec with everything in
+    /// it. The target is opened last, when everything else was found sound, as `prompt` consents to.
+    pub(crate) fn new(
+        spec: &RunSpec,
+        target: &str,
+        more: &[String],
+        prompt: &mut dyn Prompt,
+    ) -> Result<(RealRun, RunSpec), Failure> {
+        refuse_host(&spec.host)?;
+        let settings = settings(&spec.set)?;
+        if let Some(setting) = settings.iter().find(|s| !s.key.starts_with(WORKLOAD)) {
+            return Err(Failure::usage(format!("a real target has no key `{}`", setting.key))
+                .with_help("only keys of the workload can be set: workload.KEY=VALUE")
+                .with_key(&setting.key)
+                .at(Some(setting.place(true, "no effect on a real target"))));
+        }
+        let loaded = LoadedSource::new(spec, target, more, &settings)?;
+        let run = Run {
+            target: target.to_owned(),
+            access: Access::ReadOnly,
+            more: more.iter().map(|name| (name.clone(), Access::ReadOnly)).collect(),
+            workload: spec.load(target).to_owned(),
+            source: loaded.source,
+            seed: spec.seed,
+            limits: Limits { until: spec.until, ..Limits::default() },
+            keep: spec.keep,
+            rows_in: None,
+            interval: series_interval(spec),
+            options: spec.real.options(),
+        };
+        let mut real = RealRun { run, workload: loaded.document };
+        real.permit(&spec.write, prompt)?;
+        let resolved = RunSpec {
+            set: Vec::new(),
+            real: spec.real.written_out(),
+            contents: Contents { workload: loaded.contents, ..Contents::default() },
+            ..spec.clone()
+        };
+        Ok((real, resolved))
+    }
+
+    /// Opens the target as it was consented to.
+    #[cfg(target_os = "linux")]
+    fn permit(&mut self, write: &WriteSpec, prompt: &mut dyn Prompt) -> Result<(), Failure> {
+        let Run { target, access: of_target, more, source, .. } = &mut self.run;
+        // Of several files only those that a job changes are opened for it.
+        let read_only = WriteSpec { allowed: false, ..write.clone() };
+        let several = !more.is_empty();
+        let changed = |name: &String| match &*source {
+            Source::Jobs { jobs, .. } if several => fio::changes(jobs, name),
+            _ => true,
+        };
+        for (name, opened) in
+            std::iter::once((&*target, of_target)).chain(more.iter_mut().map(pair))
+        {
+            *opened = access(if changed(name) { write } else { &read_only }, name, prompt)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn permit(&mut self, _: &WriteSpec, _: &mut dyn Prompt) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// An error of the run, at its place. `kind` for what showed only on the way.
+    pub(crate) fn explain(&self, error: &BenchError, kind: FailureKind) -> Failure {
+        let kind = match error {
+            BenchError::Workload(error) => {
+                return named::workload_failure(kind, error, self.workload.as_ref());
+            }
+            BenchError::Interrupted | BenchError::Unprepared => FailureKind::Interrupted,
+            // Nothing is wrong with what was asked for.
+            BenchError::Silent { .. } => FailureKind::Failed,
+            _ => kind,
+        };
+        Failure::new(kind, error.to_string()).with_help(error.help())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_result::TunedMethod;
+
+    use super::*;
+
+    #[test]
+    fn the_method_of_a_run_is_written_out() {
+        let mut method =
+            MethodResult { options: "--method default".to_owned(), ..MethodResult::default() };
+        let with = |real: &RealSpec, method: &MethodResult| {
+            let mut found = real.clone();
+            found.found(method);
+            found
+        };
+        assert_eq!(with(&RealSpec::default(), &method).method, Some(Method::Default));
+        let asked = RealSpec {
+            method: Some(Method::Latency),
+            batch: "2".parse().ok(),
+            ..RealSpec::default()
+        };
+        assert_eq!(with(&asked, &method), asked);
+        // Searched for: what was found is done again, and not searched for once more.
+        method.options = "--batch 16 --submit all --wait spin".to_owned();
+        method.tuning = vec![TunedMethod::default()];
+        (method.cores, method.pinned) = (vec![1], true);
+        let found = with(&RealSpec { tune: true, ..RealSpec::default() }, &method);
+        let again = RealSpec {
+            batch: "16".parse().ok(),
+            submit: "all".parse().ok(),
+            wait: Some(ssdyno_bench::Waiting::Spin),
+            pin: vec![1],
+            ..RealSpec::default()
+        };
+        assert_eq!(found, again);
+    }
+}

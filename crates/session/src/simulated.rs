@@ -1,0 +1,116 @@
+//! Simulated targets: from a spec to a run in virtual time, and from its errors back to the spec.
+
+use ssdyno_driver_ring::RingError;
+use ssdyno_rig::{Limits, Run, RunError};
+
+use crate::attach::HostRequest;
+use crate::document::Document;
+use crate::failure::{Failure, FailureKind};
+use crate::named;
+use crate::overlay::settings;
+use crate::prepare::series_interval;
+use crate::real::refuse_real;
+use crate::source::LoadedSource;
+use crate::spec::{Contents, RunSpec};
+
+/// A run in virtual time, and where its parts come from.
+#[derive(Debug)]
+pub(crate) struct SimulatedRun {
+    /// The run.
+    pub(crate) run: Run,
+    device: Document,
+    workload: Option<Document>,
+    /// What was chosen for the user.
+    pub(crate) notes: Vec<String>,
+}
+
+impl SimulatedRun {
+    /// The run of `spec` on `target`, and the spec with everything in it.
+    pub(crate) fn new(spec: &RunSpec, target: &str) -> Result<(SimulatedRun, RunSpec), Failure> {
+        refuse_real(&spec.real, &spec.write, "a device, a file or null:")?;
+        let settings = settings(&spec.set)?;
+        let device = named::device_or(spec.contents.device.as_ref(), target, &settings)?;
+        let load = LoadedSource::new(spec, target, &[], &settings)?;
+        let device_contents = device.config.written_out(&device.document);
+        let request = HostRequest {
+            spec: &spec.host,
+            contents: &spec.contents,
+            source: &load.source,
+            settings: &settings,
+        };
+        let attached = request.attach(device.config)?;
+        let run = Run {
+            target: device.name.clone(),
+            device: attached.attach,
+            workload: spec.load(target).to_owned(),
+            source: load.source,
+            seed: spec.seed,
+            limits: Limits { until: spec.until, ..Limits::default() },
+            keep: spec.keep,
+            interval: series_interval(spec),
+        };
+        let resolved = RunSpec {
+            target: Some(device.name),
+            set: Vec::new(),
+            host: attached.host,
+            contents: Contents {
+                device: Some(device_contents),
+                workload: load.contents,
+                ..attached.contents
+            },
+            ..spec.clone()
+        };
+        let (workload, notes) = (load.document, device.notes);
+        let device = device.document;
+        Ok((SimulatedRun { run, device, workload, notes }, resolved))
+    }
+
+    /// An error of the run, at its place. `kind` for what showed only on the way.
+    pub(crate) fn explain(&self, error: &RunError, kind: FailureKind) -> Failure {
+        match error {
+            RunError::Device(error) => self.device.impossible(error),
+            RunError::Workload(error) => {
+                named::workload_failure(kind, error, self.workload.as_ref())
+            }
+            RunError::Host(error) => {
+                let message = format!("`{}` of the host: {}", error.key, error.problem);
+                Failure::usage(message).with_help(error.help.as_str()).with_key(&error.key)
+            }
+            RunError::Ring(RingError::BadOption { .. }) => Failure::usage(error.to_string())
+                .with_help("change it in --ring; the keys are in `ssdyno run --help`"),
+            RunError::Stack { .. } => {
+                Failure::usage(error.to_string()).with_help("leave --stack out")
+            }
+            RunError::Namespaces { help, .. } => {
+                Failure::usage(error.to_string()).with_help(help.as_str())
+            }
+            RunError::Nvme(_) | RunError::Ring(_) | RunError::Scsi(_) => {
+                Failure::new(FailureKind::Failed, error.to_string())
+                    .with_help("check the tables of the controller in the device file")
+            }
+            RunError::Refused { request, error } => {
+                let what = format!(
+                    "the device refused a {:?} of {} B at byte {}: {error}",
+                    request.op, request.length_bytes, request.offset_bytes
+                );
+                Failure::new(FailureKind::Failed, what.to_lowercase())
+                    .with_help("the figures are those of the requests before it")
+            }
+            RunError::Unprepared => Failure::new(FailureKind::Interrupted, error.to_string())
+                .with_help("nothing was measured, and nothing is kept"),
+            RunError::Gone { .. } => Failure::new(FailureKind::Failed, error.to_string())
+                .with_help("the figures are those of the requests before it; `faults` of the device \
+                            file, or --set, has what was asked for"),
+            RunError::GivenUp { .. } => Failure::new(FailureKind::Failed, error.to_string()).with_help(
+                "the figures are those of the requests before it; where no faults were asked for, the \
+                 driver's time limit is shorter than what the device takes: raise --time-limit",
+            ),
+            RunError::Memory => Failure::new(FailureKind::Failed, error.to_string()).with_help(
+                "the figures are those of the requests until then; --keep summary takes the same for \
+                 any number of requests",
+            ),
+            RunError::Interrupted => Failure::new(FailureKind::Interrupted, "interrupted")
+                .with_help("the figures are those of the requests until then"),
+        }
+    }
+}

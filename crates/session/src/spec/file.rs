@@ -1,0 +1,112 @@
+//! A spec in a file: TOML, JSON, or the result of a run.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use toml::Table;
+
+use super::RunSpec;
+use crate::document::Document;
+use crate::failure::{Failure, Place};
+use crate::files;
+use crate::named::is_toml;
+use crate::overlay;
+
+impl RunSpec {
+    /// Reads a spec: from TOML (`FILE.toml`), JSON, a `result.json` that has one, or the directory of a
+    /// result.
+    ///
+    /// # Errors
+    /// The file cannot be read, a key of it is wrong, or the result is of a program that wrote no spec.
+    pub fn read(path: &str) -> Result<RunSpec, Failure> {
+        let inside = Path::new(path).join("result.json");
+        if Path::new(path).is_dir() && inside.is_file() {
+            return RunSpec::read(&inside.display().to_string());
+        }
+        if is_toml(path) {
+            return Document::file(path)?.parse(&keys());
+        }
+        let text = files::read_text(path)?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| not_json(path, &text, &error))?;
+        let spec = spec_of(path, value)?;
+        serde_json::from_value(spec.clone()).map_err(|error| wrong_key(path, spec, &error))
+    }
+
+    /// As TOML, which [`read`](RunSpec::read) takes.
+    pub fn to_toml(&self) -> String {
+        // A structure of tables and plain values always has a TOML form.
+        toml::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// Every key of a spec.
+fn keys() -> BTreeSet<String> {
+    overlay::keys(schemars::schema_for!(RunSpec).as_value())
+}
+
+/// The spec in a file, which may be a result.
+fn spec_of(path: &str, value: Value) -> Result<Value, Failure> {
+    let is_result = value.get("schema_version").is_some();
+    match value {
+        Value::Object(mut result) if is_result => match result.remove("spec") {
+            Some(spec @ Value::Object(_)) => Ok(spec),
+            _ => Err(Failure::usage(format!("{path} has no spec: it is of an older program"))
+                .with_help("name a result that this program wrote, or write a spec")
+                .with_key("spec")
+                .in_file(path)),
+        },
+        Value::Object(_) => Ok(value),
+        _ => Err(Failure::usage(format!("{path} is no spec: it must be an object"))
+            .with_help("`ssdyno schema spec` has its keys")
+            .in_file(path)),
+    }
+}
+
+fn not_json(path: &str, text: &str, error: &serde_json::Error) -> Failure {
+    let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let start = line_start.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    let what = error.to_string();
+    // The place is said once, in front.
+    let what = what.split(" at line ").next().unwrap_or_default();
+    let start = (0..=start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let start = start.unwrap_or_default();
+    let place = Place {
+        name: path.to_owned(),
+        text: text.to_owned(),
+        span: start..start,
+        first_line: 1,
+        label: "here".to_owned(),
+        is_file: true,
+    };
+    Failure::usage(format!("{path} is not valid JSON: {what}"))
+        .with_help("write a spec as JSON, or as TOML into a file that ends in .toml")
+        .at(Some(place))
+}
+
+/// What is wrong with `spec`, with its key: as a TOML text it has places that lead back to keys.
+fn wrong_key(path: &str, spec: Value, error: &serde_json::Error) -> Failure {
+    let table: Option<Table> = serde_json::from_value(without_nulls(spec)).ok();
+    let told = table.and_then(|table| {
+        let document = Document::preset(path.to_owned(), &table.to_string());
+        document.parse::<RunSpec>(&keys()).err()
+    });
+    let failure = told.unwrap_or_else(|| {
+        Failure::usage(format!("{path} is no spec: {error}"))
+            .with_help("`ssdyno schema spec` has its keys")
+    });
+    Failure { place: None, ..failure }.in_file(path)
+}
+
+/// TOML has no null.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(table) => {
+            let kept = table.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,437 @@
+//! Everything that decides a run, as one value.
+
+mod check;
+mod file;
+mod option;
+pub(crate) mod words;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_bench::{EngineKind, Method};
+use ssdyno_block::units::{Bytes, Span};
+use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_result::{Keep, Until};
+use ssdyno_workload::{BeyondEnd, Format, ObjectIds, Timing, TraceOrigin};
+use toml::Table;
+
+pub use check::is_time_limit;
+pub use option::{given, option_of};
+pub use words::{Batch, timing};
+
+use crate::device_file::AnyDevice;
+use crate::named;
+use crate::ring::RingSpec;
+
+/// Version of the shape of [`RunSpec`]. It rises when a key is renamed, removed or changes its meaning; added
+/// keys do not raise it.
+pub const SPEC_VERSION: u32 = 1;
+
+/// The target where nothing is said.
+pub const DEFAULT_TARGET: &str = "sim:nvme-tlc";
+
+/// The host where nothing is said: the first of the presets.
+pub const DEFAULT_HOST: &str = "server";
+
+/// Everything that decides a run, of a simulated or a real target.
+///
+/// A key that is left out has its default. Paths are relative to the directory that the program runs in.
+/// Not in here: where results go and how progress is shown.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunSpec {
+    /// Version of the shape of this object: 1.
+    pub version: u32,
+    /// What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
+    /// or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// A job file of fio in place of a workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fio: Option<String>,
+    /// Random seed. A simulated run with the same seed has the same figures.
+    pub seed: u64,
+    /// Stop issuing after this time of the device; with `fio`, each job at the latest.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Span>,
+    /// Issue this many requests, 1 or more, after the ramp-up of a workload that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as `1%`; or that of one
+    /// figure: `p99=2%`.
+    #[serde(with = "words::as_text", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub until: Option<Until>,
+    /// Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`; later
+    /// ones win.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// What is kept of each request. It decides how exact percentiles are.
+    #[serde(skip_serializing_if = "is_default")]
+    pub keep: Keep,
+    /// Length of the points of the series; 0 for a single one. Default: by the length of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// How a trace is read and played.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trace: TraceSpec,
+    /// What lies between the workload and a simulated device.
+    #[serde(skip_serializing_if = "is_default")]
+    pub host: HostSpec,
+    /// How a real target is loaded.
+    #[serde(skip_serializing_if = "is_default")]
+    pub real: RealSpec,
+    /// What allows writing to a real target.
+    #[serde(skip_serializing_if = "is_default")]
+    pub write: WriteSpec,
+    /// The contents of the files and presets that are named above. Where they are here, the file or the preset
+    /// is not read, so that the run is the same after it has changed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub contents: Contents,
+}
+
+/// How a trace is read and played.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TraceSpec {
+    /// The format. Default: told from the content.
+    #[serde(with = "words::as_text", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub format: Option<Format>,
+    /// When requests start: `original`, `scaled=FACTOR` (0.5 is twice as fast), or `fast` (as soon as fewer than
+    /// `depth` are outstanding). Default: `original`.
+    #[serde(with = "words::timing_text", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub timing: Option<Timing>,
+    /// Which time of the trace is time 0 of the run. Default: `first`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<TraceOrigin>,
+    /// Most requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Only the requests of these devices (disks, volumes) of the trace. Default: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<String>,
+    /// Space for each device of the trace, one after the other. Default: all at the same addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Bytes>,
+    /// What the objects of libCacheSim's traces are. Default: `sector`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ids: Option<ObjectIds>,
+    /// The columns of a CSV trace without a header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<String>,
+    /// What becomes of requests beyond the end of the target. Default: `fail`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond_end: Option<BeyondEnd>,
+}
+
+/// What lies between the workload and a simulated device.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HostSpec {
+    /// The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a
+    /// network, `direct` for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Driver>,
+    /// The machine: a preset or `FILE.toml`. Default: `server`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Cores of it that take part, 1 or more. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u16>,
+    /// A network before the device: a preset or `FILE.toml`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// How NVMe commands are spread over queues. Default: `per-core`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Queues>,
+    /// What lies between a process and the driver. Default: `block`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackKind>,
+    /// How threads issue. Default: as the host file says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<ThreadMode>,
+    /// How threads learn of completions. Default: `interrupt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Waiting>,
+    /// Doorbells for each command and completion, or once for all that come together. Default: each command,
+    /// and once for all completions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doorbell: Option<Doorbell>,
+    /// Priority classes of the threads in turn, 0 (served first) to 3.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<u8>,
+    /// NVMe power state that the driver sets as it starts, 0 to 31. Default: none set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_state: Option<u8>,
+    /// Namespaces of an NVMe device, from 1: one, for all threads, or one for each thread in turn. Default: 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub namespaces: Vec<u32>,
+    /// How long the NVMe driver waits for a completion, 1 ms to 1 h. Default: 30 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<Span>,
+    /// How often an NVMe command that failed is given to the device again, at most 1000. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// How the ring driver works, such as `block=16,completion=napi:64`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<RingSpec>,
+}
+
+/// How a real target is loaded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RealSpec {
+    /// What carries requests out. Default: `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineKind>,
+    /// Poll the device for completions instead of waiting for interrupts.
+    #[serde(skip_serializing_if = "is_default")]
+    pub iopoll: bool,
+    /// Let a thread of the kernel take submissions.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sqpoll: bool,
+    /// Go through this machine's page cache, which is emptied of the target before (direct=0 of fio).
+    #[serde(skip_serializing_if = "is_default")]
+    pub buffered: bool,
+    /// Threads that share the load, 1 or more. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Cores that jobs are bound to, in turn. Default: any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pin: Vec<usize>,
+    /// How requests go to the kernel and come back. Default: `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
+    /// Completions that a closed loop waits for at a time, or `all`. Default: the method's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
+    /// Requests that go to the kernel with one call at most, or `all` (fio: iodepth_batch). Default: the method's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submit: Option<Batch>,
+    /// How jobs wait for completions. Default: the method's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<ssdyno_bench::Waiting>,
+    /// Without a completion for so long the target is treated as hung. Default: 30 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// Do not sample the machine while the target is loaded.
+    #[serde(skip_serializing_if = "is_default")]
+    pub no_probes: bool,
+    /// Sample the machine this often. Default: 100 ms, or longer where that would cost too much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_interval: Option<Span>,
+    /// Search for the fastest method first, and use it. The spec in a result has what was found in its place.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tune: bool,
+}
+
+/// What allows writing to a real target.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WriteSpec {
+    /// Allow writing. Without it a real target is opened read-only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub allowed: bool,
+    /// Serial numbers of the devices whose contents may be destroyed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destroy: Vec<String>,
+    /// Allow overwriting an existing file that ssdyno did not make.
+    #[serde(skip_serializing_if = "is_default")]
+    pub overwrite: bool,
+    /// Make the target, a file, with this size where it does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+}
+
+/// The contents of the files and presets that a spec names.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Contents {
+    /// The device file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<AnyDevice>")]
+    pub device: Option<Table>,
+    /// The workload file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ssdyno_workload::Config>")]
+    pub workload: Option<Table>,
+    /// The host file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ssdyno_host::Config>")]
+    pub host: Option<Table>,
+    /// The network file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ssdyno_rig::NetworkConfig>")]
+    pub network: Option<Table>,
+}
+
+/// What drives a simulated device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// Nothing: the workload is attached to the device alone.
+    Direct,
+    /// A plain adapter: a register write for each command, an interrupt for each completion.
+    Adapter,
+    /// A network, and a machine that serves the device.
+    Network,
+    /// The NVMe driver.
+    Nvme,
+    /// The driver of the ring card.
+    Ring,
+}
+
+impl Driver {
+    /// As it is typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Driver::Direct => "direct",
+            Driver::Adapter => "adapter",
+            Driver::Network => "network",
+            Driver::Nvme => "nvme",
+            Driver::Ring => "ring",
+        }
+    }
+}
+
+/// How NVMe commands are spread over queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queues {
+    /// All queues in turn by every core, each under its lock.
+    RoundRobin,
+    /// The same with the mistakes of the printed code.
+    RoundRobinAsPrinted,
+    /// One for each core.
+    PerCore,
+    /// Several for each core, in turn.
+    PerCorePool,
+    /// One with a lock, and 128 commands at most (MFI).
+    Single,
+    /// Two for each priority class, served 32:16:8 after the urgent one.
+    Weighted,
+    /// 8, 4, 2 and 1 for the priority classes.
+    MoreQueues,
+}
+
+/// What lies between a process and the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StackKind {
+    /// The block layer alone.
+    Block,
+    /// SCSI under it: each request becomes a SCSI command and is translated.
+    Scsi,
+}
+
+/// When doorbells are rung.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doorbell {
+    /// For each command and each completion.
+    Each,
+    /// Once for all.
+    Batch,
+}
+
+impl Default for RunSpec {
+    fn default() -> RunSpec {
+        RunSpec {
+            version: SPEC_VERSION,
+            target: None,
+            workload: None,
+            fio: None,
+            seed: 1,
+            duration: None,
+            requests: None,
+            until: None,
+            set: Vec::new(),
+            keep: Keep::All,
+            interval: None,
+            trace: TraceSpec::default(),
+            host: HostSpec::default(),
+            real: RealSpec::default(),
+            write: WriteSpec::default(),
+            contents: Contents::default(),
+        }
+    }
+}
+
+impl RunSpec {
+    /// What to load, as far as no job file says it.
+    pub fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or(DEFAULT_TARGET)
+    }
+
+    /// The name of the load of `target`: that of the job file, of the workload that was asked for, or of a
+    /// default that the target permits.
+    pub fn load(&self, target: &str) -> &str {
+        let named = self.fio.as_deref().or(self.workload.as_deref());
+        named.unwrap_or(if is_written_to(target) { "mixed" } else { "randread" })
+    }
+
+    /// With the names of `target` and of the load that it gets, and the origin of time of a trace: who reads
+    /// them should not need to know the rule.
+    #[must_use]
+    pub fn with_names(&self, target: &str) -> RunSpec {
+        let mut spec = RunSpec { target: Some(target.to_owned()), ..self.clone() };
+        if spec.fio.is_none() {
+            let load = spec.load(target).to_owned();
+            if spec.contents.workload.is_none() && named::is_trace(&load) {
+                spec.trace.origin.get_or_insert_default();
+            }
+            spec.workload = Some(load);
+        }
+        spec
+    }
+
+    /// With the same default workload for all `targets`: they are to be compared.
+    #[must_use]
+    pub fn for_all<'a>(mut self, targets: impl IntoIterator<Item = &'a String>) -> RunSpec {
+        if self.fio.is_none() && !targets.into_iter().all(|target| is_written_to(target)) {
+            self.workload.get_or_insert_with(|| "randread".to_owned());
+        }
+        self
+    }
+
+    /// Whether `target`, which it loads, is a real one.
+    pub(crate) fn is_real(&self, target: &str) -> bool {
+        self.contents.device.is_none() && named::is_real(target)
+    }
+}
+
+/// Whether writing to `target` harms nobody.
+fn is_written_to(target: &str) -> bool {
+    !named::is_real(target) || target == ssdyno_bench::NULL
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_loaded_by_default_are_the_first_presets() {
+        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_device::presets::ALL[0].name));
+        assert_eq!(DEFAULT_HOST, ssdyno_host::presets::ALL[0].name);
+    }
+
+    #[test]
+    fn names_are_written_out() {
+        let spec = RunSpec::default().with_names("./disk");
+        assert_eq!((spec.target.as_deref(), spec.load("./disk")), (Some("./disk"), "randread"));
+        assert_eq!(RunSpec::default().with_names("sim:x").workload.as_deref(), Some("mixed"));
+        let trace = RunSpec { workload: Some("a.csv".to_owned()), ..RunSpec::default() };
+        assert_eq!(trace.with_names("sim:x").trace.origin, Some(TraceOrigin::First));
+        let all = ["sim:x".to_owned(), "./disk".to_owned()];
+        assert_eq!(RunSpec::default().for_all(&all).load("sim:x"), "randread");
+        assert_eq!(RunSpec::default().for_all(&all[..1]).load("sim:x"), "mixed");
+    }
+}

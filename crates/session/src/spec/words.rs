@@ -1,0 +1,163 @@
+//! Values that are written as words.
+
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_bench::ALL;
+use ssdyno_workload::Timing;
+
+/// Requests outstanding with the timing `fast` where the depth of the trace is not said.
+pub(crate) const FAST_DEPTH: u32 = 32;
+
+/// A number of requests, 1 or more, or all that there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "BatchForm", into = "BatchForm")]
+pub struct Batch(u32);
+
+/// As it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a whole number above zero, or \"all\"")]
+enum BatchForm {
+    Count(#[schemars(range(min = 1))] u32),
+    Word(AllWord),
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum AllWord {
+    /// As many as there are.
+    All,
+}
+
+impl TryFrom<BatchForm> for Batch {
+    type Error = String;
+
+    fn try_from(form: BatchForm) -> Result<Batch, String> {
+        match form {
+            BatchForm::Word(AllWord::All) => Ok(Batch(ALL)),
+            BatchForm::Count(count) if (1..ALL).contains(&count) => Ok(Batch(count)),
+            BatchForm::Count(_) => Err("it must be a whole number above zero, or all".to_owned()),
+        }
+    }
+}
+
+impl From<Batch> for BatchForm {
+    fn from(Batch(number): Batch) -> BatchForm {
+        if number == ALL { BatchForm::Word(AllWord::All) } else { BatchForm::Count(number) }
+    }
+}
+
+impl Batch {
+    /// As the runner takes it.
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl FromStr for Batch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Batch, String> {
+        let count = || text.parse().map(BatchForm::Count);
+        let form = if text == "all" { Ok(BatchForm::Word(AllWord::All)) } else { count() };
+        // A number that is none is none above zero.
+        Batch::try_from(form.unwrap_or(BatchForm::Count(0)))
+    }
+}
+
+/// When the requests of a trace start: `original`, `scaled=FACTOR` or `fast`.
+///
+/// # Errors
+/// It is none of them, or the factor is not above 0.
+pub fn timing(text: &str) -> Result<Timing, String> {
+    match text {
+        "original" => Ok(Timing::Original),
+        "fast" => Ok(Timing::AsFastAsPossible { depth: FAST_DEPTH }),
+        _ => {
+            let factor = text.strip_prefix("scaled=").and_then(|factor| factor.parse().ok());
+            let sane = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+            let help = "write original, scaled=FACTOR with a factor above 0, or fast";
+            sane.map(Timing::Scaled).ok_or_else(|| help.to_owned())
+        }
+    }
+}
+
+/// A [`Timing`] as [`timing`] reads it; its depth is a key of its own.
+pub(crate) mod timing_text {
+    use super::{Deserialize, Timing};
+
+    pub(crate) fn serialize<S: serde::Serializer>(
+        value: &Option<Timing>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            None => serializer.serialize_none(),
+            Some(Timing::Original) => serializer.serialize_str("original"),
+            Some(Timing::Scaled(factor)) => serializer.collect_str(&format!("scaled={factor}")),
+            Some(Timing::AsFastAsPossible { .. }) => serializer.serialize_str("fast"),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Timing>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| super::timing(&text).map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
+/// A value that has a text form, as that.
+pub(crate) mod as_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use super::Deserialize;
+
+    pub(crate) fn serialize<T: Display, S: serde::Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            None => serializer.serialize_none(),
+            Some(value) => serializer.collect_str(value),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: serde::Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings() {
+        assert_eq!(timing("scaled=0.5"), Ok(Timing::Scaled(0.5)));
+        for wrong in ["", "scaled", "scaled=", "scaled=0", "scaled=-1", "scaled=inf", "scaled=nan"]
+        {
+            assert!(timing(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn batches_are_numbers_or_all() {
+        assert_eq!("all".parse::<Batch>().map(Batch::number), Ok(ALL));
+        assert_eq!("8".parse::<Batch>().map(Batch::number), Ok(8));
+        for wrong in ["", "0", "-1", "ALL", "1.5", "4294967295"] {
+            assert!(wrong.parse::<Batch>().is_err(), "{wrong}");
+        }
+        let json = |batch: Batch| serde_json::to_string(&batch).unwrap();
+        assert_eq!(json(Batch(2)), "2");
+        assert_eq!(json(Batch(ALL)), "\"all\"");
+        assert_eq!(serde_json::from_str::<Batch>("\"all\"").unwrap(), Batch(ALL));
+        assert!(serde_json::from_str::<Batch>("0").is_err());
+    }
+}

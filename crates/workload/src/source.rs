@@ -1,0 +1,113 @@
+//! What a run asks of its device.
+
+use std::path::PathBuf;
+
+use ssdyno_block::Time;
+
+use crate::{Config, FioFiles, FioJob, FioStream, TraceOptions, fio_streams};
+
+/// What is asked of the device.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one a run")]
+pub enum Source {
+    /// A generator.
+    Generator(Config),
+    /// A recorded load.
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// How it is read and played.
+        options: TraceOptions,
+    },
+    /// The jobs of a fio job file.
+    Jobs {
+        /// The file.
+        path: PathBuf,
+        /// Its sections.
+        jobs: Vec<FioJob>,
+    },
+}
+
+impl Source {
+    /// What repeats the workload, as TOML: of a target that is `files`.
+    pub fn to_toml(&self, files: &FioFiles, seed: u64) -> String {
+        match self {
+            Source::Generator(config) => {
+                toml::to_string_pretty(&config.resolved()).unwrap_or_default()
+            }
+            Source::Trace { path, options } => {
+                let lines = options.describe().into_iter().map(|line| format!("# {line}\n"));
+                format!("# trace {}\n{}", path.display(), lines.collect::<String>())
+            }
+            Source::Jobs { path, jobs } => {
+                let mut text = format!("# fio job file {}\n", path.display());
+                for stream in fio_streams(jobs, files, seed) {
+                    let job = &jobs[stream.job];
+                    let (copy, group, seed) = (stream.copy, stream.group, stream.seed);
+                    let parts = stream.ranges.iter().map(|range| {
+                        let start = range.start_bytes;
+                        format!("{start} to {}", start.saturating_add(range.length_bytes))
+                    });
+                    let parts = parts.collect::<Vec<_>>().join(", ");
+                    text.push_str(&format!(
+                        "\n# [{}], copy {copy}, group {group}, seed {seed}, bytes {parts}\n",
+                        job.name,
+                    ));
+                    for (key, value) in &job.options {
+                        let value = value.as_ref().map_or(String::new(), |v| format!("={v}"));
+                        text.push_str(&format!("# {key}{value}\n"));
+                    }
+                }
+                text
+            }
+        }
+    }
+
+    /// What a reader of the figures must know of the workload.
+    pub fn notes(&self) -> Vec<String> {
+        let jobs = match self {
+            Source::Jobs { jobs, .. } => jobs,
+            Source::Generator(config) if !config.buffer.is_default() => {
+                return vec![
+                    "buffer: a simulated target stores no data; the keys have no effect".to_owned(),
+                ];
+            }
+            _ => return Vec::new(),
+        };
+        let mut notes: Vec<String> = Vec::new();
+        for job in jobs {
+            for note in job.notes.iter().map(|note| format!("job file: {note}")) {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        if jobs.iter().any(|job| job.group > 0) {
+            notes.push(
+                "job file: groups ran one after the other; the figures of all together are over \
+                 all of the time, those of each job over its own"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// Requests (with ramp-up) and time at most, as far as it says so itself.
+    pub fn bounds(&self) -> (Option<u64>, Option<Time>) {
+        match self {
+            Source::Generator(config) => {
+                (config.total_requests(), config.duration.map(|span| span.0))
+            }
+            Source::Trace { options, .. } => (options.requests, options.duration),
+            // Each job has its own.
+            Source::Jobs { .. } => (None, None),
+        }
+    }
+}
+
+/// When the first of `streams` is recorded, from the start of the run.
+pub fn first_recorded(streams: &[FioStream]) -> Time {
+    let first = streams.iter().map(|stream| stream.group).min();
+    let first = streams.iter().filter(|stream| Some(stream.group) == first);
+    first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min().unwrap_or(Time::ZERO)
+}
