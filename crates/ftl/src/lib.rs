@@ -36,6 +36,7 @@ mod page_map;
 mod placement;
 mod ranks;
 mod reverse;
+mod room;
 mod sample;
 mod tables;
 mod watch;

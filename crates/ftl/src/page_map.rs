@@ -10,7 +10,7 @@ use crate::map::Map;
 use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::{
-    Blocks, Cleaning, CleaningPace, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse,
+    Blocks, CleaningPace, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse,
     Precondition, PrepareError, ReadOnly, Watch, sample,
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct PageMap {
     /// What was written to each plane and what is valid there.
     pub(crate) planes: Vec<PlaneCounts>,
     pub(crate) chooser: Chooser,
-    rng: Rng,
+    pub(crate) rng: Rng,
     pub(crate) read_only: bool,
     pub(crate) gather: Vec<(u32, u32)>,
     /// The block of each plane that is being cleaned in steps.
@@ -135,7 +135,7 @@ impl PageMap {
         self.blocks_in_plane.quotient(block)
     }
 
-    fn frontier_index(&self, plane: u32, stream: Stream) -> usize {
+    pub(crate) fn frontier_index(&self, plane: u32, stream: Stream) -> usize {
         let stream = match stream {
             Stream::Host => 0,
             Stream::Survivors => u32::from(self.config.hot_cold != HotCold::Off),
@@ -144,7 +144,7 @@ impl PageMap {
         (plane * self.limits.frontiers + stream) as usize
     }
 
-    fn open(&mut self, plane: u32, index: usize) -> Option<()> {
+    pub(crate) fn open(&mut self, plane: u32, index: usize) -> Option<()> {
         let block = self.blocks.open(plane)?;
         self.frontiers[index] = Frontier { block, next: 0 };
         // By the time that this one is full, what is known of the next one will be at hand.
@@ -157,7 +157,7 @@ impl PageMap {
 
     /// The next free page of `plane`'s open block; `None` if there is no block to open.
     #[inline]
-    fn next_page(&mut self, plane: u32, stream: Stream) -> Option<(u32, u32)> {
+    pub(crate) fn next_page(&mut self, plane: u32, stream: Stream) -> Option<(u32, u32)> {
         let index = self.frontier_index(plane, stream);
         if self.frontiers[index].next == self.limits.data_pages {
             self.open(plane, index)?;
@@ -170,7 +170,13 @@ impl PageMap {
 
     /// Closes the block that was just filled, writing its summary.
     #[inline]
-    fn close_if_full(&mut self, plane: u32, stream: Stream, cause: Cause, out: &mut Vec<FlashOp>) {
+    pub(crate) fn close_if_full(
+        &mut self,
+        plane: u32,
+        stream: Stream,
+        cause: Cause,
+        out: &mut Vec<FlashOp>,
+    ) {
         let Frontier { block, next } = self.frontiers[self.frontier_index(plane, stream)];
         if next < self.limits.data_pages {
             return;
@@ -241,128 +247,6 @@ impl PageMap {
         good.saturating_sub(kept) * data_pages
     }
 
-    /// Makes room in `plane` before a page is written there.
-    pub(crate) fn make_room(
-        &mut self,
-        plane: u32,
-        stream: Stream,
-        out: &mut Vec<FlashOp>,
-    ) -> Result<(), ReadOnly> {
-        let host = self.frontier_index(plane, stream);
-        if self.frontiers[host].next < self.limits.data_pages {
-            return Ok(());
-        }
-        self.finish_cleaning(plane, out);
-        let patience = self.geometry.blocks_per_plane;
-        self.clean_until(plane, self.limits.free_low, patience, out);
-        if self.frontiers[host].next == self.limits.data_pages {
-            // One free block must be left for cleaning itself.
-            if self.blocks.free_count(plane) < 2 {
-                self.read_only = true;
-                return Err(ReadOnly);
-            }
-            self.open(plane, host).ok_or(ReadOnly)?;
-        }
-        self.clean_until(plane, self.free_at_least(), patience, out);
-        self.begin_cleaning(plane);
-        Ok(())
-    }
-
-    /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
-    /// after more than `patience` victims in a row without gain the policy is not asked any more.
-    fn clean_until(&mut self, plane: u32, enough: u32, patience: u32, out: &mut Vec<FlashOp>) {
-        let mut without_gain = 0;
-        while self.blocks.free_count(plane) < enough {
-            let stuck = without_gain > patience;
-            let Some(victim) = self.choose_victim(plane, stuck) else { return };
-            let gains = self.blocks.valid(victim) < self.limits.data_pages;
-            if !gains && (stuck || self.config.cleaning == Cleaning::Greedy) {
-                self.blocks.put_back(victim);
-                return;
-            }
-            without_gain = if gains { 0 } else { without_gain + 1 };
-            if !self.clean(plane, victim, out) {
-                self.blocks.put_back(victim);
-                return;
-            }
-            self.level_wear(plane, out);
-        }
-    }
-
-    pub(crate) fn choose_victim(&mut self, plane: u32, stuck: bool) -> Option<u32> {
-        if stuck {
-            // A policy that looks at anything but valid pages may find nothing for long.
-            let victim = self.blocks.least_valid(plane)?;
-            self.blocks.forget_order(victim);
-            return Some(victim);
-        }
-        let window = self.config.cleaning_window;
-        self.config.cleaning.victim(&mut self.blocks, plane, window, &mut self.rng)
-    }
-
-    /// Moves the valid pages of `victim` and erases it; false if there was no room for them.
-    pub(crate) fn clean(&mut self, plane: u32, victim: u32, out: &mut Vec<FlashOp>) -> bool {
-        let first = self.geometry.first_page(victim);
-        self.blocks.prefetch_wear(victim);
-        let mut gather = std::mem::take(&mut self.gather);
-        self.map.owners(first, self.limits.data_pages, &mut gather);
-        debug_assert_eq!(gather.len() as u32, self.blocks.valid(victim));
-        // A block holds pages of one stream only, so its first page speaks for all.
-        let stream = match gather.first() {
-            Some((_, slot)) if self.is_mapping(*slot) => Stream::Mapping,
-            _ => Stream::Survivors,
-        };
-        let room = self.limits.data_pages - self.frontiers[self.frontier_index(plane, stream)].next;
-        if gather.len() as u32 > room && self.blocks.free_count(plane) == 0 {
-            self.gather = gather;
-            return false;
-        }
-        let mut rest = &gather[..];
-        while !rest.is_empty() {
-            let moved = self.relocate(plane, stream, rest, out);
-            if moved == 0 {
-                break;
-            }
-            rest = &rest[moved..];
-        }
-        if stream == Stream::Survivors && self.mapping_from != NONE {
-            self.moved.extend(gather.iter().map(|(_, slot)| self.map.logical(*slot)));
-        }
-        self.gather = gather;
-        self.blocks.erased(victim);
-        out.push(FlashOp::erase(plane, first, Cause::Cleaning));
-        true
-    }
-
-    /// True if `slot` holds a page of the mapping table itself.
-    fn is_mapping(&self, slot: u32) -> bool {
-        self.mapping_from != NONE && self.map.logical(slot) >= self.mapping_from
-    }
-
-    /// Moves as many of `pages` (physical, slot) as fit into the open block of `stream`.
-    pub(crate) fn relocate(
-        &mut self,
-        plane: u32,
-        stream: Stream,
-        pages: &[(u32, u32)],
-        out: &mut Vec<FlashOp>,
-    ) -> usize {
-        let Some((block, first)) = self.next_page(plane, stream) else { return 0 };
-        let index = self.frontier_index(plane, stream);
-        let frontier = &mut self.frontiers[index];
-        let room = self.limits.data_pages - frontier.next + 1;
-        let count = pages.len().min(room as usize);
-        frontier.next += count as u32 - 1;
-        let pages = &pages[..count];
-        self.map.relocate(first, pages);
-        let copy =
-            |(to, (from, _)): (u32, &(u32, u32))| FlashOp::copy(plane, *from, to, Cause::Cleaning);
-        out.extend((first..).zip(pages).map(copy));
-        self.blocks.add_valid(block, count as u32);
-        self.close_if_full(plane, stream, Cause::Cleaning, out);
-        count
-    }
-
     /// Makes room in `plane` and writes `page` of the host there.
     #[inline(always)]
     pub(crate) fn write_in(
@@ -376,17 +260,6 @@ impl PageMap {
         // The copies may have filled the open block.
         self.make_room(plane, Stream::Host, out)?;
         self.append(plane, page, Cause::Host, out)
-    }
-
-    /// Static wear levelling: moves the least worn block if it lags too far behind.
-    pub(crate) fn level_wear(&mut self, plane: u32, out: &mut Vec<FlashOp>) {
-        let Some((least_worn, lag)) = self.blocks.laggard(plane) else { return };
-        if lag > self.config.wear_threshold {
-            self.blocks.forget_order(least_worn);
-            if !self.clean(plane, least_worn, out) {
-                self.blocks.put_back(least_worn);
-            }
-        }
     }
 }
 
