@@ -174,6 +174,9 @@ pub enum Fill {
 fn one() -> f64 {
     1.0
 }
+fn alone() -> u32 {
+    1
+}
 
 /// The `[precondition]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -185,11 +188,16 @@ pub struct Precondition {
     /// Share of the logical space that holds data; 0 to 1.
     #[serde(default = "one")]
     pub share: f64,
+    /// Pages that random writes of the host reach the FTL in: 1, or as many as the write buffer writes
+    /// back together, beginning with a multiple of that. No key of a file: it follows from `[buffer]`, see
+    /// [`Buffer::pages_together`](crate::buffer::Buffer::pages_together).
+    #[serde(skip, default = "alone")]
+    pub together: u32,
 }
 
 impl Default for Precondition {
     fn default() -> Precondition {
-        Precondition { fill: Fill::default(), share: 1.0 }
+        Precondition { fill: Fill::default(), share: 1.0, together: alone() }
     }
 }
 

@@ -202,7 +202,7 @@ struct Host {
 
 impl Host {
     fn new(ftl: &mut dyn Ftl, geometry: Geometry, fill: Fill, seed: u64) -> Host {
-        let how = Precondition { fill, share: 1.0 };
+        let how = Precondition { fill, ..Precondition::default() };
         ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true))
             .unwrap_or_else(|error| panic!("{error}"));
         let mut host = Host {

@@ -28,7 +28,8 @@ use ssdyno_flash::FlashOp;
 use crate::contract::FtlFacts;
 use crate::mapping_cache::Cache;
 use crate::page_map::{PageMap, Stream};
-use crate::sample::Sampled;
+use crate::random_writes::RandomWrites;
+use crate::sample::{Sampled, Written};
 use crate::{
     Fill, Ftl, Health, HotCold, Plane, PlaneUse, Precondition, PrepareError, ReadOnly, Watch,
     sample,
@@ -190,47 +191,55 @@ impl Dftl {
         Ok(())
     }
 
-    /// Fills the cache as random writes to the pages below `pages` do: all entries equally likely,
-    /// half of them used twice. All are dirty: their groups are written back once before that is
-    /// as it stays, which [`settling_writes`](Dftl::settling_writes) allow for.
-    fn fill_cache_at_random(&mut self, pages: u32, seed: u64) {
+    /// Fills the cache as random writes to the pages below `pages`, `together` of them at a time, do:
+    /// all entries equally likely, half of them used twice. All are dirty: their groups are written
+    /// back once before that is as it stays, which [`settling_writes`](Dftl::settling_writes) allow for.
+    fn fill_cache_at_random(&mut self, (pages, together): (u32, u32), seed: u64) {
         let mut rng = Rng::new(seed, "precondition cache");
-        let count = self.cache.capacity().min(pages);
+        let (count, sets) = (self.cache.capacity().min(pages), pages.div_ceil(together));
         // Drawing until one is new takes ever longer; shuffling all takes memory.
-        let mut shuffled: Vec<u32> = if count > pages / 2 { (0..pages).collect() } else { vec![] };
-        for number in 0..count {
-            let page = match shuffled.len() as u64 {
+        let mut shuffled: Vec<u32> = if count > pages / 2 { (0..sets).collect() } else { vec![] };
+        let (mut number, mut drawn) = (0, 0_u32);
+        while number < count {
+            let set = match shuffled.len() as u64 {
                 0 => loop {
-                    let page = rng.below(u64::from(pages)) as u32;
-                    if !self.cache.holds(page) {
-                        break page;
+                    let set = rng.below(u64::from(sets)) as u32;
+                    if !self.cache.holds(set * together) {
+                        break set;
                     }
                 },
                 all => {
-                    let at = u64::from(number) + rng.below(all - u64::from(number));
-                    shuffled.swap(number as usize, at as usize);
-                    shuffled[number as usize]
+                    let at = u64::from(drawn) + rng.below(all - u64::from(drawn));
+                    shuffled.swap(drawn as usize, at as usize);
+                    shuffled[drawn as usize]
                 }
             };
-            self.cache.insert(page);
-            if number < self.cache.capacity() / 2 {
-                self.cache.touch(page);
+            drawn += 1;
+            let end = pages.min((set + 1) * together);
+            for page in (set * together..end).take((count - number) as usize) {
+                self.cache.insert(page);
+                if number < self.cache.capacity() / 2 {
+                    self.cache.touch(page);
+                }
+                self.cache.make_dirty(page);
+                number += 1;
             }
-            self.cache.make_dirty(page);
         }
     }
 
-    /// Random writes to the pages below `pages` from a cache that is full and dirty to one with as
-    /// many dirty entries as it keeps.
+    /// Random writes to the pages below `pages`, `together` of them at a time, from a cache that is
+    /// full and dirty to one with as many dirty entries as it keeps.
     ///
     /// A small cache is filled anew twice; in a large one, translation pages of which an entry is
     /// thrown out are written back, each several times. Where nothing is thrown out, all stays dirty.
-    /// A small device is written over and over, since its planes are too small to sample well.
-    fn settling_writes(&self, pages: u32) -> u64 {
+    /// Entries of pages that are written together leave together, and with one write of their
+    /// translation page. A small device is written over and over, since its planes are too small to
+    /// sample well.
+    fn settling_writes(&self, pages: u32, together: u32) -> u64 {
         let (capacity, pages) = (u64::from(self.cache.capacity()), u64::from(pages));
         let groups = u64::from(self.cache.groups(pages as u32));
         let misses = pages.saturating_sub(capacity).max(1);
-        let written_back = (4 * groups).saturating_mul(pages) / misses;
+        let written_back = (4 * groups).saturating_mul(pages) / misses * u64::from(together);
         let writes = (2 * capacity).min(32 * groups) + written_back;
         writes.min(pages).max((8 * pages).min(200_000))
     }
@@ -241,7 +250,7 @@ impl Sampled for Dftl {
     /// so that each of them is written back as often.
     fn one_plane(
         &self,
-        pages: u32,
+        (pages, together): (u32, u32),
         seed: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Dftl, PrepareError> {
@@ -252,7 +261,7 @@ impl Sampled for Dftl {
         let capacity = self.cache.capacity().div_ceil(planes).min(pages);
         let mut plane = Dftl::assemble(inner, capacity, self.cache.group_size());
         plane.complete_table(pages).map_err(|_| sample::cannot_fill(pages))?;
-        plane.fill_cache_at_random(pages, seed);
+        plane.fill_cache_at_random((pages, together), seed);
         Ok(plane)
     }
 
@@ -362,14 +371,17 @@ impl Ftl for Dftl {
                 (pages - cached..pages).for_each(|page| self.cache.insert(page));
             }
             Fill::Random => {
-                let settling = self.settling_writes(pages);
+                let together = how.together;
+                let settling = self.settling_writes(pages, together);
                 watch.expect(sample::steady_steps(self.inner.geometry.planes(), pages) + settling);
                 let table_pages = self.cache.groups(pages);
-                sample::fill_steady(self, (pages, table_pages), seed, watch)?;
+                let written = Written { pages, table_pages, together };
+                sample::fill_steady(self, written, seed, watch)?;
                 self.complete_table(pages).map_err(read_only)?;
-                self.fill_cache_at_random(pages, seed);
-                let mut rng = Rng::new(seed, "precondition mapping");
-                sample::overwrite(self, (pages, settling), &mut rng, watch)?;
+                self.fill_cache_at_random((pages, together), seed);
+                let rng = Rng::new(seed, "precondition mapping");
+                let mut random = RandomWrites::new(rng, pages, (1, together));
+                sample::overwrite(self, settling, &mut random, watch)?;
             }
         }
         self.inner.blocks.forget_wear();

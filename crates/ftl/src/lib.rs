@@ -34,6 +34,7 @@ mod order;
 mod pace;
 mod page_map;
 mod placement;
+mod random_writes;
 mod ranks;
 mod reverse;
 mod room;

@@ -23,6 +23,7 @@ use crate::blocks::Searches;
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
+use crate::random_writes::RandomWrites;
 use crate::{
     Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, PrepareError, ReadOnly, Watch,
     sample,
@@ -103,11 +104,11 @@ impl<P: Policy> BlockFtl<P> {
         BlockFtl::assemble(Store::assemble(geometry, whole.shares, config, blocks, chooser, pages))
     }
 
-    /// The steady state of uniform random writes, made by the FTL's own code on one plane and
-    /// stamped on all, some writes further on for each; see [`crate::sample`].
+    /// The steady state of uniform random writes, `together` pages at a time, made by the FTL's own
+    /// code on one plane and stamped on all, some writes further on for each; see [`crate::sample`].
     fn fill_steady(
         &mut self,
-        pages: u32,
+        (pages, together): (u32, u32),
         seed: u64,
         watch: &mut Watch<'_>,
     ) -> Result<(), PrepareError> {
@@ -117,9 +118,11 @@ impl<P: Policy> BlockFtl<P> {
             return Ok(());
         }
         let mut sample = self.sample_plane(per_plane, seed);
-        let mut rng = Rng::new(seed, "precondition");
+        let rng = Rng::new(seed, "precondition");
+        let mut random = RandomWrites::new(rng, per_plane, (planes, together));
         let mut out = Vec::new();
-        let writes = P::settling_writes(self.store.shares);
+        // Pages that are written together go to one log.
+        let writes = P::settling_writes(self.store.shares) * u64::from(random.at_a_time());
         let step = writes / 20 + 1;
         watch.expect(writes + step * u64::from(planes - 1) + sample::stamps(planes, per_plane));
         sample.fill_in_order(per_plane, watch)?;
@@ -127,7 +130,7 @@ impl<P: Policy> BlockFtl<P> {
         for plane in 0..planes {
             for _ in 0..std::mem::replace(&mut due, step) {
                 watch.step(1)?;
-                let page = rng.below(u64::from(per_plane)) as u32;
+                let page = random.next();
                 out.clear();
                 sample.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
             }
@@ -231,7 +234,7 @@ impl<P: Policy> Ftl for BlockFtl<P> {
         match how.fill {
             Fill::Empty => Ok(()),
             Fill::Sequential => self.fill_in_order(pages, watch),
-            Fill::Random => self.fill_steady(pages, seed, watch),
+            Fill::Random => self.fill_steady((pages, how.together), seed, watch),
         }
     }
 

@@ -334,7 +334,8 @@ impl Ftl for PageMap {
             }
             Fill::Random => {
                 watch.expect(sample::steady_steps(self.geometry.planes(), pages));
-                sample::fill_steady(self, (pages, 0), seed, watch)
+                let written = sample::Written { pages, table_pages: 0, together: how.together };
+                sample::fill_steady(self, written, seed, watch)
             }
         }
     }

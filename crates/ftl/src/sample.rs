@@ -13,6 +13,7 @@ use ssdyno_engine::Rng;
 
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
+use crate::random_writes::RandomWrites;
 use crate::{Blocks, Endurance, Ftl, Limits, Plane, PrepareError, Watch};
 
 /// Overwrites of the sample plane before its first use. Greedy cleaning needs about three to
@@ -64,10 +65,14 @@ pub(crate) fn steady_steps(planes: u32, pages: u32) -> u64 {
 
 /// An FTL on a [`PageMap`], whose steady state one plane shows.
 pub(crate) trait Sampled: Ftl + Sized {
-    /// One plane of it with its policies, limits and number of good blocks, filled in order with
-    /// `pages` pages.
-    fn one_plane(&self, pages: u32, seed: u64, watch: &mut Watch<'_>)
-    -> Result<Self, PrepareError>;
+    /// One plane of it with its policies, limits and number of good blocks, filled in order with as many
+    /// pages as `pages` says first, of which as many as it says then will be written at a time.
+    fn one_plane(
+        &self,
+        pages: (u32, u32),
+        seed: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, PrepareError>;
 
     /// The page map under it.
     fn page_map(&mut self) -> &mut PageMap;
@@ -76,7 +81,7 @@ pub(crate) trait Sampled: Ftl + Sized {
 impl Sampled for PageMap {
     fn one_plane(
         &self,
-        pages: u32,
+        (pages, _): (u32, u32),
         seed: u64,
         watch: &mut Watch<'_>,
     ) -> Result<PageMap, PrepareError> {
@@ -102,14 +107,25 @@ pub(crate) fn empty_plane(whole: &PageMap, pages: u32, table_pages: u32, seed: u
     PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed)
 }
 
-/// Puts `ftl` into the steady state of uniform random writes over the pages below `pages`, with the
-/// first `table_pages` pages of its mapping table, where it keeps one in flash.
+/// Where random writes went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// To pages below this one.
+    pub(crate) pages: u32,
+    /// With the first so many pages of the mapping table, where one is kept in flash.
+    pub(crate) table_pages: u32,
+    /// To so many pages at a time, see [`Precondition::together`](crate::Precondition::together).
+    pub(crate) together: u32,
+}
+
+/// Puts `ftl` into the steady state of uniform random writes.
 pub(crate) fn fill_steady<F: Sampled>(
     ftl: &mut F,
-    (pages, table_pages): (u32, u32),
+    written: Written,
     seed: u64,
     watch: &mut Watch<'_>,
 ) -> Result<(), PrepareError> {
+    let Written { pages, table_pages, together } = written;
     let map = ftl.page_map();
     let planes = map.geometry.planes();
     let mut homes = vec![0; planes as usize];
@@ -121,11 +137,12 @@ pub(crate) fn fill_steady<F: Sampled>(
         return Ok(());
     }
     let step = between_planes(per_plane);
-    let mut sample = ftl.one_plane(per_plane, seed, watch)?;
-    let mut rng = Rng::new(seed, "precondition");
-    overwrite(&mut sample, (per_plane, u64::from(per_plane) * WARM_UP), &mut rng, watch)?;
+    let rng = Rng::new(seed, "precondition");
+    let mut random = RandomWrites::new(rng, per_plane, (planes, together));
+    let mut sample = ftl.one_plane((per_plane, random.at_a_time()), seed, watch)?;
+    overwrite(&mut sample, u64::from(per_plane) * WARM_UP, &mut random, watch)?;
     for (plane, residue) in (0..).zip(homes) {
-        overwrite(&mut sample, (per_plane, step), &mut rng, watch)?;
+        overwrite(&mut sample, step, &mut random, watch)?;
         let home = Home { plane, residue, pages, table_pages };
         stamp(ftl.page_map(), &home, sample.page_map());
         watch.step(stamps(1, per_plane))?;
@@ -133,17 +150,17 @@ pub(crate) fn fill_steady<F: Sampled>(
     Ok(())
 }
 
-/// Writes random pages below `pages`, `writes` times.
+/// Writes `writes` pages at random.
 pub(crate) fn overwrite(
     ftl: &mut impl Ftl,
-    (pages, writes): (u32, u64),
-    rng: &mut Rng,
+    writes: u64,
+    random: &mut RandomWrites,
     watch: &mut Watch<'_>,
 ) -> Result<(), PrepareError> {
     let mut out = Vec::new();
     for _ in 0..writes {
         watch.step(1)?;
-        let page = rng.below(u64::from(pages)) as u32;
+        let page = random.next();
         out.clear();
         ftl.write(page, Plane::Any, &mut out).map_err(|_| cannot_fill(page))?;
     }

@@ -34,7 +34,7 @@ fn dies_of_a_chip_are_packages_of_their_own() {
     check_ftl(&flash, &config, Fill::Random, 7, 8_000);
     let mut ftl = build_on(&flash, &config).unwrap();
     ftl.precondition(
-        &Precondition { fill: Fill::Sequential, share: 1.0 },
+        &Precondition { fill: Fill::Sequential, ..Precondition::default() },
         1,
         &mut Watch::new(&mut |_| true),
     )
@@ -180,7 +180,7 @@ fn replay(sequential: bool, early: u32, requests: u32) -> (Counts, Counts) {
     let config = ftl_config("agrawal", over_provisioning, r#","summary_pages":1"#);
     let mut ftl = build_on(&flash, &config).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(ftl.logical_pages(), 7_019_712);
-    let full = Precondition { fill: Fill::Sequential, share: 1.0 };
+    let full = Precondition { fill: Fill::Sequential, ..Precondition::default() };
     ftl.precondition(&full, 1, &mut Watch::new(&mut |_| true))
         .unwrap_or_else(|error| panic!("{error}"));
     let mut writes = Writes::new(sequential);

@@ -318,8 +318,12 @@ fn part_of_the_space_can_be_filled() {
         for share in [0.0, 0.1, 0.25, 0.6, 1.0] {
             let (flash, config) = (small_flash(2, 2, 32, 8), with_classes(0.9, TWO, ""));
             let mut ftl = made(&flash, &config, 1).unwrap();
-            ftl.precondition(&Precondition { fill, share }, 1, &mut Watch::new(&mut |_| true))
-                .unwrap();
+            ftl.precondition(
+                &Precondition { fill, share, ..Precondition::default() },
+                1,
+                &mut Watch::new(&mut |_| true),
+            )
+            .unwrap();
             let share = if fill == Fill::Empty { 0.0 } else { share };
             let held = (f64::from(ftl.logical_pages()) * share) as u32;
             for page in 0..ftl.logical_pages() {

@@ -15,8 +15,12 @@ fn device(flash: &FlashConfig, name: &str, spare: f64, more: &str, fill: Fill) -
     let geometry = flash.geometry().unwrap();
     let config = ftl_config(name, spare, more);
     let mut ftl = build(&FtlFacts { geometry, flash, config: &config, seed: 1 }).unwrap();
-    ftl.precondition(&Precondition { fill, share: 1.0 }, 1, &mut Watch::new(&mut |_| true))
-        .unwrap();
+    ftl.precondition(
+        &Precondition { fill, ..Precondition::default() },
+        1,
+        &mut Watch::new(&mut |_| true),
+    )
+    .unwrap();
     ftl
 }
 

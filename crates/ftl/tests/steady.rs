@@ -8,7 +8,7 @@ use ssdyno_engine::Rng;
 use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
 use ssdyno_ftl::buffer::{Admit, Buffer, BufferConfig, BufferPolicy, WriteBack};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build, closed_forms};
 
 /// Every FTL with every policy that it has: name and further keys of the table.
 fn every_ftl() -> Vec<(&'static str, String)> {
@@ -44,12 +44,17 @@ impl Bench {
         let geometry = flash.geometry().unwrap();
         let config = ftl_config(name, spare, more);
         let mut ftl = build(&FtlFacts { geometry, flash, config: &config, seed }).unwrap();
-        let how = Precondition { fill: Fill::Random, share: 1.0 };
-        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
         let (page_bytes, b) = (geometry.page_bytes, geometry.pages_per_block.get());
         let buffer = Buffer::new(buffer, page_bytes, b, ftl.logical_pages()).unwrap();
+        let together = buffer.as_ref().map_or(1, Buffer::pages_together);
+        let how = Precondition { fill: Fill::Random, together, ..Precondition::default() };
+        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
         let rng = Rng::new(seed, "steady");
-        Bench { ftl, buffer, batch: Vec::new(), ops: Vec::new(), rng }
+        let mut bench = Bench { ftl, buffer, batch: Vec::new(), ops: Vec::new(), rng };
+        // A buffer is empty at first, as that of a drive that had nothing to do: what fits costs no program,
+        // and is no matter of the flash.
+        while bench.buffer.is_some() && bench.programs(1) == 0 {}
+        bench
     }
 
     /// Programs of the flash for `writes` random pages of the host.
@@ -93,9 +98,12 @@ impl Bench {
     fn program(&mut self, page: u32) -> u64 {
         self.ops.clear();
         self.ftl.write(page, Plane::Any, &mut self.ops).unwrap();
-        let programs = |op: &&FlashOp| matches!(op.kind, OpKind::Program | OpKind::Copy);
-        self.ops.iter().filter(programs).count() as u64
+        self.ops.iter().filter(|op| is_program(op)).count() as u64
     }
+}
+
+fn is_program(op: &FlashOp) -> bool {
+    matches!(op.kind, OpKind::Program | OpKind::Copy)
 }
 
 /// The means of the first and of the last 5 % of `writes`, in programs a write of the host, and the
@@ -169,6 +177,56 @@ fn first_writes_cost_what_later_ones_do() {
     assert!(found.is_empty(), "not steady:\n{}", found.join("\n"));
 }
 
+/// A buffer that writes back whole logical blocks puts pages next to one another in flash that become stale
+/// together. Where few planes share a block, cleaning costs less than half of what it does with pages that
+/// were written one by one. Preconditioned with those, the first 5 % cost 36 % (page map) to 57 % (DFTL) more
+/// than the last; the standard error is 1.1 to 1.3 %.
+#[test]
+fn first_blocks_of_a_buffer_cost_what_later_ones_do() {
+    // 205 logical blocks; few pages in the buffer, so that each block is as likely as the others.
+    let flash = small_flash(2, 1, 128, 64);
+    let (policy, size) = (BufferPolicy::Bplru, Bytes(64 << 10));
+    let buffer = BufferConfig { policy, size, ..BufferConfig::default() };
+    let mut found = Vec::new();
+    for name in ["page", "dftl", "block", "bast", "fast", "agrawal"] {
+        found.extend(drift(&flash, (name, 0.25, ""), &buffer, (4, 8_000)));
+    }
+    assert!(found.is_empty(), "not steady:\n{}", found.join("\n"));
+}
+
+/// Of 64 pages that are written together each of 4 planes gets 16. They stay together, so that they behave as
+/// one page of a block with a sixteenth of the pages: the closed form of greedy cleaning holds for such blocks,
+/// from the first write on. The logical space ends with whole 64: fewer at its end would shift what follows them,
+/// so that pages that belong together lie in two blocks (4 % more programs).
+#[test]
+fn blocks_of_a_buffer_cost_what_the_closed_form_says() {
+    let (flash, together) = (small_flash(4, 1, 1024, 64), 64);
+    for groups in [3_276, 3_600] {
+        let spare = f64::from(4 * 1024 * 64) / f64::from(groups * together) - 1.0;
+        let config = ftl_config("page", spare, r#","free_blocks_low":0"#);
+        let geometry = flash.geometry().unwrap();
+        let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
+        let mut ftl = build(&facts).unwrap();
+        let how = Precondition { fill: Fill::Random, together, ..Precondition::default() };
+        ftl.precondition(&how, 1, &mut Watch::new(&mut |_| true)).unwrap();
+        let form = closed_forms::greedy(ftl.effective_utilisation().unwrap(), 64 / 16).unwrap();
+        assert_eq!(ftl.logical_pages(), groups * together);
+        let groups = u64::from(groups);
+        let (mut rng, mut ops, mut programs) = (Rng::new(1, "groups"), Vec::new(), 0);
+        for _ in 0..groups {
+            let first = rng.below(groups) as u32 * together;
+            for page in first..first + together {
+                ops.clear();
+                ftl.write(page, Plane::Any, &mut ops).unwrap();
+                programs += ops.iter().filter(|op| is_program(op)).count() as u64;
+            }
+        }
+        let found = programs as f64 / (groups * u64::from(together)) as f64;
+        println!("spare {spare}: {found:.4}, form {form:.4}");
+        assert!((found / form - 1.0).abs() < 0.01, "spare {spare}: {found}, form {form}");
+    }
+}
+
 /// Ages of blocks are counted in the blocks closed in their plane. Counted in those of the whole device,
 /// all that the sample had closed were soon equally old, and the first victims those of the greedy
 /// policy among blocks that cost-benefit had left.
@@ -192,7 +250,7 @@ fn a_mapping_cache_is_warm_from_the_first_request_on() {
         let config = ftl_config("dftl", 0.25, &format!(r#","mapping_cache":"{bytes:.0}B""#));
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
-        let how = Precondition { fill, share: 1.0 };
+        let how = Precondition { fill, ..Precondition::default() };
         ftl.precondition(&how, 1, &mut Watch::new(&mut |_| true)).unwrap();
         let (mut rng, mut ops, mut looked_up) = (Rng::new(1, "reads"), Vec::new(), 0);
         for _ in 0..20_000 {
@@ -227,16 +285,18 @@ fn a_whole_table_in_the_cache_costs_one_block_of_each_plane() {
 }
 
 /// 10 million writes to half a million pages, through every buffer; fewer where one costs more than 40
-/// programs (up to 1.5 million where a buffer that writes whole blocks meets a table in flash), which
-/// would take hours.
-fn soak(name: &str) {
+/// programs (a buffer that writes whole blocks, whole logical blocks that are merged), so that a case has
+/// 400 million of them at the most.
+fn soak(name: &str, spare: f64, is_meant: impl Fn(&str) -> bool) {
     let flash = small_flash(8, 4, 256, 64);
     let mut found = Vec::new();
-    for (_, more) in every_ftl().into_iter().filter(|(other, _)| *other == name) {
+    for (_, more) in
+        every_ftl().into_iter().filter(|(other, more)| *other == name && is_meant(more))
+    {
         let policies = std::iter::once(BufferPolicy::None).chain(BufferPolicy::ALL);
         for policy in policies {
             let buffer = BufferConfig { policy, size: Bytes(1 << 20), ..BufferConfig::default() };
-            let ftl = (name, 0.25, more.as_str());
+            let ftl = (name, spare, more.as_str());
             let cost = Bench::new(&flash, ftl, &buffer, 0).programs(10_000) as f64 / 10_000.0;
             let writes = (400e6 / cost).min(10e6) as u64;
             found.extend(drift(&flash, ftl, &buffer, (1, writes)));
@@ -246,19 +306,33 @@ fn soak(name: &str) {
 }
 
 #[test]
-#[ignore = "300 million writes: for soak runs"]
+#[ignore = "soak: 300 million writes, five CPU minutes"]
 fn a_page_map_is_steady_for_ten_million_writes() {
-    soak("page");
+    soak("page", 0.25, |_| true);
 }
 
 #[test]
-#[ignore = "500 million writes: for soak runs"]
-fn a_dftl_is_steady_for_ten_million_writes() {
-    soak("dftl");
-}
-
-#[test]
-#[ignore = "200 million writes: for soak runs"]
+#[ignore = "soak: five CPU minutes"]
 fn other_maps_are_steady_for_ten_million_writes() {
-    ["block", "bast", "fast", "agrawal"].into_iter().for_each(soak);
+    ["block", "bast", "fast", "agrawal"].into_iter().for_each(|name| soak(name, 0.25, |_| true));
+}
+
+/// Whether cleaning by `policy` is costly in a DFTL: victims are nearly full, each page that is moved costs a
+/// page of the table, and those have to be cleaned in turn. On the device of the others a write costs 200
+/// programs and more, which come in bursts: means of 5 % of 400 million programs have standard errors of 2 to
+/// 10 %, and show nothing. With more spare blocks it is 5 to 13.
+fn is_costly(policy: &str) -> bool {
+    ["fifo", "random", "windowed"].iter().any(|costly| policy.contains(costly))
+}
+
+#[test]
+#[ignore = "soak: eight CPU minutes"]
+fn a_dftl_is_steady_for_ten_million_writes() {
+    soak("dftl", 0.25, |policy| !is_costly(policy));
+}
+
+#[test]
+#[ignore = "soak: two CPU minutes"]
+fn a_dftl_with_costly_cleaning_is_steady_for_ten_million_writes() {
+    soak("dftl", 0.8, is_costly);
 }

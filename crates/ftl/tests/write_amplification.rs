@@ -51,8 +51,12 @@ impl Bench {
         let geometry = flash.geometry().unwrap();
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
-        ftl.precondition(&Precondition { fill, share: 1.0 }, 1, &mut Watch::new(&mut |_| true))
-            .unwrap();
+        ftl.precondition(
+            &Precondition { fill, ..Precondition::default() },
+            1,
+            &mut Watch::new(&mut |_| true),
+        )
+        .unwrap();
         let utilisation = ftl.effective_utilisation().unwrap();
         Bench { ftl, utilisation, host: 0, programs: 0, ops: Vec::new(), most: 0 }
     }
@@ -175,7 +179,7 @@ fn paced_cleaning_is_in_its_steady_state_from_the_first_write_on() {
             let geometry = flash.geometry().unwrap();
             let facts = FtlFacts { geometry, flash: &flash, config: &config, seed };
             let mut ftl = build(&facts).unwrap();
-            let how = Precondition { fill: Fill::Random, share: 1.0 };
+            let how = Precondition { fill: Fill::Random, ..Precondition::default() };
             ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
             let mut bench = Bench { ftl, utilisation: 0.0, host, programs, ops: vec![], most: 0 };
             let (mut draw, pages) = (uniform(seed), bench.ftl.logical_pages());

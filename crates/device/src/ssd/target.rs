@@ -2,7 +2,8 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::{Health, PrepareError, Watch};
+use ssdyno_ftl::buffer::Buffer;
+use ssdyno_ftl::{Health, Precondition, PrepareError, Watch};
 
 use super::{STEPS, Slot, Ssd};
 use crate::{Device, DeviceFacts, Sanitize, Sanitized};
@@ -80,7 +81,10 @@ impl Device for Ssd {
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        self.ftl.precondition(&self.config.precondition, self.seed, &mut Watch::new(watcher))?;
+        // Random writes of the host reach the flash as the buffer writes them back.
+        let together = self.buffer.as_ref().map_or(1, Buffer::pages_together);
+        let how = Precondition { together, ..self.config.precondition.clone() };
+        self.ftl.precondition(&how, self.seed, &mut Watch::new(watcher))?;
         for block in 0..self.flash.geometry().blocks() {
             self.flash.set_written(block, self.ftl.pages_written(block));
         }

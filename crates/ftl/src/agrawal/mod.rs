@@ -15,9 +15,11 @@
 mod package;
 
 use ssdyno_block::ConfigError;
+use ssdyno_engine::Rng;
 use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
+use crate::random_writes::RandomWrites;
 use crate::{
     Cleaning, Config, Fill, Ftl, Health, HotCold, Plane, Precondition, PrepareError, ReadOnly,
     Watch, WearLevelling,
@@ -96,10 +98,11 @@ impl Agrawal {
         Some((package, block % self.blocks_per_package))
     }
 
-    /// Brings every package into the steady state of uniform random writes over `pages` pages.
+    /// Brings every package into the steady state of uniform random writes over `pages` pages,
+    /// `together` at a time.
     fn fill_steady(
         &mut self,
-        pages: u32,
+        (pages, together): (u32, u32),
         seed: u64,
         watch: &mut Watch<'_>,
     ) -> Result<(), PrepareError> {
@@ -120,8 +123,10 @@ impl Agrawal {
                     package.become_copy(source.package(), local);
                 }
                 _ => {
+                    let rng = Rng::new(seed.wrapping_add(u64::from(number)), "precondition");
+                    let random = RandomWrites::new(rng, local.max(1), (dies, together));
                     let overwriter =
-                        package::Overwriter::new(package.clone(), local, (seed, number), watch)?;
+                        package::Overwriter::new(package.clone(), (local, random), watch)?;
                     package.become_copy(overwriter.package(), local);
                     source = Some(overwriter);
                 }
@@ -223,7 +228,7 @@ impl Ftl for Agrawal {
             package.fill_dense(share(pages, number as u32, dies));
         }
         if how.fill == Fill::Random {
-            self.fill_steady(pages, seed, watch)?;
+            self.fill_steady((pages, how.together), seed, watch)?;
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! One package: its map, its planes, its cleaning. Page, block and plane numbers are local.
 
-use ssdyno_engine::Rng;
 use ssdyno_engine::events::Cause;
 use ssdyno_flash::{Divisor, FlashOp};
 
 use crate::page_map::NONE;
+use crate::random_writes::RandomWrites;
 use crate::ranks::Ranks;
 use crate::reverse::Reverse;
 use crate::{PrepareError, ReadOnly, Watch};
@@ -452,21 +452,19 @@ impl Package {
 pub(super) struct Overwriter {
     package: Package,
     pages: u32,
-    rng: Rng,
+    random: RandomWrites,
     out: Vec<FlashOp>,
 }
 
 impl Overwriter {
-    /// Brings `package`, with data in its first `pages` pages, into balance.
+    /// Brings `package`, with data in its first `pages` pages, into balance under `random`.
     pub(super) fn new(
         mut package: Package,
-        pages: u32,
-        (seed, number): (u64, u32),
+        (pages, random): (u32, RandomWrites),
         watch: &mut Watch<'_>,
     ) -> Result<Overwriter, PrepareError> {
         package.wears = false;
-        let rng = Rng::new(seed.wrapping_add(u64::from(number)), "precondition");
-        let mut overwriter = Overwriter { package, pages, rng, out: Vec::new() };
+        let mut overwriter = Overwriter { package, pages, random, out: Vec::new() };
         overwriter.overwrite(u64::from(pages) * WARM_UP, watch)?;
         Ok(overwriter)
     }
@@ -482,7 +480,7 @@ impl Overwriter {
         }
         for _ in 0..writes {
             watch.step(1)?;
-            let page = self.rng.below(u64::from(self.pages)) as u32;
+            let page = self.random.next();
             self.out.clear();
             if self.package.write(page, &mut self.out).is_err() {
                 break;

@@ -108,6 +108,11 @@ impl Buffer {
         self.marks.capacity
     }
 
+    /// Pages that are written back together, from a multiple of that number on: of BPLRU a logical block.
+    pub fn pages_together(&self) -> u32 {
+        if self.policy == BufferPolicy::Bplru { self.pages_per_block } else { 1 }
+    }
+
     /// Pages held: clean, dirty, or on their way to flash.
     pub fn len(&self) -> u32 {
         self.slots.len()

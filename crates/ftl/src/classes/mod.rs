@@ -287,7 +287,8 @@ impl Ftl for Classes {
                 Fill::Sequential => sample::fill_in_order(&mut member.map, pages, watch)?,
                 Fill::Random => {
                     let seed = seed.wrapping_add(class);
-                    sample::fill_steady(&mut member.map, (pages, 0), seed, watch)?;
+                    let written = sample::Written { pages, table_pages: 0, together: how.together };
+                    sample::fill_steady(&mut member.map, written, seed, watch)?;
                 }
             }
         }
