@@ -16,6 +16,8 @@ pub(crate) struct Usage {
     pub(crate) system_ns: u64,
     /// Voluntary and not.
     pub(crate) switches: u64,
+    /// Of memory that was used for the first time: without input or output.
+    pub(crate) page_faults: u64,
 }
 
 impl Usage {
@@ -47,6 +49,7 @@ impl Sub for Usage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             switches: self.switches.saturating_sub(earlier.switches),
+            page_faults: self.page_faults.saturating_sub(earlier.page_faults),
         }
     }
 }
@@ -65,6 +68,7 @@ fn usage(who: libc::c_int) -> Usage {
         user_ns: ns(usage.ru_utime),
         system_ns: ns(usage.ru_stime),
         switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
+        page_faults: usage.ru_minflt as u64,
     }
 }
 
@@ -91,7 +95,7 @@ mod tests {
 
     #[test]
     fn few_ticks_tell_no_parts() {
-        let of = |user_ns, system_ns| Usage { user_ns, system_ns, switches: 0 };
+        let of = |user_ns, system_ns| Usage { user_ns, system_ns, ..Usage::default() };
         assert_eq!(of(0, 44_000_000).parts(), None);
         assert_eq!(of(60_000_000, 200_000_000).parts(), Some((60_000_000, 200_000_000)));
     }

@@ -16,6 +16,7 @@ use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
 use crate::machine;
+use crate::overhead;
 use crate::plan::{JobPlan, Plan};
 use crate::probe::Prober;
 use crate::ramp::Ramp;
@@ -75,9 +76,9 @@ pub(crate) fn measure(
     let (means, closed) = (plan.means, plan.closed);
     let members = plan.jobs.len();
     let method = report::method(run, &plan);
-    let floor = report::floor_ns(&run.source, run.keep)?;
     let names = row_names(&plan, target);
     let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
+    let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
     let mut crew = Crew::set_up(run, plan, target, spool, progress)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
     let before = Usage::of_process();
@@ -278,8 +279,7 @@ impl Crew {
                 what: "starting a thread for a job",
                 source,
             })?;
-            let (report, moved, at) = (None, Instant::now(), (0, 0));
-            let abandoned = false;
+            let (report, moved, at, abandoned) = (None, Instant::now(), (0, 0), false);
             members.push(Member { shared, go, group, entry, exit, report, moved, at, abandoned });
         }
         wait_ready(&messages, members.len(), run, progress)?;

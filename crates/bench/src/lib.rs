@@ -52,6 +52,8 @@ mod lock;
 mod machine;
 mod method;
 mod options;
+#[cfg(target_os = "linux")]
+mod overhead;
 mod permit;
 #[cfg(target_os = "linux")]
 mod pinning;

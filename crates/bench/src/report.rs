@@ -1,37 +1,25 @@
 //! From what happened to a result.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use procfs::CurrentSI as _;
 use ssdyno_block::{Time, counted};
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, Ending, IssueDelay, JobResult, Keep, MethodResult, OwnCost, Precision,
-    Recording, RunResult, StopReason, Tape, nanoseconds,
+    Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
+    RunResult, StopReason, nanoseconds,
 };
-use ssdyno_workload::{Config, DeviceFacts, FioFiles, Source};
+use ssdyno_workload::{FioFiles, Source};
 
-use crate::cost::{Usage, thread_cpu_ns};
+use crate::cost::Usage;
 use crate::delays::Delays;
-use crate::engine::null::Null;
 use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
-use crate::job::{Job, drive};
 use crate::method::{ALL, Method};
 use crate::plan::{Means, Plan};
 use crate::run::Run;
-use crate::share;
 use crate::worker::JobReport;
-
-/// Requests of a short and of a long load from which the overhead is found. What the first requests cost
-/// more - memory that is used for the first time, statistics that begin - is in both, and millions of
-/// requests do not have it: with 32 outstanding a load of 32 768 costs 28 ns each, the difference 19, a
-/// million 18. Together some milliseconds, which is part of what a run costs.
-const OVERHEAD_REQUESTS: [u64; 2] = [32_768, 131_072];
-/// Each is tried so often, and the cheapest counts: the first one warms caches and branch predictors up.
-const OVERHEAD_LOADS: usize = 2;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
@@ -40,41 +28,6 @@ const BUSY: f64 = 0.9;
 const CROWDED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
 const MEANS_SOMETHING: f64 = 0.5;
-
-/// What one request costs where the target costs nothing: CPU time in ns of a short run of the
-/// same load against `null:` (S4-45).
-pub(crate) fn floor_ns(source: &Source, keep: Keep) -> Result<f64, BenchError> {
-    let depth = match source {
-        Source::Generator(config) if share::is_closed(config) => share::outstanding(config),
-        _ => Some(32),
-    };
-    let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;
-    let [mut short_ns, mut long_ns] = [u64::MAX; 2];
-    for _ in 0..OVERHEAD_LOADS {
-        let [short, long] = OVERHEAD_REQUESTS;
-        short_ns = short_ns.min(cpu_ns_of_a_load(depth, keep, short)?);
-        long_ns = long_ns.min(cpu_ns_of_a_load(depth, keep, long)?);
-    }
-    let [short, long] = OVERHEAD_REQUESTS;
-    Ok(long_ns.saturating_sub(short_ns) as f64 / (long - short) as f64)
-}
-
-/// CPU time of a load of so many `requests` that cost nothing.
-fn cpu_ns_of_a_load(depth: u32, keep: Keep, requests: u64) -> Result<u64, BenchError> {
-    // The mix costs next to nothing; depth decides, because the clock is read once a batch.
-    let config = Config { depth: Some(depth), requests: Some(requests), ..Config::default() };
-    let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
-    let workload = config.build(&facts, 1)?;
-    let mut tape = Tape::new(keep, None, false);
-    // As the jobs of a run do, before the clock runs.
-    tape.prepare(requests as usize);
-    let tape = Arc::new(Mutex::new(Some(tape)));
-    let alone = Job::alone(workload, depth, Method::Default.strategy(), tape);
-    let mut job = Job { requests_max: requests, ..alone };
-    let before = thread_cpu_ns();
-    drive(&mut job, &mut Null::default());
-    Ok(thread_cpu_ns().saturating_sub(before))
-}
 
 /// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
 pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
@@ -376,17 +329,5 @@ impl Parts<'_> {
             nanoseconds(each),
             nanoseconds(self.floor),
         ));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_floor_is_found() {
-        let source = Source::Generator(Config::default());
-        let floor = floor_ns(&source, Keep::All).unwrap();
-        assert!(floor > 1.0 && floor < 100_000.0, "{floor} ns");
     }
 }

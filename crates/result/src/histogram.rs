@@ -37,6 +37,11 @@ impl Histogram {
         self.counts[bucket]
     }
 
+    /// Latencies counted in each bucket.
+    pub(crate) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Counts `count` latencies that lie in `bucket`.
     #[inline]
     pub(crate) fn add_bucket(&mut self, bucket: usize, count: u64) {

@@ -176,13 +176,35 @@ fn difference(before: &mut Before, view: &View<'_>) -> Part {
     let first = bucket(view.latency_ps_min).saturating_sub(1);
     let last = (bucket(view.latency_ps_max) + 1).min(Histogram::LAST);
     before.counts.resize(Histogram::LAST + 1, 0);
-    for at in first..=last {
-        let now: u64 = view.histograms.iter().map(|histogram| histogram.count_in(at)).sum();
-        let new = now - before.counts[at];
+    let mut add = |at: usize, now: u64, then: &mut u64| {
+        let new = now - *then;
         if new > 0 {
-            before.counts[at] = now;
+            *then = now;
             part.count += new;
             part.latencies.push(at as u16, new);
+        }
+    };
+    let counts = &mut before.counts[first..=last];
+    if let [histogram] = view.histograms[..] {
+        // Nearly always, and most of it is as it was: runs begin and end many slices, each over all latencies that
+        // there ever were.
+        const TOGETHER: usize = 16;
+        let now = &histogram.counts()[first..=last];
+        for (group, (now, then)) in
+            now.chunks(TOGETHER).zip(counts.chunks_mut(TOGETHER)).enumerate()
+        {
+            if now != then {
+                let start = first + group * TOGETHER;
+                now.iter()
+                    .zip(then)
+                    .enumerate()
+                    .for_each(|(at, (now, then))| add(start + at, *now, then));
+            }
+        }
+    } else {
+        for (at, then) in counts.iter_mut().enumerate() {
+            let now = view.histograms.iter().map(|histogram| histogram.count_in(first + at)).sum();
+            add(first + at, now, then);
         }
     }
     part

@@ -105,6 +105,12 @@ impl Tape {
         }
     }
 
+    /// Takes memory for tens of thousands of rows that nobody has used before, whatever this program gave back
+    /// meanwhile: as a run does whose rows stay in memory, and pays for each page when it first writes to it.
+    pub fn take_fresh_memory(&mut self) {
+        self.rows.iter_mut().for_each(Strip::take_fresh);
+    }
+
     /// Of job number `job` of so many whose tapes grow beside one another.
     #[must_use]
     pub fn of_job(mut self, job: u32, jobs: u32) -> Tape {

@@ -117,7 +117,15 @@ impl Shared {
 
     /// One more chunk, if there may be more and there is memory for it.
     fn make(&self) -> Option<Vec<u128>> {
-        if self.made.fetch_add(1, Ordering::Relaxed) >= self.most || memory::is_scarce(1) {
+        if self.made.load(Ordering::Relaxed) >= self.most || memory::is_scarce(1) {
+            return None;
+        }
+        self.make_ready()
+    }
+
+    /// One more chunk, if there may be more, and the system gives memory for it: what is left was looked at.
+    fn make_ready(&self) -> Option<Vec<u128>> {
+        if self.made.fetch_add(1, Ordering::Relaxed) >= self.most {
             self.made.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -223,7 +231,7 @@ impl Spool {
         let most = most.max(ready);
         let shared = Arc::new(Shared::new(path, file, most));
         for _ in 0..ready {
-            let Some(mut chunk) = shared.make() else { break };
+            let Some(mut chunk) = shared.make_ready() else { break };
             // What a system hands out costs most when it is first written.
             chunk.resize(CHUNK_WORDS, 0);
             chunk.clear();

@@ -13,6 +13,9 @@ use crate::memory;
 /// machine that gives free memory back to its host.)
 pub(crate) const CHUNK_WORDS: usize = 1 << 20;
 
+/// Words of memory that is fresh from the system: more than 32 MiB, of which hardly any is used.
+const FRESH_WORDS: usize = (32 << 20) / 16 + (1 << 16);
+
 /// Rows in the order they were recorded (that of completion).
 #[derive(Debug, Default)]
 pub(crate) struct Strip {
@@ -195,10 +198,22 @@ impl Strip {
     /// Writes to the memory of the first `count` rows, at most a chunk's: a page that a system hands out
     /// costs most when it is first written (microseconds on a virtual machine), and this is not the run.
     pub(crate) fn prepare(&mut self, count: usize) {
-        if self.last.capacity() == 0 && self.is_empty() {
+        if !self.is_empty() {
+            return;
+        }
+        if self.last.capacity() == 0 {
             self.next_chunk();
-            self.last.resize(count.min(self.last.capacity()), 0);
-            self.last.clear();
+        }
+        self.last.resize(count.min(self.last.capacity()), 0);
+        self.last.clear();
+    }
+
+    /// Begins with memory that nobody has used before: so much at a time does not come from what was given back
+    /// (mallopt(3), M_MMAP_THRESHOLD: 32 MiB at most).
+    pub(crate) fn take_fresh(&mut self) {
+        let mut fresh = Vec::new();
+        if self.is_empty() && memory::reserve(&mut fresh, FRESH_WORDS) {
+            self.last = fresh;
         }
     }
 

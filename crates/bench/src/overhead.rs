@@ -1,0 +1,193 @@
+//! What one request costs the tool itself: CPU time of a short run of the load where the target costs nothing
+//! (S4-45).
+//!
+//! The loop is that of a job, with all that it records, and its rows go to memory of the same kind: used again
+//! and again where a writer gives chunks back (`--keep all`), fresh from the system otherwise, of which each page
+//! costs a fault. CPU time is read after every few thousand requests. The first stretches warm caches and branch
+//! predictors up; of the others the middle one counts, so that one that is interrupted does not.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ssdyno_block::Request;
+use ssdyno_result::{Keep, Tape};
+use ssdyno_workload::{Config, DeviceFacts, Source};
+
+use crate::cost::{Usage, thread_cpu_ns};
+use crate::engine::null::Null;
+use crate::engine::{Engine, Outcome};
+use crate::error::BenchError;
+use crate::job::{Job, drive};
+use crate::method::Method;
+use crate::share;
+
+/// Requests of a stretch, and how many stretches there are; in all a millisecond or two, which is part of what a
+/// run costs.
+const STRETCH: u64 = 4_096;
+const STRETCHES: usize = 13;
+/// Those of them in which everything settles.
+const SETTLING: usize = 4;
+const REQUESTS: u64 = STRETCH * STRETCHES as u64;
+
+/// CPU time in ns of a request of `source` that costs nothing, where `keep` says what is kept of it; `written`
+/// says whether rows are handed to a writer meanwhile.
+pub(crate) fn ns_by_request(source: &Source, keep: Keep, written: bool) -> Result<f64, BenchError> {
+    let depth = match source {
+        Source::Generator(config) if share::is_closed(config) => share::outstanding(config),
+        _ => Some(32),
+    };
+    let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;
+    let stretches = stretches(depth, tape(keep, written))?;
+    let mut costs: Vec<f64> = stretches.iter().skip(SETTLING).map(|cost| cost.ns).collect();
+    costs.sort_by(f64::total_cmp);
+    Ok(costs.get(costs.len() / 2).copied().unwrap_or(0.0))
+}
+
+/// What is recorded to.
+fn tape(keep: Keep, written: bool) -> Tape {
+    let mut tape = Tape::new(keep, None, false);
+    tape.take_fresh_memory();
+    if written {
+        // As the chunks that a writer gives back: used before.
+        tape.prepare(REQUESTS as usize);
+    }
+    tape
+}
+
+/// What a request cost in a stretch.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    /// CPU time.
+    ns: f64,
+    /// Pages of memory that were used for the first time.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test holds it against that of a run"))]
+    page_faults: f64,
+}
+
+/// What a request cost in each stretch of a load that `tape` records.
+fn stretches(depth: u32, tape: Tape) -> Result<Vec<Cost>, BenchError> {
+    // The mix costs next to nothing; depth decides, because the clock is read once a batch.
+    let config = Config { depth: Some(depth), requests: Some(REQUESTS), ..Config::default() };
+    let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let workload = config.build(&facts, 1)?;
+    let tape = Arc::new(Mutex::new(Some(tape)));
+    let mut job = Job::alone(workload, depth, Method::Default.strategy(), tape);
+    let mut engine = Stretched {
+        null: Null::default(),
+        requests: 0,
+        began_ns: thread_cpu_ns(),
+        page_faults: Usage::of_thread().page_faults,
+        costs: Vec::with_capacity(STRETCHES),
+    };
+    drive(&mut job, &mut engine);
+    Ok(engine.costs)
+}
+
+/// A target that completes everything at once, and reads the CPU time of its thread now and then.
+struct Stretched {
+    null: Null,
+    /// Of the present stretch.
+    requests: u64,
+    began_ns: u64,
+    /// Of the thread, when it began.
+    page_faults: u64,
+    costs: Vec<Cost>,
+}
+
+impl Stretched {
+    #[cold]
+    fn end_stretch(&mut self) {
+        let (now_ns, page_faults) = (thread_cpu_ns(), Usage::of_thread().page_faults);
+        let each = |amount: u64| amount as f64 / self.requests as f64;
+        self.costs.push(Cost {
+            ns: each(now_ns.saturating_sub(self.began_ns)),
+            page_faults: each(page_faults - self.page_faults),
+        });
+        (self.requests, self.began_ns, self.page_faults) = (0, now_ns, page_faults);
+    }
+}
+
+impl Engine for Stretched {
+    const HANDS_OVER: bool = Null::HANDS_OVER;
+
+    #[inline]
+    fn push(&mut self, slot: u32, request: &Request) {
+        self.null.push(slot, request);
+    }
+
+    #[inline]
+    fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
+        self.null.turn(want, wait)
+    }
+
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        self.null.ready(want)
+    }
+
+    #[inline]
+    fn reap(&mut self, each: impl FnMut(u32, Outcome)) {
+        if self.requests >= STRETCH {
+            self.end_stretch();
+        }
+        self.requests += self.null.reapable();
+        self.null.reap(each);
+    }
+
+    fn system_calls(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overhead_is_found() {
+        let source = Source::Generator(Config::default());
+        for (keep, written) in [(Keep::All, true), (Keep::None, false), (Keep::Summary, false)] {
+            let found = ns_by_request(&source, keep, written).unwrap();
+            assert!(found > 1.0 && found < 100_000.0, "{found} ns");
+        }
+        assert_eq!(stretches(32, tape(Keep::None, false)).unwrap().len(), STRETCHES - 1);
+    }
+
+    /// Page faults by request of a job on `null:` after its first `prepared` requests, whose memory was got ready:
+    /// the difference of a load of four times and one of twice as many.
+    fn faults_on_null(keep: Keep) -> f64 {
+        let prepared = 1u64 << 18;
+        let load = |requests: u64| {
+            let config = Config { depth: Some(32), requests: Some(requests), ..Config::default() };
+            let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+            let mut tape = Tape::new(keep, None, false);
+            tape.prepare(prepared as usize);
+            let tape = Arc::new(Mutex::new(Some(tape)));
+            let workload = config.build(&facts, 1).unwrap();
+            let mut job = Job::alone(workload, 32, Method::Default.strategy(), Arc::clone(&tape));
+            let before = Usage::of_thread().page_faults;
+            drive(&mut job, &mut Null::default());
+            (Usage::of_thread().page_faults - before) as f64
+        };
+        (load(4 * prepared) - load(2 * prepared)) / (2 * prepared) as f64
+    }
+
+    /// What a run pays for the memory of its rows is in the overhead: as many page faults for each request, one
+    /// in 256 with pages of 4 KiB; and none where rows go to memory that is used again, or there are none.
+    /// Tolerance: a fifth.
+    #[test]
+    fn the_overhead_has_the_page_faults_of_a_run() {
+        let found = |keep, written| {
+            let costs = stretches(32, tape(keep, written)).unwrap();
+            let settled = costs[SETTLING..].iter().map(|cost| cost.page_faults);
+            settled.sum::<f64>() / (costs.len() - SETTLING) as f64
+        };
+        let (told, paid) = (found(Keep::None, false), faults_on_null(Keep::None));
+        let each = 16.0 / rustix::param::page_size() as f64;
+        assert!(paid > 0.8 * each && paid < 1.2 * each, "{paid} by request of a run");
+        assert!(told > 0.8 * paid && told < 1.2 * paid, "{told} in the overhead, {paid} in a run");
+        let (written, summary) = (found(Keep::All, true), found(Keep::Summary, false));
+        assert!(written < 0.2 * each && summary < 0.2 * each, "{written} {summary}");
+        assert!(faults_on_null(Keep::Summary) < 0.05 * each);
+    }
+}
