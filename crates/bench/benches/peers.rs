@@ -8,8 +8,9 @@
 //! found. All are programs that are started, run for the same time, and are waited for (wait4(2)): CPU time and
 //! switches are of the whole process, starting, reporting and writing included.
 //! Runs alternate, in an order that turns round, so that a busy neighbour meets all; each figure is the
-//! median, with half of the distance from the lowest to the highest. At the end: the goals, and whether the
-//! median reaches them, by the runs of the same round against each other.
+//! median, with half of the distance from the lowest to the highest. At the end: what fio beside itself differs by
+//! in the same rounds, and the goals, and whether the median reaches them, by the runs of the same round against
+//! each other; *undecided* is one that the interval covers.
 //!
 //! `cargo xtask peers [--runs N] [--seconds N] [--quick] [--t-io-uring FILE]` says what is missing and runs
 //! it, as root (for the loop device), with fio from Debian's packages (apt-get install fio). fio's own
@@ -81,6 +82,8 @@ const LOOP: &str = "loop device over tmpfs";
 /// fio as it comes, and with everything that makes it cheaper.
 const FIO_DEFAULTS: &str = "fio, defaults";
 const FIO_BATCH: &str = "fio, fixed, whole batches";
+/// The same once more in each round: what differs between the two is the noise of the machine.
+const FIO_AGAIN: &str = "fio, defaults, again";
 const RAW: &str = "t/io_uring, whole batches";
 /// Ours, by method.
 const OURS: &str = "ours, default";
@@ -96,6 +99,7 @@ const FIXED: [&str; 3] = ["--ioengine=io_uring", "--fixedbufs", "--registerfiles
 fn fio_settings(depth: u32) -> Vec<Peer> {
     let mut peers = vec![
         Peer::new(FIO_DEFAULTS, Program::Fio, &["--ioengine=io_uring"]),
+        Peer::new(FIO_AGAIN, Program::Fio, &["--ioengine=io_uring"]),
         Peer::new("fio, fixed", Program::Fio, &FIXED),
     ];
     let batched = |name, submit: u32, least: u32| {
@@ -131,6 +135,7 @@ fn nothing() -> Vec<Peer> {
     let plain = ["--ioengine=null", "--gtod_reduce=1", "--disable_lat=1", "--norandommap"];
     vec![
         Peer::new(FIO_DEFAULTS, Program::Fio, &["--ioengine=null"]),
+        Peer::new(FIO_AGAIN, Program::Fio, &["--ioengine=null"]),
         Peer::new("fio null, no statistics", Program::Fio, &plain),
         Peer::new(OURS, Program::Ours, &[]),
         Peer::new(OURS_NO_FILES, Program::Ours, &["--keep", "none"]),
@@ -143,6 +148,7 @@ fn synchronous() -> Vec<Peer> {
     let jobs = ["--numjobs=32", "--group_reporting"];
     vec![
         Peer::new(FIO_DEFAULTS, Program::Fio, &["--ioengine=io_uring"]),
+        Peer::new(FIO_AGAIN, Program::Fio, &["--ioengine=io_uring"]),
         Peer::new("fio psync, 1 job", Program::Fio, &["--ioengine=psync"]),
         Peer::new("fio psync, 32 jobs", Program::Fio, &["--ioengine=psync", jobs[0], jobs[1]]),
         Peer::new("fio mmap, 32 jobs", Program::Fio, &["--ioengine=mmap", jobs[0], jobs[1]]),

@@ -3,8 +3,8 @@
 use ssdyno_result::Interval;
 
 use crate::{
-    Compared, DEPTH, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS, OURS_EFFICIENT, OURS_NO_FILES,
-    OURS_SUMMARY, OURS_TUNED, RAW,
+    Compared, DEPTH, FIO_AGAIN, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS, OURS_EFFICIENT,
+    OURS_NO_FILES, OURS_SUMMARY, OURS_TUNED, RAW,
 };
 
 /// A goal: `what`, at most or at least `bound`; `None` where it could not be measured.
@@ -41,23 +41,56 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     (at(low) + at(high)) / 2.0
 }
 
+/// What the rounds say of a goal: nothing where the interval of their mean has values on both sides of it.
+fn verdict(goal: &Goal, reached: f64, interval: Option<Interval>) -> &'static str {
+    if interval.is_some_and(|interval| interval.low <= goal.bound && goal.bound <= interval.high) {
+        return "undecided";
+    }
+    let met = if goal.at_least { reached >= goal.bound } else { reached <= goal.bound };
+    if met { "reached" } else { "NOT reached" }
+}
+
+fn shown(interval: Option<Interval>) -> String {
+    interval
+        .map_or_else(String::new, |interval| format!("{:.3} to {:.3}", interval.low, interval.high))
+}
+
+/// Prints what two runs of the same peer in the same round differ by: what no ratio on this machine can be
+/// better known than.
+fn print_noise(tables: &[Compared]) {
+    println!(
+        "\n{:75} {:>8} {:>17}",
+        "Noise: fio beside itself (1 without any)", "median", "95 % interval"
+    );
+    type Pick = fn(&Figures) -> f64;
+    let figures: [(&str, Pick); 3] =
+        [("IOPS", |f| f.iops), ("p50", |f| f.p50_ns), ("CPU", Figures::cpu_ns)];
+    for table in tables {
+        for (name, pick) in figures {
+            let Some(values) = ratios(table, (FIO_AGAIN, FIO_DEFAULTS), pick) else { continue };
+            let what = format!("{}, depth {}: {name}", table.title, table.depth);
+            let interval = shown(Interval::of_mean(&values));
+            println!("{what:75} {:>8.3} {interval:>17}", median(values));
+        }
+    }
+}
+
 /// Prints every goal beside what `tables` say: the median of the rounds decides, and the interval of
-/// their mean shows how sure that is.
+/// their mean shows how sure that is. Where it covers the goal nothing is decided.
 pub(crate) fn print(tables: &[Compared]) {
+    print_noise(tables);
     println!("\n{:66} {:>8} {:>8} {:>17}", "Goals", "goal", "median", "95 % interval");
     for goal in goals(tables) {
         let bound = format!("{} {}", if goal.at_least { ">=" } else { "<=" }, goal.bound);
-        let values = goal.reached.unwrap_or_default();
+        let values = goal.reached.clone().unwrap_or_default();
         if values.is_empty() {
             println!("{:66} {bound:>8} {:>8} {:>17}  not measured", goal.what, "-", "");
             continue;
         }
-        let interval = Interval::of_mean(&values).map_or_else(String::new, |interval| {
-            format!("{:.3} to {:.3}", interval.low, interval.high)
-        });
+        let interval = Interval::of_mean(&values);
         let reached = median(values);
-        let met = if goal.at_least { reached >= goal.bound } else { reached <= goal.bound };
-        let verdict = if met { "reached" } else { "NOT reached" };
+        let verdict = verdict(&goal, reached, interval);
+        let interval = shown(interval);
         println!("{:66} {bound:>8} {reached:>8.3} {interval:>17}  {verdict}", goal.what);
     }
 }
@@ -134,7 +167,8 @@ fn fastest(table: &Compared, left_out: Option<usize>) -> Option<&'static str> {
         let others = runs.iter().enumerate().filter(|(round, _)| Some(*round) != left_out);
         crate::median(&others.map(|(_, run)| *run).collect::<Vec<_>>()).iops
     };
-    let theirs = table.peers.iter().filter(|(name, _)| name.starts_with("fio"));
+    let is_setting = |name: &str| name.starts_with("fio") && name != FIO_AGAIN;
+    let theirs = table.peers.iter().filter(|(name, _)| is_setting(name));
     let known = theirs.filter(|(_, runs)| !runs.is_empty());
     known.max_by(|(_, a), (_, b)| iops(a).total_cmp(&iops(b))).map(|(name, _)| *name)
 }
