@@ -519,9 +519,10 @@ impl Crew {
         let mut reports = Vec::with_capacity(self.members.len());
         for (member, tape) in self.members.into_iter().zip(tapes) {
             if let Some(mut tape) = tape {
-                // A job may have ended before another one ended the ramp-up.
-                if let (true, Some(start_ns)) = (tape.ramping_up(), self.ramp.start_ns())
-                    && entries.is_empty()
+                // A job may have ended before another one ended the ramp-up, if they share one.
+                let shared = self.ramp.start_ns().filter(|start_ns| *start_ns > 0);
+                if let (true, true, Some(start_ns)) =
+                    (tape.ramping_up(), entries.is_empty(), shared)
                 {
                     tape.start_at(start_ns);
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_result::probe::Moved;
 use ssdyno_result::{Glance, Sent, Tape};
-use ssdyno_workload::{Step, Workload};
+use ssdyno_workload::{Finished, Step, Workload};
 
 use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
@@ -80,6 +80,13 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// From when it is recorded, where a time decides about it; `None` while that is not known, as its depth is
+    /// being searched for.
+    fn recorded_from_ns(&self) -> Option<u64> {
+        let found = Some(self.workload.recorded_from(0)).filter(|from| *from < Time::MAX)?;
+        self.shared.ramp.start_ns().map(|start_ns| start_ns.max(found.as_ns()))
+    }
+
     /// A job by itself, without limits, that only reads: nobody watches it or waits for it, and all is
     /// recorded on `tape` from the start.
     pub(crate) fn alone(
@@ -194,6 +201,13 @@ fn spin<E: Engine>(job: &Job, engine: &mut E, want: u32) -> io::Result<bool> {
     }
 }
 
+/// What the workload is told of a request.
+#[inline]
+fn finished(request: &Request, latency_ns: u64, status: Status) -> Finished {
+    let is_ok = status == Status::Ok;
+    Finished { is_ok, ..Finished::of(request, Time::from_ns(latency_ns)) }
+}
+
 struct State {
     free: Vec<u32>,
     now_ns: u64,
@@ -207,6 +221,8 @@ struct State {
     /// As many as one call hands over are pushed, and there are more to issue at this time.
     more: bool,
     ramping_up: bool,
+    /// The workload is told of each request.
+    heeds_latency: bool,
     failing: bool,
     done: bool,
     /// To wake up in time.
@@ -229,6 +245,7 @@ impl State {
             full: false,
             more: false,
             ramping_up: job.origin_ns.is_some() || job.shared.ramp.start_ns() != Some(0),
+            heeds_latency: job.workload.heeds_latency(),
             failing: false,
             done: false,
             margin: Margin::new(),
@@ -260,8 +277,8 @@ impl State {
     /// tape so far was later: the clock was read once since.
     #[inline]
     fn begin_window(&mut self, job: &Job, tape: &mut Tape) {
-        if let (true, Some(origin_ns), Some(start_ns)) =
-            (self.ramping_up, job.origin_ns, job.shared.ramp.start_ns())
+        if self.ramping_up
+            && let (Some(origin_ns), Some(start_ns)) = (job.origin_ns, job.recorded_from_ns())
             && self.now_ns >= start_ns
         {
             self.ramping_up = false;
@@ -408,20 +425,27 @@ impl State {
         let mut reaped = tape.reaped(self.now_ns);
         let now = Time::from_ns(self.now_ns);
         let before = self.completed;
+        let mut heeded = self.heeds_latency.then_some(&mut job.workload);
         engine.reap(|slot, outcome| {
             let Sent { request, intended_ns, accepted_ns } = reaped.take(slot);
             self.complete(slot);
-            match self.status(&request, outcome) {
+            let status = self.status(&request, outcome);
+            match status {
                 Status::Ok => reaped.add(&request, intended_ns, accepted_ns, Status::Ok),
                 status => {
                     let errno = Faults::errno(outcome);
                     reaped.add_failed(&request, intended_ns, accepted_ns, status, errno);
                 }
             }
+            if let Some(workload) = &mut heeded {
+                workload.completed(finished(&request, self.now_ns - intended_ns, status), now);
+            }
         });
         drop(reaped);
         if self.completed != before {
-            job.workload.completed_many(self.completed - before, now);
+            if !self.heeds_latency {
+                job.workload.completed_many(self.completed - before, now);
+            }
             self.report(job, tape);
         }
     }
@@ -443,13 +467,14 @@ impl State {
         let now = Time::from_ns(self.now_ns);
         let mut reaped = tape.reaped(self.now_ns);
         for (slot, outcome) in skipped {
-            let Sent { request, .. } = reaped.take(*slot);
+            let Sent { request, intended_ns, .. } = reaped.take(*slot);
             self.complete(*slot);
-            if self.status(&request, *outcome) == Status::Ok {
+            let status = self.status(&request, *outcome);
+            if status == Status::Ok {
                 self.unrecorded.add(request.op, u64::from(request.length_bytes));
             }
             reaped.skip();
-            job.workload.completed(now);
+            job.workload.completed(finished(&request, self.now_ns - intended_ns, status), now);
         }
         drop(reaped);
         if let Some(start_ns) = start_ns {
@@ -464,7 +489,7 @@ impl State {
             let status = self.status(&request, *outcome);
             let errno = Faults::errno(*outcome);
             reaped.add_failed(&request, intended_ns, accepted_ns, status, errno);
-            job.workload.completed(now);
+            job.workload.completed(finished(&request, self.now_ns - intended_ns, status), now);
         }
         drop(reaped);
         self.report(job, tape);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ssdyno_block::Op;
 use ssdyno_workload::{
     Buffer, Config, DeviceFacts, FioEntry, FioExit, FioJob, Source, Timing, TraceOptions, Workload,
-    WorkloadError, open_trace,
+    WorkloadError, open_trace, shared,
 };
 
 use crate::engine::passthrough::block_device_of;
@@ -98,7 +98,8 @@ pub(crate) struct Plan {
     pub(crate) notes: Vec<String>,
     /// What is reported apart.
     pub(crate) entries: Vec<FioEntry>,
-    /// Start of the recorded window where times decide about it.
+    /// Start of the recorded window where times decide about it; `u64::MAX` where the only job says it when it
+    /// has found its depth.
     pub(crate) origin_ns: u64,
 }
 
@@ -275,6 +276,11 @@ fn generator(
     mut notes: Vec<String>,
 ) -> Result<Plan, BenchError> {
     let closed = share::is_closed(config);
+    let adapts = config.latency_target.is_some();
+    if adapts && run.options.jobs > 1 {
+        let why = "latency_target: the depth is that of one job".to_owned();
+        return Err(BenchError::Option { option: "jobs", why });
+    }
     let jobs = match means {
         Means::Threads => threads_wanted(run, config, closed, &mut notes)?,
         _ => run.options.jobs,
@@ -283,8 +289,10 @@ fn generator(
         Some(_) => UNKNOWN_BLOCK_BYTES,
         None => config.sizes().iter().map(|size| size.size.0).max().unwrap_or(0) as u32,
     };
-    let shares = share::shares(config, jobs, facts)?;
-    let mut plans = Vec::with_capacity(shares.len());
+    // A depth that changes is that of one load, of which threads take requests in turn.
+    let parts = if adapts { jobs } else { 1 };
+    let shares = share::shares(config, jobs / parts, facts)?;
+    let mut plans = Vec::with_capacity(jobs as usize);
     for (index, share) in shares.iter().enumerate() {
         let seed = share::seed(run.seed, index as u32);
         let depth = share::outstanding(share).unwrap_or(u64::from(OPEN_SLOTS));
@@ -295,24 +303,34 @@ fn generator(
         }
         let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };
         let requests = run.limits.requests;
-        plans.push(JobPlan {
-            workload: share.build(facts, seed)?,
-            slots: slots as u32,
-            requests_max: requests.map_or(u64::MAX, |r| share::part(r, index as u32, jobs)),
-            seed,
-            buffer: config.buffer,
-            cores: core(&run.options, index).into_iter().collect(),
-            closed,
-            strategy: strategy(&run.options, means, slots as u32, closed),
-            entry: 0,
-            group: 0,
-            exit: FioExit::default(),
-            delay_ns: 0,
-            ramp_ns: None,
-        });
+        let workload = share.build(facts, seed)?;
+        let workloads = match parts {
+            1 => vec![workload],
+            _ => shared(workload, u64::from(parts)),
+        };
+        for workload in workloads {
+            let number = plans.len() as u32;
+            plans.push(JobPlan {
+                workload,
+                slots: slots as u32,
+                requests_max: requests.map_or(u64::MAX, |r| share::part(r, number, jobs)),
+                seed,
+                buffer: config.buffer,
+                cores: core(&run.options, number as usize).into_iter().collect(),
+                closed,
+                strategy: strategy(&run.options, means, slots as u32, closed),
+                entry: 0,
+                group: 0,
+                exit: FioExit::default(),
+                delay_ns: 0,
+                // A search counts the ramp-up itself, and says when it is over.
+                ramp_ns: config.searches().then_some(0),
+            });
+        }
     }
-    let ramp_up = config.ramp_up;
-    let (entries, origin_ns) = (Vec::new(), 0);
+    let ramp_up = if config.searches() { 0 } else { config.ramp_up };
+    let origin_ns = if plans.len() == 1 { u64::MAX } else { 0 };
+    let entries = Vec::new();
     Ok(Plan { means, jobs: plans, closed, ramp_up, block_bytes, notes, entries, origin_ns })
 }
 

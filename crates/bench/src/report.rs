@@ -6,10 +6,10 @@ use procfs::CurrentSI as _;
 use ssdyno_block::{Time, counted};
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
-    RunResult, StopReason, nanoseconds,
+    Configuration, DepthSearchResult, Ending, IssueDelay, JobResult, MethodResult, OwnCost,
+    Precision, Recording, RunResult, StopReason, TriedDepthResult, nanoseconds,
 };
-use ssdyno_workload::{FioFiles, Source};
+use ssdyno_workload::{DepthSearch, FioFiles, Source, TriedDepth};
 
 use crate::cost::Usage;
 use crate::delays::Delays;
@@ -28,6 +28,30 @@ const BUSY: f64 = 0.9;
 const CROWDED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
 const MEANS_SOMETHING: f64 = 0.5;
+
+/// `searches` as they stand in results.
+fn depth_search_results(searches: Vec<DepthSearch>) -> Vec<DepthSearchResult> {
+    let tried = |tried: &TriedDepth| {
+        TriedDepthResult::of(
+            tried.depth,
+            [tried.start, tried.length],
+            tried.requests,
+            tried.in_time,
+        )
+    };
+    let result = |search: DepthSearch| DepthSearchResult {
+        latency_target_ns: search.target.latency.as_ns(),
+        latency_window_ns: search.target.window.as_ns(),
+        latency_percentile: search.target.percentile,
+        latency_run: search.target.keeps_adapting,
+        depth_max: search.depth_max,
+        depth: search.depth,
+        met: search.met,
+        tried: search.tried.iter().map(tried).collect(),
+        job: search.job,
+    };
+    searches.into_iter().map(result).collect()
+}
 
 /// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
 pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
@@ -122,6 +146,8 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        let searches = self.reports.iter().flat_map(|report| report.depth_searches.iter().cloned());
+        result.depth_searches = depth_search_results(searches.collect());
         result.until = self.precision;
         result.stopped_because = Some(self.stop_reason());
         self.fill_cost(&mut result);

@@ -2,6 +2,7 @@
 
 mod loops;
 mod methods;
+mod searches;
 mod several;
 mod spinning;
 mod stalled;
@@ -101,7 +102,7 @@ fn one_job_draws_the_requests_of_a_simulated_run() {
     for request in rows {
         let step = same.next(Time::ZERO);
         assert!(matches!(step, ssdyno_workload::Step::Issue { request: r, .. } if r == request));
-        same.completed(Time::ZERO);
+        same.completed(ssdyno_workload::Finished::UNKNOWN, Time::ZERO);
     }
 }
 

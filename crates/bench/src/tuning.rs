@@ -91,6 +91,12 @@ pub(crate) fn search(
     let depth = plan.jobs.iter().map(|job| job.slots).max().unwrap_or(1);
     let (alone, free) = (plan.jobs.len() == 1, run.options.cores.is_empty());
     searchable(&plan)?;
+    if plan.jobs.iter().any(|job| !job.workload.depth_searches().is_empty()) {
+        let why = "latency_target: the depth changes meanwhile; search for the method at the depth that was \
+                   found"
+            .to_owned();
+        return Err(BenchError::Option { option: "tune", why });
+    }
     // A core for each job that spins: nobody said that they are free. Polling, the kernel spins.
     let ladder = ladder(depth, alone && plan.means.may_spin());
     drop(plan);

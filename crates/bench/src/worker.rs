@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_workload::{WorkloadError, delayed};
+use ssdyno_workload::{DepthSearch, WorkloadError, delayed};
 
 use crate::clock::{Clock, exact_timers};
 use crate::content::Content;
@@ -61,6 +61,7 @@ pub(crate) enum Message {
 pub(crate) struct JobReport {
     pub(crate) ended: Ended,
     pub(crate) notes: Vec<String>,
+    pub(crate) depth_searches: Vec<DepthSearch>,
     pub(crate) trace_error: Option<WorkloadError>,
     /// Of the thread, over the run.
     pub(crate) usage: Usage,
@@ -167,6 +168,7 @@ impl Worker {
             usage: Usage::of_thread() - before,
             wall: began.elapsed(),
             notes: job.workload.notes(),
+            depth_searches: job.workload.depth_searches(),
             trace_error: job.workload.error(),
             system_calls: engine.system_calls() - calls_before,
             stayed,

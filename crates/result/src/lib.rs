@@ -23,6 +23,7 @@ mod buckets;
 mod compare;
 mod confidence;
 mod csv_rows;
+mod depth;
 mod directory;
 mod drift;
 mod error;
@@ -60,6 +61,7 @@ mod until;
 
 pub use buckets::Grid;
 pub use compare::{Comparison, FigureComparison, Verdict, compare};
+pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use directory::RunDirectory;
 pub use error::ResultError;
 pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};

@@ -246,8 +246,7 @@ impl Recorder {
     /// Leaves out what completes before `start`. Call it before the first request.
     #[must_use]
     pub fn start_recording_at(mut self, start: Time) -> Recorder {
-        (self.start, self.restart_at) = (start, start);
-        self.series = Series::new(Grid::new(start, self.interval));
+        self.begin_recording_at(start);
         self
     }
 
@@ -259,6 +258,25 @@ impl Recorder {
             (self.start, self.skip) = (Time::MAX, completions);
         }
         self
+    }
+
+    /// Records nothing until [`begin_recording_at`](Recorder::begin_recording_at). Call it before the first
+    /// request.
+    #[must_use]
+    pub fn begin_later(mut self) -> Recorder {
+        (self.start, self.skip) = (Time::MAX, 0);
+        self
+    }
+
+    /// Whether it waits for [`begin_recording_at`](Recorder::begin_recording_at).
+    pub fn begins_later(&self) -> bool {
+        self.start == Time::MAX && self.skip == 0
+    }
+
+    /// Records what completes from `start` on, which is no earlier than anything that it was told.
+    pub fn begin_recording_at(&mut self, start: Time) {
+        (self.start, self.restart_at) = (start, start);
+        self.series = Series::new(Grid::new(start, self.interval));
     }
 
     /// The start of the recorded window, once it is known: what readers of device events make

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::depth::DepthSearchResult;
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
@@ -109,6 +110,9 @@ pub struct RunResult {
     /// Share of `energy_seconds` each part was busy, 0 to 1: what the device still did after the last
     /// answer is in it. `null` for a real device.
     pub busy_share: Option<BusyShare>,
+    /// Searches for the greatest depth that meets a latency (`latency_target`), of each job that makes one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depth_searches: Vec<DepthSearchResult>,
     /// Length of the recorded window on the clock of the device: virtual for a simulated target,
     /// the wall's for a real one.
     pub simulated_seconds: f64,

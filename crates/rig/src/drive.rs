@@ -7,7 +7,7 @@ use ssdyno_device::Device;
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Flow, Limits, Precise, Precision, Progress, Recorder};
-use ssdyno_workload::{Step, Workload};
+use ssdyno_workload::{Finished, Step, Workload};
 
 use crate::drift::WriteTrack;
 use crate::streams::Streams;
@@ -71,7 +71,8 @@ pub struct Ended {
 /// `progress` is called every few milliseconds and may stop the run.
 pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) -> Ended {
     let started = std::time::Instant::now();
-    let mut state = State { now: drive.start, ..State::default() };
+    let begins_later = drive.recorder.begins_later();
+    let mut state = State { now: drive.start, begins_later, ..State::default() };
     // Limits count from the start.
     drive.limits.duration = drive.limits.duration.map(|length| drive.start.saturating_add(length));
     let mut turns = 0u32;
@@ -169,6 +170,8 @@ struct State {
     refused: Option<(Request, SubmitError)>,
     failed: u64,
     gone: Option<Time>,
+    /// The workload says when recording begins.
+    begins_later: bool,
     /// The next report of progress is to have a glance.
     look: bool,
     /// A request that found the target full.
@@ -243,6 +246,9 @@ impl State {
         let token = self.free.pop().unwrap_or(self.in_flight.len() as u32);
         match drive.device.submit(self.now, request, Token(token)) {
             Ok(()) => {
+                if self.begins_later {
+                    self.begin_recording(drive, stream);
+                }
                 drive.recorder.arrived(intended);
                 if let Some(streams) = drive.streams.as_deref_mut() {
                     streams.arrived(stream, intended, drive.workload.recorded_from(stream));
@@ -275,6 +281,16 @@ impl State {
         }
     }
 
+    /// Begins to record where the first stream has found its depth.
+    #[cold]
+    fn begin_recording(&mut self, drive: &mut Drive<'_>, stream: u32) {
+        let from = drive.workload.recorded_from(stream);
+        if from < Time::MAX {
+            drive.recorder.begin_recording_at(from);
+            self.begins_later = false;
+        }
+    }
+
     #[inline]
     fn complete(&mut self, drive: &mut Drive<'_>, completion: &Completion) {
         let token = completion.token.0;
@@ -289,9 +305,12 @@ impl State {
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
-        drive.workload.completed_in(stream, self.now);
+        let latency = completion.completed.saturating_sub(intended);
+        let is_ok = completion.status == Status::Ok;
+        let finished = Finished { latency, stream, op: request.op, is_ok };
+        drive.workload.completed(finished, self.now);
         self.last_completion = completion.completed;
-        if completion.status != Status::Ok {
+        if !is_ok {
             self.failed(drive, completion.completed);
         }
     }

@@ -14,7 +14,7 @@ use crate::attach::{Attach, Stack};
 use crate::drive::{Drive, Ended, drive};
 use crate::machine::{self, Rigged};
 use crate::report;
-use crate::source::load;
+use crate::source::{depth_search_results, load};
 use crate::streams::Streams;
 
 /// A run in virtual time.
@@ -177,8 +177,10 @@ impl Run {
         let facts = device.facts();
         let (mut workload, mut streams) = (load.workload, load.streams);
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
-        if load.ramp > Time::ZERO {
-            recorder = recorder.start_recording_at(load.ramp);
+        match load.begin {
+            None => recorder = recorder.begin_later(),
+            Some(Time::ZERO) => {}
+            Some(begin) => recorder = recorder.start_recording_at(begin),
         }
         let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
         let cpu = cpu_time::ThreadTime::now();
@@ -205,7 +207,7 @@ impl Run {
         let energy = meter.finish(ended.settled.max(recording.end()));
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces();
-        let result = report::Parts {
+        let mut result = report::Parts {
             run: self,
             namespaces,
             target: device.as_ref(),
@@ -219,6 +221,7 @@ impl Run {
             failure: failure.as_ref(),
         }
         .result(&mut recording);
+        result.depth_searches = depth_search_results(workload.depth_searches());
         Ok(Measured { result, recording, energy, failure })
     }
 }

@@ -1,9 +1,10 @@
 //! From what a run asks of its device to a workload that is ready to run.
 
 use ssdyno_block::Time;
+use ssdyno_result::{DepthSearchResult, TriedDepthResult};
 use ssdyno_workload::{
-    DeviceFacts, FioFiles, Source, Workload, WorkloadError, fio_entries, fio_streams,
-    first_recorded, open_trace, run_together,
+    DepthSearch, DeviceFacts, FioFiles, Source, TriedDepth, Workload, WorkloadError, fio_entries,
+    fio_streams, first_recorded, open_trace, run_together,
 };
 
 use crate::streams::Streams;
@@ -13,8 +14,12 @@ use crate::streams::Streams;
 /// # Errors
 /// It is impossible on that device, or its trace cannot be read.
 pub(crate) fn load(source: &Source, facts: &DeviceFacts, seed: u64) -> Result<Load, WorkloadError> {
-    let plain = |workload, ramp_up| Load { workload, ramp_up, ramp: Time::ZERO, streams: None };
+    let plain =
+        |workload, ramp_up| Load { workload, ramp_up, begin: Some(Time::ZERO), streams: None };
     match source {
+        Source::Generator(config) if config.searches() => {
+            Ok(Load { begin: None, ..plain(config.build(facts, seed)?, 0) })
+        }
         Source::Generator(config) => Ok(plain(config.build(facts, seed)?, config.ramp_up)),
         Source::Trace { path, options } => Ok(plain(open_trace(path, options, facts)?, 0)),
         Source::Jobs { jobs, .. } => {
@@ -22,7 +27,7 @@ pub(crate) fn load(source: &Source, facts: &DeviceFacts, seed: u64) -> Result<Lo
             let entry_of = streams.iter().map(|stream| stream.entry).collect();
             Ok(Load {
                 ramp_up: 0,
-                ramp: first_recorded(&streams),
+                begin: first_recorded(&streams),
                 workload: run_together(streams, facts)?,
                 streams: Some(Streams::new(fio_entries(jobs), entry_of)),
             })
@@ -35,8 +40,32 @@ pub(crate) struct Load {
     pub(crate) workload: Box<dyn Workload + Send>,
     /// Completions before recording starts.
     pub(crate) ramp_up: u64,
-    /// Time before recording starts.
-    pub(crate) ramp: Time,
+    /// When recording begins; `None` where the workload says it, when it has found its depth.
+    pub(crate) begin: Option<Time>,
     /// Where the workload has several.
     pub(crate) streams: Option<Streams>,
+}
+
+/// `searches` as they stand in results.
+pub(crate) fn depth_search_results(searches: Vec<DepthSearch>) -> Vec<DepthSearchResult> {
+    let tried = |tried: &TriedDepth| {
+        TriedDepthResult::of(
+            tried.depth,
+            [tried.start, tried.length],
+            tried.requests,
+            tried.in_time,
+        )
+    };
+    let result = |search: DepthSearch| DepthSearchResult {
+        latency_target_ns: search.target.latency.as_ns(),
+        latency_window_ns: search.target.window.as_ns(),
+        latency_percentile: search.target.percentile,
+        latency_run: search.target.keeps_adapting,
+        depth_max: search.depth_max,
+        depth: search.depth,
+        met: search.met,
+        tried: search.tried.iter().map(tried).collect(),
+        job: search.job,
+    };
+    searches.into_iter().map(result).collect()
 }

@@ -34,6 +34,10 @@ impl Streams {
     pub(crate) fn arrived(&mut self, stream: u32, intended: Time, start: Time) {
         let Some((entry, from)) = self.streams.get_mut(stream as usize) else { return };
         *from = start;
+        if start == Time::MAX {
+            // Its depth is being searched for.
+            return;
+        }
         if let Some((_, recorder)) = self.entries.get_mut(*entry) {
             let new = || Recorder::new(Keep::Summary, None).start_recording_at(start);
             recorder.get_or_insert_with(new).arrived(intended);
@@ -49,7 +53,9 @@ impl Streams {
         completion: &Completion,
     ) -> bool {
         let Some((entry, from)) = self.streams.get(stream as usize) else { return true };
-        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry) {
+        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry)
+            && *from < Time::MAX
+        {
             recorder.record(request, intended, completion);
         }
         completion.completed >= *from
@@ -63,8 +69,10 @@ impl Streams {
         times: [Time; 2],
         end: Time,
     ) {
-        let Some((entry, _)) = self.streams.get(stream as usize) else { return };
-        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry) {
+        let Some((entry, from)) = self.streams.get(stream as usize) else { return };
+        if let Some((_, Some(recorder))) = self.entries.get_mut(*entry)
+            && *from < Time::MAX
+        {
             recorder.never_answered(0, request, times, end);
         }
     }

@@ -15,7 +15,7 @@ fn drive(workload: &mut (dyn Workload + Send), count: u64) {
     while issued < count {
         match black_box(workload.next(now)) {
             Step::Issue { .. } => {
-                workload.completed(now);
+                workload.completed(ssdyno_workload::Finished::UNKNOWN, now);
                 issued += 1;
             }
             Step::NotBefore(time) => now = time,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ssdyno_block::{Op, Time};
 use ssdyno_workload::{
-    BeyondEnd, DeviceFacts, Format, ObjectIds, Step, TraceOptions, Workload, read_trace,
+    BeyondEnd, DeviceFacts, Finished, Format, ObjectIds, Step, TraceOptions, Workload, read_trace,
 };
 
 /// Plays up to 2000 steps; every request completes at once.
@@ -17,7 +17,7 @@ pub fn some(workload: &mut dyn Workload, device: &DeviceFacts) {
                 assert!(intended <= now);
                 assert!((request.length_bytes == 0) == (request.op == Op::Flush));
                 assert!(request.end_bytes().is_some_and(|end| end <= device.capacity_bytes));
-                workload.completed(now);
+                workload.completed(Finished::of(&request, Time::ZERO), now);
             }
             Step::NotBefore(time) => {
                 assert!(time > now);

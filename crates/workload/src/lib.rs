@@ -17,6 +17,7 @@
 //! thread a completion belongs to (threads take turns, see [`Config::threads`]).
 
 mod config;
+mod depth;
 mod error;
 mod fio_job;
 mod generator;
@@ -28,11 +29,12 @@ pub use config::{
     Address, ArrivalKind, Arrivals, BlockSize, Buffer, Config, DEFAULT_REQUESTS, DiskSimSynthetic,
     Kind, Numbers, Pattern,
 };
+pub use depth::{DepthSearch, LatencyTarget, TriedDepth};
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{
     FioBatch, FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioReplay,
     FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, is_fio_job_file,
-    read_fio_jobs, read_fio_verify, run_together,
+    read_fio_jobs, read_fio_verify, run_together, shared,
 };
 pub use source::{Source, first_recorded};
 pub use trace::{
@@ -40,7 +42,7 @@ pub use trace::{
     read_trace,
 };
 
-use ssdyno_block::{Request, Time};
+use ssdyno_block::{Op, Request, Time};
 
 /// What a workload wants next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +63,32 @@ pub enum Step {
     Done,
 }
 
-/// A stream of requests that reacts to nothing but time and the number of completions.
+/// A request that came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// From its intended start to its completion.
+    pub latency: Time,
+    /// Which stream it is of: what [`Workload::stream`] said when it was issued.
+    pub stream: u32,
+    /// What it did.
+    pub op: Op,
+    /// Whether it did so without an error.
+    pub is_ok: bool,
+}
+
+impl Finished {
+    /// One of which a runner says no more than that it is back.
+    pub const UNKNOWN: Finished =
+        Finished { latency: Time::ZERO, stream: 0, op: Op::Flush, is_ok: true };
+
+    /// A request of a workload of one stream that took `latency`.
+    pub const fn of(request: &Request, latency: Time) -> Finished {
+        Finished { latency, stream: 0, op: request.op, is_ok: true }
+    }
+}
+
+/// A stream of requests that reacts to nothing but time and what completes: how many, and where it
+/// [`heeds_latency`](Workload::heeds_latency) how long each took.
 ///
 /// The workload owes: every request is a non-empty (but for a flush) range of whole sectors inside
 /// the device it was built for; `intended` never goes back within a stream and is never later than `now`; a
@@ -69,7 +96,7 @@ pub enum Step {
 /// [`Step::Wait`] is only said while a request is outstanding.
 ///
 /// The runner owes: `now` never goes back, over all calls; each [`Step::Issue`] is issued and
-/// answered by one call of [`completed`](Workload::completed).
+/// answered by one call of [`completed`](Workload::completed), with its stream, its latency and how it ended.
 pub trait Workload {
     /// The next step at `now`. Pure in its inputs: same seed and same sequence of calls give the
     /// same answers.
@@ -83,12 +110,19 @@ pub trait Workload {
     }
 
     /// One of the requests issued completed at `now`.
-    fn completed(&mut self, now: Time);
+    fn completed(&mut self, finished: Finished, now: Time);
 
-    /// As `count` calls of [`completed`](Workload::completed), for a runner that reaps many at once.
+    /// Whether what it does depends on how requests ended and how long they took. Asked once, before the
+    /// first request.
+    fn heeds_latency(&self) -> bool {
+        false
+    }
+
+    /// As `count` calls of [`completed`](Workload::completed), for a runner that reaps many at once; not for
+    /// a workload that [`heeds_latency`](Workload::heeds_latency).
     fn completed_many(&mut self, count: u64, now: Time) {
         for _ in 0..count {
-            self.completed(now);
+            self.completed(Finished::UNKNOWN, now);
         }
     }
 
@@ -98,18 +132,17 @@ pub trait Workload {
         0
     }
 
-    /// As [`completed`](Workload::completed), by a runner that remembers streams: one of the
-    /// requests of `stream` completed. A workload of several streams needs to be told so.
-    fn completed_in(&mut self, stream: u32, now: Time) {
-        let _ = stream;
-        self.completed(now);
-    }
-
-    /// From when requests of `stream` are to be recorded: what completes before is its ramp. Known
-    /// from its first request on.
+    /// From when requests of `stream` are to be recorded: what completes before is its ramp, or the search
+    /// for its depth. [`Time::MAX`] while that is not known; otherwise known from its first request on, and
+    /// later requests do not change it.
     fn recorded_from(&self, stream: u32) -> Time {
         let _ = stream;
         Time::ZERO
+    }
+
+    /// What became of the searches for a depth, of each stream that makes one.
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        Vec::new()
     }
 
     /// Warnings collected while reading (trace lines skipped, split, late …), for the report.

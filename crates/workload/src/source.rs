@@ -105,9 +105,10 @@ impl Source {
     }
 }
 
-/// When the first of `streams` is recorded, from the start of the run.
-pub fn first_recorded(streams: &[FioStream]) -> Time {
+/// When the first of `streams` is recorded, from the start of the run; `None` where that is known only when
+/// one has found its depth.
+pub fn first_recorded(streams: &[FioStream]) -> Option<Time> {
     let first = streams.iter().map(|stream| stream.group).min();
-    let first = streams.iter().filter(|stream| Some(stream.group) == first);
-    first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min().unwrap_or(Time::ZERO)
+    let first = streams.iter().filter(|stream| Some(stream.group) == first && !stream.searches());
+    first.map(|stream| stream.start_delay.saturating_add(stream.ramp)).min()
 }

@@ -45,7 +45,7 @@ fn what_is_told_ahead_is_issued() {
             assert!(told.iter().eq(near), "{told:?} {near:?}");
             told.extend(new);
         }
-        workload.completed(Time::ZERO);
+        workload.completed(ssdyno_workload::Finished::UNKNOWN, Time::ZERO);
     }
     assert!(known > 980, "{known} of 1000 were told of");
 }
@@ -317,7 +317,7 @@ fn an_open_loop_lasts_as_long_as_it_is_meant_to() {
         let (mut now, end) = (Time::ZERO, Time::from_ms(5));
         let ended = loop {
             match workload.next(now) {
-                Step::Issue { .. } => workload.completed(now),
+                Step::Issue { .. } => workload.completed(ssdyno_workload::Finished::UNKNOWN, now),
                 Step::NotBefore(at) => now = at,
                 Step::Wait => panic!("nothing is outstanding"),
                 Step::Done => break now,

@@ -1,5 +1,6 @@
 //! The jobs of a fio job file, each a thread of its own (or several).
 
+use ssdyno_block::Time;
 use ssdyno_workload::{
     DeviceFacts, FioBatch, FioEngine, FioJob, FioStream, FioSync, Workload, WorkloadError,
     fio_entries, fio_streams, first_recorded,
@@ -152,6 +153,8 @@ pub(super) fn plan(
             });
         }
     }
+    // Where each job says itself when it is recorded: from there, if it is the only one.
+    let own = if plans.len() == 1 { u64::MAX } else { 0 };
     Ok(Plan {
         means,
         closed: plans.iter().all(|plan| plan.closed),
@@ -160,7 +163,7 @@ pub(super) fn plan(
         block_bytes: streams.iter().map(FioStream::block_bytes_max).max().unwrap_or(0) as u32,
         notes,
         entries: fio_entries(jobs),
-        origin_ns: first_recorded(&streams).as_ns(),
+        origin_ns: first_recorded(&streams).map_or(own, Time::as_ns),
     })
 }
 

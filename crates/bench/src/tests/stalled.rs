@@ -115,7 +115,7 @@ fn intended_ns(text: &str, facts: &DeviceFacts) -> Vec<u64> {
         match workload.next(late) {
             Step::Issue { intended, .. } => all.push(intended.as_ns()),
             Step::Done => return all,
-            Step::Wait => workload.completed(late),
+            Step::Wait => workload.completed(ssdyno_workload::Finished::UNKNOWN, late),
             Step::NotBefore(at) => panic!("something is to come after an hour, at {at:?}"),
         }
     }

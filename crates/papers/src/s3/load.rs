@@ -1,7 +1,7 @@
 //! What a load asks for, found by walking through it without a device.
 
 use ssdyno_block::{Op, SECTOR_BYTES, Time};
-use ssdyno_workload::{Step, Workload};
+use ssdyno_workload::{Finished, Step, Workload};
 
 /// Sums over a load, for pages of one size striped over packages.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -28,7 +28,7 @@ impl Load {
         loop {
             match workload.next(now) {
                 Step::Issue { request, intended } => {
-                    workload.completed(now);
+                    workload.completed(Finished::of(&request, Time::ZERO), now);
                     load.requests += 1;
                     load.last_arrival = load.last_arrival.max(intended);
                     load.sectors += u64::from(request.length_bytes / SECTOR_BYTES);

@@ -4,12 +4,13 @@ use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
 use super::{Address, ArrivalKind, Arrivals, BlockSize, Config, DiskSimSynthetic, Kind, Pattern};
+use crate::depth::{Before, searching};
 use crate::generator::arrivals::{Gap, Pacing};
 use crate::generator::disksim::DiskSim;
 use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
 use crate::generator::zipf::{Scatter, Zipf};
 use crate::generator::{Generator, Limits, Mix, Mixed};
-use crate::{DeviceFacts, Workload, WorkloadError};
+use crate::{DeviceFacts, LatencyTarget, Workload, WorkloadError};
 
 /// Longest mean gap: with more, a run of a few requests leaves the range of [`Time`].
 const GAP_MAX: Time = Time::from_s(86_400);
@@ -42,7 +43,53 @@ pub(super) fn build(
     let (pacing, limits) = pacing(config, limits)?;
     let mix = mix(config, &sizes)?;
     let place = place(config, &sizes, device, seed)?;
-    Ok(Box::new(Generator::new(limits, pacing, Mixed { mix, place }, seed)))
+    let target = latency_target(config)?;
+    let generator = Box::new(Generator::new(limits, pacing, Mixed { mix, place }, seed));
+    Ok(match target {
+        None => generator,
+        Some(target) => {
+            // With all recorded the ramp-up is the recorder's.
+            let completions = if config.searches() { config.ramp_up } else { 0 };
+            let before = Before { time: Time::ZERO, completions };
+            searching(generator, target, limits.depth, before, None)
+        }
+    })
+}
+
+/// The latencies that the depth is to meet.
+fn latency_target(config: &Config) -> Result<Option<LatencyTarget>, WorkloadError> {
+    let Some(latency) = config.latency_target else {
+        let given = [
+            ("latency_window", config.latency_window.is_some()),
+            ("latency_percentile", config.latency_percentile.is_some()),
+            ("latency_run", config.latency_run.is_some()),
+        ];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(None),
+            Some((key, _)) => {
+                let help = "add latency_target = \"500us\", or remove it";
+                fail(key, "it has no effect without latency_target", help)
+            }
+        };
+    };
+    if config.arrivals.is_some() {
+        let what = "an open loop has no depth that could meet it: requests arrive anyway";
+        return fail("latency_target", what, "remove the table `arrivals`, or this key");
+    }
+    let Some(window) = config.latency_window else {
+        let what = "how long a depth is tried is missing (latency_window)";
+        return fail("latency_target", what, "add latency_window = \"1s\"");
+    };
+    let target = LatencyTarget {
+        latency: latency.0,
+        window: window.0,
+        percentile: config.latency_percentile.unwrap_or(100.0),
+        keeps_adapting: config.latency_run.unwrap_or(false),
+    };
+    match target.fault() {
+        None => Ok(Some(target)),
+        Some((key, what, help)) => fail(&format!("latency_{key}"), what, help),
+    }
 }
 
 const DISKSIM_HELP: &str = "set kind = \"disksim-synthetic\" or remove the table";

@@ -36,6 +36,21 @@ pub struct Config {
     /// own equal part of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// Searches for the greatest depth, up to `depth` times `threads`, at which requests take this long at
+    /// most (fio: `latency_target`), and records a last run of one `latency_window` at it. Closed loops only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_target: Option<Span>,
+    /// How long each depth is tried; no shorter than `latency_target`, and many requests long. Needed where
+    /// that is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_window: Option<Span>,
+    /// Share of the requests of a window that must take `latency_target` at most, 0 to 100 (default 100).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_percentile: Option<f64>,
+    /// The depth follows the latencies to the end of the run, and all is recorded (default false: the run
+    /// ends when the depth is found).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_run: Option<bool>,
     /// Makes the loop open: requests arrive whatever the target does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -67,7 +82,8 @@ pub struct Config {
     /// What writes carry.
     #[serde(skip_serializing_if = "Buffer::is_default")]
     pub buffer: Buffer,
-    /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration`.
+    /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration` and no search
+    /// for a depth, which ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// No request is issued (closed loop) or arrives (open loop) at this time or later.
@@ -273,7 +289,7 @@ impl Config {
     /// The same workload with every default written out.
     pub fn resolved(&self) -> Config {
         let mut full = self.clone();
-        full.requests = self.requests.or(self.duration.is_none().then_some(DEFAULT_REQUESTS));
+        full.requests = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));
         if self.kind == Kind::DiskSimSynthetic {
             full.disksim = Some(self.disksim.clone().unwrap_or_default());
             return full;
@@ -285,6 +301,10 @@ impl Config {
         full.threads = Some(self.threads.unwrap_or(1));
         if self.arrivals.is_none() {
             full.depth = Some(self.depth.unwrap_or(1));
+        }
+        if self.latency_target.is_some() {
+            full.latency_percentile = Some(self.latency_percentile.unwrap_or(100.0));
+            full.latency_run = Some(self.latency_run.unwrap_or(false));
         }
         if self.block_sizes.is_empty() {
             full.block_size = Some(self.block_size.unwrap_or(Bytes(4096)));
@@ -298,8 +318,18 @@ impl Config {
 
     /// Requests in all, with the ramp-up; `None` where only `duration` limits them.
     pub fn total_requests(&self) -> Option<u64> {
-        let limit = self.requests.or(self.duration.is_none().then_some(DEFAULT_REQUESTS));
+        let limit = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));
         limit.map(|requests| requests.saturating_add(self.ramp_up))
+    }
+
+    /// Whether the run begins with a search for a depth, which is not recorded.
+    pub fn searches(&self) -> bool {
+        self.latency_target.is_some() && self.latency_run != Some(true)
+    }
+
+    /// Nothing but a number of requests ends it.
+    fn ends_by_requests(&self) -> bool {
+        self.duration.is_none() && !self.searches()
     }
 
     /// Weights of reads, writes and trims, absent ones filled in.

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time};
 
-use crate::{Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
 
 /// `inner` with its time counted from `start`.
 struct Delayed {
@@ -36,8 +36,20 @@ impl Workload for Delayed {
         self.inner.upcoming()
     }
 
-    fn completed(&mut self, now: Time) {
-        self.inner.completed(now.saturating_sub(self.start));
+    fn completed(&mut self, finished: Finished, now: Time) {
+        self.inner.completed(finished, now.saturating_sub(self.start));
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.inner.heeds_latency()
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.inner.recorded_from(stream).saturating_add(self.start)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {

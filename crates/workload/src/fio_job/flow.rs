@@ -7,7 +7,7 @@ use ssdyno_block::{Request, Time};
 
 use super::job::{Answer, Reader};
 use super::values;
-use crate::{Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
 
 /// Who is ahead of the others asks again after so long, or after `flow_sleep`.
 const AGAIN: Time = Time::from_us(10);
@@ -102,8 +102,20 @@ impl Workload for Flowing {
         self.inner.upcoming()
     }
 
-    fn completed(&mut self, now: Time) {
-        self.inner.completed(now);
+    fn completed(&mut self, finished: Finished, now: Time) {
+        self.inner.completed(finished, now);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.inner.heeds_latency()
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.inner.recorded_from(stream)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {

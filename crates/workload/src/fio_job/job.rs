@@ -74,6 +74,8 @@ const FILES_MAX: usize = 1_024;
 const NOT_SIZES: &[&str] = &[
     "directory",
     "filename",
+    "latency_target",
+    "latency_window",
     "ramp_time",
     "runtime",
     "start_delay",

@@ -13,7 +13,7 @@ use super::shape::{Shape, Think};
 use super::sizes::Sizes;
 use super::values::{self, Size};
 use super::watch::Watch;
-use crate::{ArrivalKind, Arrivals};
+use crate::{ArrivalKind, Arrivals, LatencyTarget};
 
 /// What one copy of a job asks of the target, before the target is known.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -56,6 +56,8 @@ pub(super) struct Load {
     pub(super) shape: Shape,
     /// Outstanding requests at which a queue that was full is filled again.
     pub(super) low: Option<u64>,
+    /// The latencies that its depth is to meet.
+    pub(super) target: Option<LatencyTarget>,
     pub(super) watch: Watch,
     /// The options as they stand in the file, for errors that show with the target.
     pub(super) lines: Vec<Entry>,
@@ -226,9 +228,11 @@ impl Reader<'_> {
             sizes,
             shape: self.shape(notes)?,
             low: self.value(&["iodepth_low"], "a number", values::whole)?.filter(|low| *low > 0),
+            target: None,
             watch: Watch::default(),
             lines: Vec::new(),
         };
+        load.target = self.latency_target(&load, notes)?;
         load.watch = self.watch(&load)?;
         load.mapped = random && self.is_mapped(&load, notes)?;
         Ok(load)

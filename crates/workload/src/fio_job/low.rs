@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time};
 
-use crate::{Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
 
 /// `inner`, which has up to `depth` outstanding: once it had, nothing follows until `low` are left.
 struct Draining {
@@ -42,10 +42,22 @@ impl Workload for Draining {
         self.inner.upcoming()
     }
 
-    fn completed(&mut self, now: Time) {
+    fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.draining &= self.outstanding > self.low;
-        self.inner.completed(now);
+        self.inner.completed(finished, now);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.inner.heeds_latency()
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.inner.recorded_from(stream)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -103,10 +103,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
 const VERIFY: &str = "`ssdyno verify TARGET --fio FILE --write` writes what the job writes and checks it; remove \
                       the option to measure alone";
 
-/// What there is in place of a search for a depth.
-const DEPTHS: &str =
-    "fio changes the depth meanwhile, a run here has one: run at several depths and compare them";
-
 /// What sets priorities.
 const PRIORITY: &str = "requests carry no priority of their own: start the whole with `ionice -c CLASS -n LEVEL \
                         ssdyno run …`, and leave it out";
@@ -125,9 +121,6 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("verify_write_sequence", VERIFY),
     ("trim_percentage", "give the share of trims as a workload's trim_percent"),
     ("atomic", "leave it out"),
-    ("latency_target", DEPTHS),
-    ("latency_window", DEPTHS),
-    ("latency_percentile", DEPTHS),
     ("max_open_zones", "zoned devices are not offered"),
     ("blocksize_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
     ("bs_is_seq_rand", "write a job for sequential and one for random requests"),
@@ -150,7 +143,6 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("flow_watermark", "run the jobs apart, with a rate each"),
     ("ignore_zone_limits", "zoned devices are not offered"),
     ("job_max_open_zones", "zoned devices are not offered"),
-    ("latency_run", DEPTHS),
     ("lockfile", "leave it out"),
     ("merge_blktrace_file", "replay one trace: ssdyno run TARGET --workload FILE"),
     ("num_range", "one range a trim is offered; leave it out"),
@@ -256,6 +248,10 @@ pub(super) const USED: &[&str] = &[
     "iodepth_batch_complete_min",
     "iodepth_batch_submit",
     "iodepth_low",
+    "latency_percentile",
+    "latency_run",
+    "latency_target",
+    "latency_window",
     "nowait",
     "rate_cycle",
     "rate_iops_min",

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Request, Time};
 
-use crate::{Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
 
 /// A pause after every so many requests (`thinktime`, `thinktime_blocks`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,12 +193,24 @@ impl Workload for Shaped {
         self.inner.upcoming()
     }
 
-    fn completed(&mut self, now: Time) {
+    fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
         // Nobody says whether it was a flush. Then the generator counts one too few outstanding,
         // which does not matter: the depth is kept here.
-        self.inner.completed(now);
+        self.inner.completed(finished, now);
         self.rest(now);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.inner.heeds_latency()
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.inner.recorded_from(stream)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -4,27 +4,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdyno_block::Time;
 
-use crate::{Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
 
-/// Who has nothing outstanding asks again after so long.
+/// Who has nothing outstanding asks again after so long, and each time in a row after twice as long, up to
+/// this where a depth is searched for: many who have nothing to do for long must not keep the cores from the
+/// others.
 const AGAIN: Time = Time::from_us(50);
+const AGAIN_MOST: Time = Time::from_us(3_200);
 
 /// One of several who draw from the same workload.
 struct Part {
     whole: Arc<Mutex<Box<dyn Workload + Send>>>,
     outstanding: u64,
+    again: Time,
+    again_most: Time,
     /// Tells the notes of the whole.
     first: bool,
 }
 
-/// `workload` in `parts` parts: a request goes to the one that asks.
-pub(super) fn shared(
-    workload: Box<dyn Workload + Send>,
-    parts: u64,
-) -> Vec<Box<dyn Workload + Send>> {
+/// `workload` in `parts` parts, for threads that carry one request at a time: a request goes to the one that
+/// asks.
+pub fn shared(workload: Box<dyn Workload + Send>, parts: u64) -> Vec<Box<dyn Workload + Send>> {
+    let again_most = if workload.heeds_latency() { AGAIN_MOST } else { AGAIN };
     let whole = Arc::new(Mutex::new(workload));
     let part = |index: u64| -> Box<dyn Workload + Send> {
-        Box::new(Part { whole: Arc::clone(&whole), outstanding: 0, first: index == 0 })
+        let (whole, first) = (Arc::clone(&whole), index == 0);
+        Box::new(Part { whole, outstanding: 0, again: AGAIN, again_most, first })
     };
     (0..parts).map(part).collect()
 }
@@ -39,17 +44,33 @@ impl Workload for Part {
     fn next(&mut self, now: Time) -> Step {
         let step = self.whole(|whole| whole.next(now));
         match step {
-            Step::Issue { .. } => self.outstanding += 1,
+            Step::Issue { .. } => (self.outstanding, self.again) = (self.outstanding + 1, AGAIN),
             // What it waits for is with the others.
-            Step::Wait if self.outstanding == 0 => return Step::NotBefore(now + AGAIN),
+            Step::Wait if self.outstanding == 0 => {
+                let again = self.again;
+                self.again = (again * 2).min(self.again_most);
+                return Step::NotBefore(now + again);
+            }
             _ => {}
         }
         step
     }
 
-    fn completed(&mut self, now: Time) {
+    fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
-        self.whole(|whole| whole.completed(now));
+        self.whole(|whole| whole.completed(finished, now));
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.whole(|whole| whole.heeds_latency())
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.whole(|whole| whole.recorded_from(stream))
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        if self.first { self.whole(|whole| whole.depth_searches()) } else { Vec::new() }
     }
 
     fn notes(&self) -> Vec<String> {

@@ -21,6 +21,7 @@ use super::values::Size;
 use super::watch::watched;
 use super::{FioEngine, FioExit, FioJob};
 use crate::config::{arrival_process, check_device};
+use crate::depth::{Before, searching};
 use crate::error::TraceLine;
 use crate::generator::arrivals::Pacing;
 use crate::generator::place::threshold;
@@ -121,6 +122,11 @@ pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStrea
 }
 
 impl FioStream {
+    /// Whether it begins with a search for a depth, which is not recorded.
+    pub fn searches(&self) -> bool {
+        self.load.target.is_some_and(|target| !target.keeps_adapting)
+    }
+
     /// The longest request.
     pub fn block_bytes_max(&self) -> u64 {
         self.load.block_max()
@@ -149,6 +155,13 @@ impl FioStream {
         let inner = Box::new(Generator::new(limits, pacing, requests, self.seed).at_once());
         let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
         let workload = draining(workload, u64::from(self.depth), self.load.low);
+        let workload = match self.load.target {
+            None => workload,
+            Some(target) => {
+                let before = Before { time: self.ramp, completions: 0 };
+                searching(workload, target, u64::from(self.depth), before, Some(self.at.clone()))
+            }
+        };
         let workload = watched(workload, self.load.watch, self.at.clone());
         Ok(match (&self.flow, self.load.share) {
             (Some(flow), Some(share)) => flowing(workload, flow, share),

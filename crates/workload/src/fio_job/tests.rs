@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ssdyno_block::{Op, Request};
 
 use super::*;
-use crate::{ArrivalKind, DeviceFacts, Step, WorkloadError};
+use crate::{ArrivalKind, DeviceFacts, Finished, Step, WorkloadError};
 
 mod limits;
 mod passes;
@@ -60,19 +60,21 @@ fn play(text: &str, service: Time) -> Vec<(Time, Request, u32)> {
 fn play_jobs(jobs: &[FioJob], service: Time) -> Vec<(Time, Request, u32)> {
     let streams = fio_streams(jobs, &FioFiles::one(CAPACITY), 1);
     let mut workload = run_together(streams, &FACTS).unwrap();
-    let (mut now, mut issued, mut under_way) = (Time::ZERO, Vec::new(), VecDeque::new());
+    let (mut now, mut issued) = (Time::ZERO, Vec::new());
+    let mut under_way: VecDeque<(Time, Time, Request, u32)> = VecDeque::new();
     loop {
-        let due = under_way.front().map(|(at, _)| *at);
-        if due.is_some_and(|at| at <= now) {
-            let (_, stream) = under_way.pop_front().unwrap();
-            workload.completed_in(stream, now);
+        let due = under_way.front().map(|(at, ..)| *at);
+        if let Some((_, intended, request, stream)) = under_way.pop_front_if(|(at, ..)| *at <= now)
+        {
+            let finished = Finished::of(&request, now - intended);
+            workload.completed(Finished { stream, ..finished }, now);
             continue;
         }
         match workload.next(now) {
             Step::Issue { request, intended } => {
                 assert!(intended <= now);
                 issued.push((now, request, workload.stream()));
-                under_way.push_back((now + service, workload.stream()));
+                under_way.push_back((now + service, intended, request, workload.stream()));
             }
             Step::NotBefore(at) => {
                 assert!(at > now);

@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 
 use super::FioStream;
 use super::delayed::delayed;
-use crate::{DeviceFacts, Step, Workload, WorkloadError};
+use crate::{DepthSearch, DeviceFacts, Finished, Step, Workload, WorkloadError};
 
 /// A stream and how far it is.
 struct Part {
@@ -143,27 +143,35 @@ impl Workload for Together {
         Step::Done
     }
 
-    fn completed(&mut self, now: Time) {
-        self.completed_in(self.last as u32, now);
+    fn completed(&mut self, finished: Finished, now: Time) {
+        let at = finished.stream as usize;
+        let Some(part) = self.parts.get_mut(at) else { return };
+        part.outstanding = part.outstanding.saturating_sub(1);
+        if let Some(workload) = &mut part.workload {
+            workload.completed(Finished { stream: 0, ..finished }, now);
+        }
+        self.tell_end(at);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        let mut workloads = self.parts.iter().filter_map(|part| part.workload.as_ref());
+        workloads.any(|workload| workload.heeds_latency())
     }
 
     fn stream(&self) -> u32 {
         self.last as u32
     }
 
-    fn completed_in(&mut self, stream: u32, now: Time) {
-        let Some(part) = self.parts.get_mut(stream as usize) else { return };
-        part.outstanding = part.outstanding.saturating_sub(1);
-        if let Some(workload) = &mut part.workload {
-            workload.completed(now);
-        }
-        self.tell_end(stream as usize);
-    }
-
     fn recorded_from(&self, stream: u32) -> Time {
         let Some(part) = self.parts.get(stream as usize) else { return Time::ZERO };
         let start = part.began.saturating_add(part.stream.start_delay);
-        start.saturating_add(part.stream.ramp)
+        let found = part.workload.as_ref().map_or(Time::ZERO, |workload| workload.recorded_from(0));
+        start.saturating_add(part.stream.ramp).max(found)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        let workloads = self.parts.iter().filter_map(|part| part.workload.as_ref());
+        workloads.flat_map(|workload| workload.depth_searches()).collect()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -8,7 +8,7 @@ use ssdyno_block::{Op, Request, Time};
 use super::job::{Answer, Reader};
 use super::load::{Load, directions, percent};
 use super::values;
-use crate::{Step, TraceLine, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Step, TraceLine, Workload, WorkloadError};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -229,13 +229,25 @@ impl Workload for Watched {
         self.inner.upcoming()
     }
 
-    fn completed(&mut self, now: Time) {
+    fn completed(&mut self, finished: Finished, now: Time) {
         // What is over at `now` is without this one.
         self.look(now);
         let length = self.lengths.pop_front().unwrap_or(0);
         self.moved.0 += u64::from(length > 0);
         self.moved.1 += u64::from(length);
-        self.inner.completed(now);
+        self.inner.completed(finished, now);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        self.inner.heeds_latency()
+    }
+
+    fn recorded_from(&self, stream: u32) -> Time {
+        self.inner.recorded_from(stream)
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {

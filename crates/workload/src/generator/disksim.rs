@@ -9,7 +9,7 @@ use ssdyno_engine::Rng;
 
 use super::Limits;
 use crate::config::{DiskSimSynthetic, Numbers};
-use crate::{Step, Workload};
+use crate::{Finished, Step, Workload};
 
 /// `drand48` of POSIX: x' = 0x5DEECE66D x + 11 modulo 2^48.
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ impl Workload for DiskSim {
         Step::Issue { request, intended }
     }
 
-    fn completed(&mut self, _now: Time) {
+    fn completed(&mut self, _finished: Finished, _now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 

@@ -8,7 +8,7 @@ pub(crate) mod zipf;
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_engine::Rng;
 
-use crate::{Step, Workload};
+use crate::{Finished, Step, Workload};
 use arrivals::Pacing;
 use place::{ONE, Place, happens};
 
@@ -225,7 +225,7 @@ impl<D: Draw> Workload for Generator<D> {
         if self.upcoming.next == 0 { &self.upcoming.all } else { &[] }
     }
 
-    fn completed(&mut self, now: Time) {
+    fn completed(&mut self, _finished: Finished, now: Time) {
         self.completed_many(1, now);
     }
 

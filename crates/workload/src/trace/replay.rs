@@ -15,7 +15,7 @@ use super::lines::Lines;
 use super::number::Fault;
 use super::{BlkEvent, Format, Timing, TraceOptions};
 use crate::config::check_device;
-use crate::{DeviceFacts, Step, TraceLine, Workload, WorkloadError};
+use crate::{DeviceFacts, Finished, Step, TraceLine, Workload, WorkloadError};
 
 /// Bytes that are looked at to tell the format.
 const HEAD: usize = 64 << 10;
@@ -226,7 +226,7 @@ impl Workload for Replay {
         Step::Issue { request: self.part(piece), intended }
     }
 
-    fn completed(&mut self, _now: Time) {
+    fn completed(&mut self, _finished: Finished, _now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
 

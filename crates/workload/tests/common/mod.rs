@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{Op, Request, Time};
-use ssdyno_workload::{DeviceFacts, Step, Workload};
+use ssdyno_workload::{DeviceFacts, Finished, Step, Workload};
 
 /// One issued request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +31,7 @@ pub fn play(
     let mut all = Vec::new();
     let mut now = Time::ZERO;
     let mut intended_last = Time::ZERO;
-    let mut flying: VecDeque<Time> = VecDeque::new();
+    let mut flying: VecDeque<(Time, Time, Request)> = VecDeque::new();
     loop {
         let step = workload.next(now);
         let wake = match step {
@@ -39,7 +39,7 @@ pub fn play(
                 assert!(intended <= now && intended >= intended_last, "{intended:?} at {now:?}");
                 intended_last = intended;
                 check(&request, device);
-                flying.push_back(now + service);
+                flying.push_back((now + service, intended, request));
                 all.push(Issued { at: now, intended, request, outstanding: flying.len() });
                 assert!(all.len() <= most, "more than {most} requests");
                 continue;
@@ -57,15 +57,14 @@ pub fn play(
                 return all;
             }
         };
-        let done = flying.front().copied();
+        let done = flying.front().map(|(done, ..)| *done);
         now = match (wake, done) {
             (Some(wake), Some(done)) => wake.min(done),
             (Some(time), None) | (None, Some(time)) => time,
             (None, None) => return all,
         };
-        while flying.front().is_some_and(|&done| done <= now) {
-            flying.pop_front();
-            workload.completed(now);
+        while let Some((_, intended, request)) = flying.pop_front_if(|(done, ..)| *done <= now) {
+            workload.completed(Finished::of(&request, now - intended), now);
         }
     }
 }

@@ -12,7 +12,7 @@ fn ended(text: &str, service: Time) -> (usize, Time, Option<String>, String) {
     loop {
         if under_way.front().is_some_and(|at| *at <= now) {
             under_way.pop_front();
-            workload.completed_in(0, now);
+            workload.completed(crate::Finished::UNKNOWN, now);
             continue;
         }
         match workload.next(now) {
@@ -95,17 +95,17 @@ fn a_queue_drains_to_its_low_mark() {
     };
     assert_eq!(fill(workload.as_mut()), 16);
     for left in (5..16).rev() {
-        workload.completed(now);
+        workload.completed(crate::Finished::UNKNOWN, now);
         assert_eq!(fill(workload.as_mut()), 0, "{left} left");
     }
-    workload.completed(now);
+    workload.completed(crate::Finished::UNKNOWN, now);
     assert_eq!(fill(workload.as_mut()), 12);
     // Usually it is kept full.
     let usual = text.replace("iodepth_low=4\n", "");
     let streams = fio_streams(&jobs(&usual).unwrap(), &FioFiles::one(CAPACITY), 1);
     let mut workload = streams[0].build(&FACTS).unwrap();
     assert_eq!(fill(workload.as_mut()), 16);
-    workload.completed(now);
+    workload.completed(crate::Finished::UNKNOWN, now);
     assert_eq!(fill(workload.as_mut()), 1);
 }
 
@@ -167,7 +167,6 @@ fn what_changes_the_load_and_is_not_offered_is_refused() {
         "force_async=4",
         "uncached=1",
         "sync_file_range=write:8",
-        "latency_target=5ms",
         "verify=crc32c",
     ] {
         let (line, text) = refused(&format!("rw=read\n{option}\n"));

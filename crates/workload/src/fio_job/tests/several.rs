@@ -72,7 +72,7 @@ fn files_of_their_own_have_addresses_behind_one_another() {
     let mut workload = streams[0].build(&facts).unwrap();
     let mut seen = Vec::new();
     while let Step::Issue { request, .. } = workload.next(Time::ZERO) {
-        workload.completed(Time::ZERO);
+        workload.completed(crate::Finished::UNKNOWN, Time::ZERO);
         seen.push((request.op == Op::Flush, request.offset_bytes / 1024));
     }
     // A flush is for the file that was written last; at the end each has one.

@@ -1,0 +1,343 @@
+//! The greatest depth at which latencies stay below a target (fio: `latency_target` and its kin).
+//!
+//! fio's rules (HOWTO, "I/O latency"; io_u.c, `lat_target_init`, `_check`, `_success`, `_failed`): the depth
+//! begins at 1 and doubles after each window in which enough requests were in time, until one fails; from
+//! then on the range between the last that passed and the first that failed is halved. After a failure what
+//! is outstanding drains first. Where the next depth would be the present one, that is the result: what is
+//! outstanding drains, and a last run at this depth is recorded.
+//!
+//! Where fio does it another way:
+//! - Requests that are still outstanding from a greater depth are not judged while they drain; fio means
+//!   to, but judges them.
+//! - The range is halved from the first failure on. fio goes by whether the upper end of the range is the
+//!   `iodepth`, and so doubles for ever where the result is one less than that.
+//! - With a percentile below 100, three windows in a row that fail at depth 1 end the job. fio goes on without
+//!   a word.
+
+mod search;
+#[cfg(test)]
+mod tests;
+
+use ssdyno_block::{Op, Request, Time};
+
+use crate::{Finished, Step, TraceLine, Workload, WorkloadError};
+use search::{Search, Verdict};
+
+/// What latencies are to be met.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LatencyTarget {
+    /// A request in time takes this long at most.
+    pub latency: Time,
+    /// How long a depth is tried before it is judged; no shorter than `latency`.
+    pub window: Time,
+    /// Share of the requests of a window that must be in time, in percent, 0 to 100.
+    pub percentile: f64,
+    /// The depth follows the latencies until the end of the job, and all is recorded; otherwise the job ends
+    /// when the depth is found.
+    pub keeps_adapting: bool,
+}
+
+impl LatencyTarget {
+    /// What is wrong with it: which of its keys (without the prefix `latency_`), what, and what to do.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
+        let (latency, window) = (self.latency, self.window);
+        if latency == Time::ZERO {
+            let what = "no request takes no time".to_owned();
+            return Some(("target", what, "give a time above 0, such as 500us"));
+        }
+        if window < latency {
+            let what = format!(
+                "a window of {window} is shorter than one request of {latency} may take, and tells nothing"
+            );
+            return Some(("window", what, "give a time of many requests, such as 1s"));
+        }
+        if !(0.0..=100.0).contains(&self.percentile) {
+            let what = format!("{} % of the requests", self.percentile);
+            return Some(("percentile", what, "give 0 to 100"));
+        }
+        None
+    }
+}
+
+/// What became of a search for a depth.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DepthSearch {
+    /// The job of a job file that made it.
+    pub job: Option<String>,
+    /// What was to be met.
+    pub target: LatencyTarget,
+    /// Most requests outstanding that might be tried.
+    pub depth_max: u64,
+    /// The depth that was found, or where there is none the one that was tried last.
+    pub depth: u64,
+    /// The search is over: `depth` is the greatest that met the target. With
+    /// [`keeps_adapting`](LatencyTarget::keeps_adapting): the window that was judged last met it.
+    pub met: bool,
+    /// Windows that were judged, in order.
+    pub tried: Vec<TriedDepth>,
+}
+
+/// A depth that was tried for a window.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TriedDepth {
+    /// Requests outstanding.
+    pub depth: u64,
+    /// When the window began, from the start of the job.
+    pub start: Time,
+    /// How long it was.
+    pub length: Time,
+    /// Requests that completed in it without an error.
+    pub requests: u64,
+    /// Those of them that were in time.
+    pub in_time: u64,
+}
+
+/// Most windows that are kept: a job that keeps adapting has any number.
+const TRIED_MAX: usize = 1_000;
+
+/// What comes before the search, at depth 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Before {
+    /// Time.
+    pub(crate) time: Time,
+    /// Completions.
+    pub(crate) completions: u64,
+}
+
+/// `inner`, which may have up to `depth_max` outstanding, at the greatest depth that meets `target`; `at` is the job
+/// for messages, if it is one of a job file.
+pub(crate) fn searching(
+    inner: Box<dyn Workload + Send>,
+    target: LatencyTarget,
+    depth_max: u64,
+    before: Before,
+    at: Option<TraceLine>,
+) -> Box<dyn Workload + Send> {
+    Box::new(Searching {
+        inner,
+        target,
+        before,
+        at,
+        search: Search::new(depth_max, target.keeps_adapting),
+        depth_max,
+        outstanding: 0,
+        since: None,
+        completed: 0,
+        late: 0,
+        drains: false,
+        result_from: None,
+        is_over: false,
+        is_met: false,
+        tried: Vec::new(),
+        failed_at_lowest: 0,
+        error: None,
+    })
+}
+
+struct Searching {
+    inner: Box<dyn Workload + Send>,
+    target: LatencyTarget,
+    before: Before,
+    at: Option<TraceLine>,
+    search: Search,
+    depth_max: u64,
+    outstanding: u64,
+    /// When the present window began.
+    since: Option<Time>,
+    /// Of the present window: requests without an error, and those of them that took too long.
+    completed: u64,
+    late: u64,
+    /// Nothing is issued before all has come back.
+    drains: bool,
+    /// When the run at the depth that was found began; `Time::MAX` while what was before it drains.
+    result_from: Option<Time>,
+    is_over: bool,
+    /// The window that was judged last met the target.
+    is_met: bool,
+    tried: Vec<TriedDepth>,
+    /// Windows in a row that failed at depth 1.
+    failed_at_lowest: u32,
+    error: Option<WorkloadError>,
+}
+
+impl Searching {
+    /// Begins a window, where none is under way and what is outstanding belongs to it.
+    fn begin(&mut self, now: Time) {
+        if self.drains {
+            if self.outstanding > 0 {
+                return;
+            }
+            self.drains = false;
+            self.since = None;
+            if self.result_from == Some(Time::MAX) {
+                self.result_from = Some(now);
+            }
+        }
+        let is_before = now < self.before.time || self.before.completions > 0;
+        if self.since.is_none() && !is_before {
+            (self.since, self.completed, self.late) = (Some(now), 0, 0);
+        }
+    }
+
+    /// Judges the window if it is over, or failed already.
+    fn judge(&mut self, now: Time) {
+        let Some(since) = self.since.filter(|_| !self.drains) else { return };
+        let length = now.saturating_sub(since);
+        let fails_at_once = self.target.percentile >= 100.0 && self.late > 0;
+        // Nothing came back: there is nothing to judge by.
+        if self.completed == 0 || (length < self.target.window && !fails_at_once) {
+            return;
+        }
+        let in_time = self.completed - self.late;
+        let share = 100.0 * in_time as f64 / self.completed as f64;
+        let depth = self.search.depth();
+        if self.tried.len() < TRIED_MAX {
+            let requests = self.completed;
+            self.tried.push(TriedDepth { depth, start: since, length, requests, in_time });
+        }
+        self.is_met = share >= self.target.percentile;
+        self.since = None;
+        self.failed_at_lowest = if self.is_met { 0 } else { self.failed_at_lowest };
+        match if self.is_met { self.search.passed() } else { self.search.failed() } {
+            Verdict::GoOn => {}
+            Verdict::Lower => self.drains = true,
+            Verdict::Found => {
+                self.drains = true;
+                self.result_from = Some(Time::MAX);
+            }
+            Verdict::Over => self.is_over = true,
+            Verdict::LowestFails => self.look_at_lowest(fails_at_once, share),
+        }
+    }
+
+    /// Not even one request at a time is answered in time.
+    fn look_at_lowest(&mut self, at_once: bool, share: f64) {
+        const IN_A_ROW: u32 = 3;
+        self.failed_at_lowest += 1;
+        if !at_once && (self.target.keeps_adapting || self.failed_at_lowest < IN_A_ROW) {
+            return;
+        }
+        let LatencyTarget { latency, percentile, .. } = self.target;
+        let found = match at_once {
+            true => format!("a request took longer than {latency} with no other one outstanding"),
+            false => format!(
+                "with one request outstanding {share:.2} % took {latency} at most, below {percentile} %"
+            ),
+        };
+        self.error = Some(WorkloadError {
+            key: self.at.is_none().then(|| "latency_target".to_owned()),
+            what: match self.at {
+                Some(_) => format!("latency_target - no depth meets it: {found}"),
+                None => format!("no depth meets it: {found}"),
+            },
+            help: Some("allow a longer latency or a smaller percentile".to_owned()),
+            at: self.at.clone().map(Box::new),
+        });
+    }
+
+    /// What was found, in words.
+    fn told(&self) -> String {
+        let LatencyTarget { latency, window, percentile, keeps_adapting } = self.target;
+        let mut depths: Vec<String> = Vec::new();
+        for tried in &self.tried {
+            let depth = tried.depth.to_string();
+            if depths.last() != Some(&depth) {
+                depths.push(depth);
+            }
+        }
+        const SHOWN: usize = 24;
+        if depths.len() > SHOWN {
+            depths.truncate(SHOWN);
+            depths.push("…".to_owned());
+        }
+        let tried = match depths.is_empty() {
+            true => "no window was over".to_owned(),
+            false => format!("tried {}", depths.join(", ")),
+        };
+        let rule = format!("{percentile} % of the requests of {window} within {latency}");
+        let depth = self.search.depth();
+        let job = self.at.as_ref().map_or(String::new(), |at| format!("{}: ", at.text));
+        match (keeps_adapting, self.is_found()) {
+            (true, _) => format!(
+                "{job}latency_target: the depth followed {rule}, and was {depth} at the end ({tried}); the \
+                 figures are of all depths"
+            ),
+            (false, true) => format!(
+                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures \
+                 are of it alone"
+            ),
+            (false, false) if self.error.is_some() => {
+                format!("{job}latency_target: no depth meets {rule} ({tried})")
+            }
+            (false, false) => format!(
+                "{job}latency_target: the search for {rule} was not over when the job ended ({tried}): more \
+                 requests or time are needed"
+            ),
+        }
+    }
+
+    fn is_found(&self) -> bool {
+        self.result_from.is_some_and(|from| from < Time::MAX) && self.error.is_none()
+    }
+}
+
+impl Workload for Searching {
+    fn next(&mut self, now: Time) -> Step {
+        self.judge(now);
+        if self.error.is_some() || self.is_over {
+            return Step::Done;
+        }
+        self.begin(now);
+        if self.drains || self.outstanding >= self.search.depth() {
+            return Step::Wait;
+        }
+        let step = self.inner.next(now);
+        self.outstanding += u64::from(matches!(step, Step::Issue { .. }));
+        step
+    }
+
+    fn upcoming(&self) -> &[Request] {
+        self.inner.upcoming()
+    }
+
+    fn completed(&mut self, finished: Finished, now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.before.completions = self.before.completions.saturating_sub(1);
+        // As fio: data alone, and what failed is not judged.
+        if finished.op != Op::Flush && finished.is_ok {
+            self.completed += 1;
+            self.late += u64::from(finished.latency > self.target.latency);
+        }
+        self.inner.completed(finished, now);
+    }
+
+    fn heeds_latency(&self) -> bool {
+        true
+    }
+
+    fn recorded_from(&self, _stream: u32) -> Time {
+        match self.result_from {
+            _ if self.target.keeps_adapting => Time::ZERO,
+            from => from.unwrap_or(Time::MAX),
+        }
+    }
+
+    fn depth_searches(&self) -> Vec<DepthSearch> {
+        vec![DepthSearch {
+            job: self.at.as_ref().map(|at| at.text.trim_matches(['[', ']']).to_owned()),
+            target: self.target,
+            depth_max: self.depth_max,
+            depth: self.search.depth(),
+            met: if self.target.keeps_adapting { self.is_met } else { self.is_found() },
+            tried: self.tried.clone(),
+        }]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes().into_iter().chain([self.told()]).collect()
+    }
+
+    fn error(&mut self) -> Option<WorkloadError> {
+        self.error.take().or_else(|| self.inner.error())
+    }
+}
