@@ -2,36 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_papers::{ClaimState, Flow, Options, Report, Vary, run};
+mod common;
 
-fn rerun(selector: &str, options: &Options) -> Report {
-    run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// What the runs say with everything as assumed, where it is not *holds* (`papers/s1/notes.md` says why).
-const DOES_NOT_HOLD: &str = "two_cores_reach_the_iops";
-const UNDECIDED: [&str; 4] = [
-    "three_cores_are_enough",
-    "round_robin_pays_for_its_locks",
-    "direct_io_is_faster",
-    "write_iops_are_those_of_the_copies",
-];
-
-/// Of claims that no assumed value bears on, or all of which were varied.
-fn assert_claims(report: &Report) {
-    for claim in &report.claims {
-        let name = claim.id.strip_prefix("S1/claims/").unwrap();
-        let varied = !claim.evidence.ends_with("assumed values were not varied");
-        let expected = match name {
-            _ if name.ends_with("_the_disks") => None,
-            _ if !varied || UNDECIDED.contains(&name) => Some(ClaimState::Undecided),
-            _ if name == DOES_NOT_HOLD => Some(ClaimState::DoesNotHold),
-            _ => Some(ClaimState::Holds),
-        };
-        assert_eq!(claim.state, expected, "{name}: {}", claim.evidence);
-    }
-    assert!(report.mismatches().next().is_none());
-}
+use common::{assert_as_documented, assert_lists_are_complete, rerun};
+use ssdyno_papers::{ClaimState, Flow, Options, Vary, run};
 
 /// The preset favours a core at the lock by a weight that nothing in the thesis gives. Without it no
 /// core gets more; a claim that has nothing to do with it stays as it is.
@@ -47,6 +21,7 @@ fn one_core_that_gets_more_is_assumed() {
     let at = |value: &str| weight.tried.iter().find(|trial| trial.value == value).unwrap().state;
     assert_ne!(at("1"), ClaimState::Holds, "{weight:?}");
     assert_eq!((at("2.5"), at("5")), (ClaimState::Holds, ClaimState::Holds), "{weight:?}");
+    assert_as_documented(&report);
     let text = report.text();
     assert!(text.contains("  assumed: Figure 5.3"), "{text}");
     assert!(text.contains("2.5 assumed, 1 to 5 plausible: does not hold"), "{text}");
@@ -64,7 +39,7 @@ fn parts_can_be_selected() {
     let options = Options { requests: Some(40), vary: Vary::None, ..Options::default() };
     let report = rerun("S1/claims/writes_look_faster", &options);
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
-    assert_claims(&report);
+    assert_as_documented(&report);
     assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 47);
     assert!(run("S1/figure6_1", &options, &mut |_| Flow::Continue).is_err());
 }
@@ -75,7 +50,7 @@ fn full_runs_give_the_same_answers() {
     let report = rerun("S1", &Options { vary: Vary::None, ..Options::default() });
     println!("{}", report.text());
     assert_eq!((report.tables.len(), report.figures.len()), (8, 8));
-    assert_claims(&report);
+    assert_as_documented(&report);
     for table in &report.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
     }
@@ -88,4 +63,34 @@ fn full_runs_give_the_same_answers() {
     let rows = &report.tables[0].rows;
     let [read, write] = [0, 1].map(|row| [2, 4].map(|at| rows[row][at].parse::<f64>().unwrap()));
     assert!(read[0] == read[1] && write[0] >= write[1], "{rows:?}");
+}
+
+#[test]
+#[ignore = "soak: every claim with the values that bear on it, twenty minutes of CPU time"]
+fn every_claim_is_as_documented() {
+    let report = rerun("S1/claims", &Options::default());
+    println!("{}", report.text());
+    assert!(report.claims.len() > 15);
+    assert_as_documented(&report);
+}
+
+const ASSUMPTIONS: &str = include_str!("../../../papers/s1/assumptions.toml");
+
+/// Claims about figure 5.7, whose runs fill buffers first.
+fn is_about_iops(claim: &str) -> bool {
+    claim.contains("iops") || claim == "batches_follow_little"
+}
+
+#[test]
+#[ignore = "soak: runs of throughput with every assumed value, half an hour of CPU time"]
+fn values_bear_on_no_other_claim_about_throughput() {
+    let options = Options { vary: Vary::All, ..Options::default() };
+    assert_lists_are_complete("S1", ASSUMPTIONS, &options, |claim| !is_about_iops(claim));
+}
+
+#[test]
+#[ignore = "soak: runs of figure 5.7 with every assumed value, half an hour of CPU time"]
+fn values_bear_on_no_other_claim_about_iops() {
+    let options = Options { vary: Vary::All, ..Options::default() };
+    assert_lists_are_complete("S1", ASSUMPTIONS, &options, is_about_iops);
 }

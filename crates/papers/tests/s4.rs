@@ -2,45 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_papers::{ClaimState, Flow, Options, Report, Vary, run};
+mod common;
 
-fn rerun(selector: &str, options: &Options) -> Report {
-    run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Claims of the paper that arithmetic contradicts (S4-26, S4-37), or that our runs do on devices
-/// without seeks (`papers/s4/notes.md` says why).
-const DO_NOT_HOLD: [&str; 5] = [
-    "file_systems_differ",
-    "iometer_is_slower_on_random_writes",
-    "random_reads_are_close",
-    "off_by_600_percent",
-    "five_iometer_workers_are_needed",
-];
-
-/// Too near, or another answer with another plausible value.
-const UNDECIDED: [&str; 2] = ["sequential_reads_pay_for_the_cache", "iscsi_rises_then_falls"];
-
-/// What was put in: that writers wait for long, and that sessions cost each other a third.
-const ASSUMED: [&str; 2] = ["iometer_swings", "iscsi_falls_by_a_fifth_when_fitted"];
-
-fn assert_claims(report: &Report) {
-    for claim in &report.claims {
-        let name = claim.id.strip_prefix("S4/claims/").unwrap();
-        let expected = match name {
-            "zones" => None,
-            _ if claim.evidence.ends_with("assumed values were not varied") => {
-                Some(ClaimState::Undecided)
-            }
-            _ if UNDECIDED.contains(&name) => Some(ClaimState::Undecided),
-            _ if ASSUMED.contains(&name) => Some(ClaimState::Assumed),
-            _ if DO_NOT_HOLD.contains(&name) => Some(ClaimState::DoesNotHold),
-            _ => Some(ClaimState::Holds),
-        };
-        assert_eq!(claim.state, expected, "{name}: {}", claim.evidence);
-    }
-    assert!(report.mismatches().next().is_none());
-}
+use common::{assert_as_documented, assert_lists_are_complete, rerun};
+use ssdyno_papers::{Flow, Options, Vary, run};
 
 #[test]
 fn simulated_storage_and_iscsi_give_the_same_answers() {
@@ -49,7 +14,7 @@ fn simulated_storage_and_iscsi_give_the_same_answers() {
         println!("{}", report.text());
         assert!(!report.partial && report.figures.len() == 1 && !report.claims.is_empty());
         assert!(report.tables[0].rows.iter().all(|r| r.len() == report.tables[0].columns.len()));
-        assert_claims(&report);
+        assert_as_documented(&report);
     }
 }
 
@@ -86,5 +51,13 @@ fn full_runs_give_the_same_answers() {
     let report = rerun("S4", &Options::default());
     println!("{}", report.text());
     assert_eq!(report.tables.len(), 13);
-    assert_claims(&report);
+    assert_as_documented(&report);
+}
+
+#[test]
+#[ignore = "soak: every assumed value for every claim, ten minutes of CPU time"]
+fn values_bear_on_no_other_claim() {
+    let options = Options { vary: Vary::All, ..Options::default() };
+    let assumptions = include_str!("../../../papers/s4/assumptions.toml");
+    assert_lists_are_complete("S4", assumptions, &options, |_| true);
 }
