@@ -10,7 +10,7 @@ use ssdyno_workload::{
 };
 
 use crate::failure::{Failure, FailureKind};
-use crate::named::{is_real, is_toml, workload_failure};
+use crate::named::{is_real, workload_failure};
 use crate::spec::RunSpec;
 
 /// What `spec` loads, and the files behind it: where no target is named, those that the jobs name.
@@ -149,7 +149,7 @@ fn read(path: &Path) -> Result<Vec<FioJob>, Failure> {
 /// True if `target` is neither a simulated device nor `null:`.
 #[cfg(target_os = "linux")]
 fn is_path(target: &str) -> bool {
-    let simulated = target.starts_with("sim:") || is_toml(target);
+    let simulated = target.starts_with("sim:") || crate::named::is_toml(target);
     target != NULL && !simulated
 }
 
