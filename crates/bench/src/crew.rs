@@ -15,8 +15,6 @@ use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
-use crate::machine;
-use crate::overhead;
 use crate::plan::{JobPlan, Plan};
 use crate::probe::Prober;
 use crate::ramp::Ramp;
@@ -26,6 +24,7 @@ use crate::spool::{self, Spooled};
 use crate::target::{Target, Unlock};
 use crate::tuning::{self, Tuned};
 use crate::worker::{Go, JobReport, Message, Worker};
+use crate::{machine, overhead};
 
 /// How often progress is reported.
 const WATCH: Duration = Duration::from_millis(50);
