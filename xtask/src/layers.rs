@@ -12,7 +12,8 @@ const LAYERS: &[&[&str]] = &[
     // The two runners know nothing of each other.
     &["ssdyno-bench", "ssdyno-rig"],
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
-    &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi"],
+    // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
+    &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
     &["ssdyno-device"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],

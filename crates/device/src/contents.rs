@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 /// Bytes of a page of the store.
 const PAGE: u64 = 4096;
 
-/// What was written, page by page; everything else reads as the pattern, or as zero.
+/// The data of a device, for whoever serves one to clients that read what they have written: a simulated
+/// device knows only how long things take.
+///
+/// What was written is kept page by page, so memory grows with what is written and not with the capacity;
+/// everything else reads as zero, or as the pattern of a sanitize operation. Ranges are the caller's to
+/// check: there is no end here.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Contents {
+pub struct Contents {
     pages: BTreeMap<u64, Box<[u8]>>,
     /// Where the pattern is: whole pages.
     patterned: Ranges,
@@ -29,7 +34,7 @@ fn cut(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize))
 
 impl Contents {
     /// The first `bytes`, whole pages of them, read as `pattern` over and over, all else as zero.
-    pub(crate) fn start_anew(&mut self, bytes: u64, pattern: [u8; 4]) {
+    pub fn start_anew(&mut self, bytes: u64, pattern: [u8; 4]) {
         *self = Contents { pattern, ..Contents::default() };
         if pattern != [0; 4] {
             self.patterned.insert(0, bytes.next_multiple_of(PAGE));
@@ -43,7 +48,8 @@ impl Contents {
         if patterned { self.pattern } else { [0; 4] }
     }
 
-    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) {
+    /// The bytes from `offset` on.
+    pub fn read(&self, offset: u64, out: &mut [u8]) {
         cut(offset, out.len() as u64, |page, inside, done, here| {
             let out = &mut out[done..done + here];
             match self.pages.get(&page) {
@@ -63,7 +69,8 @@ impl Contents {
         self.pages.entry(page).or_insert_with(empty)
     }
 
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
+    /// Replaces the bytes from `offset` on.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         cut(offset, bytes.len() as u64, |page, inside, done, here| {
             let data = self.page_mut(page);
             data[inside..inside + here].copy_from_slice(&bytes[done..done + here]);
@@ -71,7 +78,7 @@ impl Contents {
     }
 
     /// True if `bytes` are what the store has from `offset` on.
-    pub(crate) fn equals(&self, offset: u64, bytes: &[u8]) -> bool {
+    pub fn equals(&self, offset: u64, bytes: &[u8]) -> bool {
         let mut equal = true;
         cut(offset, bytes.len() as u64, |page, inside, done, here| {
             let bytes = &bytes[done..done + here];
@@ -87,7 +94,7 @@ impl Contents {
     }
 
     /// The range reads as zero again.
-    pub(crate) fn clear(&mut self, offset: u64, length: u64) {
+    pub fn clear(&mut self, offset: u64, length: u64) {
         let end = offset + length;
         let whole = offset.div_ceil(PAGE)..end / PAGE;
         if whole.start < whole.end {

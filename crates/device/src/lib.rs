@@ -31,6 +31,7 @@ mod waiting;
 pub use config::{
     Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
+pub use contents::Contents;
 pub use contract::{Device, DeviceFacts, Sanitize, SanitizeMethod, Sanitized};
 pub use link::{HostLink, LinkConfig};
 pub use ssd::Ssd;

@@ -1,6 +1,6 @@
 //! I/O commands as a caller puts them.
 
-use ssdyno_block::Token;
+use ssdyno_block::{Op, Request, Status as BlockStatus, Token};
 use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, Status, dataset, nvm};
 
 use crate::Unusable;
@@ -115,6 +115,30 @@ impl<'a> IoCommand<'a> {
     pub const fn flush(namespace: u32) -> Self {
         Self::plain(IoOperation::Flush, namespace, 0, 0)
     }
+    /// `request` on `namespace`, with its data in `data`. `range` is the caller's room for what a
+    /// deallocation names.
+    #[inline]
+    pub fn of_request(
+        namespace: &Namespace,
+        request: &Request,
+        data: DataBuffer<'a>,
+        range: &'a mut [DatasetRange; 1],
+    ) -> Self {
+        let (first, blocks) = namespace.blocks_of(request);
+        match request.op {
+            Op::Read => Self::read(namespace.id, first, blocks, data),
+            Op::Write => Self::write(namespace.id, first, blocks, data),
+            Op::Flush => Self::flush(namespace.id),
+            Op::Trim => {
+                *range = [DatasetRange {
+                    attributes: 0.into(),
+                    blocks: blocks.into(),
+                    first: first.into(),
+                }];
+                Self::deallocate(namespace.id, range)
+            }
+        }
+    }
     /// Tells the device attributes of `ranges`.
     pub const fn dataset(namespace: u32, ranges: &'a [DatasetRange], attributes: u32) -> Self {
         Self::plain(IoOperation::Dataset { ranges, attributes }, namespace, 0, 0)
@@ -132,6 +156,21 @@ pub enum IoResult {
     Answered(Status),
     /// Given up in a reset or because the device is gone; it may or may not have been done.
     Abandoned,
+}
+
+impl IoResult {
+    /// What it means for the request.
+    #[inline]
+    pub fn block_status(self) -> BlockStatus {
+        match self {
+            IoResult::Abandoned => BlockStatus::Abandoned,
+            IoResult::Answered(status) if status.is_success() => BlockStatus::Ok,
+            IoResult::Answered(status) => match status.kind() {
+                Status::WRITE_PROTECTED | Status::READ_ONLY_RANGE => BlockStatus::ReadOnly,
+                _ => BlockStatus::Error,
+            },
+        }
+    }
 }
 
 /// The end of one command.
@@ -195,6 +234,14 @@ impl Namespace {
             shared: data.sharing & 1 != 0,
             unusable,
         }
+    }
+
+    /// The first block of `request`, and how many there are. A block is a power of two (LBADS; NVM command
+    /// set 1.0c, figure 98).
+    #[inline]
+    pub const fn blocks_of(&self, request: &Request) -> (u64, u32) {
+        let shift = self.block_bytes.trailing_zeros();
+        (request.offset_bytes >> shift, request.length_bytes >> shift)
     }
 
     /// Size, in bytes.

@@ -5,13 +5,11 @@ use alloc::vec::Vec;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Token, try_list};
 use ssdyno_pci::{DmaRegion, PciFunction};
-use ssdyno_spec::nvme::{self, DatasetRange, oncs};
-use zerocopy::little_endian::{U32, U64};
+use ssdyno_spec::nvme::{self, oncs};
 
 use crate::shared::hand_out;
 use crate::{
-    DataBuffer, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeDriver, NvmeError,
-    PriorityClass,
+    DataBuffer, IoCommand, IoCompletion, IoError, Namespace, NvmeDriver, NvmeError, PriorityClass,
 };
 
 /// The requests of one namespace, from submission to completion.
@@ -132,16 +130,7 @@ impl Requests {
     pub(crate) fn answered(&mut self, now: MonotonicTime, answers: &mut Vec<IoCompletion>) {
         for answer in answers.drain(..) {
             let id = answer.token.0;
-            let status = match answer.result {
-                IoResult::Abandoned => Status::Abandoned,
-                IoResult::Answered(status) if status.is_success() => Status::Ok,
-                IoResult::Answered(status) => match status.kind() {
-                    nvme::Status::WRITE_PROTECTED | nvme::Status::READ_ONLY_RANGE => {
-                        Status::ReadOnly
-                    }
-                    _ => Status::Error,
-                },
-            };
+            let status = answer.result.block_status();
             let more = |p: &Pending| p.rest.length_bytes > 0 && status == Status::Ok;
             match &self.places[id as usize] {
                 Some(pending) if more(pending) => self.waiting.push_back(id),
@@ -185,29 +174,18 @@ impl Requests {
     ) -> Result<(), IoError> {
         let Some(pending) = &mut self.places[id as usize] else { return Ok(()) };
         let rest = pending.rest;
-        let block_bytes = self.namespace.block_bytes;
-        let block = rest.offset_bytes / u64::from(block_bytes);
         let piece_bytes = match rest.op {
             Op::Read | Op::Write => rest.length_bytes.min(self.piece_bytes_max),
             Op::Trim | Op::Flush => rest.length_bytes,
         };
-        let blocks = piece_bytes / block_bytes;
-        let (namespace, data) = (self.namespace.id, DataBuffer::Contiguous(self.buffer.address));
-        let range = [DatasetRange {
-            attributes: U32::ZERO,
-            blocks: U32::new(blocks),
-            first: U64::new(block),
-        }];
-        let command = match rest.op {
-            Op::Read => IoCommand::read(namespace, block, blocks, data),
-            Op::Write => IoCommand::write(namespace, block, blocks, data),
-            Op::Flush => IoCommand::flush(namespace),
-            Op::Trim if driver.has(oncs::DATASET_MANAGEMENT) => {
-                IoCommand::deallocate(namespace, &range)
-            }
+        let piece = match rest.op {
             // A controller that cannot deallocate keeps the data: that is allowed.
-            Op::Trim => IoCommand::flush(namespace),
+            Op::Trim if !driver.has(oncs::DATASET_MANAGEMENT) => Request::flush(),
+            _ => Request { length_bytes: piece_bytes, ..rest },
         };
+        let data = DataBuffer::Contiguous(self.buffer.address);
+        let mut range = Default::default();
+        let command = IoCommand::of_request(&self.namespace, &piece, data, &mut range);
         let queue = driver.choose(self.core, PriorityClass::default()).queue;
         driver.submit(f, now, queue, &command, Token(id))?;
         self.core = (self.core + 1) % driver.config().cores.max(1);

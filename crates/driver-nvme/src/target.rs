@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_pci::{PciDevice, SimulatedPci};
 
 use crate::requests::Requests;
-use crate::{DriverState, IoCompletion, NvmeConfig, NvmeDriver, NvmeError};
+use crate::{IoCompletion, NvmeConfig, NvmeDriver, NvmeError, SimulatedNvme};
 
 /// One namespace behind an [`NvmeDriver`] over a [`SimulatedPci`], on one virtual clock.
 ///
@@ -16,14 +16,12 @@ use crate::{DriverState, IoCompletion, NvmeConfig, NvmeDriver, NvmeError};
 /// as many wait or are outstanding as the queues hold.
 #[derive(Debug)]
 pub struct NvmeTarget<D> {
-    pci: SimulatedPci<D>,
-    driver: NvmeDriver,
+    nvme: SimulatedNvme<D>,
     requests: Requests,
     /// The device's time when the target's began, and now.
     epoch: Time,
     at: Time,
-    vectors: Vec<u16>,
-    answers: Vec<IoCompletion>,
+    completions: Vec<IoCompletion>,
 }
 
 impl<D: PciDevice> NvmeTarget<D> {
@@ -33,39 +31,29 @@ impl<D: PciDevice> NvmeTarget<D> {
     /// # Errors
     /// The driver could not start, or there is no such namespace that it can use.
     pub fn start(
-        mut pci: SimulatedPci<D>,
+        pci: SimulatedPci<D>,
         config: NvmeConfig,
         namespace: u32,
         buffer_bytes: u32,
     ) -> Result<NvmeTarget<D>, NvmeError> {
-        let mut driver = NvmeDriver::new(config);
-        let mut at = Time::ZERO;
-        pci.set_now(at);
-        driver.start(&mut pci, at)?;
-        let (mut vectors, mut answers) = (Vec::with_capacity(64), Vec::with_capacity(256));
-        loop {
-            match driver.state() {
-                DriverState::Ready => break,
-                DriverState::Failed(error) => return Err(error),
-                _ => {}
-            }
-            at = at.max(next(&pci, &driver).unwrap_or(at));
-            bring(&mut pci, &mut driver, at, &mut vectors, &mut answers);
-        }
+        let mut nvme = SimulatedNvme::new(pci, config);
+        nvme.start()?;
+        let SimulatedNvme { driver, pci, .. } = &mut nvme;
         let found = driver.namespaces().iter().find(|n| n.id == namespace && n.unusable.is_none());
         let namespace = *found.ok_or(NvmeError::NoUsableNamespace { namespace })?;
-        let requests = Requests::new(&driver, &mut pci, namespace, buffer_bytes)?;
-        Ok(NvmeTarget { pci, driver, requests, epoch: at, at, vectors, answers })
+        let requests = Requests::new(driver, pci, namespace, buffer_bytes)?;
+        let at = nvme.now;
+        Ok(NvmeTarget { nvme, requests, epoch: at, at, completions: Vec::with_capacity(256) })
     }
 
     /// The driver.
     pub fn driver(&self) -> &NvmeDriver {
-        &self.driver
+        &self.nvme.driver
     }
 
     /// The device in its slot, with its counters, faults and hooks.
     pub fn pci(&self) -> &SimulatedPci<D> {
-        &self.pci
+        &self.nvme.pci
     }
 
     /// The device's time at this target's time zero.
@@ -76,45 +64,11 @@ impl<D: PciDevice> NvmeTarget<D> {
     /// Brings everything to the device's time `at`.
     fn run_to(&mut self, at: Time) {
         self.at = self.at.max(at);
-        bring(&mut self.pci, &mut self.driver, self.at, &mut self.vectors, &mut self.answers);
-        self.requests.answered(self.at.into(), &mut self.answers);
-        self.pci.set_now(self.at);
-        self.requests.issue(&mut self.driver, &mut self.pci, self.at.into());
+        self.nvme.run_to(self.at, &mut self.completions);
+        self.requests.answered(self.at.into(), &mut self.completions);
+        let SimulatedNvme { driver, pci, .. } = &mut self.nvme;
+        self.requests.issue(driver, pci, self.at.into());
     }
-}
-
-/// The next thing that happens, in the device's time.
-fn next<D: PciDevice>(pci: &SimulatedPci<D>, driver: &NvmeDriver) -> Option<Time> {
-    match (pci.next_event(), driver.next_deadline().map(MonotonicTime::time)) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-/// Brings device and driver to `at`.
-fn bring<D: PciDevice>(
-    pci: &mut SimulatedPci<D>,
-    driver: &mut NvmeDriver,
-    at: Time,
-    vectors: &mut Vec<u16>,
-    answers: &mut Vec<IoCompletion>,
-) {
-    pci.advance(at);
-    pci.set_now(at);
-    pci.take_interrupts(at, vectors);
-    for vector in vectors.drain(..) {
-        driver.on_interrupt(pci, at, vector, answers);
-    }
-    if driver.interrupt_mode().is_none() {
-        for queue in 1..=driver.queues() {
-            driver.poll_queue(pci, queue, answers);
-        }
-    }
-    if driver.next_deadline().is_some_and(|deadline| deadline <= at) {
-        driver.poll(pci, at, answers);
-    }
-    // Nobody models the core that waits for a register here.
-    pci.take_stall();
 }
 
 impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
@@ -129,14 +83,14 @@ impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
         self.at = self.at.max(now + self.epoch);
-        self.pci.set_now(self.at);
-        let at = self.at.into();
-        self.requests.submit(&mut self.driver, &mut self.pci, at, request, token)
+        let SimulatedNvme { driver, pci, .. } = &mut self.nvme;
+        pci.set_now(self.at);
+        self.requests.submit(driver, pci, self.at.into(), request, token)
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
         let until = now + self.epoch;
-        while let Some(at) = next(&self.pci, &self.driver).filter(|&at| at <= until) {
+        while let Some(at) = self.nvme.next_event().filter(|&at| at <= until) {
             self.run_to(at);
         }
         self.at = self.at.max(until);
@@ -153,6 +107,6 @@ impl<D: PciDevice> BlockTarget for NvmeTarget<D> {
         if self.requests.has_done() {
             return Some(self.at - self.epoch);
         }
-        next(&self.pci, &self.driver).map(|at| at.saturating_sub(self.epoch))
+        self.nvme.next_event().map(|at| at.saturating_sub(self.epoch))
     }
 }

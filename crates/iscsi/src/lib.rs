@@ -7,7 +7,7 @@
 //! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
 //! to what).
 //!
-//! Commands stay pending as long as the drive takes, by the [`Clock`] of the target: that of the wall,
+//! Commands stay pending as long as the drive takes, by the [`ServedClock`] of the target: that of the wall,
 //! unless another one is set. Meanwhile other commands go on, of the same session too, and are
 //! answered when they end, in whatever order. Up to 64 of a session can be pending; the window of CmdSN
 //! says so. ABORT TASK, resets and the loss of the nexus end what is pending: an SCSI command whose NVMe
@@ -30,7 +30,6 @@
 //!
 //! [`PciFunction`]: ssdyno_pci::PciFunction
 
-mod clock;
 mod connection;
 mod line;
 mod login;
@@ -47,11 +46,11 @@ mod transfer;
 mod units;
 mod wire;
 
-pub use clock::Clock;
 pub use connection::{Connection, Flow};
 pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
 pub use pending::Transport;
 pub use server::Server;
+pub use ssdyno_serve::ServedClock;
 pub use stack::{NvmeUnits, StackError, UnitOptions};
 pub use target::{NameError, Portal, Target};
 pub use units::{Answer, Attribute, Ended, LogicalUnits, Task, TaskId};

@@ -1,15 +1,16 @@
 //! What all connections share: the logical units, and who is logged in.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::Time;
 use ssdyno_scsi::Nexus;
+use ssdyno_serve::{Served, ServedClock, Shared, TimeKeeper};
 
 use crate::LogicalUnits;
-use crate::clock::Clock;
 use crate::pending::{Aborts, Mailbox, Owner, Pending};
 use crate::units::{Ended, Task, TaskId};
 
@@ -44,17 +45,12 @@ pub enum Portal {
 pub struct Target {
     name: String,
     portal: Portal,
-    state: Mutex<State>,
-    /// Something is due earlier than it was, or all is to end.
-    alarm: Condvar,
+    state: Arc<Shared<State>>,
 }
 
 /// Behind the lock.
-pub(crate) struct State {
-    pub(crate) units: Box<dyn LogicalUnits>,
-    clock: Clock,
-    /// How far the units were brought.
-    reached: Time,
+struct State {
+    units: Box<dyn LogicalUnits>,
     pending: Pending,
     /// What the units have just ended.
     ended: Vec<Ended>,
@@ -102,8 +98,6 @@ impl Target {
         }
         let state = State {
             units,
-            clock: Clock::wall(),
-            reached: Time::ZERO,
             pending: Pending::default(),
             ended: Vec::new(),
             sessions: BTreeMap::new(),
@@ -111,8 +105,8 @@ impl Target {
             unit_resets: BTreeMap::new(),
             target_resets: 0,
         };
-        let (state, alarm) = (Mutex::new(state), Condvar::new());
-        Ok(Target { name: name.to_owned(), portal: Portal::default(), state, alarm })
+        let state = Arc::new(Shared::new(state, ServedClock::wall()));
+        Ok(Target { name: name.to_owned(), portal: Portal::default(), state })
     }
 
     /// The same, with another answer to who asks for its address.
@@ -123,44 +117,20 @@ impl Target {
 
     /// The same, with another clock.
     #[must_use]
-    pub fn with_clock(self, clock: Clock) -> Target {
-        self.lock().clock = clock;
+    pub fn with_clock(self, clock: ServedClock) -> Target {
+        self.state.lock().set_clock(clock);
         self
     }
 
     /// Lets happen what is due by the target's clock, and gives when something is due next, from now on;
     /// `None`: nothing is. A [`Server`](crate::Server) does this by itself.
     pub fn run(&self) -> Option<Duration> {
-        self.lock().run()
+        self.state.catch_up()
     }
 
-    /// Does so until `over`; [`ring`](Target::ring) makes it look at that.
-    pub(crate) fn keep_time(&self, over: &AtomicBool) {
-        let mut state = self.lock();
-        while !over.load(Ordering::Acquire) {
-            let next = state.run();
-            // Another clock than that of the wall is not waited for.
-            let on_the_wall = matches!(state.clock, Clock::Wall(_));
-            state = match next.filter(|_| on_the_wall) {
-                None => self.alarm.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => {
-                    // The simulation is behind its time: connections may have the lock all the same.
-                    drop(state);
-                    std::thread::yield_now();
-                    self.lock()
-                }
-                Some(left) => {
-                    let waited = self.alarm.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-    }
-
-    /// Wakes who keeps the time.
-    pub(crate) fn ring(&self) {
-        let _state = self.lock();
-        self.alarm.notify_all();
+    /// Does so in a thread, until the keeper is dropped.
+    pub(crate) fn keep_time(&self) -> io::Result<TimeKeeper> {
+        self.state.keep_time("iscsi-clock")
     }
 
     /// Begins a command of `owner`, unless its logical unit was reset after `resets` was read; its end
@@ -171,16 +141,17 @@ impl Target {
         resets: u64,
         task: impl FnOnce(TaskId) -> Task,
     ) -> Option<TaskId> {
-        let mut state = self.lock();
-        if state.resets(owner.lun) != resets {
-            return None;
-        }
-        let id = state.pending.add(owner);
-        let now = state.now();
-        state.units.submit(now, task(id));
-        state.settle();
-        self.alarm.notify_all();
-        Some(id)
+        let begun = self.state.with(|state, now| {
+            if state.resets(owner.lun) != resets {
+                return None;
+            }
+            let id = state.pending.add(owner);
+            state.units.submit(now, task(id));
+            state.collect();
+            Some(id)
+        });
+        self.state.lock().settle(|state| !state.pending.is_empty());
+        begun
     }
 
     /// Aborts tasks for the function with `tag`. True where that is answered with `response` later, by
@@ -192,25 +163,24 @@ impl Target {
         tag: u32,
         response: u8,
     ) -> Option<bool> {
-        let mut state = self.lock();
-        // What has ended by now has ended.
-        let _next = state.run();
-        let there = match aborts {
-            Aborts::Task(id) => {
-                state.units.abort_task(id);
-                true
-            }
-            Aborts::TaskSet(nexus, lun) => state.units.abort_task_set(nexus, lun),
-            Aborts::Unit(lun) => state.reset_unit(lun),
-            Aborts::Everything => {
-                state.reset_target();
-                true
-            }
-        };
-        state.collect();
-        let waits = there && state.pending.manage(aborts, mailbox, tag, response);
-        self.alarm.notify_all();
-        there.then_some(waits)
+        // What has ended by now has ended: time goes on before the first line of this.
+        self.state.with(|state, _| {
+            let there = match aborts {
+                Aborts::Task(id) => {
+                    state.units.abort_task(id);
+                    true
+                }
+                Aborts::TaskSet(nexus, lun) => state.units.abort_task_set(nexus, lun),
+                Aborts::Unit(lun) => state.reset_unit(lun),
+                Aborts::Everything => {
+                    state.reset_target();
+                    true
+                }
+            };
+            state.collect();
+            let waits = there && state.pending.manage(aborts, mailbox, tag, response);
+            there.then_some(waits)
+        })
     }
 
     /// What discovery gives as its address.
@@ -225,12 +195,14 @@ impl Target {
 
     /// Sessions that are logged in.
     pub fn sessions(&self) -> usize {
-        self.lock().sessions.len()
+        self.state.lock().served.sessions.len()
     }
 
-    /// The state; a thread that panicked with it leaves it as it was.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How much data the initiator owes to a command, and a number that changes when its logical unit is
+    /// reset.
+    pub(crate) fn owed(&self, lun: u64, cdb: &[u8]) -> (u64, u64) {
+        let state = &self.state.lock().served;
+        (state.units.data_out_bytes(lun, cdb), state.resets(lun))
     }
 
     /// A new session. One of the same initiator port is ended (RFC 7143, clause 6.3.5). `None`: no
@@ -242,7 +214,7 @@ impl Target {
         discovery: bool,
         mailbox: &Arc<Mailbox>,
     ) -> Option<Session> {
-        let mut state = self.lock();
+        let state = &mut self.state.lock().served;
         let same = |entry: &Entry| {
             !discovery
                 && entry.nexus.is_some()
@@ -271,15 +243,26 @@ impl Target {
     /// The session is over.
     pub(crate) fn log_out(&self, session: &Session) {
         if !session.is_closed() {
-            self.lock().end(session.handle);
+            self.state.lock().served.end(session.handle);
         }
     }
 
     /// Ends all sessions.
     pub(crate) fn end_all(&self) {
-        let mut state = self.lock();
+        let state = &mut self.state.lock().served;
         let all: Vec<u16> = state.sessions.keys().copied().collect();
         all.into_iter().for_each(|handle| state.end(handle));
+    }
+}
+
+impl Served for State {
+    fn advance(&mut self, now: Time) {
+        self.units.advance(now);
+        self.collect();
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.units.next_event()
     }
 }
 
@@ -290,33 +273,6 @@ impl State {
         entry.mailbox.transport.hang_up();
         if let Some(nexus) = entry.nexus {
             self.units.nexus_lost(nexus);
-            self.collect();
-        }
-    }
-
-    fn now(&self) -> Time {
-        self.clock.now(self.reached)
-    }
-
-    /// Brings the units to the present, and gives how long nothing will happen.
-    fn run(&mut self) -> Option<Duration> {
-        let now = self.now();
-        self.units.advance(now);
-        self.reached = now;
-        self.collect();
-        let next = self.units.next_event()?;
-        let left = next.saturating_sub(self.now());
-        // Not before its time.
-        Some(Duration::from_nanos(left.as_ps().div_ceil(1000)))
-    }
-
-    /// Where time is the device's own, all that is pending comes to its end.
-    fn settle(&mut self) {
-        self.collect();
-        while matches!(self.clock, Clock::Device) && !self.pending.is_empty() {
-            let Some(next) = self.units.next_event() else { break };
-            self.reached = self.reached.max(next);
-            self.units.advance(self.reached);
             self.collect();
         }
     }
@@ -338,7 +294,7 @@ impl State {
     }
 
     /// A number that changes when `lun` is reset.
-    pub(crate) fn resets(&self, lun: u64) -> u64 {
+    fn resets(&self, lun: u64) -> u64 {
         self.target_resets + self.unit_resets.get(&lun).copied().unwrap_or(0)
     }
 

@@ -126,10 +126,7 @@ impl Tasks {
             || immediate && !immediate_data
             || pdu.data.len() > first_burst_bytes_max as usize;
         let extended = !pdu.additional.is_empty() || pdu.flags() & (READ | WRITE) == READ | WRITE;
-        let (owed, resets) = {
-            let state = t.lock();
-            (state.units.data_out_bytes(pdu.lun(), cdb(&pdu)), state.resets(pdu.lun()))
-        };
+        let (owed, resets) = t.owed(pdu.lun(), cdb(&pdu));
         let follows = goes_on.then_some(first_burst_bytes_max);
         let transfer = Transfer::new(pdu, owed, resets, follows);
         if unsolicited {

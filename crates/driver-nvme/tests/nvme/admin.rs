@@ -14,12 +14,12 @@ use crate::rig::{Rig, TIMING, config, double};
 fn features_are_set_and_got() {
     let mut rig = Rig::ready(double(Nature::default()), config());
     let set = AdminCommand::set_feature(&Feature::VolatileWriteCache(true), false);
-    rig.driver.submit_admin(&mut rig.pci, rig.now, &set, Token(7)).unwrap();
+    rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, &set, Token(7)).unwrap();
     let get = AdminCommand::get_feature(feature::VOLATILE_WRITE_CACHE, select::CURRENT);
-    rig.driver.submit_admin(&mut rig.pci, rig.now, &get, Token(8)).unwrap();
+    rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, &get, Token(8)).unwrap();
     let mut done = Vec::new();
-    rig.run_while(|rig| rig.now < Time::from_ms(10));
-    rig.driver.take_admin(&mut done);
+    rig.run_while(|rig| rig.nvme.now < Time::from_ms(10));
+    rig.nvme.driver.take_admin(&mut done);
     let ends: Vec<_> = done.iter().map(|d| (d.token.0, d.status, d.dword0)).collect();
     assert_eq!(ends, [(7, Some(Status::SUCCESS), 0), (8, Some(Status::SUCCESS), 1)]);
 }
@@ -29,19 +29,24 @@ fn queue_of_admin_commands_has_an_end() {
     let mut rig = Rig::ready(double(Nature::default()), config());
     let command = AdminCommand::identify(cns::NAMESPACE, 1);
     let taken = (0..100)
-        .take_while(|i| rig.driver.submit_admin(&mut rig.pci, rig.now, &command, Token(*i)).is_ok())
+        .take_while(|i| {
+            rig.nvme
+                .driver
+                .submit_admin(&mut rig.nvme.pci, rig.nvme.now, &command, Token(*i))
+                .is_ok()
+        })
         .count();
     // 31 places, of which four wait for events.
     assert_eq!(taken, 27);
-    rig.run_while(|rig| rig.now < Time::from_ms(10));
+    rig.run_while(|rig| rig.nvme.now < Time::from_ms(10));
     let mut done = Vec::new();
-    rig.driver.take_admin(&mut done);
+    rig.nvme.driver.take_admin(&mut done);
     assert_eq!(done.len(), 27);
     assert!(
         done.iter().all(|d| d.data.len() == 4096 && d.data[..8] == (1_u64 << 14).to_le_bytes())
     );
     let long = AdminCommand::log_page(page::ERROR, !0, 0, 8192);
-    let refused = rig.driver.submit_admin(&mut rig.pci, rig.now, &long, Token(1));
+    let refused = rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, &long, Token(1));
     assert_eq!(refused, Err(AdminError::TooLong { bytes: 8192 }));
     rig.check_double();
 }
@@ -49,11 +54,11 @@ fn queue_of_admin_commands_has_an_end() {
 #[test]
 fn events_are_told_and_asked_for_again() {
     let mut rig = Rig::ready(double(Nature::default()), config());
-    let now = rig.now;
+    let now = rig.nvme.now;
     rig.device().raise_event(now, AsynchronousEvent::NAMESPACE_CHANGED);
-    rig.run_while(|rig| rig.now < Time::from_ms(10));
+    rig.run_while(|rig| rig.nvme.now < Time::from_ms(10));
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     assert_eq!(events, [DriverEvent::Asynchronous(AsynchronousEvent::NAMESPACE_CHANGED)]);
     assert_eq!(rig.device().waiting_events.len(), 4);
 }
@@ -62,11 +67,11 @@ fn events_are_told_and_asked_for_again() {
 fn rescan_finds_what_is_new() {
     let mut rig = Rig::ready(double(Nature::default()), config());
     rig.device().nature.namespaces.push(namespace(77, 12));
-    rig.driver.rescan(&mut rig.pci, rig.now).unwrap();
-    assert!(rig.driver.rescan(&mut rig.pci, rig.now).is_err(), "one at a time");
+    rig.nvme.driver.rescan(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    assert!(rig.nvme.driver.rescan(&mut rig.nvme.pci, rig.nvme.now).is_err(), "one at a time");
     rig.read(1, 0, 8).unwrap();
-    rig.run_while(|rig| rig.now < Time::from_ms(10));
-    let ids: Vec<_> = rig.driver.namespaces().iter().map(|n| (n.id, n.blocks)).collect();
+    rig.run_while(|rig| rig.nvme.now < Time::from_ms(10));
+    let ids: Vec<_> = rig.nvme.driver.namespaces().iter().map(|n| (n.id, n.blocks)).collect();
     assert_eq!(ids, [(1, 1 << 14), (2, 77)]);
     rig.drain();
     rig.check_double();

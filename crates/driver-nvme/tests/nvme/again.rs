@@ -15,15 +15,15 @@ fn ready(nature: Nature, wanted: NvmeConfig) -> Rig<Double> {
 
 fn strays(rig: &mut Rig<Double>) -> (u64, Vec<DriverEvent>) {
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
-    (rig.driver.counters().strays, events)
+    rig.nvme.driver.take_events(&mut events);
+    (rig.nvme.driver.counters().strays, events)
 }
 
 /// Until `time` has passed.
 fn pass(rig: &mut Rig<Double>, time: Time) {
-    let until = rig.now + time;
-    rig.run_while(|rig| rig.pci.next_event().is_some_and(|at| at <= until));
-    rig.now = until;
+    let until = rig.nvme.now + time;
+    rig.run_while(|rig| rig.nvme.pci.next_event().is_some_and(|at| at <= until));
+    rig.nvme.now = until;
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn a_late_second_answer_does_not_end_the_next_user_of_its_slot() {
             rig.device().mishaps.insert(3, Mishap::Twice { later_us });
             for block in 0..12 {
                 rig.read(1, block, 1).unwrap();
-                let sent = rig.now;
+                let sent = rig.nvme.now;
                 rig.drain();
-                assert!(rig.now > sent, "it was answered before the controller could have it");
+                assert!(rig.nvme.now > sent, "it was answered before the controller could have it");
             }
             pass(&mut rig, Time::from_ms(2));
             // The second answer is an error: nobody got it.
@@ -78,7 +78,7 @@ fn identifiers_are_slots_and_their_uses() {
     for (entries, slots) in [(4096, 4095), (1 << 16, 4095), (100, 99)] {
         let mut rig = ready(nature(), NvmeConfig { entries, ..config() });
         rig.device().keep_log = true;
-        assert_eq!(rig.driver.outstanding_limit(), slots);
+        assert_eq!(rig.nvme.driver.outstanding_limit(), slots);
         for use_ in 1..=if slots > 1000 { 2 } else { 17_u16 } {
             for block in 0..slots {
                 rig.read(1, block % 100, 1).unwrap();
@@ -101,7 +101,7 @@ fn answers_that_nobody_asked_for_are_dropped() {
     let mut rig = ready(Nature::default(), config());
     rig.read(1, 0, 8).unwrap();
     rig.drain();
-    let now = rig.now;
+    let now = rig.nvme.now;
     for id in [0x0fff, 0xf000, 5, 14, 15] {
         rig.device().answer_io(now, 1, id);
     }
@@ -120,11 +120,11 @@ fn an_admin_command_is_not_ended_by_the_second_answer_of_the_one_before() {
     // Four wait for events, so the fifth slot is that of every command here.
     for n in 0..20 {
         let command = AdminCommand::identify(cns::NAMESPACE, 1);
-        rig.driver.submit_admin(&mut rig.pci, rig.now, &command, Token(n)).unwrap();
+        rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, &command, Token(n)).unwrap();
         let mut done = Vec::new();
         for _ in 0..100 {
             rig.step();
-            rig.driver.take_admin(&mut done);
+            rig.nvme.driver.take_admin(&mut done);
             if !done.is_empty() {
                 break;
             }
@@ -132,7 +132,7 @@ fn an_admin_command_is_not_ended_by_the_second_answer_of_the_one_before() {
         let [end] = &done[..] else { panic!("{done:?}") };
         assert_eq!((end.token, end.status), (Token(n), Some(Status::SUCCESS)));
         // Again, with an error, while the next one is outstanding.
-        let (now, id) = (rig.now, rig.device().last_admin);
+        let (now, id) = (rig.nvme.now, rig.device().last_admin);
         rig.device().answer_admin_again(now + Time::from_ns(300), id);
     }
     pass(&mut rig, Time::from_ms(1));
@@ -165,8 +165,8 @@ proptest! {
         pass(&mut rig, Time::from_ms(2));
         let good = |result: IoResult| result == IoResult::Answered(Status::SUCCESS);
         prop_assert!(rig.done.len() == 200 && rig.done.iter().all(|done| good(done.result)));
-        prop_assert_eq!(rig.driver.counters().strays, twice.len() as u64);
-        prop_assert_eq!(rig.driver.counters().resets, 0);
+        prop_assert_eq!(rig.nvme.driver.counters().strays, twice.len() as u64);
+        prop_assert_eq!(rig.nvme.driver.counters().resets, 0);
         prop_assert_eq!(&rig.device().violations, &Vec::<String>::new());
     }
 }

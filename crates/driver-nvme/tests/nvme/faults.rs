@@ -18,14 +18,14 @@ fn ready() -> Rig<Double> {
 #[test]
 fn lost_interrupt_is_found_by_the_watchdog() {
     let mut rig = ready();
-    let sent = rig.pci.counters().interrupts;
-    rig.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
-    let begin = rig.now;
+    let sent = rig.nvme.pci.counters().interrupts;
+    rig.nvme.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+    let begin = rig.nvme.now;
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     assert!(rig.done[0].is_success());
-    assert_eq!(rig.now, begin + Time::from_ms(20));
-    let counters = rig.driver.counters();
+    assert_eq!(rig.nvme.now, begin + Time::from_ms(20));
+    let counters = rig.nvme.driver.counters();
     assert_eq!((counters.lost_interrupts, counters.aborts, counters.resets), (1, 0, 0));
 }
 
@@ -41,7 +41,7 @@ fn forgotten_command_is_aborted() {
         results,
         [IoResult::Answered(Status::SUCCESS), IoResult::Answered(Status::ABORT_REQUESTED)]
     );
-    let counters = rig.driver.counters();
+    let counters = rig.nvme.driver.counters();
     assert_eq!((counters.aborts, counters.resets), (1, 0));
     rig.check_double();
 }
@@ -52,14 +52,14 @@ fn reset_follows_where_aborts_do_not_help() {
     rig.device().mishaps.insert(0, Mishap::LostForGood);
     rig.read(1, 0, 8).unwrap();
     rig.read(1, 0, 1000).unwrap();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Ready);
-    assert_eq!(rig.driver.state(), DriverState::Recovering);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Ready);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Recovering);
     assert_eq!(rig.read(1, 0, 8), Err(IoError::NotReady));
     rig.drain();
     assert_eq!(rig.done[1].result, IoResult::Abandoned);
-    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     assert_eq!(events, [DriverEvent::Reset(ResetCause::CommandTimeout)]);
     // All 15 places are free again.
     for i in 0..15 {
@@ -76,21 +76,21 @@ fn reset_can_be_asked_for() {
     // More often than the driver would try on its own.
     for n in 1..=5 {
         rig.read(1, 0, 8).unwrap();
-        rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done).unwrap();
-        assert_eq!(rig.driver.state(), DriverState::Recovering);
-        let again = rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done);
+        rig.nvme.driver.reset(&mut rig.nvme.pci, rig.nvme.now, &mut rig.done).unwrap();
+        assert_eq!(rig.nvme.driver.state(), DriverState::Recovering);
+        let again = rig.nvme.driver.reset(&mut rig.nvme.pci, rig.nvme.now, &mut rig.done);
         assert!(matches!(again, Err(NvmeError::WrongState { .. })));
         rig.drain();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-        assert_eq!(rig.driver.state(), DriverState::Ready);
-        assert_eq!(rig.driver.counters().resets, n);
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
+        assert_eq!(rig.nvme.driver.counters().resets, n);
         assert_eq!(rig.done.last().unwrap().result, IoResult::Abandoned);
         rig.read(1, 0, 8).unwrap();
         rig.drain();
         assert!(rig.done.last().unwrap().is_success());
     }
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     assert_eq!(events, [DriverEvent::Reset(ResetCause::Requested); 5]);
     rig.check_double();
 }
@@ -101,7 +101,7 @@ fn resets_in_a_row_have_an_end() {
     for n in 0..100 {
         rig.device().mishaps.insert(n, Mishap::LostForGood);
     }
-    while rig.driver.state() != DriverState::Failed(NvmeError::Unresponsive { resets: 3 }) {
+    while rig.nvme.driver.state() != DriverState::Failed(NvmeError::Unresponsive { resets: 3 }) {
         match rig.read(1, 0, 8) {
             Ok(_) | Err(IoError::NotReady | IoError::Full) => assert!(rig.step()),
             Err(error) => panic!("{error}"),
@@ -109,8 +109,8 @@ fn resets_in_a_row_have_an_end() {
     }
     assert_eq!(rig.outstanding(), 0);
     assert_eq!(rig.read(1, 0, 8), Err(IoError::Gone));
-    assert_eq!(rig.driver.next_deadline(), None);
-    assert_eq!(rig.driver.counters().resets, 3);
+    assert_eq!(rig.nvme.driver.next_deadline(), None);
+    assert_eq!(rig.nvme.driver.counters().resets, 3);
     rig.check();
 }
 
@@ -120,18 +120,18 @@ fn pulled_device_ends_all() {
     for i in 0..15 {
         rig.read(1, i, 1).unwrap();
     }
-    rig.pci.inject(PciFault::Removal(rig.now + Time::from_us(20)));
+    rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now + Time::from_us(20)));
     rig.drain();
     let given_up = rig.done.iter().filter(|done| done.result == IoResult::Abandoned).count();
     assert!(given_up > 0 && rig.done.len() == 15);
     let gone = NvmeError::Function(FunctionError::Gone);
-    assert_eq!(rig.driver.state(), DriverState::Failed(gone));
+    assert_eq!(rig.nvme.driver.state(), DriverState::Failed(gone));
     rig.check();
     // The slot tells: no waiting.
     let mut rig = ready();
     rig.read(1, 0, 1).unwrap();
-    rig.pci.inject(PciFault::Removal(rig.now));
-    rig.driver.removed(&mut rig.pci, &mut rig.done);
+    rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now));
+    rig.nvme.driver.removed(&mut rig.nvme.pci, &mut rig.done);
     rig.settle(0);
     assert_eq!((rig.done.len(), rig.outstanding()), (1, 0));
 }
@@ -139,13 +139,13 @@ fn pulled_device_ends_all() {
 #[test]
 fn short_standstill_is_survived() {
     let mut rig = ready();
-    let now = rig.now;
-    rig.pci.inject(PciFault::Stuck(now, now + Time::from_ms(25)));
+    let now = rig.nvme.now;
+    rig.nvme.pci.inject(PciFault::Stuck(now, now + Time::from_ms(25)));
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     // The abort came too late or found it done; the read was answered by the controller.
     assert!(rig.done[0].is_success(), "{:?}", rig.done);
-    assert_eq!(rig.driver.counters().resets, 0);
+    assert_eq!(rig.nvme.driver.counters().resets, 0);
     rig.check_double();
 }
 
@@ -154,11 +154,11 @@ fn shutdown_with_a_lost_command_ends_in_a_reset() {
     let mut rig = ready();
     rig.device().mishaps.insert(0, Mishap::LostForGood);
     rig.read(1, 0, 8).unwrap();
-    rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
-    rig.run_while(|rig| rig.driver.state() != DriverState::Stopped);
-    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.state() != DriverState::Stopped);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
     assert_eq!((rig.outstanding(), rig.done[0].result), (0, IoResult::Abandoned));
-    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+    assert_eq!(rig.nvme.pci.memory_bytes(), u64::from(rig.buffer.bytes));
     rig.check();
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn play<D: PciDevice>(rig: &mut Rig<D>, moves: &[Move]) {
 pub(crate) fn make<D: PciDevice>(rig: &mut Rig<D>, step: &Move) {
     match *step {
         Move::Read { queue, block, blocks } => {
-            let queues = rig.driver.queues().max(1);
+            let queues = rig.nvme.driver.queues().max(1);
             let _ = rig.read(1 + queue % queues, block, blocks);
         }
         Move::Steps(n) => {
@@ -218,32 +218,32 @@ pub(crate) fn make<D: PciDevice>(rig: &mut Rig<D>, step: &Move) {
             }
         }
         Move::LoseInterrupt(n) => {
-            let number = rig.pci.counters().interrupts + u64::from(n);
-            rig.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+            let number = rig.nvme.pci.counters().interrupts + u64::from(n);
+            rig.nvme.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
         }
         Move::DelayInterrupt(n, us) => {
-            let number = rig.pci.counters().interrupts + u64::from(n);
+            let number = rig.nvme.pci.counters().interrupts + u64::from(n);
             let late = InterruptFault::Delayed(Time::from_us(u64::from(us)));
-            rig.pci.inject(PciFault::Interrupt(number, late));
+            rig.nvme.pci.inject(PciFault::Interrupt(number, late));
         }
         Move::Standstill(us) => {
-            let until = rig.now + Time::from_us(u64::from(us));
-            rig.pci.inject(PciFault::Stuck(rig.now, until));
+            let until = rig.nvme.now + Time::from_us(u64::from(us));
+            rig.nvme.pci.inject(PciFault::Stuck(rig.nvme.now, until));
         }
-        Move::Remove => rig.pci.inject(PciFault::Removal(rig.now)),
+        Move::Remove => rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now)),
         Move::Shutdown => {
             let at = rig.at();
-            let _ = rig.driver.shutdown(&mut rig.pci, at);
+            let _ = rig.nvme.driver.shutdown(&mut rig.nvme.pci, at);
         }
         Move::Reset => {
             let (before, at) = (rig.done.len(), rig.at());
-            rig.pci.set_now(rig.now);
-            let _ = rig.driver.reset(&mut rig.pci, at, &mut rig.done);
+            rig.nvme.pci.set_now(rig.nvme.now);
+            let _ = rig.nvme.driver.reset(&mut rig.nvme.pci, at, &mut rig.done);
             rig.settle(before);
         }
         Move::Rescan => {
             let at = rig.at();
-            let _ = rig.driver.rescan(&mut rig.pci, at);
+            let _ = rig.nvme.driver.rescan(&mut rig.nvme.pci, at);
         }
     }
 }
@@ -269,7 +269,7 @@ proptest! {
         rig.device().mishaps = mishaps;
         play(&mut rig, &moves);
         prop_assert_eq!(&rig.device().violations, &Vec::<String>::new());
-        let counters = rig.driver.counters();
+        let counters = rig.nvme.driver.counters();
         // After a standstill the controller may answer both to the abort and to its command's
         // identifier's next user; the double never answers twice.
         prop_assert_eq!(counters.strays, 0);

@@ -35,7 +35,7 @@ fn ring_holds_one_less_than_it_has() {
             rig.read(1, i, 1).unwrap();
         }
         assert_eq!(rig.read(1, 0, 1), Err(IoError::Full));
-        assert_eq!(rig.driver.outstanding(1), 15);
+        assert_eq!(rig.nvme.driver.outstanding(1), 15);
         rig.drain();
     }
     assert_eq!(rig.done.len(), 750);
@@ -104,7 +104,7 @@ fn long_requests_are_split_and_answered_once() {
     let blocks: Vec<_> =
         rig.device().log.iter().map(|(_, e, _)| (e.dword10.get(), e.dword12.get() + 1)).collect();
     assert_eq!(blocks, [(100, 256), (356, 256), (612, 256), (868, 232)]);
-    assert_eq!(rig.driver.counters().commands, 4);
+    assert_eq!(rig.nvme.driver.counters().commands, 4);
     // 15 commands at most: what takes more is refused for good, what takes them all waits.
     let too_long = rig.read(1, 0, 256 * 15 + 1);
     assert_eq!(too_long, Err(IoError::TooLarge { commands: 16, slots: 15 }));
@@ -226,7 +226,7 @@ fn bad_commands_leave_no_trace() {
     }
     assert_eq!(rig.read(0, 0, 8), Err(IoError::NoSuchQueue { queue: 0 }));
     assert_eq!(rig.read(9, 0, 8), Err(IoError::NoSuchQueue { queue: 9 }));
-    assert_eq!((rig.driver.outstanding(1), rig.driver.counters().commands), (0, 0));
+    assert_eq!((rig.nvme.driver.outstanding(1), rig.nvme.driver.counters().commands), (0, 0));
 }
 
 /// S1-31, and one tail doorbell for many commands.
@@ -236,26 +236,29 @@ fn doorbells_are_counted() {
         let mut rig =
             Rig::ready(double(Nature::default()), NvmeConfig { head_doorbell, ..config() });
         let data = DataBuffer::Contiguous(rig.buffer.address);
-        let before = rig.pci.counters().mmio_writes;
+        let before = rig.nvme.pci.counters().mmio_writes;
         let commands: Vec<_> =
             (0..10).map(|i| (IoCommand::read(1, i, 1, data), Token(i as u32))).collect();
         if batch {
-            let taken = rig.driver.submit_many(&mut rig.pci, rig.now, 1, &commands);
+            let taken = rig.nvme.driver.submit_many(&mut rig.nvme.pci, rig.nvme.now, 1, &commands);
             assert_eq!(taken, Ok(10));
         } else {
             for (command, token) in &commands {
-                rig.driver.submit(&mut rig.pci, rig.now, 1, command, *token).unwrap();
+                rig.nvme
+                    .driver
+                    .submit(&mut rig.nvme.pci, rig.nvme.now, 1, command, *token)
+                    .unwrap();
             }
         }
         let mut out = Vec::new();
-        while let Some(at) = rig.pci.next_event() {
-            rig.pci.advance(at);
-            rig.pci.take_interrupts(at, &mut Vec::new());
+        while let Some(at) = rig.nvme.pci.next_event() {
+            rig.nvme.pci.advance(at);
+            rig.nvme.pci.take_interrupts(at, &mut Vec::new());
         }
-        rig.driver.poll_queue(&mut rig.pci, 1, &mut out);
+        rig.nvme.driver.poll_queue(&mut rig.nvme.pci, 1, &mut out);
         assert_eq!(out.len(), 10);
-        let counted = rig.driver.counters();
-        let all = rig.pci.counters().mmio_writes - before;
+        let counted = rig.nvme.driver.counters();
+        let all = rig.nvme.pci.counters().mmio_writes - before;
         assert_eq!(all, counted.submission_doorbells + counted.completion_doorbells);
         (counted.submission_doorbells, counted.completion_doorbells)
     };
@@ -270,11 +273,11 @@ fn batch_ends_where_the_queue_is_full() {
     let data = DataBuffer::Contiguous(rig.buffer.address);
     let commands: Vec<_> =
         (0..20).map(|i| (IoCommand::read(1, i, 1, data), Token(i as u32))).collect();
-    let (pci, now) = (&mut rig.pci, rig.now);
-    assert_eq!(rig.driver.submit_many(pci, now, 1, &commands), Ok(15));
-    assert_eq!(rig.driver.submit_many(pci, now, 1, &commands), Err(IoError::Full));
+    let (pci, now) = (&mut rig.nvme.pci, rig.nvme.now);
+    assert_eq!(rig.nvme.driver.submit_many(pci, now, 1, &commands), Ok(15));
+    assert_eq!(rig.nvme.driver.submit_many(pci, now, 1, &commands), Err(IoError::Full));
     // Memory of the data is the caller's; the driver never touches it.
     let mut first = [0; 4];
-    rig.pci.dma_read(&rig.buffer, 0, &mut first);
+    rig.nvme.pci.dma_read(&rig.buffer, 0, &mut first);
     assert_eq!(first, [0; 4]);
 }

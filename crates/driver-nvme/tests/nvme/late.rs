@@ -19,13 +19,13 @@ fn steps_of_hung(commands: u32) -> u64 {
     for n in 0..commands {
         rig.device().mishaps.insert(n.into(), Mishap::LostForGood);
         rig.read(1, 0, 1).unwrap();
-        rig.now += Time::from_us(1);
+        rig.nvme.now += Time::from_us(1);
     }
     rig.drain();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
     assert!(rig.done.iter().all(|done| done.result == IoResult::Abandoned));
-    assert_eq!(rig.driver.counters().resets, 1);
-    rig.driver.counters().watchdog_steps
+    assert_eq!(rig.nvme.driver.counters().resets, 1);
+    rig.nvme.driver.counters().watchdog_steps
 }
 
 #[test]
@@ -47,11 +47,11 @@ fn a_thousand_late_at_once_are_looked_at_once() {
             rig.device().mishaps.insert(n.into(), Mishap::LostForGood);
             rig.read(1, 0, 1).unwrap();
         }
-        let due = rig.now + Time::from_ms(20);
-        rig.run_while(|rig| rig.now < due);
-        let steps = rig.driver.counters().watchdog_steps;
+        let due = rig.nvme.now + Time::from_ms(20);
+        rig.run_while(|rig| rig.nvme.now < due);
+        let steps = rig.nvme.driver.counters().watchdog_steps;
         assert!(steps <= 20 * u64::from(commands) + 100, "{commands} commands: {steps} steps");
-        assert!(rig.driver.counters().aborts > 0);
+        assert!(rig.nvme.driver.counters().aborts > 0);
         rig.drain();
     }
 }
@@ -62,9 +62,9 @@ fn one_hung_command_is_found_among_many_that_end() {
     let mut rig = rig(15, 1);
     rig.device().mishaps.insert(0, Mishap::Forgotten);
     rig.read(1, 0, 1).unwrap();
-    let begin = rig.now;
+    let begin = rig.nvme.now;
     let mut sent = 1;
-    while rig.now < begin + Time::from_ms(19) {
+    while rig.nvme.now < begin + Time::from_ms(19) {
         while rig.outstanding() < 15 && rig.read(1, sent % 1000, 1).is_ok() {
             sent += 1;
         }
@@ -72,10 +72,10 @@ fn one_hung_command_is_found_among_many_that_end() {
     }
     assert!(sent > 3000, "{sent}");
     rig.drain();
-    let counters = rig.driver.counters();
+    let counters = rig.nvme.driver.counters();
     assert_eq!((counters.aborts, counters.resets, counters.strays), (1, 0, 0));
     assert_eq!(rig.done.iter().filter(|done| !done.is_success()).count(), 1);
-    assert!(rig.now < begin + Time::from_ms(21));
+    assert!(rig.nvme.now < begin + Time::from_ms(21));
     // One step for each that ended, when the line is tidied, and few besides.
     assert!(counters.watchdog_steps <= 3 * sent, "{} of {sent}", counters.watchdog_steps);
     rig.check_double();

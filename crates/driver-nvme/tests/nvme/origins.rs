@@ -30,9 +30,9 @@ fn ready(origin: MonotonicTime) -> Rig<Double> {
 
 /// Everything that was answered, and when, from the moment at which the driver was ready.
 fn story(rig: &Rig<Double>, begin: Time) -> (Vec<IoResult>, Time, u64, u64, u64) {
-    let counters = rig.driver.counters();
+    let counters = rig.nvme.driver.counters();
     let results = rig.done.iter().map(|done| done.result).collect();
-    (results, rig.now - begin, counters.lost_interrupts, counters.aborts, counters.resets)
+    (results, rig.nvme.now - begin, counters.lost_interrupts, counters.aborts, counters.resets)
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn a_deadline_is_named_just_before_every_end() {
         let mut rig = ready(origin);
         rig.read(1, 0, 8).unwrap();
         // That of the start's last admin command, or that of the read.
-        let due = origin.after(rig.now + Time::from_ms(20));
-        let named = rig.driver.next_deadline();
+        let due = origin.after(rig.nvme.now + Time::from_ms(20));
+        let named = rig.nvme.driver.next_deadline();
         assert!(named > Some(rig.at()) && named <= Some(due), "origin {origin:?}: {named:?}");
         rig.drain();
         rig.check_double();
@@ -53,8 +53,8 @@ fn a_deadline_is_named_just_before_every_end() {
 fn lost_interrupt_is_found_across_every_end() {
     for origin in origins() {
         let mut rig = ready(origin);
-        let (begin, sent) = (rig.now, rig.pci.counters().interrupts);
-        rig.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+        let (begin, sent) = (rig.nvme.now, rig.nvme.pci.counters().interrupts);
+        rig.nvme.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
         rig.read(1, 0, 8).unwrap();
         rig.drain();
         let success = vec![IoResult::Answered(Status::SUCCESS)];
@@ -67,23 +67,23 @@ fn aborts_and_resets_come_across_every_end() {
     let mut first = None;
     for origin in origins() {
         let mut rig = ready(origin);
-        let begin = rig.now;
+        let begin = rig.nvme.now;
         rig.device().mishaps.insert(0, Mishap::Forgotten);
         rig.device().mishaps.insert(1, Mishap::LostForGood);
         rig.read(1, 0, 8).unwrap();
         rig.drain();
         rig.read(1, 8, 8).unwrap();
         rig.drain();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-        assert_eq!(rig.driver.state(), DriverState::Ready);
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
         let told = story(&rig, begin);
         let results = [IoResult::Answered(Status::ABORT_REQUESTED), IoResult::Abandoned];
         assert_eq!((told.0.as_slice(), told.3, told.4), (&results[..], 2, 1));
         assert_eq!(first.get_or_insert(told.clone()), &told, "origin {origin:?}");
         let at = rig.at();
-        rig.driver.shutdown(&mut rig.pci, at).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
-        assert_eq!(rig.driver.state(), DriverState::Stopped);
+        rig.nvme.driver.shutdown(&mut rig.nvme.pci, at).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
         rig.check_double();
     }
 }
@@ -96,10 +96,14 @@ fn controller_that_never_becomes_ready_is_given_up_across_every_end() {
         pci.inject(PciFault::Stuck(Time::from_us(2), Time::MAX));
         let mut rig = Rig::at_origin(origin, pci, config());
         let at = rig.at();
-        rig.driver.start(&mut rig.pci, at).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
-        assert!(matches!(rig.driver.state(), DriverState::Failed(_)));
-        assert!(rig.now >= Time::from_s(1) && rig.now < Time::from_ms(1005), "{}", rig.now);
+        rig.nvme.driver.start(&mut rig.nvme.pci, at).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
+        assert!(matches!(rig.nvme.driver.state(), DriverState::Failed(_)));
+        assert!(
+            rig.nvme.now >= Time::from_s(1) && rig.nvme.now < Time::from_ms(1005),
+            "{}",
+            rig.nvme.now
+        );
     }
 }
 
@@ -124,7 +128,7 @@ proptest! {
             let mut rig = Rig::at_origin(origin, double(nature), config()).started();
             rig.device().mishaps = mishaps.clone();
             play(&mut rig, moves);
-            (story(&rig, Time::ZERO), rig.driver.state())
+            (story(&rig, Time::ZERO), rig.nvme.driver.state())
         };
         let origin = MonotonicTime::from_ps(end - u128::from(before_us) * 1_000_000);
         prop_assert_eq!(run(origin, &moves), run(MonotonicTime::ZERO, &moves));

@@ -38,7 +38,7 @@ fn commands(rig: &mut Rig<Double>) -> Vec<(u64, u32)> {
 fn requests_are_split_at_the_boundary_of_their_namespace() {
     let nature = Nature { namespaces: vec![with_boundary(64)], ..Nature::default() };
     let mut rig = logging(nature, config());
-    assert_eq!(rig.driver.namespaces()[0].boundary_blocks, 64);
+    assert_eq!(rig.nvme.driver.namespaces()[0].boundary_blocks, 64);
     for (first, blocks, expected) in [
         // Inside, up to the boundary, and from it on: one command, as without it.
         (0, 64, vec![(0, 64)]),
@@ -74,7 +74,7 @@ fn odd_boundaries_are_none() {
     for blocks in [0, 3, 96, u16::MAX] {
         let nature = Nature { namespaces: vec![with_boundary(blocks)], ..Nature::default() };
         let mut rig = logging(nature, config());
-        assert_eq!(rig.driver.namespaces()[0].boundary_blocks, 0);
+        assert_eq!(rig.nvme.driver.namespaces()[0].boundary_blocks, 0);
         rig.read(1, 90, 200).unwrap();
         rig.drain();
         assert_eq!(commands(&mut rig), [(90, 200)]);
@@ -86,7 +86,7 @@ fn odd_boundaries_are_none() {
 fn stripes_of_older_drives_are_boundaries() {
     let nature = || Nature { pci: (0x8086, 0x0953), max_transfer: 5, ..Nature::default() };
     let mut rig = logging(nature(), config());
-    assert_eq!(rig.driver.quirks(), Quirks::STRIPE_IS_MAX_TRANSFER);
+    assert_eq!(rig.nvme.driver.quirks(), Quirks::STRIPE_IS_MAX_TRANSFER);
     rig.read(1, 248, 16).unwrap();
     rig.read(1, 256, 256).unwrap();
     rig.drain();
@@ -145,9 +145,9 @@ proptest! {
 fn some_controllers_are_left_alone_before_they_are_asked() {
     let first_look = |pci| {
         let mut rig = Rig::ready(double(Nature { pci, ..Nature::default() }), config());
-        rig.driver.reset(&mut rig.pci, rig.now, &mut rig.done).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-        assert_eq!(rig.driver.state(), DriverState::Ready);
+        rig.nvme.driver.reset(&mut rig.nvme.pci, rig.nvme.now, &mut rig.done).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
         rig.device().first_look.unwrap()
     };
     // Seagate Nytro: 2.3 s from the write, which takes 200 ns to the controller.
@@ -168,7 +168,7 @@ fn commands_that_a_controller_does_wrong_are_not_used() {
         ..Nature::default()
     };
     let rig = logging(nature, config());
-    let ids: Vec<u32> = rig.driver.namespaces().iter().map(|n| n.id).collect();
+    let ids: Vec<u32> = rig.nvme.driver.namespaces().iter().map(|n| n.id).collect();
     assert_eq!(ids, [1, 3], "one of size 0 is not active, which a list would not have known");
 }
 
@@ -181,12 +181,12 @@ fn interrupts_and_queues_are_those_that_a_controller_can_bear() {
             rig.read(queue, 0, 8).unwrap();
         }
         rig.drain();
-        assert!(rig.driver.counters().lost_interrupts == 0);
+        assert!(rig.nvme.driver.counters().lost_interrupts == 0);
         rig.check_double();
         rig
     };
     let rig = with(Quirks::SINGLE_VECTOR);
-    assert!((1..=3).all(|queue| rig.driver.vector(queue) == Some(0)));
+    assert!((1..=3).all(|queue| rig.nvme.driver.vector(queue) == Some(0)));
     let mut rig = with(Quirks::MEDIUM_PRIORITY);
     assert!((1..=3).all(|queue| rig.device().class_of(queue) == Some(2)));
     let mut rig = with(Quirks::ONE_COMMAND);
@@ -196,7 +196,7 @@ fn interrupts_and_queues_are_those_that_a_controller_can_bear() {
     let msi = |quirks| {
         let wanted = NvmeConfig { quirks: Some(quirks), ..config() };
         let rig = Rig::ready(double(Nature { msix_vectors: 0, ..Nature::default() }), wanted);
-        rig.driver.interrupt_mode()
+        rig.nvme.driver.interrupt_mode()
     };
     assert_eq!(msi(Quirks::BROKEN_MSI), Some(InterruptMode::Pin));
     assert_eq!(msi(Quirks::NONE), Some(InterruptMode::Msi));
@@ -221,9 +221,9 @@ fn identifiers_without_a_generation_stay_below_the_queue() {
 fn controllers_that_this_driver_cannot_serve_are_refused() {
     // Apple's T2: entries of 128 bytes.
     let mut rig = Rig::new(double(Nature { pci: (0x106b, 0x2005), ..Nature::default() }), config());
-    let refused = rig.driver.start(&mut rig.pci, rig.now);
+    let refused = rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now);
     assert_eq!(refused, Err(NvmeError::EntrySizes { submission: 7, completion: 4 }));
-    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
 }
 
 /// By model and firmware, and what they forbid is told.
@@ -239,7 +239,7 @@ fn autonomous_power_is_withheld_from_those_that_die_of_it() {
             vec![Feature::autonomous_power(3, target, 100), Feature::VolatileWriteCache(true)];
         let mut rig = Rig::ready(double(nature), NvmeConfig { features, ..config() });
         let mut events = Vec::new();
-        rig.driver.take_events(&mut events);
+        rig.nvme.driver.take_events(&mut events);
         assert!(rig.device().features.contains_key(&feature::VOLATILE_WRITE_CACHE));
         (rig.device().features.contains_key(&feature::AUTONOMOUS_POWER), events)
     };

@@ -103,24 +103,23 @@ fn interrupts_are_ignored_while_the_start_polls() {
             let interrupts = InterruptChoice::Only(mode);
             let wanted = NvmeConfig { interrupts, start_poll: Some(Time::from_us(70)), ..config() };
             let mut rig = Rig::new(real("msi_vectors = 8"), wanted);
-            rig.driver.start(&mut rig.pci, rig.now).unwrap();
+            rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
             let (mut vectors, mut came, mut out) = (Vec::new(), 0, Vec::new());
-            while rig.driver.state() == DriverState::Starting {
-                let next = rig.pci.next_event().into_iter().chain(rig.deadline());
-                rig.now = rig.now.max(next.min().unwrap());
-                rig.pci.advance(rig.now);
-                rig.pci.set_now(rig.now);
-                rig.pci.take_interrupts(rig.now, &mut vectors);
+            while rig.nvme.driver.state() == DriverState::Starting {
+                rig.nvme.now = rig.nvme.next_event().unwrap();
+                rig.nvme.pci.advance(rig.nvme.now);
+                rig.nvme.pci.set_now(rig.nvme.now);
+                rig.nvme.pci.take_interrupts(rig.nvme.now, &mut vectors);
                 came += vectors.len();
                 for vector in vectors.drain(..).filter(|_| delivered) {
-                    rig.driver.on_interrupt(&mut rig.pci, rig.now, vector, &mut out);
+                    rig.nvme.driver.on_interrupt(&mut rig.nvme.pci, rig.nvme.now, vector, &mut out);
                 }
-                if rig.driver.next_deadline().is_some_and(|at| at <= rig.now) {
-                    rig.driver.poll(&mut rig.pci, rig.now, &mut out);
+                if rig.nvme.driver.next_deadline().is_some_and(|at| at <= rig.nvme.now) {
+                    rig.nvme.driver.poll(&mut rig.nvme.pci, rig.nvme.now, &mut out);
                 }
             }
-            assert_eq!(rig.driver.interrupt_mode(), Some(mode));
-            (rig.now, came)
+            assert_eq!(rig.nvme.driver.interrupt_mode(), Some(mode));
+            (rig.nvme.now, came)
         };
         let ((with, came), (without, _)) = (start(true), start(false));
         assert_eq!(with, without, "{mode:?}");
@@ -146,9 +145,9 @@ fn comes_up_on_the_real_controller() {
         let interrupts = InterruptChoice::Only(mode);
         let wanted = NvmeConfig { policy, entries: 4096, features, interrupts, ..patient() };
         let mut rig = Rig::ready(real(keys), wanted);
-        assert_eq!(rig.driver.interrupt_mode(), Some(mode));
+        assert_eq!(rig.nvme.driver.interrupt_mode(), Some(mode));
         for class in PriorityClass::ALL {
-            let queue = rig.driver.choose(0, class).queue;
+            let queue = rig.nvme.driver.choose(0, class).queue;
             for i in 0..20 {
                 rig.read(queue, i * 8, 8).unwrap();
             }
@@ -156,13 +155,13 @@ fn comes_up_on_the_real_controller() {
         rig.drain();
         assert!(rig.done.iter().all(|done| done.is_success()));
         let mut events = Vec::new();
-        rig.driver.take_events(&mut events);
+        rig.nvme.driver.take_events(&mut events);
         assert_eq!(events, []);
-        let counters = rig.driver.counters();
+        let counters = rig.nvme.driver.counters();
         assert_eq!((counters.strays, counters.lost_interrupts), (0, 0));
-        rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
-        assert_eq!(rig.driver.state(), DriverState::Stopped);
+        rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
         rig.check();
     }
 }
@@ -180,12 +179,12 @@ fn data_comes_back() {
     {
         let bytes = blocks as usize * 512;
         let written: Vec<u8> = (0..bytes).map(|i| (i / 7 + i / 4096 + turn) as u8).collect();
-        rig.pci.dma_write(&rig.buffer, offset, &written);
+        rig.nvme.pci.dma_write(&rig.buffer, offset, &written);
         let block = 1000 * turn as u64;
         let data = DataBuffer::Contiguous(at + u64::from(offset));
         rig.submit(1, &IoCommand::write(1, block, blocks, data)).unwrap();
         rig.drain();
-        rig.pci.dma_write(&rig.buffer, 0, &vec![0xee; 5 << 20]);
+        rig.nvme.pci.dma_write(&rig.buffer, 0, &vec![0xee; 5 << 20]);
         // Back into pages from the other end.
         let pages: Vec<u64> = (0..1001).map(|page| at + (1000 - page) * 4096).collect();
         let data = DataBuffer::Pages { pages: &pages, offset };
@@ -196,7 +195,7 @@ fn data_comes_back() {
             let place = offset as usize + i;
             let page = 1000 - place / 4096;
             let mut one = [0];
-            rig.pci.dma_read(&rig.buffer, (page * 4096 + place % 4096) as u32, &mut one);
+            rig.nvme.pci.dma_read(&rig.buffer, (page * 4096 + place % 4096) as u32, &mut one);
             *byte = one[0];
         }
         assert!(read == written, "{offset} {blocks}");
@@ -217,20 +216,20 @@ fn namespaces_come_and_go() {
     let mut wanted = IdentifyNamespace::new_zeroed();
     (wanted.size, wanted.capacity) = (1024.into(), 1024.into());
     let run = |rig: &mut Rig<Real>, command: &AdminCommand| {
-        rig.driver.submit_admin(&mut rig.pci, rig.now, command, Token(1)).unwrap();
+        rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, command, Token(1)).unwrap();
         let mut done = Vec::new();
         while done.is_empty() {
             assert!(rig.step());
-            rig.driver.take_admin(&mut done);
+            rig.nvme.driver.take_admin(&mut done);
         }
         assert_eq!(done[0].status, Some(Status::SUCCESS), "{command:?}");
         done.remove(0)
     };
     let id = run(&mut rig, &AdminCommand::create_namespace(&wanted)).dword0;
-    let controller = rig.driver.controller().unwrap().controller_id.get();
+    let controller = rig.nvme.driver.controller().unwrap().controller_id.get();
     run(&mut rig, &AdminCommand::attach_namespace(id, &[controller], true));
-    rig.driver.rescan(&mut rig.pci, rig.now).unwrap();
-    rig.run_while(|rig| rig.driver.namespaces().len() < 2);
+    rig.nvme.driver.rescan(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.namespaces().len() < 2);
     let range = DatasetRange { blocks: 64.into(), first: 512.into(), ..DatasetRange::default() };
     rig.submit(1, &IoCommand::deallocate(id, &[range])).unwrap();
     rig.submit(1, &IoCommand::write_zeroes(id, 0, 8)).unwrap();
@@ -241,9 +240,9 @@ fn namespaces_come_and_go() {
     assert!(SmartLog::read_from_bytes(&smart.data).is_ok());
     run(&mut rig, &AdminCommand::attach_namespace(id, &[controller], false));
     run(&mut rig, &AdminCommand::delete_namespace(id));
-    rig.driver.rescan(&mut rig.pci, rig.now).unwrap();
-    rig.run_while(|rig| rig.driver.namespaces().len() > 1);
-    assert_eq!(rig.driver.namespaces()[0].id, 1);
+    rig.nvme.driver.rescan(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.namespaces().len() > 1);
+    assert_eq!(rig.nvme.driver.namespaces()[0].id, 1);
     rig.check();
 }
 
@@ -259,7 +258,7 @@ fn namespaces_have_pages_of_their_own() {
     let device = Config::parse(&format!("{small}\n{keys}")).unwrap();
     let controller = NvmeController::new(&device, Ssd::fresh(&device, 7).unwrap()).unwrap();
     let mut rig = Rig::ready(SimulatedPci::new(controller, TIMING), patient());
-    assert_eq!(rig.driver.namespaces().len(), IDS.len());
+    assert_eq!(rig.nvme.driver.namespaces().len(), IDS.len());
     let data = DataBuffer::Contiguous(rig.buffer.address);
     // Pages are 4 KiB; the second namespace has blocks as large.
     let blocks = |id: u32| if id == 2 { 1 } else { 8 };
@@ -276,10 +275,10 @@ fn namespaces_have_pages_of_their_own() {
     rig.drain();
     for page in 0..PAGES {
         for id in IDS {
-            let before = rig.now;
+            let before = rig.nvme.now;
             rig.submit(1, &IoCommand::read(id, first(id, page), blocks(id), data)).unwrap();
             rig.drain();
-            let from_flash = rig.now - before >= Time::from_us(50);
+            let from_flash = rig.nvme.now - before >= Time::from_us(50);
             let written = IDS[page as usize % IDS.len()] == id;
             assert_eq!(from_flash, written, "page {page} of namespace {id}");
         }
@@ -292,12 +291,12 @@ fn namespaces_have_pages_of_their_own() {
 fn lost_command_is_aborted() {
     let mut rig = Rig::ready(real(""), patient());
     let fault = Fault { opcode: None, namespace: 1, blocks: 0..8, times: 1, effect: Effect::Lose };
-    rig.pci.device_mut().inject(fault);
+    rig.nvme.pci.device_mut().inject(fault);
     rig.read(1, 0, 8).unwrap();
     rig.read(1, 64, 8).unwrap();
     rig.drain();
     assert_eq!(rig.done[1].result, IoResult::Answered(Status::ABORT_REQUESTED));
-    assert_eq!(rig.driver.counters().resets, 0);
+    assert_eq!(rig.nvme.driver.counters().resets, 0);
     rig.check();
 }
 
@@ -310,12 +309,12 @@ fn hanging_controller_is_reset() {
         for i in 0..10 {
             rig.read(1, i * 8, 8).unwrap();
         }
-        rig.pci.device_mut().hang(how);
+        rig.nvme.pci.device_mut().hang(how);
         rig.drain();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
         match state {
-            DriverState::Ready => assert_eq!(rig.driver.state(), state),
-            _ => assert!(matches!(rig.driver.state(), DriverState::Failed(_))),
+            DriverState::Ready => assert_eq!(rig.nvme.driver.state(), state),
+            _ => assert!(matches!(rig.nvme.driver.state(), DriverState::Failed(_))),
         }
     }
     assert_eq!(rig.done.len(), 20);
@@ -325,14 +324,14 @@ fn hanging_controller_is_reset() {
 #[test]
 fn broken_controller_is_reset_at_once_when_looked_at() {
     let mut rig = Rig::ready(real(""), patient());
-    rig.pci.device_mut().fail();
+    rig.nvme.pci.device_mut().fail();
     rig.read(1, 0, 8).unwrap();
     rig.drain();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     assert_eq!(events, [DriverEvent::Reset(ResetCause::Fatal)]);
-    assert_eq!(rig.driver.counters().aborts, 0);
+    assert_eq!(rig.nvme.driver.counters().aborts, 0);
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     assert!(rig.done[1].is_success());
@@ -343,16 +342,16 @@ fn broken_controller_is_reset_at_once_when_looked_at() {
 #[test]
 fn second_hang_gets_a_second_reset() {
     let mut rig = Rig::ready(real(""), patient());
-    rig.pci.device_mut().hang(Stuck::UntilReset);
+    rig.nvme.pci.device_mut().hang(Stuck::UntilReset);
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     // The controller is idle: the read was given up, CC.EN is on its way.
-    assert_eq!(rig.driver.state(), DriverState::Recovering);
-    rig.pci.device_mut().hang(Stuck::UntilReset);
-    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-    assert_eq!(rig.driver.state(), DriverState::Ready);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Recovering);
+    rig.nvme.pci.device_mut().hang(Stuck::UntilReset);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     let causes = [ResetCause::AdminTimeout, ResetCause::NotReady];
     assert_eq!(events, causes.map(DriverEvent::Reset));
     rig.check();
@@ -388,22 +387,22 @@ proptest! {
         let wanted = NvmeConfig { entries, cores: 3, interrupts, ..patient() };
         let mut rig = Rig::ready(real("io_queues = 3"), wanted);
         for fault in faults {
-            rig.pci.device_mut().inject(fault);
+            rig.nvme.pci.device_mut().inject(fault);
         }
         let (before, after) = moves.split_at(hang.unwrap_or(0).min(moves.len()));
         play(&mut rig, before);
         if hang.is_some() {
-            rig.pci.device_mut().hang(Stuck::UntilReset);
+            rig.nvme.pci.device_mut().hang(Stuck::UntilReset);
         }
         play(&mut rig, after);
         let stops = |m: &Move| matches!(m, Move::Remove | Move::Shutdown);
         if !moves.iter().any(stops) {
-            rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-            let state = rig.driver.state();
+            rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+            let state = rig.nvme.driver.state();
             let given_up = DriverState::Failed(NvmeError::Unresponsive { resets: 3 });
             prop_assert!(state == DriverState::Ready || state == given_up, "{state:?}");
         }
-        prop_assert_eq!(rig.driver.counters().strays, 0);
-        prop_assert_eq!(rig.pci.device().counters().bad_doorbells, 0);
+        prop_assert_eq!(rig.nvme.driver.counters().strays, 0);
+        prop_assert_eq!(rig.nvme.pci.device().counters().bad_doorbells, 0);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_driver_nvme::{
-    DataBuffer, DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeDriver,
+    DataBuffer, DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, SimulatedNvme,
 };
 use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, PciTiming, SimulatedPci};
 
@@ -17,19 +17,13 @@ pub(crate) const TIMING: PciTiming = PciTiming {
 };
 
 pub(crate) struct Rig<D> {
-    pub(crate) pci: SimulatedPci<D>,
-    pub(crate) driver: NvmeDriver,
-    /// The simulated clock.
-    pub(crate) now: Time,
-    /// What the driver's clock says when the simulated one begins.
-    origin: MonotonicTime,
+    pub(crate) nvme: SimulatedNvme<D>,
     /// Memory for data, as large as it has to be.
     pub(crate) buffer: DmaRegion,
     /// Everything that was answered, in order.
     pub(crate) done: Vec<IoCompletion>,
     outstanding: BTreeSet<u32>,
     next_token: u32,
-    vectors: Vec<u16>,
 }
 
 /// Time limits that tests can wait for.
@@ -59,17 +53,9 @@ impl<D: PciDevice> Rig<D> {
         config: NvmeConfig,
     ) -> Rig<D> {
         let buffer = pci.dma_allocate(8 << 20).unwrap();
-        Rig {
-            pci,
-            driver: NvmeDriver::new(config),
-            now: Time::from_us(1),
-            origin,
-            buffer,
-            done: Vec::new(),
-            outstanding: BTreeSet::new(),
-            next_token: 0,
-            vectors: Vec::new(),
-        }
+        let mut nvme = SimulatedNvme::new(pci, config).with_driver_clock(origin);
+        nvme.now = Time::from_us(1);
+        Rig { nvme, buffer, done: Vec::new(), outstanding: BTreeSet::new(), next_token: 0 }
     }
 
     /// Started and ready.
@@ -80,44 +66,26 @@ impl<D: PciDevice> Rig<D> {
     pub(crate) fn started(self) -> Rig<D> {
         let mut rig = self;
         let at = rig.at();
-        rig.driver.start(&mut rig.pci, at).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
-        assert_eq!(rig.driver.state(), DriverState::Ready);
+        rig.nvme.driver.start(&mut rig.nvme.pci, at).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
         // The requests for events arrive.
-        let arrived = rig.now + TIMING.posted_write * 50;
-        rig.run_while(|rig| rig.pci.next_event().is_some_and(|at| at < arrived));
+        let arrived = rig.nvme.now + TIMING.posted_write * 50;
+        rig.run_while(|rig| rig.nvme.pci.next_event().is_some_and(|at| at < arrived));
         rig
     }
 
     /// What the driver's clock says.
     pub(crate) fn at(&self) -> MonotonicTime {
-        self.origin.after(self.now)
-    }
-
-    /// When the driver wants to be called, on the simulated clock.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.driver.next_deadline().map(|at| at.since(self.origin))
+        self.nvme.driver_now()
     }
 
     /// Goes to the next thing that happens; false where that is nothing.
     pub(crate) fn step(&mut self) -> bool {
-        let deadline = self.deadline();
-        let next = self.pci.next_event().into_iter().chain(deadline).min();
-        let Some(at) = next else { return false };
-        self.now = self.now.max(at);
-        self.pci.advance(self.now);
-        self.pci.set_now(self.now);
-        self.pci.take_interrupts(self.now, &mut self.vectors);
-        let (before, at) = (self.done.len(), self.at());
-        for vector in self.vectors.drain(..) {
-            self.driver.on_interrupt(&mut self.pci, at, vector, &mut self.done);
-        }
-        if deadline.is_some_and(|at| at <= self.now) {
-            self.driver.poll(&mut self.pci, at, &mut self.done);
-        }
-        self.pci.take_stall();
+        let before = self.done.len();
+        let more = self.nvme.step(&mut self.done);
         self.settle(before);
-        true
+        more
     }
 
     /// Strikes off what was answered since `before`.
@@ -130,13 +98,18 @@ impl<D: PciDevice> Rig<D> {
     pub(crate) fn run_while(&mut self, mut going: impl FnMut(&Rig<D>) -> bool) {
         let mut still = 0;
         while going(self) {
-            let before = self.now;
-            assert!(self.now < Time::from_s(1000), "still {:?}", self.driver.state());
+            let before = self.nvme.now;
+            assert!(self.nvme.now < Time::from_s(1000), "still {:?}", self.nvme.driver.state());
             if !self.step() {
                 break;
             }
-            still = if self.now == before { still + 1 } else { 0 };
-            assert!(still < 10_000, "{:?} for ever, at {:?}", self.driver.state(), self.now);
+            still = if self.nvme.now == before { still + 1 } else { 0 };
+            assert!(
+                still < 10_000,
+                "{:?} for ever, at {:?}",
+                self.nvme.driver.state(),
+                self.nvme.now
+            );
         }
     }
 
@@ -152,9 +125,7 @@ impl<D: PciDevice> Rig<D> {
 
     pub(crate) fn submit(&mut self, queue: u16, command: &IoCommand<'_>) -> Result<Token, IoError> {
         let token = Token(self.next_token);
-        self.pci.set_now(self.now);
-        let at = self.at();
-        self.driver.submit(&mut self.pci, at, queue, command, token)?;
+        self.nvme.submit(queue, command, token)?;
         self.next_token += 1;
         self.outstanding.insert(token.0);
         Ok(token)
@@ -168,19 +139,19 @@ impl<D: PciDevice> Rig<D> {
 
     /// Nobody touched what is not his.
     pub(crate) fn check(&self) {
-        assert_eq!(self.pci.faults(), []);
+        assert_eq!(self.nvme.pci.faults(), []);
     }
 }
 
 impl Rig<Double> {
     pub(crate) fn device(&mut self) -> &mut Double {
-        self.pci.device_mut()
+        self.nvme.pci.device_mut()
     }
 
     /// The controller has nothing to complain of.
     pub(crate) fn check_double(&mut self) {
         self.check();
         assert_eq!(self.device().violations, Vec::<String>::new());
-        assert_eq!(self.driver.counters().strays, 0);
+        assert_eq!(self.nvme.driver.counters().strays, 0);
     }
 }

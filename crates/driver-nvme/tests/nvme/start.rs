@@ -18,28 +18,32 @@ fn comes_up_and_goes_down_leaving_nothing() {
     let nature = Nature { stride: 2, ..Nature::default() };
     let wanted = NvmeConfig { cores: 3, ..config() };
     let mut rig = Rig::ready(double(nature), wanted);
-    assert_eq!(rig.driver.queues(), 3);
-    assert_eq!(rig.driver.outstanding_limit(), 45);
-    assert_eq!(rig.driver.transfer_bytes_max(), 128 * 1024);
-    assert_eq!(rig.driver.interrupt_mode(), Some(InterruptMode::MsiX));
-    assert_eq!((1..=3).map(|q| rig.driver.vector(q).unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(rig.nvme.driver.queues(), 3);
+    assert_eq!(rig.nvme.driver.outstanding_limit(), 45);
+    assert_eq!(rig.nvme.driver.transfer_bytes_max(), 128 * 1024);
+    assert_eq!(rig.nvme.driver.interrupt_mode(), Some(InterruptMode::MsiX));
+    assert_eq!((1..=3).map(|q| rig.nvme.driver.vector(q).unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(rig.device().waiting_events.len(), 4);
     for queue in [1, 2, 3, 3] {
         rig.read(queue, 0, 8).unwrap();
     }
     // Stopping waits for the four.
-    rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
-    assert_eq!(rig.driver.state(), DriverState::Stopping);
+    rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopping);
     assert!(rig.read(1, 0, 8).is_err());
-    rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
-    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
     assert_eq!((rig.done.len(), rig.outstanding()), (4, 0));
     assert!(rig.done.iter().all(|done| done.is_success()));
-    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes), "all memory is given back");
+    assert_eq!(
+        rig.nvme.pci.memory_bytes(),
+        u64::from(rig.buffer.bytes),
+        "all memory is given back"
+    );
     rig.check_double();
     // And up again.
-    rig.driver.start(&mut rig.pci, rig.now).unwrap();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+    rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     rig.check_double();
@@ -75,10 +79,10 @@ fn controller_on_its_way_up_is_waited_for() {
     rig.check_double();
     let hangs = PciFault::Stuck(Time::from_us(5), Time::from_s(3));
     let mut rig = Rig::new(enabled(Some(hangs)), config());
-    rig.driver.start(&mut rig.pci, rig.now).unwrap();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+    rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
     // CC.EN was cleared all the same, and set: it does not come up.
-    assert!(matches!(rig.driver.state(), DriverState::Failed(NvmeError::ReadyTimeout { .. })));
+    assert!(matches!(rig.nvme.driver.state(), DriverState::Failed(NvmeError::ReadyTimeout { .. })));
 }
 
 #[test]
@@ -86,18 +90,18 @@ fn pin_first_then_msix() {
     for start_poll in [Some(Time::from_us(50)), None] {
         let wanted = NvmeConfig { pin_first: true, start_poll, cores: 2, ..config() };
         let mut rig = Rig::new(double(Nature::default()), wanted);
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
+        rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
         let mut modes = Vec::new();
         rig.run_while(|rig| {
-            modes.push(rig.driver.interrupt_mode());
-            rig.driver.state() == DriverState::Starting
+            modes.push(rig.nvme.driver.interrupt_mode());
+            rig.nvme.driver.state() == DriverState::Starting
         });
         modes.dedup();
         let (pin, msix) = (Some(InterruptMode::Pin), Some(InterruptMode::MsiX));
         assert_eq!(modes, [None, pin, msix]);
         rig.read(2, 0, 8).unwrap();
         rig.drain();
-        assert_eq!(rig.driver.counters().lost_interrupts, 0);
+        assert_eq!(rig.nvme.driver.counters().lost_interrupts, 0);
         rig.check_double();
     }
 }
@@ -123,15 +127,15 @@ fn every_kind_of_interrupt_works() {
                     assert!(rig.step());
                     for queue in 1..=4 {
                         let before = rig.done.len();
-                        rig.driver.poll_queue(&mut rig.pci, queue, &mut rig.done);
+                        rig.nvme.driver.poll_queue(&mut rig.nvme.pci, queue, &mut rig.done);
                         rig.settle(before);
                     }
                 }
-                assert_eq!(rig.pci.counters().interrupts, 0);
+                assert_eq!(rig.nvme.pci.counters().interrupts, 0);
             }
             rig.drain();
             assert_eq!(rig.done.len(), 4);
-            assert_eq!(rig.driver.counters().lost_interrupts, 0, "{interrupts:?}");
+            assert_eq!(rig.nvme.driver.counters().lost_interrupts, 0, "{interrupts:?}");
             rig.check_double();
         }
     }
@@ -141,12 +145,15 @@ fn every_kind_of_interrupt_works() {
 fn few_vectors_are_shared() {
     let nature = Nature { msix_vectors: 3, ..Nature::default() };
     let mut rig = Rig::ready(double(nature), NvmeConfig { cores: 4, ..config() });
-    assert_eq!((1..=4).map(|q| rig.driver.vector(q).unwrap()).collect::<Vec<_>>(), [1, 2, 1, 2]);
+    assert_eq!(
+        (1..=4).map(|q| rig.nvme.driver.vector(q).unwrap()).collect::<Vec<_>>(),
+        [1, 2, 1, 2]
+    );
     for queue in 1..=4 {
         rig.read(queue, 0, 8).unwrap();
     }
     rig.drain();
-    assert_eq!(rig.driver.counters().lost_interrupts, 0);
+    assert_eq!(rig.nvme.driver.counters().lost_interrupts, 0);
 }
 
 #[test]
@@ -155,7 +162,7 @@ fn old_controllers_have_no_lists_of_namespaces() {
     let nature = Nature { version: 0x0001_0000, namespaces, ..Nature::default() };
     let rig = Rig::ready(double(nature), config());
     let ids: Vec<_> =
-        rig.driver.namespaces().iter().map(|n| (n.id, n.blocks, n.block_bytes)).collect();
+        rig.nvme.driver.namespaces().iter().map(|n| (n.id, n.blocks, n.block_bytes)).collect();
     assert_eq!(ids, [(1, 100, 512), (3, 50, 4096)], "one of size 0 is not active");
 }
 
@@ -171,7 +178,7 @@ fn what_the_driver_cannot_do_is_refused() {
     apart.format = 0;
     let namespaces = vec![protected, interleaved, apart, namespace(100, 0)];
     let rig = Rig::ready(double(Nature { namespaces, ..Nature::default() }), config());
-    let found: Vec<_> = rig.driver.namespaces().iter().map(|n| n.unusable).collect();
+    let found: Vec<_> = rig.nvme.driver.namespaces().iter().map(|n| n.unusable).collect();
     assert_eq!(
         found,
         [
@@ -195,9 +202,9 @@ fn weighted_classes_reach_the_controller() {
         [0, 1, 2, 3]
     );
     assert_eq!(rig.device().features[&feature::ARBITRATION], 0x0f07_0000);
-    assert_eq!(rig.pci.bar_read32(0, registers::CC) >> 11 & 7, 1);
+    assert_eq!(rig.nvme.pci.bar_read32(0, registers::CC) >> 11 & 7, 1);
     let mut without = Rig::new(double(Nature { weighted: false, ..Nature::default() }), wanted);
-    let refused = without.driver.start(&mut without.pci, without.now);
+    let refused = without.nvme.driver.start(&mut without.nvme.pci, without.nvme.now);
     assert_eq!(refused, Err(NvmeError::NoWeightedArbitration));
 }
 
@@ -210,11 +217,11 @@ fn entries_that_the_controller_does_not_take_are_refused() {
         let mut nature = Nature::default();
         (nature.identity.submission_entry_size, nature.identity.completion_entry_size) = sizes;
         let mut rig = Rig::new(double(nature), config());
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
         let (submission, completion) = (sizes.0 & 0xf, sizes.1 & 0xf);
         let refused = DriverState::Failed(NvmeError::EntrySizes { submission, completion });
-        assert_eq!(rig.driver.state(), if works { DriverState::Ready } else { refused });
+        assert_eq!(rig.nvme.driver.state(), if works { DriverState::Ready } else { refused });
     }
 }
 
@@ -242,16 +249,16 @@ proptest! {
         }
         let nature = Nature { max_transfer, version, identity, ..Nature::default() };
         let mut rig = Rig::new(double(nature), NvmeConfig { entries: 64, ..config() });
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
-        if rig.driver.state() == DriverState::Ready {
+        rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
+        if rig.nvme.driver.state() == DriverState::Ready {
             rig.read(1, 0, 1).unwrap();
             rig.read(1, 8, 400).unwrap();
             rig.drain();
             rig.check_double();
         } else {
             let refused = matches!(
-                rig.driver.state(),
+                rig.nvme.driver.state(),
                 DriverState::Failed(NvmeError::EntrySizes { .. })
             );
             prop_assert!(refused && !tame);
@@ -268,7 +275,7 @@ fn refused_feature_is_an_event_and_no_failure() {
     ];
     let mut rig = Rig::ready(double(Nature::default()), NvmeConfig { features, ..config() });
     let mut events = Vec::new();
-    rig.driver.take_events(&mut events);
+    rig.nvme.driver.take_events(&mut events);
     let refused = DriverEvent::FeatureRefused {
         identifier: feature::POWER_MANAGEMENT,
         status: Status::INVALID_FIELD,
@@ -285,7 +292,7 @@ fn limits_of_mfi() {
     let wanted = NvmeConfig { policy: QueuePolicy::Single, cores: 8, entries: 4096, ..config() };
     let mut rig = Rig::ready(double(nature), wanted);
     let taken = (0..1000).take_while(|_| rig.read(1, 0, 1).is_ok()).count();
-    assert_eq!((rig.driver.queues(), taken), (1, 128));
+    assert_eq!((rig.nvme.driver.queues(), taken), (1, 128));
     rig.drain();
     rig.check_double();
 }
@@ -298,13 +305,17 @@ fn controller_that_never_becomes_ready_is_given_up() {
         let mut pci = double(Nature { timeout_500ms, ..Nature::default() });
         pci.inject(PciFault::Stuck(Time::from_us(2), Time::MAX));
         let mut rig = Rig::new(pci, config());
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
+        rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
         let limit = Time::from_ms(limit);
         let error = NvmeError::ReadyTimeout { ready: true, limit };
-        assert_eq!(rig.driver.state(), DriverState::Failed(error));
-        assert!(rig.now >= limit && rig.now < limit + Time::from_ms(5), "{}", rig.now);
-        assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+        assert_eq!(rig.nvme.driver.state(), DriverState::Failed(error));
+        assert!(
+            rig.nvme.now >= limit && rig.nvme.now < limit + Time::from_ms(5),
+            "{}",
+            rig.nvme.now
+        );
+        assert_eq!(rig.nvme.pci.memory_bytes(), u64::from(rig.buffer.bytes));
         rig.check();
     }
 }
@@ -316,12 +327,12 @@ fn no_memory_is_an_error_at_any_time() {
         let mut pci = double(Nature::default());
         pci.set_memory_limit(limit);
         let mut rig = Rig::new(pci, NvmeConfig { cores: 4, ..config() });
-        rig.driver.start(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Starting);
-        match rig.driver.state() {
+        rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
+        match rig.nvme.driver.state() {
             DriverState::Failed(NvmeError::Function(_)) => {
                 failures += 1;
-                assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+                assert_eq!(rig.nvme.pci.memory_bytes(), u64::from(rig.buffer.bytes));
             }
             state => assert_eq!(state, DriverState::Ready),
         }
@@ -335,6 +346,6 @@ fn no_controller_at_all() {
     let mut pci = double(Nature::default());
     pci.inject(PciFault::Removal(Time::ZERO));
     let mut rig = Rig::new(pci, config());
-    assert!(rig.driver.start(&mut rig.pci, rig.now).is_err());
-    assert_eq!(rig.driver.state(), DriverState::Stopped);
+    assert!(rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).is_err());
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
 }

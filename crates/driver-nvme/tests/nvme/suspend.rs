@@ -27,16 +27,16 @@ fn ready(nature: Nature) -> Rig<Double> {
 
 fn suspend(rig: &mut Rig<Double>, mode: SuspendMode) {
     let at = rig.at();
-    rig.driver.suspend(at, mode).unwrap();
-    rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
+    rig.nvme.driver.suspend(at, mode).unwrap();
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
 }
 
 fn resume(rig: &mut Rig<Double>) -> Result<(), NvmeError> {
     let (before, at) = (rig.done.len(), rig.at());
-    rig.pci.set_now(rig.now);
-    let resumed = rig.driver.resume(&mut rig.pci, at, &mut rig.done);
+    rig.nvme.pci.set_now(rig.nvme.now);
+    let resumed = rig.nvme.driver.resume(&mut rig.nvme.pci, at, &mut rig.done);
     rig.settle(before);
-    rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+    rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
     resumed
 }
 
@@ -44,58 +44,68 @@ fn resume(rig: &mut Rig<Double>) -> Result<(), NvmeError> {
 /// system has restored configuration space.
 fn lose_power(rig: &mut Rig<Double>) {
     // What was on its way has arrived.
-    rig.now += Time::from_us(10);
-    let now = rig.now;
-    rig.pci.advance(now);
+    rig.nvme.now += Time::from_us(10);
+    let now = rig.nvme.now;
+    rig.nvme.pci.advance(now);
     PciDevice::reset(rig.device(), now);
 }
 
 fn serves(rig: &mut Rig<Double>) {
-    assert_eq!(rig.driver.state(), DriverState::Ready);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
     let before = rig.done.len();
     for queue in 1..=3 {
         rig.read(queue, 0, 300).unwrap();
     }
     rig.drain();
     assert!(rig.done[before..].iter().all(|done| done.is_success()));
-    assert_eq!(rig.driver.counters().lost_interrupts, 0);
+    assert_eq!(rig.nvme.driver.counters().lost_interrupts, 0);
 }
 
 #[test]
 fn a_controller_that_loses_its_power_comes_back() {
     for loses_power in [true, false] {
         let mut rig = ready(sleepy());
-        let pinned = rig.driver.pinned_bytes();
+        let pinned = rig.nvme.driver.pinned_bytes();
         for round in 1..=3 {
             for queue in [1, 2, 3, 3] {
                 rig.read(queue, 0, 8).unwrap();
             }
             let at = rig.at();
-            rig.driver.suspend(at, SuspendMode::PowerOff).unwrap();
-            assert_eq!(rig.driver.state(), DriverState::Stopping);
+            rig.nvme.driver.suspend(at, SuspendMode::PowerOff).unwrap();
+            assert_eq!(rig.nvme.driver.state(), DriverState::Stopping);
             assert_eq!(rig.read(1, 0, 8), Err(IoError::NotReady));
-            rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
-            assert_eq!(rig.driver.state(), DriverState::Suspended);
+            rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
+            assert_eq!(rig.nvme.driver.state(), DriverState::Suspended);
             // The outstanding ones were waited for, not given up.
             assert_eq!(rig.outstanding(), 0);
             assert!(rig.done.iter().all(|done| done.is_success()));
             assert_eq!(rig.device().shutdowns, round, "it was told (CC.SHN)");
-            assert_eq!(rig.driver.next_deadline(), None);
+            assert_eq!(rig.nvme.driver.next_deadline(), None);
             assert_eq!(rig.read(1, 0, 8), Err(IoError::NotReady));
-            assert_eq!(rig.pci.config_read(pci::COMMAND) as u16 & pci::COMMAND_BUS_MASTER, 0);
+            assert_eq!(rig.nvme.pci.config_read(pci::COMMAND) as u16 & pci::COMMAND_BUS_MASTER, 0);
             if loses_power {
                 lose_power(&mut rig);
             }
-            rig.now += Time::from_s(1);
+            rig.nvme.now += Time::from_s(1);
             resume(&mut rig).unwrap();
             serves(&mut rig);
         }
-        assert_eq!((rig.driver.counters().resets, rig.driver.pinned_bytes() >= pinned), (0, true));
-        assert!(rig.driver.resume(&mut rig.pci, rig.now, &mut rig.done).is_err(), "not suspended");
+        assert_eq!(
+            (rig.nvme.driver.counters().resets, rig.nvme.driver.pinned_bytes() >= pinned),
+            (0, true)
+        );
+        assert!(
+            rig.nvme.driver.resume(&mut rig.nvme.pci, rig.nvme.now, &mut rig.done).is_err(),
+            "not suspended"
+        );
         rig.check_double();
-        rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
-        rig.run_while(|rig| rig.driver.state() == DriverState::Stopping);
-        assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes), "all memory is given back");
+        rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Stopping);
+        assert_eq!(
+            rig.nvme.pci.memory_bytes(),
+            u64::from(rig.buffer.bytes),
+            "all memory is given back"
+        );
     }
 }
 
@@ -104,15 +114,15 @@ fn a_controller_keeps_its_queues_in_a_power_state() {
     let mut rig = ready(sleepy());
     rig.read(2, 0, 8).unwrap();
     suspend(&mut rig, SuspendMode::PowerState);
-    assert_eq!(rig.driver.state(), DriverState::Suspended);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Suspended);
     assert_eq!((rig.outstanding(), rig.device().shutdowns), (0, 0));
     assert_eq!(rig.device().features[&feature::POWER_MANAGEMENT], 4, "the deepest");
-    assert_eq!(rig.pci.bar_read32(0, registers::CC) & 1, 1);
+    assert_eq!(rig.nvme.pci.bar_read32(0, registers::CC) & 1, 1);
     assert_eq!(rig.read(1, 0, 8), Err(IoError::NotReady));
     resume(&mut rig).unwrap();
     assert_eq!(rig.device().features[&feature::POWER_MANAGEMENT], 0, "as before");
     serves(&mut rig);
-    assert_eq!(rig.driver.counters().resets, 0);
+    assert_eq!(rig.nvme.driver.counters().resets, 0);
     // One that lost its power all the same is brought up anew.
     suspend(&mut rig, SuspendMode::PowerState);
     lose_power(&mut rig);
@@ -133,7 +143,7 @@ fn where_a_power_state_does_not_do_the_controller_is_shut_down() {
         let wanted = NvmeConfig { cores: 3, quirks, ..config() };
         let mut rig = Rig::ready(double(nature), wanted);
         suspend(&mut rig, SuspendMode::PowerState);
-        assert_eq!(rig.driver.state(), DriverState::Suspended);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Suspended);
         assert_eq!(rig.device().shutdowns, 1);
         resume(&mut rig).unwrap();
         serves(&mut rig);
@@ -154,8 +164,8 @@ fn a_command_that_hangs_does_not_keep_the_system_awake() {
         rig.read(1, 0, 8).unwrap();
         rig.read(2, 0, 8).unwrap();
         suspend(&mut rig, mode);
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
-        assert_eq!(rig.driver.state(), DriverState::Suspended);
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
+        assert_eq!(rig.nvme.driver.state(), DriverState::Suspended);
         let mut results: Vec<_> = rig.done.iter().map(|done| done.result).collect();
         results.sort_by_key(|result| *result == IoResult::Abandoned);
         assert!(rig.outstanding() == 0 && results.len() == 2);
@@ -170,12 +180,12 @@ fn a_controller_that_is_gone_after_the_resume_says_so() {
     for mode in [SuspendMode::PowerOff, SuspendMode::PowerState] {
         let mut rig = ready(sleepy());
         suspend(&mut rig, mode);
-        rig.pci.inject(PciFault::Removal(rig.now));
-        let now = rig.now;
-        rig.pci.advance(now);
+        rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now));
+        let now = rig.nvme.now;
+        rig.nvme.pci.advance(now);
         assert_eq!(resume(&mut rig), Err(NvmeError::Function(FunctionError::Gone)));
-        assert!(matches!(rig.driver.state(), DriverState::Failed(_)));
-        assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+        assert!(matches!(rig.nvme.driver.state(), DriverState::Failed(_)));
+        assert_eq!(rig.nvme.pci.memory_bytes(), u64::from(rig.buffer.bytes));
     }
 }
 
@@ -183,16 +193,16 @@ fn a_controller_that_is_gone_after_the_resume_says_so() {
 fn a_suspended_controller_can_be_removed_and_stopped() {
     let mut rig = ready(sleepy());
     suspend(&mut rig, SuspendMode::PowerOff);
-    rig.driver.shutdown(&mut rig.pci, rig.now).unwrap();
-    rig.driver.poll(&mut rig.pci, rig.now, &mut rig.done);
-    assert_eq!(rig.driver.state(), DriverState::Stopped);
-    assert_eq!(rig.pci.memory_bytes(), u64::from(rig.buffer.bytes));
+    rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now).unwrap();
+    rig.nvme.driver.poll(&mut rig.nvme.pci, rig.nvme.now, &mut rig.done);
+    assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
+    assert_eq!(rig.nvme.pci.memory_bytes(), u64::from(rig.buffer.bytes));
     let mut rig = ready(sleepy());
     suspend(&mut rig, SuspendMode::PowerState);
-    let asleep = rig.driver.shutdown(&mut rig.pci, rig.now);
+    let asleep = rig.nvme.driver.shutdown(&mut rig.nvme.pci, rig.nvme.now);
     assert!(matches!(asleep, Err(NvmeError::WrongState { .. })), "resume it first");
-    rig.driver.removed(&mut rig.pci, &mut rig.done);
-    assert!(matches!(rig.driver.state(), DriverState::Failed(_)));
+    rig.nvme.driver.removed(&mut rig.nvme.pci, &mut rig.done);
+    assert!(matches!(rig.nvme.driver.state(), DriverState::Failed(_)));
 }
 
 proptest! {
@@ -218,21 +228,21 @@ proptest! {
             crate::faults::make(&mut rig, step);
         }
         let mode = if by_state { SuspendMode::PowerState } else { SuspendMode::PowerOff };
-        rig.run_while(|rig| rig.driver.state() == DriverState::Recovering);
+        rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
         let at = rig.at();
-        if rig.driver.suspend(at, mode).is_ok() {
+        if rig.nvme.driver.suspend(at, mode).is_ok() {
             rig.run_while(|rig| {
-                matches!(rig.driver.state(), DriverState::Stopping | DriverState::Recovering)
+                matches!(rig.nvme.driver.state(), DriverState::Stopping | DriverState::Recovering)
             });
-            if rig.driver.state() == DriverState::Suspended {
+            if rig.nvme.driver.state() == DriverState::Suspended {
                 prop_assert_eq!(rig.outstanding(), 0);
                 rig.device().mishaps.clear();
                 if loses_power {
                     lose_power(&mut rig);
                 }
-                rig.now += Time::from_s(1);
+                rig.nvme.now += Time::from_s(1);
                 resume(&mut rig).unwrap();
-                prop_assert_eq!(rig.driver.state(), DriverState::Ready);
+                prop_assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
                 rig.read(1, 0, 300).unwrap();
             }
         }

@@ -1,9 +1,9 @@
 //! Driver and controller on one clock, and the NVMe commands between them.
 
-use ssdyno_block::{MonotonicTime, Time, Token};
+use ssdyno_block::{Time, Token};
 use ssdyno_driver_nvme::{
     AdminCommand, AdminCompletion, AdminError, DataBuffer, DriverState, IoCommand, IoCompletion,
-    IoError, IoResult, NvmeConfig, NvmeDriver, NvmeError,
+    IoError, IoResult, NvmeConfig, SimulatedNvme,
 };
 use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, SimulatedPci};
 use ssdyno_scsi::{ControllerFacts, NvmeCommand, Place};
@@ -62,14 +62,11 @@ pub(super) enum Refused {
 /// Driver and controller on one clock.
 #[derive(Debug)]
 pub(super) struct Device<D> {
-    pub(super) pci: SimulatedPci<D>,
-    pub(super) driver: NvmeDriver,
-    pub(super) now: Time,
+    pub(super) nvme: SimulatedNvme<D>,
     /// By token.
     flights: Vec<Option<Flight>>,
     /// Buffers that no command uses, of all that there are.
     free: Vec<DmaRegion>,
-    vectors: Vec<u16>,
     done: Vec<IoCompletion>,
     admin_done: Vec<AdminCompletion>,
 }
@@ -77,64 +74,33 @@ pub(super) struct Device<D> {
 impl<D: PciDevice> Device<D> {
     /// Brings the controller in its slot up.
     pub(super) fn start(pci: SimulatedPci<D>) -> Result<Device<D>, StackError> {
+        let mut nvme = SimulatedNvme::new(pci, NvmeConfig::default());
+        // One at least; more where they are needed.
+        let region = nvme.pci.dma_allocate(COMMAND_BYTES_MAX)?;
+        nvme.start()?;
         let mut device = Device {
-            pci,
-            driver: NvmeDriver::new(NvmeConfig::default()),
-            now: Time::ZERO,
+            nvme,
             flights: Vec::new(),
-            free: Vec::new(),
-            vectors: Vec::new(),
+            free: vec![region],
             done: Vec::new(),
             admin_done: Vec::new(),
         };
-        // One at least; more where they are needed.
-        let region = device.pci.dma_allocate(COMMAND_BYTES_MAX)?;
-        device.free.push(region);
-        device.pci.set_now(device.now);
-        device.driver.start(&mut device.pci, device.now)?;
-        loop {
-            match device.driver.state() {
-                DriverState::Ready => break,
-                DriverState::Failed(error) => return Err(error.into()),
-                _ if device.step() => {}
-                _ => return Err(NvmeError::WrongState { state: "waiting for nothing" }.into()),
-            }
-        }
-        let most = COMMANDS_MAX.min(device.driver.outstanding_limit() as usize).max(1);
+        let most = COMMANDS_MAX.min(device.nvme.driver.outstanding_limit() as usize).max(1);
         device.flights.resize_with(most, || None);
         Ok(device)
     }
 
-    /// When something happens next.
-    pub(super) fn next_event(&self) -> Option<Time> {
-        let deadline = self.driver.next_deadline().map(MonotonicTime::time);
-        self.pci.next_event().into_iter().chain(deadline).min().map(|at| at.max(self.now))
-    }
-
     /// Goes to the next thing that happens; false where that is nothing.
     fn step(&mut self) -> bool {
-        let next = self.next_event();
-        if let Some(at) = next {
-            self.go_to(at);
-        }
-        next.is_some()
+        let more = self.nvme.step(&mut self.done);
+        self.nvme.driver.take_admin(&mut self.admin_done);
+        more
     }
 
     /// Brings everything to `now`, before which nothing else happens.
     pub(super) fn go_to(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.pci.advance(self.now);
-        self.pci.set_now(self.now);
-        self.pci.take_interrupts(self.now, &mut self.vectors);
-        for vector in self.vectors.drain(..) {
-            self.driver.on_interrupt(&mut self.pci, self.now, vector, &mut self.done);
-        }
-        let deadline = self.driver.next_deadline().map(MonotonicTime::time);
-        if deadline.is_some_and(|at| at <= self.now) {
-            self.driver.poll(&mut self.pci, self.now, &mut self.done);
-        }
-        self.driver.take_admin(&mut self.admin_done);
-        self.pci.take_stall();
+        self.nvme.run_to(now, &mut self.done);
+        self.nvme.driver.take_admin(&mut self.admin_done);
     }
 
     /// Hands an NVMe command with its data to the driver.
@@ -149,7 +115,6 @@ impl<D: PciDevice> Device<D> {
         };
         let mut flight =
             Flight { purpose, command, region: None, flushes: Vec::new(), failed: None };
-        self.pci.set_now(self.now);
         let sent = if command.admin {
             self.send_admin(&flight, token, outgoing)
         } else {
@@ -168,7 +133,10 @@ impl<D: PciDevice> Device<D> {
         let receive = if to_host { command.data.bytes } else { 0 };
         let admin = AdminCommand::raw(command.entry(), send, receive);
         let token = Token(token as u32);
-        match self.driver.submit_admin(&mut self.pci, self.now, &admin, token) {
+        let now = self.nvme.now;
+        let SimulatedNvme { driver, pci, .. } = &mut self.nvme;
+        pci.set_now(now);
+        match driver.submit_admin(pci, now, &admin, token) {
             Ok(()) => Ok(()),
             Err(AdminError::Full) => Err(Refused::Later),
             Err(AdminError::NotReady) if self.recovers() => Err(Refused::Later),
@@ -178,7 +146,7 @@ impl<D: PciDevice> Device<D> {
 
     /// The driver brings the controller up again, and will take commands then.
     fn recovers(&self) -> bool {
-        matches!(self.driver.state(), DriverState::Starting | DriverState::Recovering)
+        matches!(self.nvme.driver.state(), DriverState::Starting | DriverState::Recovering)
     }
 
     fn send_io(
@@ -192,7 +160,7 @@ impl<D: PciDevice> Device<D> {
         let mut buffer = DataBuffer::None;
         if matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::COMPARE) {
             let region = self.buffer()?;
-            self.pci.dma_write(&region, 0, outgoing);
+            self.nvme.pci.dma_write(&region, 0, outgoing);
             buffer = DataBuffer::Contiguous(region.address);
             flight.region = Some(region);
         }
@@ -210,7 +178,7 @@ impl<D: PciDevice> Device<D> {
             nvm::DATASET_MANAGEMENT => IoCommand::dataset(nsid, &ranges, command.dwords[1]),
             nvm::FLUSH if nsid == EVERY_NAMESPACE => {
                 // The driver flushes one namespace at a time.
-                flight.flushes = self.driver.namespaces().iter().map(|n| n.id).collect();
+                flight.flushes = self.nvme.driver.namespaces().iter().map(|n| n.id).collect();
                 let Some(first) = flight.flushes.pop() else {
                     return Err(Refused::Status(Status::SUCCESS));
                 };
@@ -231,12 +199,12 @@ impl<D: PciDevice> Device<D> {
         let others = self.flights.iter().flatten().any(|flight| flight.region.is_some());
         let status = Refused::Status(Status::INTERNAL_ERROR);
         let none = if others { Refused::Later } else { status };
-        self.pci.dma_allocate(COMMAND_BYTES_MAX).map_err(|_| none)
+        self.nvme.pci.dma_allocate(COMMAND_BYTES_MAX).map_err(|_| none)
     }
 
     fn submit(&mut self, io: &IoCommand<'_>, token: usize) -> Result<(), Refused> {
         let token = Token(token as u32);
-        match self.driver.submit(&mut self.pci, self.now, 1, io, token) {
+        match self.nvme.submit(1, io, token) {
             Ok(()) => Ok(()),
             Err(IoError::Full) => Err(Refused::Later),
             Err(IoError::NotReady) if self.recovers() => Err(Refused::Later),
@@ -286,7 +254,7 @@ impl<D: PciDevice> Device<D> {
             let place = command.data;
             if command.opcode & 3 == 2 && place.place != Place::Nothing {
                 data.resize((place.bytes as usize).min(region.bytes as usize), 0);
-                self.pci.dma_read(&region, 0, &mut data);
+                self.nvme.pci.dma_read(&region, 0, &mut data);
             }
             self.free.push(region);
         }

@@ -145,7 +145,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             0 => COMMAND_BYTES_MAX,
             most => most.min(COMMAND_BYTES_MAX),
         };
-        let ids: Vec<u32> = device.driver.namespaces().iter().map(|n| n.id).collect();
+        let ids: Vec<u32> = device.nvme.driver.namespaces().iter().map(|n| n.id).collect();
         let mut namespaces = Vec::with_capacity(ids.len());
         for id in ids {
             let mut facts =
@@ -165,7 +165,7 @@ impl<D: PciDevice> NvmeUnits<D> {
         }
         let translator = Translator::new(facts, &namespaces, config)?;
         Ok(NvmeUnits {
-            origin: device.now,
+            origin: device.nvme.now,
             device,
             translator,
             options,
@@ -183,18 +183,18 @@ impl<D: PciDevice> NvmeUnits<D> {
 
     /// The device in its slot, with its counters, faults and hooks.
     pub fn pci(&self) -> &SimulatedPci<D> {
-        &self.device.pci
+        &self.device.nvme.pci
     }
 
     /// How far time has gone since the start.
     pub fn now(&self) -> Time {
-        self.device.now - self.origin
+        self.device.nvme.now - self.origin
     }
 
     /// When something happens next, by the device's clock.
     fn next(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        self.device.next_event().into_iter().chain(alarm).min()
+        self.device.nvme.next_event().into_iter().chain(alarm).min()
     }
 }
 

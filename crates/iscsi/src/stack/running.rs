@@ -92,7 +92,7 @@ impl<D: PciDevice> NvmeUnits<D> {
 
     fn ring_alarms(&mut self) {
         while let Some((_, place)) =
-            self.alarms.first().copied().filter(|(at, _)| *at <= self.device.now)
+            self.alarms.first().copied().filter(|(at, _)| *at <= self.device.nvme.now)
         {
             self.alarms.pop_first();
             self.ready.push_back(place);
@@ -130,7 +130,7 @@ impl<D: PciDevice> NvmeUnits<D> {
         let wait_ms = std::mem::take(&mut command.wait_ms);
         if wait_ms > 0 {
             running.unsent = Some(command);
-            self.alarms.insert((self.device.now + Time::from_ms(wait_ms.into()), place));
+            self.alarms.insert((self.device.nvme.now + Time::from_ms(wait_ms.into()), place));
             return Launch::Nothing;
         }
         let Some(outgoing) = outgoing(running, &command) else {
@@ -267,19 +267,19 @@ impl<D: PciDevice> NvmeUnits<D> {
             let device = &mut self.device;
             match running.stage {
                 Stage::Formatted(nsid) => {
-                    let at = device.now;
-                    if device.driver.is_scanning() {
+                    let at = device.nvme.now;
+                    if device.nvme.driver.is_scanning() {
                         // Somebody else's format.
                         continue;
                     }
-                    match device.driver.rescan(&mut device.pci, at) {
+                    match device.nvme.driver.rescan(&mut device.nvme.pci, at) {
                         Ok(()) => running.stage = Stage::Looking(nsid),
                         // The device is gone, or comes up again and is looked at then.
                         Err(_) => self.end(place, Progress::Done),
                     }
                 }
                 Stage::Looking(nsid)
-                    if !device.driver.is_scanning() && running.unsent.is_none() =>
+                    if !device.nvme.driver.is_scanning() && running.unsent.is_none() =>
                 {
                     let command = identify(cns::NAMESPACE, nsid);
                     match device.send(Purpose::LookAgain(place), command, &[]) {

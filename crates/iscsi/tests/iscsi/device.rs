@@ -7,7 +7,7 @@ use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
 use ssdyno_iscsi::{
-    Answer, Attribute, Clock, LogicalUnits, NvmeUnits, Portal, Server, Target, Task, TaskId,
+    Answer, Attribute, LogicalUnits, NvmeUnits, Portal, ServedClock, Server, Target, Task, TaskId,
     UnitOptions,
 };
 use ssdyno_pci::{PciTiming, SimulatedPci};
@@ -83,7 +83,7 @@ fn units_of(keys: &str, small: &str, options: UnitOptions) -> NvmeUnits<NvmeCont
 }
 
 /// They as a target, with another clock than that of the wall.
-pub(crate) fn target(keys: &str, clock: Clock) -> Target {
+pub(crate) fn target(keys: &str, clock: ServedClock) -> Target {
     Target::new(NAME, Box::new(units(keys))).unwrap().with_clock(clock)
 }
 

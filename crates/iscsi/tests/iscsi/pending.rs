@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_iscsi::{Clock, Framing, Pdu, Target, opcode};
+use ssdyno_iscsi::{Framing, Pdu, ServedClock, Target, opcode};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, connection, login};
@@ -35,7 +35,7 @@ struct Bench {
 impl Bench {
     fn new(keys: &str) -> Bench {
         let hand = Arc::new(AtomicU64::new(0));
-        Bench { target: Arc::new(device::target(keys, Clock::Set(hand.clone()))), hand }
+        Bench { target: Arc::new(device::target(keys, ServedClock::Set(hand.clone()))), hand }
     }
 
     /// An initiator that has heard of the power on.

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Clock, Connection, Flow, LogicalUnits, Pdu, Portal, Target, opcode};
+use ssdyno_iscsi::{Connection, Flow, LogicalUnits, Pdu, Portal, ServedClock, Target, opcode};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
@@ -12,7 +12,7 @@ use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
 const WRITE: u8 = 0x80 | 0x20;
 
 fn target() -> Arc<Target> {
-    Arc::new(device::target("", Clock::Device))
+    Arc::new(device::target("", ServedClock::Device))
 }
 
 fn ten(opcode: u8, lba: u8, blocks: u8) -> [u8; 10] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use ssdyno_iscsi::{Clock, Flow, Pdu, opcode};
+use ssdyno_iscsi::{Flow, Pdu, ServedClock, opcode};
 
 use crate::device;
 use crate::initiator::{Initiator, NO_TAG, connection};
@@ -55,7 +55,7 @@ proptest! {
 
     #[test]
     fn anything_may_be_said(all in prop::collection::vec(made(), 1..60), unsolicited: bool) {
-        let target = Arc::new(device::target("", Clock::Device));
+        let target = Arc::new(device::target("", ServedClock::Device));
         let keys = [("InitialR2T", if unsolicited { "No" } else { "Yes" }), ("FirstBurstLength", "1024")];
         let mut initiator = Initiator::new(&target, 1, &keys);
         // Commands that were taken, less those that were answered, by tag.
@@ -103,7 +103,7 @@ proptest! {
     fn any_login_is_answered(
         pdus in prop::collection::vec((any::<u8>(), any::<u8>(), "[ -~\0]{0,120}"), 1..6),
     ) {
-        let target = Arc::new(device::target("", Clock::Device));
+        let target = Arc::new(device::target("", ServedClock::Device));
         let mut connection = connection(&target);
         for (code, flags, text) in pdus {
             let mut pdu = Pdu::new(if code < 200 { opcode::LOGIN | 0x40 } else { code });

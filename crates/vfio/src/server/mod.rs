@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use ssdyno_block::Time;
 use ssdyno_pci::PciDevice;
+use ssdyno_serve::{Paced, ServedClock};
 
 use crate::ProtocolError;
 use crate::message::{Inbox, Received};
@@ -63,8 +63,7 @@ pub enum End {
 pub struct Server<D> {
     listener: UnixListener,
     path: PathBuf,
-    slot: Slot<D>,
-    start: Instant,
+    slot: Paced<Slot<D>>,
 }
 
 impl<D: PciDevice> Server<D> {
@@ -90,23 +89,23 @@ impl<D: PciDevice> Server<D> {
             }
             bound => bound.map_err(refused)?,
         };
-        let slot = Slot::new(device);
-        Ok(Server { listener, path: path.to_owned(), slot, start: Instant::now() })
+        let slot = Paced::new(Slot::new(device), ServedClock::wall());
+        Ok(Server { listener, path: path.to_owned(), slot })
     }
 
     /// The device.
     pub fn device(&self) -> &D {
-        &self.slot.device
+        &self.slot.served.device
     }
 
     /// The device, for its own hooks.
     pub fn device_mut(&mut self) -> &mut D {
-        &mut self.slot.device
+        &mut self.slot.served.device
     }
 
     /// What happened so far.
     pub fn counters(&self) -> ServerCounters {
-        self.slot.counters()
+        self.slot.served.counters()
     }
 
     /// Waits for a client and serves it until it leaves.
@@ -119,7 +118,7 @@ impl<D: PciDevice> Server<D> {
         // Otherwise a sleep may last 50 us longer than asked. Where that cannot be had, it does.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let end = self.serve(&socket);
-        self.slot.forget_client();
+        self.slot.served.forget_client();
         end.map_err(|error| ServerError::Wait(error.into()))
     }
 
@@ -127,14 +126,14 @@ impl<D: PciDevice> Server<D> {
         let mut inbox = Inbox::default();
         let mut agreed = false;
         loop {
-            let next = self.slot.run(self.now());
+            let left = self.slot.catch_up();
             let handled = match inbox.receive(socket) {
                 Ok(Received::Message(message)) => {
-                    let now = self.now();
-                    session::handle(&mut self.slot, now, socket, message, &mut agreed)
+                    let now = self.slot.now();
+                    session::handle(&mut self.slot.served, now, socket, message, &mut agreed)
                 }
                 Ok(Received::NotYet) => {
-                    self.sleep(socket, next)?;
+                    sleep(socket, left)?;
                     Ok(())
                 }
                 Ok(Received::Closed) => return Ok(End::Left),
@@ -148,32 +147,25 @@ impl<D: PciDevice> Server<D> {
             }
         }
     }
-
-    /// Time since the device was shown.
-    fn now(&self) -> Time {
-        let ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Time::from_ns(ns.min(Time::MAX.as_ns()))
-    }
-
-    /// Until a message comes, or `next`.
-    fn sleep(&self, socket: &UnixStream, next: Option<Time>) -> Result<(), Errno> {
-        let left = next.map(|next| next.saturating_sub(self.now()).as_ps().div_ceil(1000));
-        let limit = left.map(|ns| Timespec {
-            tv_sec: (ns / 1_000_000_000) as i64,
-            tv_nsec: (ns % 1_000_000_000) as i64,
-        });
-        let mut ready = [PollFd::new(socket, PollFlags::IN)];
-        match poll(&mut ready, limit.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 impl<D> Drop for Server<D> {
     fn drop(&mut self) {
         // Who has removed it already did our work.
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Until a message comes, or the time is over.
+fn sleep(socket: &UnixStream, left: Option<Duration>) -> Result<(), Errno> {
+    let limit = left.map(|left| Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: i64::from(left.subsec_nanos()),
+    });
+    let mut ready = [PollFd::new(socket, PollFlags::IN)];
+    match poll(&mut ready, limit.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -4,6 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_pci::{
     BusMaster, DmaDirection, DmaFault, Identity, InterruptMode, MsixPlace, PciDevice, SlotConfig,
 };
+use ssdyno_serve::Served;
 use ssdyno_spec::pci::EXTENDED_CONFIG_BYTES;
 use ssdyno_spec::vfio_user as layout;
 
@@ -228,6 +229,16 @@ impl<D: PciDevice> Slot<D> {
     pub(super) fn forget_client(&mut self) {
         self.bus.maps.clear();
         self.bus.interrupts.forget_client();
+    }
+}
+
+impl<D: PciDevice> Served for Slot<D> {
+    fn advance(&mut self, now: Time) {
+        self.run(now);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.device.next_event().into_iter().chain(self.bus.interrupts.next()).min()
     }
 }
 

@@ -10,15 +10,14 @@ use ssdyno_device::faults::FaultDraw;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Device, DeviceFacts, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
-    DataBuffer, DriverState, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult,
-    Namespace, NvmeConfig, NvmeDriver, NvmeError, PriorityClass, QueuePolicy,
+    DataBuffer, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,
+    NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
 };
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers, Waiting};
 use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
 use ssdyno_result::{FaultsResult, Invariant};
-use ssdyno_spec::nvme::{self, DatasetRange};
 
 use self::scsi::ScsiLayer;
 use self::trouble::Trouble;
@@ -69,15 +68,17 @@ impl NvmePort {
     ) -> Result<NvmePort, RunError> {
         power::check(device, driver, &ssd)?;
         let controller = NvmeController::new(device, ssd)?;
-        let mut pci = SimulatedPci::new(controller, timing(&host.config));
+        let pci = SimulatedPci::new(controller, timing(&host.config));
         let polled = host.plan.waiting != Waiting::Interrupt;
         let cores = host.plan.cores;
         let mut config = NvmeConfig { cores, ..driver.clone() };
         if polled {
             config.interrupts = InterruptChoice::Polling;
         }
-        let mut driver = NvmeDriver::new(config);
-        let epoch = start(&mut pci, &mut driver)?;
+        let mut nvme = SimulatedNvme::new(pci, config);
+        nvme.start()?;
+        let epoch = nvme.now;
+        let (mut pci, mut driver) = nvme.into_parts();
         power::refused(&mut driver)?;
         let namespaces = namespaces::chosen(&driver, &host.namespaces)?;
         let buffer = pci.dma_allocate(driver.transfer_bytes_max()).map_err(NvmeError::from)?;
@@ -162,8 +163,9 @@ impl NvmePort {
                 request.length_bytes = command.blocks() * block_bytes;
             }
         }
-        let range = range(namespace, &request);
-        let command = command(namespace, &self.buffer, &request, &range);
+        let data = DataBuffer::Contiguous(self.buffer.address);
+        let mut range = Default::default();
+        let command = IoCommand::of_request(namespace, &request, data, &mut range);
         let taken = match more {
             true => self.driver.stage(&mut self.pci, now, queue, &command, token),
             false => self.driver.submit(&mut self.pci, now, queue, &command, token),
@@ -174,35 +176,6 @@ impl NvmePort {
             scsi.withdraw(token);
         }
         taken
-    }
-}
-
-/// Starts the driver; gives the time at which it was ready.
-fn start(
-    pci: &mut SimulatedPci<NvmeController<Ssd>>,
-    driver: &mut NvmeDriver,
-) -> Result<Time, NvmeError> {
-    let mut at = Time::ZERO;
-    let (mut vectors, mut answers) = (Vec::new(), Vec::new());
-    driver.start(pci, at)?;
-    loop {
-        match driver.state() {
-            DriverState::Ready => return Ok(at),
-            DriverState::Failed(error) => return Err(error),
-            _ => {}
-        }
-        let deadline = driver.next_deadline().map(MonotonicTime::time);
-        let next = [pci.next_event(), deadline].into_iter().flatten().min();
-        at = at.max(next.unwrap_or(at));
-        pci.advance(at);
-        pci.set_now(at);
-        pci.take_interrupts(at, &mut vectors);
-        for vector in vectors.drain(..) {
-            driver.on_interrupt(pci, at, vector, &mut answers);
-        }
-        if driver.next_deadline().is_some_and(|deadline| deadline <= at) {
-            driver.poll(pci, at, &mut answers);
-        }
     }
 }
 
@@ -342,7 +315,7 @@ impl Port for NvmePort {
         }
         self.outstanding -= self.answers.len() as u32;
         for answer in &self.answers {
-            let mut status = status(answer.result);
+            let mut status = answer.result.block_status();
             if let Some(scsi) = &mut self.scsi {
                 match answer.result {
                     IoResult::Answered(answered) => {
@@ -371,46 +344,6 @@ impl Port for NvmePort {
             self.hand_out(at);
         }
         accesses(&mut self.pci)
-    }
-}
-
-/// The first block of `request`, and how many there are. A block is a power of two (LBADS; NVM command
-/// set 1.0c, figure 98).
-#[inline]
-fn blocks(namespace: &Namespace, request: &Request) -> (u64, u32) {
-    let shift = namespace.block_bytes.trailing_zeros();
-    (request.offset_bytes >> shift, request.length_bytes >> shift)
-}
-
-fn range(namespace: &Namespace, request: &Request) -> [DatasetRange; 1] {
-    let (first, blocks) = blocks(namespace, request);
-    [DatasetRange { attributes: 0.into(), blocks: blocks.into(), first: first.into() }]
-}
-
-fn command<'a>(
-    namespace: &Namespace,
-    buffer: &DmaRegion,
-    request: &Request,
-    range: &'a [DatasetRange],
-) -> IoCommand<'a> {
-    let (block, blocks) = blocks(namespace, request);
-    let data = DataBuffer::Contiguous(buffer.address);
-    match request.op {
-        Op::Read => IoCommand::read(namespace.id, block, blocks, data),
-        Op::Write => IoCommand::write(namespace.id, block, blocks, data),
-        Op::Trim => IoCommand::deallocate(namespace.id, range),
-        Op::Flush => IoCommand::flush(namespace.id),
-    }
-}
-
-fn status(result: IoResult) -> Status {
-    match result {
-        IoResult::Abandoned => Status::Abandoned,
-        IoResult::Answered(status) if status.is_success() => Status::Ok,
-        IoResult::Answered(status) => match status.kind() {
-            nvme::Status::WRITE_PROTECTED | nvme::Status::READ_ONLY_RANGE => Status::ReadOnly,
-            _ => Status::Error,
-        },
     }
 }
 

@@ -1,0 +1,171 @@
+//! A listener, and a thread for each connection.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// What a connection's thread does.
+type Serve = dyn Fn(&TcpStream) -> io::Result<()> + Send + Sync;
+
+/// A service that listens. Dropped, it takes nobody any more, closes all connections and waits for their
+/// threads.
+pub struct TcpService {
+    address: SocketAddr,
+    connections: Arc<Connections>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// What the threads share.
+struct Connections {
+    serve: Box<Serve>,
+    name: String,
+    /// At a time; more are closed at once.
+    most: usize,
+    stopping: AtomicBool,
+    count: AtomicUsize,
+    /// Those that are open, by number, to be closed at the end.
+    streams: Mutex<Vec<(usize, TcpStream)>>,
+}
+
+impl TcpService {
+    /// Listens at `address`, where port 0 takes a free one, and gives each connection a thread that calls
+    /// `serve`; its end is the end of the connection. Threads are called `name` and a number. Connections
+    /// beyond `connections_max` at a time are closed at once.
+    ///
+    /// # Errors
+    /// The address cannot be used, or the system gives no thread.
+    pub fn start(
+        address: impl ToSocketAddrs,
+        name: &str,
+        connections_max: usize,
+        serve: impl Fn(&TcpStream) -> io::Result<()> + Send + Sync + 'static,
+    ) -> io::Result<TcpService> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let connections = Arc::new(Connections {
+            serve: Box::new(serve),
+            name: name.to_owned(),
+            most: connections_max,
+            stopping: AtomicBool::new(false),
+            count: AtomicUsize::new(0),
+            streams: Mutex::new(Vec::new()),
+        });
+        let shared = connections.clone();
+        let thread = thread::Builder::new().name(format!("{name}-listener"));
+        let listener = thread.spawn(move || listen(&listener, &shared))?;
+        Ok(TcpService { address, connections, listener: Some(listener) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> usize {
+        self.connections.count.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for TcpService {
+    fn drop(&mut self) {
+        self.connections.stopping.store(true, Ordering::Release);
+        self.connections.close_all();
+        let Some(listener) = self.listener.take() else { return };
+        // Wakes the listener, which looks at `stopping` then. An address for all interfaces cannot
+        // be called.
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let woken = TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
+        if woken {
+            // A panic of a connection was printed by its thread.
+            let _ended = listener.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for TcpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TcpService").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Connections {
+    fn streams(&self) -> MutexGuard<'_, Vec<(usize, TcpStream)>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close_all(&self) {
+        for (_, stream) in self.streams().iter() {
+            // One that is closed already is what is wanted.
+            let _closed = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// One connection; its end is its client's affair.
+    fn serve(&self, stream: &TcpStream, number: usize) -> io::Result<()> {
+        self.streams().push((number, stream.try_clone()?));
+        // Whoever sets it closes what is in the list: that may have been before this one was.
+        if self.stopping.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        (self.serve)(stream)
+    }
+}
+
+fn listen(listener: &TcpListener, connections: &Arc<Connections>) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    for (number, stream) in listener.incoming().enumerate() {
+        if connections.stopping.load(Ordering::Acquire) {
+            break;
+        }
+        threads.retain(|thread| !thread.is_finished());
+        let Ok(stream) = stream else {
+            // Out of descriptors, mostly: do not spin until some are free.
+            thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        if connections.count.load(Ordering::Acquire) >= connections.most {
+            continue;
+        }
+        let shared = connections.clone();
+        let name = format!("{}-{number}", connections.name);
+        connections.count.fetch_add(1, Ordering::AcqRel);
+        let spawned = thread::Builder::new().name(name).spawn(move || {
+            let _leaves = Leaves { connections: &shared, number };
+            let _ended = shared.serve(&stream, number);
+        });
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(_) => {
+                connections.count.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+    connections.close_all();
+    for thread in threads {
+        // As above.
+        let _ended = thread.join();
+    }
+}
+
+/// Strikes a connection off when its thread ends, however it does.
+struct Leaves<'a> {
+    connections: &'a Connections,
+    number: usize,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.connections.streams().retain(|(other, _)| *other != self.number);
+        self.connections.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
