@@ -91,7 +91,7 @@ pub(crate) fn measure(
     let precision = crew.precision();
     let interrupted = crew.stopped;
     let hung = crew.hung;
-    let (mut recording, jobs, reports) = crew.recording(clock, &entries)?;
+    let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
     recording.name_rows(names);
     notes.append(&mut more_notes);
     let complete = reports.len() == members;
@@ -114,7 +114,7 @@ pub(crate) fn measure(
         reports: &reports,
         usage,
         wall,
-        floor,
+        floor: floor + writer_ns,
         workers,
         failure: failure.as_ref(),
         machine,
@@ -499,12 +499,8 @@ impl Crew {
         (outstanding > 0).then(|| BenchError::Hang { target: run.name(), outstanding, waited })
     }
 
-    /// What all jobs recorded, what those of `entries` did, and the jobs' reports.
-    fn recording(
-        self,
-        clock: Clock,
-        entries: &[FioEntry],
-    ) -> Result<(Recording, Vec<JobResult>, Vec<JobReport>), BenchError> {
+    /// Closes the file of rows, and sums up what the jobs did.
+    fn recording(self, clock: Clock, entries: &[FioEntry]) -> Result<Recorded, BenchError> {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
         let end_ns = if given_up { clock.now_ns() } else { ends.max().unwrap_or(0) };
@@ -512,7 +508,7 @@ impl Crew {
             self.members.iter().map(|member| locked(&member.shared.tape).take()).collect();
         tapes.iter_mut().flatten().for_each(|tape| tape.end(end_ns));
         // From here on rows are read.
-        drop(self.spool);
+        let writer_ns = self.spool.map_or(0.0, Spooled::close);
         let mut recordings: Vec<Vec<Recording>> = Vec::new();
         recordings.resize_with(entries.len().max(1), Vec::new);
         let mut reports = Vec::with_capacity(self.members.len());
@@ -550,8 +546,19 @@ impl Crew {
             Ok([one]) => one,
             Err(several) => Recording::merge(several).ok_or(BenchError::Lost { job: 0 })?,
         };
-        Ok((recording, jobs, reports))
+        Ok(Recorded { recording, jobs, reports, writer_ns })
     }
+}
+
+/// What is there after a run.
+struct Recorded {
+    /// What all jobs recorded.
+    recording: Recording,
+    /// What those that are reported apart did.
+    jobs: Vec<JobResult>,
+    reports: Vec<JobReport>,
+    /// CPU time of another thread that wrote a row to a file.
+    writer_ns: f64,
 }
 
 /// What jobs and devices are called in rows: a job of a file by its section, another one by its number.

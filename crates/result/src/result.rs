@@ -305,7 +305,8 @@ pub struct OwnCost {
     #[serde(default)]
     pub system_cpu_ns_per_request: Option<f64>,
     /// CPU time of a request against a target that costs nothing, measured on this machine before
-    /// the run; `null` for a simulated target.
+    /// the run, and where rows go to a file while the run goes on, that of writing one, measured in the
+    /// run; `null` for a simulated target. The Parquet file, which is made after the run, is not in it.
     #[serde(default)]
     pub floor_cpu_ns_per_request: Option<f64>,
 }

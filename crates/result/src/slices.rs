@@ -110,6 +110,18 @@ impl Slices {
     /// Fewest completions of which there are intervals of latencies.
     pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
 
+    /// Goes on with slices of the length that a run of `completions` has in the end, as if it were so long
+    /// already: to end one takes as long as hundreds of requests, and a young run ends many.
+    pub(crate) fn grow_to(&mut self, completions: u64) {
+        self.size = (completions / (Slices::MOST as u64 / 2)).max(self.size);
+        self.next_at = self.size;
+    }
+
+    /// Slices that ended and were not joined to others.
+    pub(crate) fn count(&self) -> usize {
+        self.done.len()
+    }
+
     /// Whether a slice ends where `recorded` completions have been recorded.
     #[inline]
     pub(crate) fn due(&self, recorded: u64) -> bool {

@@ -111,6 +111,17 @@ impl Tape {
         self.rows.iter_mut().for_each(Strip::take_fresh);
     }
 
+    /// Records as if so many requests were recorded already: what is done now and then, in ever longer steps, is
+    /// as rare as it is in a run of that length. For one who measures what recording costs.
+    pub fn grow_to(&mut self, requests: u64) {
+        self.slices.grow_to(requests);
+    }
+
+    /// Slices of the statistics so far.
+    pub fn slices(&self) -> usize {
+        self.slices.count()
+    }
+
     /// Of job number `job` of so many whose tapes grow beside one another.
     #[must_use]
     pub fn of_job(mut self, job: u32, jobs: u32) -> Tape {

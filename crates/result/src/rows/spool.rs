@@ -13,6 +13,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use cpu_time::ThreadTime;
+
 use super::file::{self, Chunk, Head, Segment};
 use crate::memory;
 
@@ -47,6 +49,8 @@ pub(crate) struct Shared {
     most: usize,
     /// Rows that no chunk was left for.
     left_out: AtomicU64,
+    /// CPU time of the writer.
+    writer_ns: AtomicU64,
     index: Mutex<Index>,
 }
 
@@ -73,6 +77,7 @@ impl Shared {
             made: AtomicUsize::new(0),
             most,
             left_out: AtomicU64::new(0),
+            writer_ns: AtomicU64::new(0),
             index: Mutex::default(),
         }
     }
@@ -262,6 +267,13 @@ impl Spool {
         let _ = fs::remove_file(&self.room);
     }
 
+    /// CPU time in ns that it took to write a row to the file, on average so far; 0 without any.
+    pub fn writer_ns_by_row(&self) -> f64 {
+        let rows: usize =
+            locked(&self.shared.index).segments.iter().flatten().map(|segment| segment.rows).sum();
+        self.shared.writer_ns.load(Ordering::Relaxed) as f64 / rows.max(1) as f64
+    }
+
     /// Rows of job number `job` in the file by now.
     pub fn rows_of(&self, job: u32) -> usize {
         self.shared.rows(job)
@@ -297,6 +309,7 @@ fn keep_room(path: &Path) -> io::Result<()> {
 
 /// Writes what it gets until the end.
 fn write(shared: &Shared, receiver: &Receiver<Message>, mut file: File, mut at: u64) {
+    let began = ThreadTime::now();
     while let Ok(Message::Chunk(mut chunk)) = receiver.recv() {
         let failed = locked(&shared.index).error.is_some();
         let appended = if failed { None } else { Some(file::append(&mut file, at, &chunk)) };
@@ -316,6 +329,7 @@ fn write(shared: &Shared, receiver: &Receiver<Message>, mut file: File, mut at: 
         }
         chunk.words.clear();
         locked(&shared.empty).push(chunk.words);
+        shared.writer_ns.store(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
