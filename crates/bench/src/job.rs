@@ -169,7 +169,10 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
         // Here whoever watches can take the tape away: a system may carry out what it is given within the
         // call, and then blocks for as long as the target does.
         let passed = if state.more {
-            engine.turn(0, None)
+            let handed_over = engine.turn(0, None);
+            // A target had nothing of the next ones yet: the call is not in their latencies.
+            state.now_ns = job.clock.now_ns();
+            handed_over
         } else if state.outstanding == 0 && state.done {
             return state.end();
         } else {

@@ -1,7 +1,16 @@
 //! How requests go to the target and come back.
 
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use ssdyno_block::Request;
+use ssdyno_result::Tape;
+use ssdyno_workload::DeviceFacts;
+
 use super::*;
 use crate::Method;
+use crate::engine::{Engine, Outcome};
+use crate::job::{Job, drive};
 
 /// `None` where there is no io_uring.
 fn measured(run: &Run) -> Option<Measured> {
@@ -108,4 +117,70 @@ fn nothing_is_searched_for_where_there_is_one_method() {
     if crate::engine::uring::Uring::available().is_ok() {
         assert!(refused(open).contains("open loop"));
     }
+}
+
+/// Takes its time to take requests, and completes all of them when they are waited for.
+#[derive(Default)]
+struct SlowToTake {
+    pushed: u32,
+    taken: Vec<(u32, Outcome)>,
+    done: Vec<(u32, Outcome)>,
+}
+
+impl SlowToTake {
+    const TAKES: Duration = Duration::from_millis(3);
+}
+
+impl Engine for SlowToTake {
+    fn push(&mut self, slot: u32, request: &Request) {
+        self.pushed += 1;
+        self.taken.push((slot, request.length_bytes as Outcome));
+    }
+
+    fn turn(&mut self, want: u32, _wait: Option<Duration>) -> io::Result<()> {
+        if std::mem::take(&mut self.pushed) > 0 {
+            std::thread::sleep(SlowToTake::TAKES);
+        }
+        if want > 0 {
+            self.done.append(&mut self.taken);
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, want: u32) -> io::Result<bool> {
+        Ok(self.done.len() >= want as usize)
+    }
+
+    fn reap(&mut self, mut each: impl FnMut(u32, Outcome)) {
+        self.done.drain(..).for_each(|(slot, outcome)| each(slot, outcome));
+    }
+
+    fn system_calls(&self) -> u64 {
+        0
+    }
+}
+
+/// Of requests that are handed over in pairs the second pair begins when the first is handed over: what that took
+/// is in the latencies of the first alone.
+#[test]
+fn what_is_handed_over_later_begins_later() {
+    let config = Config::from_toml("depth = 4\nrequests = 4\n").unwrap();
+    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let workload = config.build(&facts, 1).unwrap();
+    let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::All, None, false))));
+    let mut job = Job::alone(workload, 4, Method::Default.strategy(), Arc::clone(&tape));
+    let ended = drive(&mut job, &mut SlowToTake::default());
+    let recording = tape.lock().unwrap().take().unwrap().finish(ended.end_ns);
+    let (mut begun, mut latencies) = (Vec::new(), Vec::new());
+    let rows = recording.rows().unwrap();
+    rows.for_each(|_, row| {
+        begun.push(row.submit_ns);
+        latencies.push(row.latency_ns);
+        Ok(())
+    })
+    .unwrap();
+    let takes = SlowToTake::TAKES.as_nanos() as u64;
+    assert!(begun[0] == begun[1] && begun[2] == begun[3], "{begun:?}");
+    assert!(begun[2] >= begun[0] + takes, "{begun:?}");
+    assert!(latencies[0] >= latencies[2] + takes && latencies[2] >= takes, "{latencies:?}");
 }
