@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
 use ssdyno_result::{
-    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, RowNames, Tape,
+    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, Tape,
 };
 use ssdyno_workload::{FioEntry, FioExit};
 
@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
-use crate::plan::{JobPlan, Plan};
+use crate::plan::Plan;
 use crate::probe::Prober;
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
@@ -75,7 +75,7 @@ pub(crate) fn measure(
     let (means, closed) = (plan.means, plan.closed);
     let members = plan.jobs.len();
     let method = report::method(run, &plan);
-    let names = row_names(&plan, target);
+    let names = spool::row_names(&plan, target);
     let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
     let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
     let mut crew = Crew::set_up(run, plan, target, spool, progress)?;
@@ -559,13 +559,6 @@ struct Recorded {
     reports: Vec<JobReport>,
     /// CPU time of another thread that wrote a row to a file.
     writer_ns: f64,
-}
-
-/// What jobs and devices are called in rows: a job of a file by its section, another one by its number.
-fn row_names(plan: &Plan, target: &Target) -> RowNames {
-    let entry = |job: &JobPlan| plan.entries.get(job.entry).map(|entry| entry.name.clone());
-    let jobs: Vec<String> = plan.jobs.iter().filter_map(entry).collect();
-    RowNames { jobs: RowNames::of_jobs(&jobs), devices: target.devices() }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use ssdyno_result::{
     Configuration, Keep, MethodResult, RowNames, RowsHead, RunResult, SCHEMA_VERSION, Spool, Tape,
 };
 
-use crate::plan::Plan;
+use crate::plan::{JobPlan, Plan};
 use crate::run::Run;
 use crate::target::Target;
 
@@ -62,6 +62,13 @@ pub(crate) fn begin(
             None
         }
     }
+}
+
+/// What jobs and devices are called in rows: a job of a file by its section, another one by its number.
+pub(crate) fn row_names(plan: &Plan, target: &Target) -> RowNames {
+    let entry = |job: &JobPlan| plan.entries.get(job.entry).map(|entry| entry.name.clone());
+    let jobs: Vec<String> = plan.jobs.iter().filter_map(entry).collect();
+    RowNames { jobs: RowNames::of_jobs(&jobs), devices: target.devices() }
 }
 
 impl Spooled {
