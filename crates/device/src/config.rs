@@ -7,10 +7,10 @@ use ssdyno_block::{ConfigError, Time};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
-use crate::LinkConfig;
 use crate::faults::FaultConfig;
 use crate::link::RATES;
 use crate::nvme::NvmeConfig;
+use crate::{Device, DeviceConfig, LinkConfig, Ssd};
 
 /// What becomes of a write that covers only part of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +147,20 @@ pub struct Config {
     /// What goes wrong on order; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
+}
+
+impl DeviceConfig for Config {
+    const NAME: &'static str = "ssd";
+    const TABLE: &'static str = "flash";
+    const WHAT: &'static str = "an SSD";
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        Ok(Box::new(Ssd::fresh(self, seed)?))
+    }
+
+    fn faults(&self) -> &FaultConfig {
+        &self.faults
+    }
 }
 
 impl Config {

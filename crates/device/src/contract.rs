@@ -2,40 +2,9 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::{Health, PlaneUse, Pool, PrepareError};
+use ssdyno_ftl::PrepareError;
 
-use crate::faults::Injected;
-
-/// Numbers about a device for reports.
-#[derive(Clone, PartialEq, Debug)]
-pub struct DeviceFacts {
-    /// Flash channels.
-    pub channels: u32,
-    /// Flash dies.
-    pub dies: u32,
-    /// Dies in a package.
-    pub dies_per_package: u32,
-    /// Firmware cores.
-    pub cores: u32,
-    /// Directions of the host link that work independently.
-    pub link_ways: u32,
-    /// Bytes of a flash page.
-    pub page_bytes: u32,
-    /// Pages of a block that hold data.
-    pub pages_per_block: u32,
-    /// Utilisation for the closed forms of write amplification, where they apply.
-    pub effective_utilisation: Option<f64>,
-    /// The pools of an FTL that has one for each class of logical pages.
-    pub pools: Vec<Pool>,
-    /// What was written to each plane so far, and what it holds now; empty where that is not known.
-    pub planes: Vec<PlaneUse>,
-    /// RAM for the mapping tables in a real controller.
-    pub map_ram_bytes: u64,
-    /// Requests inside the device at most.
-    pub queue_depth: u32,
-    /// What the device takes before writes are as slow as its flash; 0 without a write buffer.
-    pub write_buffer_bytes: u64,
-}
+use crate::DeviceReport;
 
 /// How user data are destroyed (NVM Express base 2.0c, clause 8.21).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,14 +39,31 @@ pub struct Sanitized {
     pub failed: bool,
 }
 
-/// The calls beside those of a target.
+/// Whoever sets how much power a device may draw: a controller, at the wish of its host.
+pub trait PowerControl {
+    /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
+    /// each with the idleness after which it is entered, in rising order.
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]);
+    /// From `from` on the device draws `watts` at most on average; none: as much as it likes. False
+    /// where it cannot work so: nothing changes then (S1-45).
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool;
+    /// The lowest limit that the device can keep to, in watts: a little above what it draws while it is
+    /// awake and does nothing.
+    fn least_watts(&self) -> f64;
+}
+
+/// What a runner needs of a simulated device beside the calls of a target. Three contracts in all: the
+/// [target](BlockTarget) takes requests, [`PowerControl`] says what it may draw, and
+/// [`report`](Device::report) says what it is and did.
 pub trait Device: BlockTarget {
     /// Device events since they were last taken.
     fn events(&mut self) -> &mut EventLog;
-    /// Numbers for reports.
-    fn facts(&self) -> DeviceFacts;
-    /// How worn the flash is.
-    fn health(&self) -> Health;
+    /// Says of itself, and of the devices that it is made of, what reports want to know.
+    fn report(&self, report: &mut DeviceReport);
+    /// How its power is controlled; `None`: it cannot be.
+    fn power(&mut self) -> Option<&mut dyn PowerControl> {
+        None
+    }
     /// Puts the device, fresh as it was built, into the used state that its file asks for: once,
     /// before the first request. Large devices take seconds: `watcher` hears every few milliseconds
     /// which share is done, 0 to 1, and may end it with false; an interrupted device can only be
@@ -88,28 +74,6 @@ pub trait Device: BlockTarget {
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         let _ = watcher;
         Ok(())
-    }
-    /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
-    /// each with the idleness after which it is entered, in rising order. Devices that never sleep
-    /// ignore it.
-    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
-        let _ = (now, policy);
-    }
-    /// Low-power states that the device enters, and when, in order, if nothing more is asked of it. Asked
-    /// before a load: what its energy above idle is counted from.
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        Vec::new()
-    }
-    /// From `from` on the device draws `watts` at most on average; none: as much as it likes. False
-    /// where it cannot work so: nothing changes then (S1-45).
-    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
-        let _ = from;
-        watts.is_none()
-    }
-    /// The lowest limit that the device can keep to, in watts: a little above what it draws while it is
-    /// awake and does nothing.
-    fn least_watts(&self) -> f64 {
-        0.0
     }
     /// These requests will probably be submitted, the nearest first, of which the second half are
     /// new: the device may fetch ahead into the processor's caches what they need. A hint: nothing
@@ -136,10 +100,6 @@ pub trait Device: BlockTarget {
     /// True once it was pulled or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
         false
-    }
-    /// What of its table `[faults]` it has done; `None` where that asks for nothing.
-    fn injected(&self) -> Option<Injected> {
-        None
     }
     /// Brings the device towards its next answer: to the next time at which something happens, or
     /// through several of them up to the first with an answer, but not beyond `limit`. Appends what

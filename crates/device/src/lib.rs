@@ -2,6 +2,8 @@
 //!
 //! Key types: [`Config`] (a device file), [`Ssd`] (controller, DRAM, host link, FTL and flash as one
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
+//! [`DeviceReport`] (what it says of itself), [`kinds`] (every kind of device file: [`DeviceSpec`] is one of any
+//! kind),
 //! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
 //! driver), [`faults`] (what goes wrong on order), and [`presets`].
 //!
@@ -18,10 +20,12 @@ mod contract;
 pub mod delay;
 pub mod faults;
 mod governor;
+pub mod kinds;
 mod link;
 pub mod nvme;
 mod power;
 pub mod presets;
+mod report;
 pub mod ring;
 mod ssd;
 mod task;
@@ -32,7 +36,9 @@ pub use config::{
     Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
 pub use contents::Contents;
-pub use contract::{Device, DeviceFacts, Sanitize, SanitizeMethod, Sanitized};
+pub use contract::{Device, PowerControl, Sanitize, SanitizeMethod, Sanitized};
+pub use kinds::{DeviceConfig, DeviceSpec};
 pub use link::{HostLink, LinkConfig};
+pub use report::{DeviceFacts, DeviceReport, FlashReport, UnitReport};
 pub use ssd::Ssd;
 pub use ssdyno_ftl::PrepareError;

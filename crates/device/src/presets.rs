@@ -2,6 +2,8 @@
 
 use ssdyno_block::{Preset, presets};
 
+use crate::kinds::KINDS;
+
 /// All SSDs; the first is the default device.
 pub const ALL: &[Preset] = presets!["../../../presets/devices":
     "nvme-tlc",
@@ -20,12 +22,12 @@ pub const CARDS: &[Preset] = presets!["../../../presets/devices": "zc706-ring"];
 /// Devices with a given delay: files of [`DelayConfig`](crate::delay::DelayConfig).
 pub const DELAYS: &[Preset] = presets!["../../../presets/devices": "delay-100us", "delay-10us"];
 
-/// Every device: SSDs, cards, delays.
+/// Every device, of each kind in turn.
 pub fn every() -> impl Iterator<Item = &'static Preset> {
-    ALL.iter().chain(CARDS).chain(DELAYS)
+    KINDS.iter().flat_map(|kind| kind.presets)
 }
 
-/// What follows `sim:`: the SSD, card or delay called `name`.
+/// What follows `sim:`: the device called `name`.
 pub fn find(name: &str) -> Option<&'static Preset> {
     every().find(|preset| preset.name == name)
 }

@@ -23,6 +23,7 @@ mod config;
 mod cpu;
 mod draw;
 mod meter;
+mod power_model;
 mod powers;
 mod series;
 
@@ -33,3 +34,4 @@ pub use breakdown::{
 pub use config::{BusPower, Config, CpuPower, CpuRule, DramPower, FlashPower};
 pub use draw::Draw;
 pub use meter::{Facts, Meter};
+pub use power_model::PowerModel;

@@ -1,9 +1,7 @@
 //! What is loaded, and how the load gets there.
 
-use ssdyno_device::Config;
-use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::ring::RingConfig;
+use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::Options as RingOptions;
 use ssdyno_host::{Plan, ThreadMode, Waiting};
@@ -105,55 +103,22 @@ impl HostPlan {
     }
 }
 
-/// A block device that needs no driver of its own kind.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one a run")]
-pub enum BlockDevice {
-    /// An SSD.
-    Ssd(Config),
-    /// A given delay.
-    Delay(DelayConfig),
-}
-
-impl BlockDevice {
-    pub(crate) fn faults(&self) -> &FaultConfig {
-        match self {
-            BlockDevice::Ssd(config) => &config.faults,
-            BlockDevice::Delay(config) => &config.faults,
-        }
-    }
-
-    fn energy(&self) -> &ssdyno_energy::Config {
-        match self {
-            BlockDevice::Ssd(config) => &config.energy,
-            BlockDevice::Delay(config) => &config.energy,
-        }
-    }
-
-    fn to_toml(&self) -> String {
-        match self {
-            BlockDevice::Ssd(config) => config.to_toml(),
-            BlockDevice::Delay(config) => config.to_toml(),
-        }
-    }
-}
-
 /// A device, and what lies between it and the workload.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Attach {
     /// The workload on the device alone: requests appear in it and cost nobody anything.
-    Direct(Box<BlockDevice>),
+    Direct(Box<DeviceSpec>),
     /// A host with an adapter that costs a register write a command and an interrupt an answer.
     Adapter {
         /// The device.
-        device: Box<BlockDevice>,
+        device: Box<DeviceSpec>,
         /// The host.
         host: Box<HostPlan>,
     },
     /// A host whose device is behind a network, on a machine that serves it (S4-7, S4-46).
     Network {
         /// The device.
-        device: Box<BlockDevice>,
+        device: Box<DeviceSpec>,
         /// Link and target machine.
         network: Box<NetworkConfig>,
         /// The host.
@@ -179,15 +144,9 @@ pub enum Attach {
     },
 }
 
-impl From<Config> for Attach {
-    fn from(device: Config) -> Attach {
-        Attach::Direct(Box::new(BlockDevice::Ssd(device)))
-    }
-}
-
-impl From<DelayConfig> for Attach {
-    fn from(device: DelayConfig) -> Attach {
-        Attach::Direct(Box::new(BlockDevice::Delay(device)))
+impl<D: Into<DeviceSpec>> From<D> for Attach {
+    fn from(device: D) -> Attach {
+        Attach::Direct(Box::new(device.into()))
     }
 }
 
@@ -197,10 +156,7 @@ impl Attach {
         match self {
             Attach::Direct(device)
             | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => match &mut **device {
-                BlockDevice::Ssd(config) => Some(config),
-                BlockDevice::Delay(_) => None,
-            },
+            | Attach::Network { device, .. } => device.get_mut(),
             Attach::Nvme { device, .. } => Some(device),
             Attach::Ring { .. } => None,
         }
@@ -211,23 +167,9 @@ impl Attach {
         match self {
             Attach::Direct(device)
             | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => match &**device {
-                BlockDevice::Ssd(config) => Some(config),
-                BlockDevice::Delay(_) => None,
-            },
+            | Attach::Network { device, .. } => device.get(),
             Attach::Nvme { device, .. } => Some(device),
             Attach::Ring { .. } => None,
-        }
-    }
-
-    /// Currents and powers of the device.
-    pub fn energy(&self) -> &ssdyno_energy::Config {
-        match self {
-            Attach::Direct(device)
-            | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => device.energy(),
-            Attach::Nvme { device, .. } => &device.energy,
-            Attach::Ring { card, .. } => &card.energy,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::Device;
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Flow, Limits, Precise, Precision, Progress, Recorder};
@@ -84,7 +84,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
     let mut precise = drive.limits.until.map(Precise::new);
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
-    let filling_bytes = 2 * drive.device.facts().write_buffer_bytes;
+    let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut writes = WriteTrack::default();
     loop {
         if due {

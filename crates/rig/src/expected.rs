@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ssdyno_device::DeviceFacts;
+use ssdyno_device::DeviceReport;
 use ssdyno_ftl::closed_forms::{self, Class};
-use ssdyno_ftl::{Cleaning, CleaningPace, Fill, Health, HotCold, Placement, Pool, WearLevelling};
+use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, Pool, WearLevelling};
 use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern, Source};
 
@@ -19,17 +19,21 @@ use crate::run::Run;
 pub(crate) fn fill(
     result: &mut RunResult,
     run: &Run,
-    (facts, health): (&DeviceFacts, Health),
+    (before, after): (&DeviceReport, &DeviceReport),
     capacity_bytes: u64,
 ) {
     let Source::Generator(workload) = &run.source else { return };
     let (Some(measured), Some(device)) = (result.write_amplification, run.device.ssd()) else {
         return;
     };
+    let Some(facts) = before.flash() else { return };
     if !facts.pools.is_empty() {
         note_other_classes(result, workload, &facts.pools);
     }
-    if !is_of_policy(device) || health.bad_blocks > 0 || !is_by_page(workload, facts.page_bytes) {
+    if !is_of_policy(device)
+        || after.health().bad_blocks > 0
+        || !is_by_page(workload, facts.page_bytes)
+    {
         return;
     }
     let logical_pages = capacity_bytes / u64::from(facts.page_bytes);

@@ -34,7 +34,7 @@ mod spread;
 mod streams;
 mod timeline;
 
-pub use attach::{Attach, BlockDevice, HostOptions, HostPlan, Stack};
+pub use attach::{Attach, HostOptions, HostPlan, Stack};
 pub use drive::{Drive, Ended, drive};
 pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};

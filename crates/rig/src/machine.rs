@@ -1,87 +1,56 @@
 //! The whole machine - host, driver, bus, device - as one target on one clock.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_device::delay::DelayDevice;
-use ssdyno_device::faults::Faulty;
-use ssdyno_device::{Device, DeviceFacts, PrepareError, Ssd};
-use ssdyno_driver_nvme::NvmeError;
+use ssdyno_device::{Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Account, Host, Plan, Unwatched, Watch, Watched};
-use ssdyno_result::{FaultsResult, Invariant, NamespaceResult, NetworkResult};
+use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
 
-use crate::attach::{Attach, BlockDevice, HostPlan, Stack};
+use crate::attach::{Attach, HostPlan, Stack};
 use crate::faults;
 use crate::namespaces::{self, Apart};
-use crate::network::NetworkConfig;
-use crate::ports::{Behind, NvmePort, QueuedPort, RingPort};
+use crate::ports::{Behind, NvmePort, PathFigures, QueuedPort, RingPort};
 use crate::run::RunError;
 
 /// What a run needs of its target beyond a device.
-pub(crate) trait Rigged: Device {
-    /// The same, as what the loop drives.
+pub(crate) trait Rigged {
+    /// What the loop drives.
     fn as_device(&mut self) -> &mut dyn Device;
+    /// The same, to be asked.
+    fn device(&self) -> &dyn Device;
     /// What the host did, if there is one.
-    fn account(&self) -> Option<&Account>;
-    /// The stack before the driver; [`Stack::Block`] without one.
-    fn stack(&self) -> Stack {
-        Stack::Block
-    }
-    /// The network to the device, if there is one; `end` is when everything was over.
-    fn network(&self, _end: Time) -> Option<NetworkResult> {
+    fn account(&self) -> Option<&Account> {
         None
     }
-    /// Why the driver gave the device up, if it did.
-    fn gone_because(&self) -> Option<NvmeError> {
-        None
-    }
-    /// What went wrong, where anything was asked for or happened.
-    fn faults(&self) -> Option<FaultsResult> {
-        None
-    }
+    /// What lies between workload and device says of itself; `end` is when everything was over.
+    fn path(&self, end: Time, report: &mut PathFigures);
     /// The figures of each namespace, where namespaces were chosen. Ends their recording.
     fn namespaces(&mut self) -> Vec<NamespaceResult> {
         Vec::new()
     }
-    /// Laws of host, driver and bus.
-    fn laws(&self, laws: &mut Vec<Invariant>);
 }
 
-impl Rigged for Ssd {
-    fn as_device(&mut self) -> &mut dyn Device {
-        self
-    }
-    fn account(&self) -> Option<&Account> {
-        None
-    }
-    fn laws(&self, _: &mut Vec<Invariant>) {}
-}
+/// A device with nothing before it.
+struct Alone(Box<dyn Device>);
 
-impl Rigged for DelayDevice {
+impl Rigged for Alone {
     fn as_device(&mut self) -> &mut dyn Device {
-        self
+        self.0.as_mut()
     }
-    fn account(&self) -> Option<&Account> {
-        None
-    }
-    fn laws(&self, _: &mut Vec<Invariant>) {}
-}
 
-impl Rigged for Faulty {
-    fn as_device(&mut self) -> &mut dyn Device {
-        self
+    fn device(&self) -> &dyn Device {
+        self.0.as_ref()
     }
-    fn account(&self) -> Option<&Account> {
-        None
+
+    fn path(&self, _: Time, report: &mut PathFigures) {
+        let device = faults::of_device(DeviceReport::of(self.device()).injected());
+        report.faults =
+            device.map(|device| FaultsResult { device: Some(device), ..FaultsResult::default() });
     }
-    fn faults(&self) -> Option<FaultsResult> {
-        Some(FaultsResult { device: faults::of_device(self.injected()), ..FaultsResult::default() })
-    }
-    fn laws(&self, _: &mut Vec<Invariant>) {}
 }
 
 /// What a workload must know of `target`.
-pub(crate) fn facts(target: &dyn Rigged) -> ssdyno_workload::DeviceFacts {
+pub(crate) fn facts(target: &dyn Device) -> ssdyno_workload::DeviceFacts {
     ssdyno_workload::DeviceFacts {
         capacity_bytes: target.capacity_bytes(),
         sector_bytes: target.sector_bytes(),
@@ -100,15 +69,14 @@ struct Machine<P, W> {
 pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Rigged>, RunError> {
     faults::check(attach)?;
     match attach {
-        Attach::Direct(device) if !device.faults().is_none() => Ok(Box::new(faulty(device, seed)?)),
-        Attach::Direct(device) => Ok(match &**device {
-            BlockDevice::Ssd(config) => Box::new(Ssd::fresh(config, seed)?),
-            BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
-        }),
-        Attach::Adapter { device, host } => queued(device, None, host, seed, told),
+        Attach::Direct(device) => Ok(Box::new(Alone(device.build(seed)?))),
+        Attach::Adapter { device, host } => {
+            machine(host, QueuedPort::new(host, None, device.build(seed)?, seed), seed, told)
+        }
         Attach::Network { device, network, host } => {
             network.check()?;
-            queued(device, Some(network), host, seed, told)
+            let port = QueuedPort::new(host, Some(network), device.build(seed)?, seed);
+            machine(host, port, seed, told)
         }
         Attach::Nvme { device, driver, host } => {
             namespaces::check(host)?;
@@ -127,39 +95,6 @@ pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Ri
     }
 }
 
-/// A host over an adapter or a network.
-fn queued(
-    device: &BlockDevice,
-    network: Option<&NetworkConfig>,
-    host: &HostPlan,
-    seed: u64,
-    told: bool,
-) -> Result<Box<dyn Rigged>, RunError> {
-    match device {
-        _ if !device.faults().is_none() => {
-            let port = QueuedPort::new(host, network, faulty(device, seed)?, seed);
-            machine(host, port, seed, told)
-        }
-        BlockDevice::Ssd(config) => {
-            let ssd = Ssd::fresh(config, seed)?;
-            machine(host, QueuedPort::new(host, network, ssd, seed), seed, told)
-        }
-        BlockDevice::Delay(config) => {
-            let port = QueuedPort::new(host, network, DelayDevice::new(config, seed)?, seed);
-            machine(host, port, seed, told)
-        }
-    }
-}
-
-/// A device with the faults of its file.
-fn faulty(device: &BlockDevice, seed: u64) -> Result<Faulty, RunError> {
-    let inner: Box<dyn Device> = match device {
-        BlockDevice::Ssd(config) => Box::new(Ssd::fresh(config, seed)?),
-        BlockDevice::Delay(config) => Box::new(DelayDevice::new(config, seed)?),
-    };
-    Ok(Faulty::new(inner, device.faults(), seed))
-}
-
 fn machine<P: Behind + 'static>(
     plan: &HostPlan,
     port: P,
@@ -171,7 +106,9 @@ fn machine<P: Behind + 'static>(
         port: P,
         seed: u64,
     ) -> Result<Box<dyn Rigged>, RunError> {
-        let driven = Plan { scsi: port.stack() == Stack::Scsi, ..plan.plan.clone() };
+        let mut path = PathFigures::default();
+        port.path(Time::ZERO, &mut path);
+        let driven = Plan { scsi: path.stack == Stack::Scsi, ..plan.plan.clone() };
         let host = Host::<P, W>::new(&plan.config, driven, port, seed);
         Ok(Box::new(Machine { host: host.map_err(RunError::Host)? }))
     }
@@ -206,12 +143,8 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
         self.host.log(P::events)
     }
 
-    fn facts(&self) -> DeviceFacts {
-        self.host.port().facts()
-    }
-
-    fn health(&self) -> Health {
-        self.host.port().health()
+    fn report(&self, report: &mut DeviceReport) {
+        self.host.port().report(report);
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
@@ -220,10 +153,6 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
 
     fn expect(&self, upcoming: &[Request]) {
         self.host.port().expect(upcoming);
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        self.host.port().idle_states()
     }
 
     fn begin_window(&mut self, at: Time) {
@@ -244,27 +173,27 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         self
     }
 
+    fn device(&self) -> &dyn Device {
+        self
+    }
+
     fn account(&self) -> Option<&Account> {
         Some(self.host.account())
     }
 
-    fn stack(&self) -> Stack {
-        self.host.port().stack()
+    fn path(&self, end: Time, report: &mut PathFigures) {
+        let before = report.laws.len();
+        self.host.port().path(end, report);
+        // Those of the host stand first.
+        let mut of_port = report.laws.split_off(before);
+        self.laws(report.faults.is_some(), &mut report.laws);
+        report.laws.append(&mut of_port);
     }
+}
 
-    fn network(&self, end: Time) -> Option<NetworkResult> {
-        self.host.port().network(end)
-    }
-
-    fn gone_because(&self) -> Option<NvmeError> {
-        self.host.port().gone_because()
-    }
-
-    fn faults(&self) -> Option<FaultsResult> {
-        self.host.port().faults()
-    }
-
-    fn laws(&self, laws: &mut Vec<Invariant>) {
+impl<P: Behind, W: Watch> Machine<P, W> {
+    /// Laws of the host.
+    fn laws(&self, faults: bool, laws: &mut Vec<Invariant>) {
         let account = self.host.account();
         let delivered: u64 = account.delivered_by_core.iter().sum();
         laws.push(Invariant {
@@ -283,9 +212,8 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
         laws.push(Invariant {
             name: "late_errors".into(),
             // On order they may, and where the driver gave commands up.
-            holds: late == 0 || self.host.port().faults().is_some(),
+            holds: late == 0 || faults,
             detail: format!("{late} writes failed after they had been reported as done"),
         });
-        self.host.port().laws(laws);
     }
 }

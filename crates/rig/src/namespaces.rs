@@ -5,15 +5,15 @@
 //! nothing below needs to know of threads.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceFacts, PrepareError};
-use ssdyno_driver_nvme::{Namespace, NvmeDriver, NvmeError};
+use ssdyno_device::{Device, DeviceReport, PrepareError};
+use ssdyno_driver_nvme::{Namespace, NvmeDriver};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Account, ThreadMode};
-use ssdyno_result::{FaultsResult, Invariant, Keep, NamespaceResult, NetworkResult, Recorder};
+use ssdyno_result::{Invariant, Keep, NamespaceResult, Recorder};
 
-use crate::attach::{HostPlan, Stack};
+use crate::attach::HostPlan;
 use crate::machine::Rigged;
+use crate::ports::PathFigures;
 use crate::run::RunError;
 
 fn error<T>(problem: String, help: &str) -> Result<T, RunError> {
@@ -133,14 +133,14 @@ impl BlockTarget for Apart {
     }
 
     fn sector_bytes(&self) -> u32 {
-        self.machine.sector_bytes()
+        self.machine.device().sector_bytes()
     }
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
         let place = self.place(token);
         let offset_bytes = request.offset_bytes + place as u64 * self.span;
-        self.machine.submit(now, Request { offset_bytes, ..request }, token)?;
+        self.machine.as_device().submit(now, Request { offset_bytes, ..request }, token)?;
         let index = token.0 as usize;
         if index >= self.sent.len() {
             self.sent.resize(index + 1, None);
@@ -154,47 +154,39 @@ impl BlockTarget for Apart {
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
         let first = out.len();
-        self.machine.reap(now, out);
+        self.machine.as_device().reap(now, out);
         self.record(&out[first..]);
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.machine.next_event()
+        self.machine.device().next_event()
     }
 }
 
 impl Device for Apart {
     fn events(&mut self) -> &mut EventLog {
-        self.machine.events()
+        self.machine.as_device().events()
     }
 
-    fn facts(&self) -> DeviceFacts {
-        self.machine.facts()
-    }
-
-    fn health(&self) -> Health {
-        self.machine.health()
+    fn report(&self, report: &mut DeviceReport) {
+        self.machine.device().report(report);
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        self.machine.precondition(watcher)
+        self.machine.as_device().precondition(watcher)
     }
 
     fn is_gone(&self) -> bool {
-        self.machine.is_gone()
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        self.machine.idle_states()
+        self.machine.device().is_gone()
     }
 
     fn begin_window(&mut self, at: Time) {
-        self.machine.begin_window(at);
+        self.machine.as_device().begin_window(at);
     }
 
     fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
         let first = out.len();
-        let reached = self.machine.towards_answer(limit, out);
+        let reached = self.machine.as_device().towards_answer(limit, out);
         self.record(&out[first..]);
         reached
     }
@@ -205,24 +197,22 @@ impl Rigged for Apart {
         self
     }
 
+    fn device(&self) -> &dyn Device {
+        self
+    }
+
     fn account(&self) -> Option<&Account> {
         self.machine.account()
     }
 
-    fn stack(&self) -> Stack {
-        self.machine.stack()
-    }
-
-    fn gone_because(&self) -> Option<NvmeError> {
-        self.machine.gone_because()
-    }
-
-    fn network(&self, end: Time) -> Option<NetworkResult> {
-        self.machine.network(end)
-    }
-
-    fn faults(&self) -> Option<FaultsResult> {
-        self.machine.faults()
+    fn path(&self, end: Time, report: &mut PathFigures) {
+        self.machine.path(end, report);
+        let lost = self.sent.iter().flatten().count();
+        report.laws.push(Invariant {
+            name: "namespaces".into(),
+            holds: lost == 0,
+            detail: format!("{lost} requests of namespaces were not answered"),
+        });
     }
 
     fn namespaces(&mut self) -> Vec<NamespaceResult> {
@@ -248,15 +238,5 @@ impl Rigged for Apart {
             });
         }
         all
-    }
-
-    fn laws(&self, laws: &mut Vec<Invariant>) {
-        self.machine.laws(laws);
-        let lost = self.sent.iter().flatten().count();
-        laws.push(Invariant {
-            name: "namespaces".into(),
-            holds: lost == 0,
-            detail: format!("{lost} requests of namespaces were not answered"),
-        });
     }
 }

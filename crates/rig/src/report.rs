@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ssdyno_block::Op;
-use ssdyno_device::DeviceFacts;
-use ssdyno_energy::{Breakdown, Facts};
+use ssdyno_block::{ConfigError, Op};
+use ssdyno_device::DeviceReport;
+use ssdyno_energy::{Breakdown, Meter, PowerModel};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
@@ -17,19 +17,21 @@ use ssdyno_workload::FioFiles;
 use crate::attach::Attach;
 use crate::drive::Ended;
 use crate::machine::Rigged;
+use crate::ports::PathFigures;
 use crate::run::{Run, RunError};
 use crate::{bounds, expected, host_report, ports, spread};
 
-/// What the energy meter must know of the device.
-pub(crate) fn energy_facts(attach: &Attach, facts: &DeviceFacts) -> Facts {
-    let states = attach.ssd().map_or(&[][..], |config| &config.power.states);
-    Facts {
-        channels: facts.channels,
-        dies: facts.dies,
-        dies_per_package: facts.dies_per_package,
-        cores: facts.cores,
-        power_states: states.iter().map(|state| state.power).collect(),
-    }
+/// A meter for the device that has said `report` of itself.
+///
+/// # Errors
+/// Its currents and powers do not fit together.
+pub(crate) fn meter(report: &DeviceReport) -> Result<Meter, ConfigError> {
+    let silent = || ConfigError::new("", "the device says nothing of itself", "report a unit");
+    let unit = report.whole().ok_or_else(silent)?;
+    let PowerModel::Controller { config, facts } = &unit.power;
+    let mut meter = Meter::new(config, facts)?;
+    meter.would_sleep(&unit.idle_states);
+    Ok(meter)
 }
 
 /// The account of a package as it is reported.
@@ -55,7 +57,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) target: &'a dyn Rigged,
     /// Figures of namespaces, where those were chosen.
     pub(crate) namespaces: Vec<NamespaceResult>,
-    pub(crate) facts: &'a DeviceFacts,
+    /// What the device said before the load.
+    pub(crate) before: &'a DeviceReport,
     pub(crate) ended: &'a Ended,
     pub(crate) energy: &'a Breakdown,
     pub(crate) window_known: bool,
@@ -65,9 +68,19 @@ pub(crate) struct Parts<'a> {
     pub(crate) failure: Option<&'a RunError>,
 }
 
+/// What device and path say after the load.
+struct After {
+    device: DeviceReport,
+    path: PathFigures,
+}
+
 impl Parts<'_> {
     /// All figures.
     pub(crate) fn result(self, recording: &mut Recording) -> RunResult {
+        let end = self.ended.settled;
+        let mut after =
+            After { device: DeviceReport::of(self.target.device()), path: PathFigures::default() };
+        self.target.path(end, &mut after.path);
         let mut result = RunResult {
             target: self.run.target.clone(),
             workload: self.run.workload.clone(),
@@ -85,27 +98,27 @@ impl Parts<'_> {
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
-        let end = self.ended.settled;
         result.host = self.target.account().and_then(|account| {
-            let network = self.target.network(end);
-            let stack = self.target.stack();
-            let host = host_report::result(&self.run.device, account, network, stack, end)?;
+            let PathFigures { network, stack, .. } = &after.path;
+            let host =
+                host_report::result(&self.run.device, account, network.clone(), *stack, end)?;
             Some(HostResult { namespaces: self.namespaces.clone(), ..host })
         });
-        result.faults = self
-            .target
-            .faults()
+        result.faults = after
+            .path
+            .faults
+            .clone()
             .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
-        self.invariants(&mut result);
-        self.describe_health(&mut result);
+        self.invariants(&mut result, &after);
+        describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);
         self.describe_blank_reads(&mut result);
         self.describe_drift(&mut result);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {
-            let device = (self.facts, self.target.health());
-            expected::fill(&mut result, self.run, device, self.target.capacity_bytes());
+            let said = (self.before, &after.device);
+            expected::fill(&mut result, self.run, said, self.target.device().capacity_bytes());
         }
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
@@ -129,7 +142,7 @@ impl Parts<'_> {
     }
 
     fn configuration(&self) -> Configuration {
-        let files = FioFiles::one(self.target.capacity_bytes());
+        let files = FioFiles::one(self.target.device().capacity_bytes());
         let workload_toml = self.run.source.to_toml(&files, self.run.seed);
         Configuration { device_toml: self.run.device.to_toml(), workload_toml }
     }
@@ -146,8 +159,8 @@ impl Parts<'_> {
         });
         let written = recording.bytes(Op::Write);
         // Without flash nothing can be amplified.
-        if written > 0 && self.facts.dies > 0 {
-            let bytes = programs as f64 * f64::from(self.facts.page_bytes);
+        if let Some(flash) = self.before.flash().filter(|_| written > 0) {
+            let bytes = programs as f64 * f64::from(flash.page_bytes);
             result.write_amplification = Some(bytes / written as f64);
         }
     }
@@ -252,7 +265,8 @@ impl Parts<'_> {
         }
         let busy = &self.energy.busy;
         let share = |all: &[f64]| all.iter().map(|s| s / seconds).collect::<Vec<f64>>();
-        let ways = self.facts.link_ways.clamp(1, 2) as usize;
+        let ways = self.before.whole().map_or(1, |unit| unit.facts.link_ways);
+        let ways = ways.clamp(1, 2) as usize;
         let link = busy.host_links[..ways].iter().sum::<f64>() / ways as f64;
         Some(BusyShare {
             channels: share(&busy.channels),
@@ -265,7 +279,7 @@ impl Parts<'_> {
     }
 
     /// Laws that hold whatever the device and the workload.
-    fn invariants(&self, result: &mut RunResult) {
+    fn invariants(&self, result: &mut RunResult, after: &After) {
         let account = self.energy.check();
         result.invariants.push(Invariant {
             name: "energy".into(),
@@ -275,30 +289,30 @@ impl Parts<'_> {
                 Err(imbalance) => imbalance.to_string(),
             },
         });
-        self.target.laws(&mut result.invariants);
+        result.invariants.extend(after.path.laws.iter().cloned());
         let end = self.ended.settled;
-        let network = self.target.network(end);
         let cores: Vec<f64> = self.target.account().map_or_else(Vec::new, |account| {
             (0..account.cpu.cores()).map(|core| account.cpu.of_core(core).as_s_f64()).collect()
         });
         let host = (&cores[..], end.as_s_f64());
-        bounds::add(&mut result.invariants, self.energy, host, network.as_ref());
-        if let Some(device) = self.run.device.ssd() {
-            let now = self.target.facts();
+        bounds::add(&mut result.invariants, self.energy, host, after.path.network.as_ref());
+        let flash = self.before.flash().zip(after.device.flash());
+        if let (Some(device), Some((before, now))) = (self.run.device.ssd(), flash) {
             let load = spread::Load::of(&self.run.source);
-            spread::add(&mut result.invariants, &device.ftl, load, self.facts, &now);
+            spread::add(&mut result.invariants, &device.ftl, load, before, now);
         }
     }
 
     /// Whether write amplification kept its level.
     fn describe_drift(&self, result: &mut RunResult) {
-        result.notes.extend(self.ended.writes.note_of_drift(self.facts.page_bytes));
+        let flash = self.before.flash();
+        result.notes.extend(flash.and_then(|f| self.ended.writes.note_of_drift(f.page_bytes)));
     }
 
     /// A fresh device answers reads without its flash, and would seem very fast.
     fn describe_blank_reads(&self, result: &mut RunResult) {
         let from_flash = self.energy.flash_operations.total(Activity::Read);
-        if result.requests_by_op.read > 0 && from_flash == 0 && self.facts.dies > 0 {
+        if result.requests_by_op.read > 0 && from_flash == 0 && self.before.flash().is_some() {
             result.notes.push(
                 "No read reached the flash: the device holds no data there (it was never written \
                  or was trimmed), or the buffer had it all."
@@ -368,15 +382,16 @@ impl Parts<'_> {
         };
         result.notes.push(note);
     }
+}
 
-    fn describe_health(&self, result: &mut RunResult) {
-        let Health { read_only, bad_blocks, erases_min, erases_max } = self.target.health();
-        if read_only {
-            result.notes.push(format!(
-                "The device is worn out and read-only: {bad_blocks} bad blocks, {erases_max} erases of the most worn block, {erases_min} of the least."
-            ));
-        } else if bad_blocks > 0 {
-            result.notes.push(format!("{bad_blocks} blocks are bad."));
-        }
+/// What of the flash is worn out.
+fn describe_health(result: &mut RunResult, health: Health) {
+    let Health { read_only, bad_blocks, erases_min, erases_max } = health;
+    if read_only {
+        result.notes.push(format!(
+            "The device is worn out and read-only: {bad_blocks} bad blocks, {erases_max} erases of the most worn block, {erases_min} of the least."
+        ));
+    } else if bad_blocks > 0 {
+        result.notes.push(format!("{bad_blocks} blocks are bad."));
     }
 }

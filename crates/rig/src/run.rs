@@ -1,10 +1,9 @@
 //! One run, from files to figures.
 
 use ssdyno_block::{ConfigError, Request, SubmitError, Time};
-use ssdyno_device::PrepareError;
+use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
-use ssdyno_energy::Meter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
 use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RowNames, RunResult};
@@ -13,6 +12,7 @@ use ssdyno_workload::{Source, Workload, WorkloadError};
 use crate::attach::{Attach, Stack};
 use crate::drive::{Drive, Ended, drive};
 use crate::machine::{self, Rigged};
+use crate::ports::PathFigures;
 use crate::report;
 use crate::source::{depth_search_results, load};
 use crate::streams::Streams;
@@ -165,16 +165,17 @@ impl Run {
     ) -> Result<Measured, RunError> {
         let told = reader.is_some();
         let mut device = machine::build(&self.device, self.seed, told)?;
-        let energy = report::energy_facts(&self.device, &device.facts());
-        let mut meter = Meter::new(self.device.energy(), &energy)?;
-        let load = load(&self.source, &machine::facts(device.as_ref()), self.seed)?;
-        device.precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
+        report::meter(&DeviceReport::of(device.device()))?;
+        let load = load(&self.source, &machine::facts(device.device()), self.seed)?;
+        device
+            .as_device()
+            .precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
         // A device that needs no preparation never asked.
         if progress(&Progress::preparing(1.0)) == Flow::Stop {
             return Err(RunError::Unprepared);
         }
-        meter.would_sleep(&device.idle_states());
-        let facts = device.facts();
+        let before = DeviceReport::of(device.device());
+        let mut meter = report::meter(&before)?;
         let (mut workload, mut streams) = (load.workload, load.streams);
         let mut recorder = Recorder::new(self.keep, self.interval).skip_first(load.ramp_up);
         match load.begin {
@@ -211,7 +212,7 @@ impl Run {
             run: self,
             namespaces,
             target: device.as_ref(),
-            facts: &facts,
+            before: &before,
             ended: &ended,
             energy: &energy,
             window_known: start.is_some(),
@@ -244,7 +245,9 @@ fn failure(ended: &Ended, target: &dyn Rigged, workload: &mut dyn Workload) -> O
 
 /// From `at` on requests to `target` found nobody.
 pub(crate) fn gone(target: &dyn Rigged, at: Time) -> RunError {
-    match target.gone_because() {
+    let mut path = PathFigures::default();
+    target.path(at, &mut path);
+    match path.gone_because {
         None | Some(NvmeError::Function(FunctionError::Gone)) => RunError::Gone { at },
         Some(error) => RunError::GivenUp { at, error },
     }

@@ -1,6 +1,7 @@
 //! One device under several loads, one after the other.
 
 use ssdyno_block::Time;
+use ssdyno_device::DeviceReport;
 use ssdyno_energy::Meter;
 use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, DeviceFacts};
@@ -39,13 +40,13 @@ impl Session {
     /// It is impossible.
     pub fn new(attach: &Attach, seed: u64) -> Result<Session, RunError> {
         let target = machine::build(attach, seed, false)?;
-        let meter = Meter::new(attach.energy(), &report::energy_facts(attach, &target.facts()))?;
+        let meter = report::meter(&DeviceReport::of(target.device()))?;
         Ok(Session { target, meter, now: Time::ZERO, preconditioned: false })
     }
 
     /// Size and sector of the device.
     pub fn facts(&self) -> DeviceFacts {
-        machine::facts(self.target.as_ref())
+        machine::facts(self.target.device())
     }
 
     /// Loads the device until the workload is done or a limit, counted from here, is reached.
@@ -65,7 +66,7 @@ impl Session {
         let mut generator = workload.build(&self.facts(), seed)?;
         if !self.preconditioned {
             let watcher = &mut |share| progress(&Progress::preparing(share)) != Flow::Stop;
-            self.target.precondition(watcher)?;
+            self.target.as_device().precondition(watcher)?;
             self.preconditioned = true;
         }
         let mut recorder = Recorder::new(Keep::Summary, None).start_recording_at(self.now);

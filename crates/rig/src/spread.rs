@@ -11,7 +11,7 @@
 //!   the greedy policy whatever the load, for FIFO over each turn through the blocks, and for random
 //!   victims on average. Where planes are treated alike, the emptiest of them gives u.
 
-use ssdyno_device::DeviceFacts;
+use ssdyno_device::FlashReport;
 use ssdyno_ftl::{Cleaning, Config, Placement, PlaneUse, WearLevelling};
 use ssdyno_result::Invariant;
 use ssdyno_workload::Source;
@@ -63,8 +63,8 @@ pub(crate) fn add(
     laws: &mut Vec<Invariant>,
     ftl: &Config,
     load: Load,
-    before: &DeviceFacts,
-    now: &DeviceFacts,
+    before: &FlashReport,
+    now: &FlashReport,
 ) {
     let work: Vec<Work> = (before.planes.iter().zip(&now.planes))
         .map(|(before, now)| Work {
@@ -82,7 +82,7 @@ pub(crate) fn add(
 }
 
 /// Whether every plane is as likely to be written as any other.
-fn are_alike(ftl: &Config, load: Load, now: &DeviceFacts) -> bool {
+fn are_alike(ftl: &Config, load: Load, now: &FlashReport) -> bool {
     let capacity = |plane: &PlaneUse| plane.capacity;
     let no_bad_blocks =
         now.planes.iter().map(capacity).min() == now.planes.iter().map(capacity).max();
@@ -94,7 +94,7 @@ fn are_alike(ftl: &Config, load: Load, now: &DeviceFacts) -> bool {
     }
 }
 
-fn placement(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Option<Invariant> {
+fn placement(ftl: &Config, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
     let by_chance = wear_by_chance(ftl, now).filter(|_| alike);
     // Planes among which pages are dealt evenly, and how many times as many one may get as another.
     let (group, times) = match (ftl.placement, by_chance) {
@@ -126,7 +126,7 @@ fn placement(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Opt
 /// How many times as fast as another a plane wears that is written as often, since it has more valid
 /// pages by chance: what cleaning costs goes with the reciprocal of what is not valid. `None` where that
 /// can be anything, as in small or nearly full planes.
-fn wear_by_chance(ftl: &Config, now: &DeviceFacts) -> Option<f64> {
+fn wear_by_chance(ftl: &Config, now: &FlashReport) -> Option<f64> {
     let capacity = f64::from(now.planes.iter().map(|plane| plane.capacity).min()?);
     let share = f64::from(now.planes.iter().map(|plane| plane.share).max()?);
     let apart = DEVIATIONS * share.sqrt();
@@ -135,7 +135,7 @@ fn wear_by_chance(ftl: &Config, now: &DeviceFacts) -> Option<f64> {
     (!levelled && least_room > 0.0).then(|| most_room / least_room)
 }
 
-fn cleaning(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Option<Invariant> {
+fn cleaning(ftl: &Config, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
     // Both move pages that cleaning for want of room would not.
     if ftl.wear_levelling == WearLevelling::Static || ftl.free_blocks_background > 0.0 {
         return None;
@@ -176,7 +176,7 @@ fn cleaning(ftl: &Config, alike: bool, work: &[Work], now: &DeviceFacts) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_device::{Config as DeviceConfig, Device, Ssd, presets};
+    use ssdyno_device::{Config as DeviceConfig, DeviceReport, Ssd, presets};
 
     use super::*;
 
@@ -191,7 +191,8 @@ mod tests {
     ) -> Vec<String> {
         let mut config = DeviceConfig::parse(presets::find("config-a").unwrap().text).unwrap();
         config.ftl.placement = placement;
-        let before = Ssd::fresh(&config, 1).unwrap().facts();
+        let before = DeviceReport::of(&Ssd::fresh(&config, 1).unwrap());
+        let before = before.flash().unwrap();
         let mut now = before.clone();
         for plane in &mut now.planes {
             plane.valid = plane.share;
@@ -200,7 +201,7 @@ mod tests {
         }
         change(&mut now.planes);
         let mut laws = Vec::new();
-        add(&mut laws, &config.ftl, load, &before, &now);
+        add(&mut laws, &config.ftl, load, before, &now);
         assert!(laws.iter().any(|law| law.name == "cleaning"));
         laws.into_iter().filter(|law| !law.holds).map(|law| law.name).collect()
     }

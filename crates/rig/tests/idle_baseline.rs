@@ -7,10 +7,10 @@ mod common;
 
 use ssdyno_block::Time;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::{Config, presets};
+use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, Limits, Measured, Run, Source};
+use ssdyno_rig::{Attach, Flow, HostOptions, Limits, Measured, Run, Source};
 
 /// One request at a time; a database with few customers; bursts with pauses in which CPU and device fall
 /// asleep; some requests with seconds between them; a ramp-up before; many at once.
@@ -24,7 +24,7 @@ const LOADS: [&str; 7] = [
     "write_percent = 50\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 600",
 ];
 
-fn direct(device: BlockDevice, load: &str) -> Run {
+fn direct(device: DeviceSpec, load: &str) -> Run {
     Run {
         target: "sim:test".into(),
         device: Attach::Direct(Box::new(device)),
@@ -64,7 +64,7 @@ fn no_load_of_any_preset_is_below_idle() {
                 device.ftl.over_provisioning = 0.25;
                 let states = device.nvme.as_ref().map(|nvme| nvme.operational_states.len() as u8);
                 match states {
-                    None => _ = above(&direct(BlockDevice::Ssd(device), load), &what),
+                    None => _ = above(&direct(DeviceSpec::new(device), load), &what),
                     // Free, limited to its least power (the governor), and put to sleep by the host.
                     Some(states) => {
                         let sleeping = states + device.power.states.len() as u8;
@@ -74,7 +74,7 @@ fn no_load_of_any_preset_is_below_idle() {
                     }
                 }
             } else if let Ok(device) = DelayConfig::parse(preset.text) {
-                above(&direct(BlockDevice::Delay(device), load), &what);
+                above(&direct(DeviceSpec::new(device), load), &what);
             }
         }
     }

@@ -7,13 +7,13 @@ mod common;
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
-use ssdyno_device::{Config, presets};
+use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{HostResult, RunResult};
-use ssdyno_rig::{Attach, BlockDevice, Flow, HostOptions, Run, RunError, Source, Stack};
+use ssdyno_rig::{Attach, Flow, HostOptions, Run, RunError, Source, Stack};
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -322,7 +322,7 @@ fn energy_is_counted_until_the_device_has_settled() {
     let Attach::Nvme { device, .. } = &mut run.device else { unreachable!() };
     device.flash.channels = 1;
     device.flash.chips_per_channel = 1;
-    let alone = Attach::Direct(Box::new(BlockDevice::Ssd((**device).clone())));
+    let alone = Attach::Direct(Box::new(DeviceSpec::new((**device).clone())));
     let with_host = measure(&run);
     run.device = alone;
     for result in [with_host, measure(&run)] {

@@ -6,18 +6,19 @@
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig, Run, Source,
+    Attach, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig, Run, Source,
 };
 
-fn device(delay_us: f64, servers: u32) -> Box<BlockDevice> {
+fn device(delay_us: f64, servers: u32) -> Box<DeviceSpec> {
     let text = format!(
         "[delay]\ncapacity = \"1GiB\"\nread = \"{delay_us}us\"\nwrite = \"{delay_us}us\"\nservers = {servers}"
     );
-    Box::new(BlockDevice::Delay(DelayConfig::parse(&text).unwrap()))
+    Box::new(DeviceSpec::new(DelayConfig::parse(&text).unwrap()))
 }
 
 fn workload(cores: u16, depth: u32, size: &str, write_percent: u32) -> ssdyno_workload::Config {
@@ -28,7 +29,7 @@ fn workload(cores: u16, depth: u32, size: &str, write_percent: u32) -> ssdyno_wo
 }
 
 fn measure(
-    device: Box<BlockDevice>,
+    device: Box<DeviceSpec>,
     network: Option<NetworkConfig>,
     host: &str,
     cores: u16,

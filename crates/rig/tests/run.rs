@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_device::{Config, presets};
+use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Measured, Progress, Run, RunError,
-    Session, Source,
+    Attach, Flow, HostOptions, HostPlan, Limits, Measured, Progress, Run, RunError, Session, Source,
 };
 
 /// Configuration A with fewer blocks and some lines replaced.
@@ -333,7 +332,7 @@ fn mistakes_are_told_before_the_device_is_prepared() {
         host: host(cores),
     };
     let adapter =
-        |cores| Attach::Adapter { device: Box::new(BlockDevice::Ssd(large())), host: host(cores) };
+        |cores| Attach::Adapter { device: Box::new(DeviceSpec::new(large())), host: host(cores) };
     let run = |device: Attach, workload| Run { device, ..run(config(&[]), workload, 1) };
     // Sectors are the unit of every target, and a host has no 60000 cores.
     let (odd, good) = ("block_size = \"4097B\"", "block_size = \"4KiB\"");

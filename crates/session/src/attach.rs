@@ -1,14 +1,13 @@
 //! What lies between the workload and a simulated device: driver, host, network.
 
 use ssdyno_block::units::Span;
-use ssdyno_device::{Config, nvme::NvmeConfig as ControllerConfig};
+use ssdyno_device::nvme::NvmeConfig as ControllerConfig;
+use ssdyno_device::ring::RingConfig;
+use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
-use ssdyno_rig::{
-    Attach, BlockDevice, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack,
-};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack};
 use ssdyno_workload::Config as WorkloadConfig;
 
-use crate::device_file::DeviceFile;
 use crate::failure::Failure;
 use crate::named;
 use crate::overlay::{NETWORK, Setting};
@@ -48,7 +47,7 @@ pub(crate) struct Attached {
 /// The driver cannot drive the device, an option has no effect on it, or a file is wrong.
 pub fn attach(
     spec: &HostSpec,
-    device: DeviceFile,
+    device: DeviceSpec,
     source: &Source,
     settings: &[Setting],
 ) -> Result<Attach, Failure> {
@@ -73,13 +72,14 @@ fn about(key: &str, what: impl Into<String>, help: impl Into<String>) -> Failure
 
 impl HostRequest<'_> {
     /// Puts the host before the device.
-    pub(crate) fn attach(&self, device: DeviceFile) -> Result<Attached, Failure> {
+    pub(crate) fn attach(&self, device: DeviceSpec) -> Result<Attached, Failure> {
         let spec = self.spec;
-        let driver = spec.driver.unwrap_or(match &device {
+        let ssd = device.get::<Config>();
+        let driver = spec.driver.unwrap_or(match ssd {
             _ if spec.network.is_some() => Driver::Network,
-            DeviceFile::Card(_) => Driver::Ring,
-            DeviceFile::Ssd(config) if config.nvme.is_some() => Driver::Nvme,
-            DeviceFile::Ssd(_) | DeviceFile::Delay(_) => Driver::Direct,
+            _ if device.own_driver() => Driver::Ring,
+            Some(config) if config.nvme.is_some() => Driver::Nvme,
+            _ => Driver::Direct,
         });
         if let Some(ring) = spec.ring.as_ref().filter(|_| driver != Driver::Ring) {
             let what = format!("`--ring {}` is for the ring driver", ring.typed);
@@ -106,28 +106,26 @@ impl HostRequest<'_> {
         Ok(done)
     }
 
-    fn between(&self, driver: Driver, device: DeviceFile) -> Result<Attach, Failure> {
-        match (driver, device) {
-            (Driver::Nvme, DeviceFile::Ssd(config)) => self.nvme(config),
-            (Driver::Ring, DeviceFile::Card(card)) => {
+    fn between(&self, driver: Driver, device: DeviceSpec) -> Result<Attach, Failure> {
+        let refused = || cannot(driver, device.what());
+        match driver {
+            Driver::Nvme => self.nvme(device.get::<Config>().ok_or_else(refused)?.clone()),
+            Driver::Ring => {
+                let card = Box::new(device.get::<RingConfig>().ok_or_else(refused)?.clone());
                 let host = Box::new(self.plan()?);
                 let options = self.spec.ring.as_ref().map(|ring| ring.options);
-                let driver = Box::new(options.unwrap_or_default());
-                Ok(Attach::Ring { card: Box::new(card), driver, host })
+                Ok(Attach::Ring { card, driver: Box::new(options.unwrap_or_default()), host })
             }
-            (Driver::Direct | Driver::Adapter | Driver::Network, device) => {
-                let what = device.what();
-                let device = Box::new(device.block().ok_or_else(|| cannot(driver, what))?);
-                match driver {
-                    Driver::Adapter => Ok(Attach::Adapter { device, host: Box::new(self.plan()?) }),
-                    Driver::Network => {
-                        let network = Box::new(self.network()?.config);
-                        Ok(Attach::Network { device, network, host: Box::new(self.plan()?) })
-                    }
-                    _ => self.direct(device),
-                }
+            _ if device.own_driver() => Err(refused()),
+            Driver::Direct => self.direct(Box::new(device)),
+            Driver::Adapter => {
+                Ok(Attach::Adapter { device: Box::new(device), host: Box::new(self.plan()?) })
             }
-            (driver, device) => Err(cannot(driver, device.what())),
+            Driver::Network => {
+                let network = Box::new(self.network()?.config);
+                let device = Box::new(device);
+                Ok(Attach::Network { device, network, host: Box::new(self.plan()?) })
+            }
         }
     }
 
@@ -234,15 +232,13 @@ impl HostRequest<'_> {
     }
 
     /// The workload on the device alone: no option of a host has an effect.
-    fn direct(&self, device: Box<BlockDevice>) -> Result<Attach, Failure> {
+    fn direct(&self, device: Box<DeviceSpec>) -> Result<Attach, Failure> {
         let given = given("host", self.spec).into_iter().map(|(key, _)| key);
         match given.into_iter().find(|key| key != "host.driver") {
             None => Ok(Attach::Direct(device)),
             Some(key) => {
-                let driver = match *device {
-                    BlockDevice::Ssd(_) => "nvme",
-                    BlockDevice::Delay(_) => "adapter",
-                };
+                let is_ssd = device.get::<Config>().is_some();
+                let driver = if is_ssd { "nvme" } else { "adapter" };
                 let help = format!("add --driver {driver}, or leave the option out");
                 let what = format!("`{}` needs a driver", option_of(&key));
                 Err(Failure::usage(what).with_help(help).with_key(key))

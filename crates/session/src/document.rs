@@ -48,11 +48,14 @@ impl Document {
         let full = Table::try_from(config).ok();
         let same =
             |table: &Table| table.clone().try_into::<T>().is_ok_and(|again| again == *config);
-        full.filter(same).unwrap_or_else(|| {
-            let mut table: Table = toml::from_str(&self.text).unwrap_or_default();
-            self.settings.iter().for_each(|setting| setting.apply(&mut table));
-            table
-        })
+        full.filter(same).unwrap_or_else(|| self.as_written())
+    }
+
+    /// The text as a table, with what was set over it.
+    pub(crate) fn as_written(&self) -> Table {
+        let mut table: Table = toml::from_str(&self.text).unwrap_or_default();
+        self.settings.iter().for_each(|setting| setting.apply(&mut table));
+        table
     }
 
     /// With those of `settings` over it that are `mine`.
@@ -63,11 +66,6 @@ impl Document {
     ) -> Document {
         self.settings = settings.iter().filter(|s| mine(s)).cloned().collect();
         self
-    }
-
-    /// Whether the text has the table `name`, as far as it can be read.
-    pub(crate) fn has_table(&self, name: &str) -> bool {
-        toml::from_str(&self.text).is_ok_and(|table: Table| table.contains_key(name))
     }
 
     fn place(&self, span: std::ops::Range<usize>, label: impl Into<String>) -> Place {
@@ -86,13 +84,22 @@ impl Document {
         &self,
         known: &BTreeSet<String>,
     ) -> Result<T, Failure> {
+        self.parse_with(known, |text| toml::from_str(text))
+    }
+
+    /// The same, where `read` reads the whole text.
+    pub(crate) fn parse_with<T>(
+        &self,
+        known: &BTreeSet<String>,
+        read: impl Fn(&str) -> Result<T, toml::de::Error>,
+    ) -> Result<T, Failure> {
         let mut table: Table = toml::from_str(&self.text).map_err(|error| self.not_toml(&error))?;
         if self.settings.is_empty() {
-            return toml::from_str(&self.text).map_err(|e| self.wrong_key(&e, &self.text, known));
+            return read(&self.text).map_err(|e| self.wrong_key(&e, &self.text, known));
         }
         self.settings.iter().for_each(|setting| setting.apply(&mut table));
         let merged = table.to_string();
-        toml::from_str(&merged).map_err(|error| self.wrong_key(&error, &merged, known))
+        read(&merged).map_err(|error| self.wrong_key(&error, &merged, known))
     }
 
     /// An error of the syntax: there is no tree of keys to look it up in.

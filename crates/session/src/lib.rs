@@ -17,7 +17,6 @@
 mod attach;
 #[cfg(target_os = "linux")]
 mod consent;
-mod device_file;
 mod document;
 mod failure;
 pub mod files;
@@ -38,7 +37,6 @@ mod toml_places;
 pub use attach::attach;
 #[cfg(target_os = "linux")]
 pub use consent::access;
-pub use device_file::DeviceFile;
 pub use document::Document;
 pub use failure::{ErrorBody, Failure, FailureKind, Place, nearest};
 pub use goal::Goal;

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use ssdyno_bench::NULL;
 use ssdyno_block::Preset;
-use ssdyno_device::{Config, presets};
+use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
 use toml::Table;
 
-use crate::device_file::DeviceFile;
 use crate::document::Document;
 use crate::failure::{Failure, FailureKind, Place, nearest};
 use crate::files;
@@ -32,7 +31,7 @@ pub struct Loaded<T> {
 ///
 /// # Errors
 /// There is none, or a key of it is wrong.
-pub fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceFile>, Failure> {
+pub fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceSpec>, Failure> {
     device_or(None, target, settings)
 }
 
@@ -41,7 +40,7 @@ pub(crate) fn device_or(
     contents: Option<&Table>,
     target: &str,
     settings: &[Setting],
-) -> Result<Loaded<DeviceFile>, Failure> {
+) -> Result<Loaded<DeviceSpec>, Failure> {
     let name = target.strip_prefix("sim:").unwrap_or(target);
     let document = if let Some(table) = contents {
         Document::contents("device", table)
@@ -55,15 +54,10 @@ pub(crate) fn device_or(
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
     let mut notes = Vec::new();
-    let config = if document.has_table("card") {
-        DeviceFile::Card(document.parse(&keys)?)
-    } else if document.has_table("delay") {
-        DeviceFile::Delay(document.parse(&keys)?)
-    } else {
-        let mut config: Config = document.parse(&keys)?;
-        notes.extend(fit_ftl(&mut config, settings));
-        DeviceFile::Ssd(config)
-    };
+    let mut config = document.parse_with(&keys, DeviceSpec::parse)?;
+    if let Some(ssd) = config.get_mut::<Config>() {
+        notes.extend(fit_ftl(ssd, settings));
+    }
     Ok(Loaded { name: canonical(target, name), config, document, notes })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
+use ssdyno_device::kinds::KINDS;
 use toml::{Table, Value};
 
 use crate::failure::{Failure, Place, nearest};
@@ -155,12 +156,9 @@ fn read(text: &str) -> Value {
     alone.or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Every key of a device file, be it of an SSD, of a ring card or of a delay.
+/// Every key of a device file, of whatever kind.
 pub(crate) fn device_keys() -> BTreeSet<String> {
-    let mut known = keys(schemars::schema_for!(ssdyno_device::Config).as_value());
-    known.extend(keys(schemars::schema_for!(ssdyno_device::ring::RingConfig).as_value()));
-    known.extend(keys(schemars::schema_for!(ssdyno_device::delay::DelayConfig).as_value()));
-    known
+    KINDS.iter().flat_map(|kind| keys(kind.schema().as_value())).collect()
 }
 
 /// Every key of a host file.

@@ -31,7 +31,8 @@ impl SimulatedRun {
         let settings = settings(&spec.set)?;
         let device = named::device_or(spec.contents.device.as_ref(), target, &settings)?;
         let load = LoadedSource::new(spec, target, &[], &settings)?;
-        let device_contents = device.config.written_out(&device.document);
+        let device_contents =
+            device.config.to_table().unwrap_or_else(|| device.document.as_written());
         let request = HostRequest {
             spec: &spec.host,
             contents: &spec.contents,

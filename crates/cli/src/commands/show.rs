@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
+use ssdyno_device::Config;
+use ssdyno_device::kinds::KINDS;
 use ssdyno_device::nvme::{IdCtrl, IdCtrlError};
 use ssdyno_rig::NETWORKS;
 use ssdyno_session::{
-    DeviceFile, Failure, Setting, files,
+    Failure, Setting, files,
     named::{self, is_toml},
     nearest, settings,
 };
@@ -101,7 +103,7 @@ fn identified(
     settings: Vec<Setting>,
     output: Output,
 ) -> Result<(), Failure> {
-    if !matches!(named::device(&args.what, &[])?.config, DeviceFile::Ssd(_)) {
+    if named::device(&args.what, &[])?.config.get::<Config>().is_none() {
         return Err(Failure::usage(format!("{} has no NVMe controller", args.what))
             .with_help("name an SSD, such as sim:gen4-consumer"));
     }
@@ -136,9 +138,8 @@ enum Kind {
     Workload,
 }
 
-/// Tables of which a device file has one at least.
-const DEVICE_TABLES: [&str; 8] =
-    ["flash", "ftl", "host_link", "energy", "controller", "card", "cpu", "delay"];
+/// Tables of which the file of an SSD has one at least, where it does not have the one of its kind.
+const DEVICE_TABLES: [&str; 5] = ["ftl", "host_link", "energy", "controller", "cpu"];
 
 /// What `what` is: by its prefix, by the presets of that name, or by the tables of the file.
 fn kind(what: &str) -> Result<Kind, Failure> {
@@ -164,11 +165,12 @@ fn kind(what: &str) -> Result<Kind, Failure> {
         return Err(Failure::usage(format!("nothing is written in {what}"))
             .with_help("`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print complete files"));
     }
+    let has = |key: &str| table.contains_key(key);
     Ok(if table.contains_key("costs") {
         Kind::Host
     } else if table.contains_key("target") {
         Kind::Network
-    } else if DEVICE_TABLES.iter().any(|key| table.contains_key(*key)) {
+    } else if DEVICE_TABLES.into_iter().chain(KINDS.iter().map(|kind| kind.table)).any(has) {
         Kind::Device
     } else {
         Kind::Workload

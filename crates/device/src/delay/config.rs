@@ -6,7 +6,9 @@ use ssdyno_block::units::{Amperes, Bandwidth, Bytes, Span, Volts, Watts};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
 
+use super::DelayDevice;
 use crate::faults::FaultConfig;
+use crate::{Device, DeviceConfig};
 
 /// How a request's delay is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +98,20 @@ fn nothing() -> ssdyno_energy::Config {
         },
         dram: DramPower { active_power: Watts(0.0), idle_power: Watts(0.0) },
         bus: BusPower { voltage: Volts(0.0), channel_current: none, host_link_current: none },
+    }
+}
+
+impl DeviceConfig for DelayConfig {
+    const NAME: &'static str = "delay";
+    const TABLE: &'static str = "delay";
+    const WHAT: &'static str = "a delay";
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        Ok(Box::new(DelayDevice::new(self, seed)?))
+    }
+
+    fn faults(&self) -> &FaultConfig {
+        &self.faults
     }
 }
 

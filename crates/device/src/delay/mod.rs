@@ -14,14 +14,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ssdyno_block::{
-    BlockTarget, Completion, ConfigError, Op, Request, SECTOR_BYTES, Status, SubmitError, Time,
-    Token,
+    BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
+use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
 use ssdyno_engine::{EventQueue, Rng, Server};
-use ssdyno_ftl::Health;
 
-use crate::{Device, DeviceFacts};
+use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
 pub use config::{DelayConfig, DelayTable, Spread};
 
 /// What can happen inside the device, by slot of the request.
@@ -221,25 +220,18 @@ impl Device for DelayDevice {
         &mut self.events
     }
 
-    fn facts(&self) -> DeviceFacts {
-        DeviceFacts {
-            channels: 0,
-            dies: 0,
-            dies_per_package: 1,
-            cores: 0,
-            link_ways: 1,
-            page_bytes: SECTOR_BYTES,
-            pages_per_block: 1,
-            effective_utilisation: None,
-            pools: Vec::new(),
-            planes: Vec::new(),
-            map_ram_bytes: 0,
+    fn report(&self, report: &mut DeviceReport) {
+        let facts = DeviceFacts {
+            capacity_bytes: self.capacity_bytes(),
+            sector_bytes: self.sector_bytes(),
             queue_depth: self.config.delay.depth,
             write_buffer_bytes: 0,
-        }
-    }
-
-    fn health(&self) -> Health {
-        Health::default()
+            link_ways: 1,
+        };
+        let power = PowerModel::Controller {
+            config: Box::new(self.config.energy.clone()),
+            facts: Facts { dies_per_package: 1, ..Facts::default() },
+        };
+        report.unit(DelayConfig::NAME, facts, power);
     }
 }

@@ -6,10 +6,10 @@ use std::fmt;
 use ssdyno_block::units::Span;
 use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::{Health, PrepareError};
+use ssdyno_ftl::PrepareError;
 
-use super::{FaultConfig, FaultDraw, Injected, Lot};
-use crate::{Device, DeviceFacts};
+use super::{FaultConfig, FaultDraw, Lot};
+use crate::{Device, DeviceReport, PowerControl};
 
 /// A request inside.
 #[derive(Clone, Copy, Debug)]
@@ -158,32 +158,20 @@ impl Device for Faulty {
         self.inner.events()
     }
 
-    fn facts(&self) -> DeviceFacts {
-        self.inner.facts()
+    fn report(&self, report: &mut DeviceReport) {
+        let first = report.units().len();
+        self.inner.report(report);
+        if let Some(unit) = report.units_from(first).first_mut() {
+            unit.injected = Some(self.draw.injected);
+        }
     }
 
-    fn health(&self) -> Health {
-        self.inner.health()
+    fn power(&mut self) -> Option<&mut dyn PowerControl> {
+        self.inner.power()
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         self.inner.precondition(watcher)
-    }
-
-    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
-        self.inner.set_sleep(now, policy);
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        self.inner.idle_states()
-    }
-
-    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
-        self.inner.limit_power(from, watts)
-    }
-
-    fn least_watts(&self) -> f64 {
-        self.inner.least_watts()
     }
 
     fn expect(&self, upcoming: &[Request]) {
@@ -192,10 +180,6 @@ impl Device for Faulty {
 
     fn is_gone(&self) -> bool {
         self.gone
-    }
-
-    fn injected(&self) -> Option<Injected> {
-        Some(self.draw.injected)
     }
 }
 
@@ -216,6 +200,7 @@ mod tests {
 
     use super::*;
     use crate::delay::{DelayConfig, DelayDevice};
+    use crate::faults::Injected;
 
     const READ: Time = Time::from_us(100);
 
@@ -223,6 +208,10 @@ mod tests {
         let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"30us\"\nservers = 4";
         let device = DelayDevice::new(&DelayConfig::parse(text).unwrap(), seed).unwrap();
         Faulty::new(Box::new(device), &faults, seed)
+    }
+
+    fn injected(device: &Faulty) -> Injected {
+        DeviceReport::of(device).injected().unwrap()
     }
 
     fn span(time: Time) -> Option<Span> {
@@ -263,7 +252,7 @@ mod tests {
             let share = FaultConfig { delay: 0.05, error: 0.02, ..FaultConfig::default() };
             let mut device = faulty(FaultConfig { delay_by: span(by), ..share }, seed);
             let all = one_by_one(&mut device, 4_000);
-            let Injected { errors, delays, .. } = device.injected().unwrap();
+            let Injected { errors, delays, .. } = injected(&device);
             let sum: Time = all.iter().map(|(took, _)| *took).sum();
             assert_eq!(sum, READ * 4_000 + by * delays);
             let failed = all.iter().filter(|(_, status)| *status == Status::Error).count();
@@ -284,6 +273,6 @@ mod tests {
         let cut = (READ / 2, Status::Abandoned);
         assert_eq!(bad[0], cut);
         assert!(bad[1..].iter().all(|read| *read == (Time::ZERO, Status::Abandoned)));
-        assert_eq!(device.injected().unwrap().removed_at, Some(at));
+        assert_eq!(injected(&device).removed_at, Some(at));
     }
 }

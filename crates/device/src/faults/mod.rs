@@ -157,6 +157,21 @@ pub struct Injected {
     pub removed_at: Option<Time>,
 }
 
+impl Injected {
+    /// What two devices did together; of moments the first.
+    pub fn with(self, other: Injected) -> Injected {
+        let first = |a: Option<Time>, b: Option<Time>| a.into_iter().chain(b).min();
+        Injected {
+            errors: self.errors + other.errors,
+            delays: self.delays + other.delays,
+            drops: self.drops + other.drops,
+            lost_interrupts: self.lost_interrupts + other.lost_interrupts,
+            hung_at: first(self.hung_at, other.hung_at),
+            removed_at: first(self.removed_at, other.removed_at),
+        }
+    }
+}
+
 /// Draws what goes wrong, and counts it.
 #[derive(Clone, Debug)]
 pub struct FaultDraw {

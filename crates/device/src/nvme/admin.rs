@@ -16,7 +16,7 @@ use super::namespaces::Namespace;
 use super::prp::{self, Rest};
 use super::timers::Timer;
 use super::versions::{Field, Part};
-use crate::Device;
+use crate::{Device, DeviceReport};
 
 /// What becomes of an admin command.
 pub(super) enum Outcome {
@@ -167,7 +167,7 @@ impl<D: Device> NvmeController<D> {
             return Err(Status::LOG_PAGE_INVALID.with_do_not_retry());
         }
         let wear = Wear {
-            health: self.device.health(),
+            health: DeviceReport::of(&self.device).health(),
             percentage_used: self.percentage_used(),
             beyond_threshold: self.features.is_beyond_threshold(),
             now: at,
@@ -197,7 +197,7 @@ impl<D: Device> NvmeController<D> {
 
     /// Endurance used by the most worn block, in percent.
     fn percentage_used(&self) -> u8 {
-        let erases = u64::from(self.device.health().erases_max) * 100;
+        let erases = u64::from(DeviceReport::of(&self.device).health().erases_max) * 100;
         erases.checked_div(u64::from(self.endurance_cycles)).unwrap_or(0).min(255) as u8
     }
 

@@ -118,7 +118,7 @@ impl Features {
         table
     }
 
-    /// When the device enters which of its low-power states, as [`Device::set_sleep`] wants it.
+    /// When the device enters which of its low-power states, as [`PowerControl::set_sleep`](crate::PowerControl::set_sleep) wants it.
     fn sleep_policy(&self, low_power: &[PowerState]) -> Vec<(u8, Time)> {
         let own = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
         if let Some(state) = self.forced {
@@ -162,7 +162,10 @@ impl<D: Device> NvmeController<D> {
         self.interrupts.set_coalescing(self.features.coalescing);
         self.apply_sleep(now);
         // The state after a reset is the first, which has no limit.
-        self.device.limit_power(now, self.power_limit(self.features.power_state));
+        let limit = self.power_limit(self.features.power_state);
+        if let Some(power) = self.device.power() {
+            power.limit_power(now, limit);
+        }
     }
     /// The most that the device may draw in operational state `state`. The first does not limit it: the
     /// rest of the device file says what the device can at its best. Zero is not said (base 2.0c,
@@ -177,14 +180,20 @@ impl<D: Device> NvmeController<D> {
         let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
         let (old, new) = (latencies(self.features.power_state), latencies(state));
         let from = at.saturating_add(old.exit_latency.0).saturating_add(new.entry_latency.0);
-        if self.device.limit_power(from, self.power_limit(state)) {
+        let limit = self.power_limit(state);
+        // One that cannot be limited keeps to no limit.
+        let kept =
+            self.device.power().map_or(limit.is_none(), |power| power.limit_power(from, limit));
+        if kept {
             return Ok(());
         }
         Err(Status::INVALID_FIELD.with_do_not_retry())
     }
     fn apply_sleep(&mut self, now: Time) {
         let policy = self.features.sleep_policy(&self.low_power_states);
-        self.device.set_sleep(now, &policy);
+        if let Some(power) = self.device.power() {
+            power.set_sleep(now, &policy);
+        }
     }
     /// An I/O command has ended the sleep that the host had ordered.
     #[cold]

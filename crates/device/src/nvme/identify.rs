@@ -9,7 +9,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::namespaces::Namespace;
 use super::versions::{Field, Part};
 use super::{NvmeController, events, host, logs};
-use crate::Device;
+use crate::{Device, DeviceReport};
 
 /// The structures are all of this size.
 const BYTES: usize = 4096;
@@ -251,7 +251,10 @@ impl<D: Device> NvmeController<D> {
 
     fn fill_preferred_sizes(&self, structure: &mut IdentifyNamespace, namespace: &Namespace) {
         // Bit 4: preferred sizes are given: whole flash pages.
-        let page_bytes = u64::from(self.device.facts().page_bytes);
+        let report = DeviceReport::of(&self.device);
+        let Some(page_bytes) = report.flash().map(|flash| u64::from(flash.page_bytes)) else {
+            return;
+        };
         let blocks = (page_bytes >> namespace.shift).max(1) as u16 - 1;
         structure.features = 1 << 4;
         structure.write_granularity = blocks.into();

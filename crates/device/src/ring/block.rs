@@ -173,7 +173,7 @@ impl RingCard {
 
     pub(super) fn job_done(&mut self, now: Time, at: usize, bus: &mut dyn BusMaster) {
         let Some((job, since)) = self.processors[at].take() else { return };
-        self.report(PartKind::Core, at as u16, Activity::Execute, (since, now));
+        self.log_part(PartKind::Core, at as u16, Activity::Execute, (since, now));
         match job {
             Job::Fetch => {
                 let missing = self.end.wrapping_sub(self.fetched);

@@ -10,6 +10,7 @@ use ssdyno_ftl::buffer::BufferConfig;
 use super::tlp::TlpConfig;
 use crate::faults::FaultConfig;
 use crate::link::RATES;
+use crate::{Device, DeviceConfig};
 
 /// The `[card]` table: the microprocessor and what it takes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +121,22 @@ pub struct RingConfig {
     /// What goes wrong on order; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
+}
+
+impl DeviceConfig for RingConfig {
+    const NAME: &'static str = "card";
+    const TABLE: &'static str = "card";
+    const WHAT: &'static str = "a ring card";
+    const OWN_DRIVER: bool = true;
+
+    fn build(&self, _seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        let help = "leave --driver out: the ring driver drives it";
+        Err(ConfigError::new("card", "a ring card takes no requests but from its own driver", help))
+    }
+
+    fn faults(&self) -> &FaultConfig {
+        &self.faults
+    }
 }
 
 impl RingConfig {

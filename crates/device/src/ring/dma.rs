@@ -78,11 +78,11 @@ impl RingCard {
         let Some(Transfer { work, address, bytes }) = self.engines[at].transfer else { return };
         if !work.is_to_host() {
             let (sent, first) = self.link.request(now, address, bytes);
-            self.report(PartKind::HostLink, TO_HOST, Activity::Transfer, sent);
+            self.log_part(PartKind::HostLink, TO_HOST, Activity::Transfer, sent);
             return self.queue.schedule(first, Event::Arrive(at as u32));
         }
         let (wire, traffic) = self.link.write(now, address, bytes);
-        self.report(PartKind::HostLink, TO_HOST, Activity::Transfer, wire);
+        self.log_part(PartKind::HostLink, TO_HOST, Activity::Transfer, wire);
         let medium =
             if work.is_data() { self.media.stream(now, bytes, &mut self.log) } else { now };
         match work {
@@ -96,7 +96,7 @@ impl RingCard {
     pub(super) fn receive(&mut self, now: Time, at: usize) {
         let Some(Transfer { work, address, bytes }) = self.engines[at].transfer else { return };
         let (wire, slowest) = self.link.receive(now, address, bytes);
-        self.report(PartKind::HostLink, TO_DEVICE, Activity::Transfer, wire);
+        self.log_part(PartKind::HostLink, TO_DEVICE, Activity::Transfer, wire);
         let medium =
             if work.is_data() { self.media.stream(now, bytes, &mut self.log) } else { now };
         let traffic = self.link.read_traffic(address, bytes);

@@ -1,6 +1,7 @@
 //! What stores the data of a ring card (S0-44).
 
 use ssdyno_block::{BlockTarget, Completion, ConfigError, Op, Request, SubmitError, Time, Token};
+use ssdyno_energy::Facts;
 use ssdyno_engine::Server;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, Part, PartKind};
 use ssdyno_flash::PerLevel;
@@ -9,7 +10,10 @@ use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
 use super::config::{MediaConfig, RingConfig};
 use crate::faults::FaultConfig;
-use crate::{Config, ControllerConfig, Device, LinkConfig, PowerConfig, QueueConfig, Ssd};
+use crate::{
+    Config, ControllerConfig, Device, DeviceReport, FlashReport, LinkConfig, PowerConfig,
+    QueueConfig, Ssd,
+};
 
 /// When the medium has done its part of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,7 +128,7 @@ impl Media {
                 Ok(Media {
                     pages: ssd.capacity_bytes() / page,
                     technology: Technology::Flash,
-                    channels: ssd.facts().channels,
+                    channels: ssd.energy_facts().channels,
                     read_time: fastest(&inner.flash.read_time),
                     write_time: fastest(&inner.flash.program_time),
                     kind: Kind::Flash(Box::new(ssd)),
@@ -208,7 +212,7 @@ impl Media {
         match &self.kind {
             Kind::Dram { .. } => 0,
             Kind::Pcm(pcm) => pcm.banks.len() as u32,
-            Kind::Flash(ssd) => ssd.facts().dies,
+            Kind::Flash(ssd) => ssd.energy_facts().dies,
         }
     }
 
@@ -220,9 +224,34 @@ impl Media {
         }
     }
 
-    /// How worn it is.
-    pub(super) fn health(&self) -> Health {
-        self.ssd().map(Ssd::health).unwrap_or_default()
+    /// What a meter must know of it.
+    pub(super) fn energy_facts(&self) -> Facts {
+        let alone = Facts { dies: self.dies(), dies_per_package: 1, ..Facts::default() };
+        self.ssd().map_or(alone, Ssd::energy_facts)
+    }
+
+    /// What it takes before writes are as slow as the flash.
+    pub(super) fn write_buffer_bytes(&self) -> u64 {
+        self.ssd().map_or(0, |ssd| DeviceReport::of(ssd).write_buffer_bytes())
+    }
+
+    /// What reports want to know of it. Banks of phase-change memory count as dies.
+    pub(super) fn report(&self) -> Option<FlashReport> {
+        match &self.kind {
+            Kind::Dram { .. } => None,
+            Kind::Pcm(pcm) => Some(FlashReport {
+                channels: 0,
+                dies: pcm.banks.len() as u32,
+                page_bytes: PAGE_BYTES,
+                pages_per_block: 1,
+                effective_utilisation: None,
+                pools: Vec::new(),
+                planes: Vec::new(),
+                map_ram_bytes: 0,
+                health: Health::default(),
+            }),
+            Kind::Flash(ssd) => DeviceReport::of(&**ssd).flash().cloned(),
+        }
     }
 }
 

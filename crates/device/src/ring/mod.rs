@@ -20,16 +20,17 @@ mod tlp;
 use std::collections::{BTreeSet, VecDeque};
 
 use ssdyno_block::{Completion, ConfigError, Time};
+use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_ftl::{Health, PrepareError};
+use ssdyno_ftl::PrepareError;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Fault, ResponseMode};
 
-use crate::DeviceFacts;
 use crate::contents::Contents;
 use crate::faults::{FaultDraw, Injected};
+use crate::{DeviceConfig, DeviceFacts, DeviceReport};
 use block::Local;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::{Engine, Transfer};
@@ -354,37 +355,22 @@ impl RingCard {
         &mut self.log
     }
 
-    /// Numbers for reports. Banks of phase-change memory count as dies.
-    pub fn facts(&self) -> DeviceFacts {
-        let own = DeviceFacts {
-            channels: 0,
-            dies: self.media.dies(),
-            dies_per_package: 1,
-            cores: self.config.card.processors,
-            link_ways: 2,
-            page_bytes: layout::PAGE_BYTES,
-            pages_per_block: 1,
-            effective_utilisation: None,
-            pools: Vec::new(),
-            planes: Vec::new(),
-            map_ram_bytes: 0,
+    /// Says of itself what reports want to know.
+    pub fn report(&self, report: &mut DeviceReport) {
+        let flash = self.media.report();
+        let facts = DeviceFacts {
+            capacity_bytes: self.media.pages * u64::from(layout::PAGE_BYTES),
+            sector_bytes: layout::PAGE_BYTES,
             queue_depth: self.config.card.max_block,
-            write_buffer_bytes: 0,
+            write_buffer_bytes: self.media.write_buffer_bytes(),
+            link_ways: 2,
         };
-        match self.media.ssd().map(crate::Device::facts) {
-            None => own,
-            Some(flash) => DeviceFacts {
-                cores: own.cores,
-                link_ways: own.link_ways,
-                queue_depth: own.queue_depth,
-                ..flash
-            },
-        }
-    }
-
-    /// How worn the flash is; nothing wears out in the other media.
-    pub fn health(&self) -> Health {
-        self.media.health()
+        let cores = self.config.card.processors;
+        let power = PowerModel::Controller {
+            config: Box::new(self.config.energy.clone()),
+            facts: Facts { cores, ..self.media.energy_facts() },
+        };
+        report.unit(RingConfig::NAME, facts, power).flash = flash;
     }
 
     /// Switched on or off; off drops everything.
@@ -435,11 +421,17 @@ impl RingCard {
     /// Nothing is in the card any more.
     fn idle(&mut self, now: Time) {
         if let Some(since) = self.busy_since.take() {
-            self.report(PartKind::Controller, 0, Activity::InService, (since, now));
+            self.log_part(PartKind::Controller, 0, Activity::InService, (since, now));
         }
     }
 
-    fn report(&mut self, kind: PartKind, index: u16, activity: Activity, (from, to): (Time, Time)) {
+    fn log_part(
+        &mut self,
+        kind: PartKind,
+        index: u16,
+        activity: Activity,
+        (from, to): (Time, Time),
+    ) {
         let part = Part { kind, index };
         self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
     }

@@ -4,22 +4,22 @@ use ssdyno_block::{Op, Request, Time};
 use ssdyno_energy::{Draw, Facts};
 
 use super::Ssd;
-use crate::Device;
 use crate::governor::{Governor, INCOME_WATTS_LEAST};
 
 impl Ssd {
-    fn energy_facts(&self) -> Facts {
-        let facts = self.facts();
+    /// What a meter must know of it, but for the low-power states.
+    pub(crate) fn energy_facts(&self) -> Facts {
+        let geometry = self.flash.geometry();
         Facts {
-            channels: facts.channels,
-            dies: facts.dies,
-            dies_per_package: facts.dies_per_package,
-            cores: facts.cores,
+            channels: geometry.channels,
+            dies: geometry.dies(),
+            dies_per_package: geometry.dies_per_chip,
+            cores: self.config.controller.cores,
             power_states: Vec::new(),
         }
     }
 
-    /// See [`Device::limit_power`].
+    /// See [`PowerControl::limit_power`](crate::PowerControl::limit_power).
     pub(super) fn govern(&mut self, from: Time, watts: Option<f64>) -> bool {
         if self.governor.is_none() {
             if watts.is_none() {
@@ -32,7 +32,7 @@ impl Ssd {
         self.governor.as_mut().is_some_and(|governor| governor.limit(from, watts))
     }
 
-    /// See [`Device::least_watts`].
+    /// See [`PowerControl::least_watts`](crate::PowerControl::least_watts).
     pub(super) fn least_limit(&self) -> f64 {
         let draw = Draw::new(&self.config.energy, &self.energy_facts());
         draw.map_or(0.0, |draw| draw.base_watts()) + INCOME_WATTS_LEAST

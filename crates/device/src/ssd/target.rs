@@ -1,12 +1,16 @@
 //! What is asked of the SSD from without: as a target, and as a device.
 
 use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::buffer::Buffer;
-use ssdyno_ftl::{Health, Precondition, PrepareError, Watch};
+use ssdyno_ftl::{Precondition, PrepareError, Watch};
 
 use super::{STEPS, Slot, Ssd};
-use crate::{Device, DeviceFacts, Sanitize, Sanitized};
+use crate::{
+    Config, Device, DeviceConfig, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize,
+    Sanitized,
+};
 
 impl BlockTarget for Ssd {
     fn capacity_bytes(&self) -> u64 {
@@ -54,30 +58,39 @@ impl Device for Ssd {
         &mut self.log
     }
 
-    fn facts(&self) -> DeviceFacts {
+    fn report(&self, report: &mut DeviceReport) {
         let geometry = self.flash.geometry();
-        DeviceFacts {
+        let page_bytes = u64::from(geometry.page_bytes);
+        let buffer = self.buffer.as_ref().map_or(0, |buffer| u64::from(buffer.capacity()));
+        let facts = DeviceFacts {
+            capacity_bytes: self.capacity_bytes,
+            sector_bytes: self.sector_bytes(),
+            queue_depth: self.config.queue.depth,
+            write_buffer_bytes: buffer * page_bytes,
+            link_ways: self.link.ways(),
+        };
+        let states = self.config.power.states.iter().map(|state| state.power).collect();
+        let power = PowerModel::Controller {
+            config: Box::new(self.config.energy.clone()),
+            facts: Facts { power_states: states, ..self.energy_facts() },
+        };
+        let unit = report.unit(Config::NAME, facts, power);
+        unit.idle_states = self.sleep.entered(self.last_activity);
+        unit.flash = Some(FlashReport {
             channels: geometry.channels,
             dies: geometry.dies(),
-            dies_per_package: geometry.dies_per_chip,
-            cores: self.config.controller.cores,
-            link_ways: self.link.ways(),
             page_bytes: geometry.page_bytes,
             pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
             effective_utilisation: self.ftl.effective_utilisation(),
             pools: self.ftl.pools(),
             planes: self.ftl.planes(),
             map_ram_bytes: self.ftl.map_ram_bytes(),
-            queue_depth: self.config.queue.depth,
-            write_buffer_bytes: self
-                .buffer
-                .as_ref()
-                .map_or(0, |buffer| u64::from(buffer.capacity()) * u64::from(geometry.page_bytes)),
-        }
+            health: self.ftl.health(),
+        });
     }
 
-    fn health(&self) -> Health {
-        self.ftl.health()
+    fn power(&mut self) -> Option<&mut dyn PowerControl> {
+        Some(self)
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
@@ -89,28 +102,6 @@ impl Device for Ssd {
             self.flash.set_written(block, self.ftl.pages_written(block));
         }
         Ok(())
-    }
-
-    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
-        // While it is sanitized the last activity lies ahead.
-        if self.inside == 0 && self.last_activity <= now {
-            // The idleness so far counts under the policy so far.
-            self.sleep.wake(self.last_activity, now, &mut self.log);
-            self.last_activity = now;
-        }
-        self.sleep.set_policy(policy);
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        self.sleep.entered(self.last_activity)
-    }
-
-    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
-        self.govern(from, watts)
-    }
-
-    fn least_watts(&self) -> f64 {
-        self.least_limit()
     }
 
     fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
@@ -145,5 +136,25 @@ impl Device for Ssd {
 
     fn expect(&self, upcoming: &[Request]) {
         self.look_ahead(upcoming);
+    }
+}
+
+impl PowerControl for Ssd {
+    fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
+        // While it is sanitized the last activity lies ahead.
+        if self.inside == 0 && self.last_activity <= now {
+            // The idleness so far counts under the policy so far.
+            self.sleep.wake(self.last_activity, now, &mut self.log);
+            self.last_activity = now;
+        }
+        self.sleep.set_policy(policy);
+    }
+
+    fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
+        self.govern(from, watts)
+    }
+
+    fn least_watts(&self) -> f64 {
+        self.least_limit()
     }
 }

@@ -3,7 +3,7 @@
 
 use ssdyno_block::{BlockTarget, Request, Time, Token};
 use ssdyno_device::nvme::{Effect, Fault, NvmeController};
-use ssdyno_device::{Config, Device, Sanitize, SanitizeMethod, Ssd};
+use ssdyno_device::{Config, Device, DeviceReport, Sanitize, SanitizeMethod, Ssd};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
 use ssdyno_spec::nvme::{
     AsynchronousEvent, IdentifyController, SanitizeLog, Status, SubmissionEntry, admin, cns, nvm,
@@ -375,7 +375,7 @@ fn flash_time_energy_and_wear_are_those_of_the_geometry() {
             (SanitizeMethod::CryptoErase, Time::from_ms(100), 0, 0),
         ] {
             let (_, mut ssd) = ssd(ftl);
-            let before = ssd.health();
+            let before = DeviceReport::of(&ssd).health();
             ssd.events().clear();
             let order = Sanitize { method, stays_allocated: false };
             let told = ssd.sanitize_time(order).unwrap();
@@ -398,7 +398,7 @@ fn flash_time_energy_and_wear_are_those_of_the_geometry() {
             assert_eq!(dies.erases, (erase * (4 * erases), 4 * 128 * erases), "{ftl}");
             let all = us(500) * (4 * 64 * 64) * programs;
             assert_eq!(dies.programs, (all, 4 * 128 * 64 * programs), "{ftl}");
-            let after = ssd.health();
+            let after = DeviceReport::of(&ssd).health();
             assert_eq!(after.erases_min, before.erases_min + erases as u32, "{ftl}");
             assert_eq!(after.erases_max, before.erases_max + erases as u32, "{ftl}");
         }

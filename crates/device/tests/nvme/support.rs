@@ -6,7 +6,11 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceFacts, Sanitize, SanitizeMethod, Sanitized};
+use ssdyno_device::{
+    Config, Device, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize, SanitizeMethod,
+    Sanitized,
+};
+use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
@@ -72,28 +76,30 @@ impl Device for FixedTime {
     fn events(&mut self) -> &mut EventLog {
         &mut self.log
     }
-    fn facts(&self) -> DeviceFacts {
-        DeviceFacts {
+    fn report(&self, report: &mut DeviceReport) {
+        let facts = DeviceFacts {
+            capacity_bytes: self.capacity_bytes(),
+            sector_bytes: self.sector_bytes(),
+            queue_depth: 64,
+            write_buffer_bytes: 0,
+            link_ways: 2,
+        };
+        let energy = Config::parse(ssdyno_device::presets::ALL[0].text).unwrap().energy;
+        let power = PowerModel::Controller { config: Box::new(energy), facts: Facts::default() };
+        report.unit("ssd", facts, power).flash = Some(FlashReport {
             channels: 1,
             dies: 1,
-            dies_per_package: 1,
-            cores: 1,
-            link_ways: 2,
             page_bytes: 4096,
             pages_per_block: 64,
             effective_utilisation: None,
             pools: Vec::new(),
             planes: Vec::new(),
             map_ram_bytes: 0,
-            queue_depth: 64,
-            write_buffer_bytes: 0,
-        }
+            health: Health { read_only: false, bad_blocks: 0, erases_min: 0, erases_max: 300 },
+        });
     }
-    fn health(&self) -> Health {
-        Health { read_only: false, bad_blocks: 0, erases_min: 0, erases_max: 300 }
-    }
-    fn set_sleep(&mut self, _now: Time, policy: &[(u8, Time)]) {
-        self.sleep = policy.to_vec();
+    fn power(&mut self) -> Option<&mut dyn PowerControl> {
+        Some(self)
     }
     fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
         let time = self.sanitize_time(order)?;
@@ -109,12 +115,21 @@ impl Device for FixedTime {
         let time = Time::from_s((seconds + u32::from(order.stays_allocated)).into());
         (!self.cannot_sanitize).then_some(time)
     }
+}
+
+impl PowerControl for FixedTime {
+    fn set_sleep(&mut self, _now: Time, policy: &[(u8, Time)]) {
+        self.sleep = policy.to_vec();
+    }
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
         let possible = watts.is_none_or(|watts| watts > self.least_watts);
         if possible {
             self.limit = Some((from, watts));
         }
         possible
+    }
+    fn least_watts(&self) -> f64 {
+        self.least_watts
     }
 }
 

@@ -9,6 +9,7 @@ mod properties;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_device::DeviceReport;
 use ssdyno_device::ring::{DescriptorEngine, MediaConfig, RingCard, RingConfig};
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::ring::{self as layout, Descriptor, ErrorKind, Fault, Kind, ResponseMode};
@@ -352,8 +353,10 @@ fn flash_behind_the_ring_is_an_ssd() {
     assert!(reads > Time::from_us(50 + 32 * 3) && reads < Time::from_us(400), "{reads}");
     host.block(Kind::Trim, 8);
     host.block(Kind::Flush, 1);
-    let facts = host.card().facts();
-    assert_eq!((facts.channels, facts.dies), (8, 64));
+    let mut report = DeviceReport::default();
+    host.card().report(&mut report);
+    let flash = report.flash().unwrap();
+    assert_eq!((flash.channels, flash.dies), (8, 64));
     assert!(!host.card().events().is_empty());
     // A reset with requests in the flash: their answers are for nobody.
     host.put_all(Kind::Read, 8);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdyno_block::{BlockTarget, Time};
-use ssdyno_device::{Device, DeviceFacts, Ssd};
-use ssdyno_energy::{Breakdown, Meter};
+use ssdyno_device::{DeviceReport, Ssd};
+use ssdyno_energy::{Breakdown, Meter, PowerModel};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
 use ssdyno_result::{Keep, Recorder};
 use ssdyno_rig::{Drive, Flow, Limits, drive};
@@ -82,17 +82,6 @@ fn workload(
     config.build(facts, options.seed).map_err(wrong)
 }
 
-/// What the meter must know of a device without power states.
-fn energy_facts(facts: &DeviceFacts) -> ssdyno_energy::Facts {
-    ssdyno_energy::Facts {
-        channels: facts.channels,
-        dies: facts.dies,
-        dies_per_package: facts.dies_per_package,
-        cores: facts.cores,
-        power_states: Vec::new(),
-    }
-}
-
 /// One run. `report` hears how many requests have completed of how many, and may stop it.
 fn simulate(
     name: &str,
@@ -106,7 +95,10 @@ fn simulate(
     let text = changes.applied(file, "device", preset.text)?;
     let config = ssdyno_device::Config::parse(&text).map_err(|error| defect(file, error))?;
     let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(file, error))?;
-    let facts = device.facts();
+    let said = DeviceReport::of(&device);
+    let (Some(unit), Some(facts)) = (said.whole(), said.flash()) else {
+        return Err(defect(file, "it has no flash"));
+    };
     let target = ssdyno_workload::DeviceFacts {
         capacity_bytes: device.capacity_bytes(),
         sector_bytes: device.sector_bytes(),
@@ -118,8 +110,8 @@ fn simulate(
         return Err(failed(error));
     }
     let mut load_again = workload(name, plan, options, &target)?;
-    let mut meter =
-        Meter::new(&config.energy, &energy_facts(&facts)).map_err(|error| defect(file, error))?;
+    let PowerModel::Controller { config: powers, facts: parts } = &unit.power;
+    let mut meter = Meter::new(powers, parts).map_err(|error| defect(file, error))?;
     // The loop's own meter runs on until the last request is answered; its account is not used.
     let mut whole = meter.clone();
     let mut clip = Clip { end: load.last_arrival, inner: &mut meter, kept: Vec::new() };

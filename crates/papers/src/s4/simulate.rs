@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
 use ssdyno_rig::{
-    Attach, BlockDevice, EndTable, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig,
-    Run, Source,
+    Attach, EndTable, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig, Run, Source,
 };
 
 use super::data::{Case, Plan, Printed};
@@ -148,7 +148,7 @@ fn planned(
         ..HostOptions::default()
     };
     let host = Box::new(HostPlan::new(&case.stack, config, &how, Some(&load)));
-    let device = Box::new(BlockDevice::Delay(device(plan, &case.device)?));
+    let device = Box::new(DeviceSpec::new(device(plan, &case.device)?));
     let attach = match case.network {
         None => Attach::Adapter { device, host },
         Some(variant) => {

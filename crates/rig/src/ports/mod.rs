@@ -17,10 +17,9 @@ pub(crate) use queued::QueuedPort;
 pub(crate) use ring::RingPort;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_device::{DeviceFacts, PrepareError};
+use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Config, Port};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
@@ -33,41 +32,43 @@ use crate::run::RunError;
 pub(crate) trait Behind: Port {
     /// Device events, on the clock of the run.
     fn events(&mut self) -> &mut EventLog;
-    /// Numbers about the device.
-    fn facts(&self) -> DeviceFacts;
-    /// Low-power states that it enters if nothing is asked of it, on the clock of the run, see
-    /// [`Device::idle_states`](ssdyno_device::Device::idle_states).
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        Vec::new()
-    }
-    /// How worn its flash is.
-    fn health(&self) -> Health;
+    /// What the device says of itself, see [`Device::report`](ssdyno_device::Device::report); times are on the
+    /// clock of the run.
+    fn report(&self, report: &mut DeviceReport);
     /// Makes a used device of a fresh one, see
     /// [`Device::precondition`](ssdyno_device::Device::precondition).
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError>;
     /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
     fn expect(&self, _upcoming: &[Request]) {}
-    /// The network that lies between, if one does; `end` is when everything was over.
-    fn network(&self, _end: Time) -> Option<NetworkResult> {
-        None
-    }
     /// True if whatever is asked of the device ends with an error at once.
     fn is_gone(&self) -> bool {
         false
     }
-    /// Why the driver gave the device up, if it did.
-    fn gone_because(&self) -> Option<NvmeError> {
-        None
-    }
+    /// What driver and network say of themselves; `end` is when everything was over.
+    fn path(&self, end: Time, report: &mut PathFigures);
+}
+
+/// What lies between host and device, and what happened there.
+#[derive(Debug)]
+pub(crate) struct PathFigures {
+    /// The stack before the driver, as that reports it; [`Stack::Block`] without one.
+    pub(crate) stack: Stack,
+    /// The network that lies between, if one does.
+    pub(crate) network: Option<NetworkResult>,
     /// What went wrong, and what the driver did about it; none where nothing was asked for and nothing
     /// happened.
-    fn faults(&self) -> Option<FaultsResult> {
-        None
+    pub(crate) faults: Option<FaultsResult>,
+    /// Why the driver gave the device up, if it did.
+    pub(crate) gone_because: Option<NvmeError>,
+    /// Whether host, driver and device kept the laws of their interfaces.
+    pub(crate) laws: Vec<Invariant>,
+}
+
+impl Default for PathFigures {
+    fn default() -> PathFigures {
+        let (network, faults, gone_because, laws) = (None, None, None, Vec::new());
+        PathFigures { stack: Stack::Block, network, faults, gone_because, laws }
     }
-    /// The stack before the driver, as that reports it.
-    fn stack(&self) -> Stack;
-    /// Whether driver and device kept the laws of their interface.
-    fn laws(&self, laws: &mut Vec<Invariant>);
 }
 
 /// What the connector takes of time on `host`.

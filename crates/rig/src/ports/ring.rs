@@ -3,18 +3,17 @@
 use ssdyno_block::{Completion, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token};
 use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
 use ssdyno_device::ring::{RingCard, RingConfig};
-use ssdyno_device::{DeviceFacts, PrepareError};
+use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_ring::{Options, RingDriver, Submission};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciFault, SimulatedPci};
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::schedule::{Schedule, Strike};
-use super::{Behind, accesses, dma_law, none_law, reported, timing};
-use crate::attach::{HostPlan, Stack};
+use super::{Behind, PathFigures, accesses, dma_law, none_law, reported, timing};
+use crate::attach::HostPlan;
 use crate::faults;
 use crate::run::RunError;
 
@@ -222,23 +221,8 @@ impl Port for RingPort {
     }
 }
 
-impl Behind for RingPort {
-    fn events(&mut self) -> &mut EventLog {
-        self.driver.function_mut().device_mut().events()
-    }
-
-    fn facts(&self) -> DeviceFacts {
-        self.pci().device().facts()
-    }
-
-    fn stack(&self) -> Stack {
-        Stack::Block
-    }
-
-    fn is_gone(&self) -> bool {
-        self.driver.is_gone()
-    }
-
+impl RingPort {
+    /// What went wrong, and what the driver did about it.
     fn faults(&self) -> Option<FaultsResult> {
         let of_run = |at: Time| at.saturating_sub(self.epoch);
         let happened = |at: fn(&Schedule) -> Option<Time>| self.schedule.as_ref().and_then(at);
@@ -257,16 +241,28 @@ impl Behind for RingPort {
             ..FaultsResult::default()
         })
     }
+}
 
-    fn health(&self) -> Health {
-        self.pci().device().health()
+impl Behind for RingPort {
+    fn events(&mut self) -> &mut EventLog {
+        self.driver.function_mut().device_mut().events()
+    }
+
+    fn report(&self, report: &mut DeviceReport) {
+        self.pci().device().report(report);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.driver.is_gone()
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         self.driver.function_mut().device_mut().precondition(watcher)
     }
 
-    fn laws(&self, laws: &mut Vec<Invariant>) {
+    fn path(&self, _end: Time, report: &mut PathFigures) {
+        report.faults = self.faults();
+        let laws = &mut report.laws;
         laws.push(dma_law(self.pci().faults()));
         let fault = self.pci().device().fault();
         laws.push(Invariant {

@@ -8,6 +8,7 @@ mod common;
 mod random;
 
 use ssdyno_block::Time;
+use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::presets;
@@ -17,7 +18,7 @@ use ssdyno_driver_ring::{CompletionPolicy, Options as RingOptions};
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_rig::{
-    Attach, BlockDevice, Flow, HostOptions, HostPlan, Limits, Measured, NETWORKS, NetworkConfig,
+    Attach, Flow, HostOptions, HostPlan, Limits, Measured, NETWORKS, NetworkConfig,
     NetworkFaultConfig, Run, RunError, Source, Stack,
 };
 
@@ -81,11 +82,11 @@ fn ring(keys: &str, load: &str, seed: u64) -> Run {
     of(Attach::Ring { card: Box::new(card), driver: Box::new(driver), host }, source, seed)
 }
 
-fn delay(keys: &str) -> Box<BlockDevice> {
+fn delay(keys: &str) -> Box<DeviceSpec> {
     let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"100us\"";
     let mut config = DelayConfig::parse(text).unwrap();
     config.faults = faults(keys);
-    Box::new(BlockDevice::Delay(config))
+    Box::new(DeviceSpec::new(config))
 }
 
 fn direct(keys: &str, load: &str, seed: u64) -> Run {

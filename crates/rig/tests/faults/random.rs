@@ -3,13 +3,12 @@
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::QueuePolicy;
 use ssdyno_host::{ThreadMode, Waiting};
 use ssdyno_result::RunResult;
-use ssdyno_rig::{
-    Attach, BlockDevice, HostOptions, Measured, NetworkFaultConfig, Run, RunError, Stack,
-};
+use ssdyno_rig::{Attach, HostOptions, Measured, NetworkFaultConfig, Run, RunError, Stack};
 
 use crate::{load, measure, network, nvme, ring, told};
 
@@ -113,7 +112,7 @@ proptest! {
                 reset_at: Some(Span(Time::from_ms(reset_at))),
                 ..NetworkFaultConfig::default()
             };
-            if let BlockDevice::Delay(config) = &mut **behind {
+            if let Some(config) = behind.get_mut::<DelayConfig>() {
                 config.faults = device;
             }
         }

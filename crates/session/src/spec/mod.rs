@@ -18,7 +18,6 @@ pub use check::is_time_limit;
 pub use option::{given, option_of};
 pub use words::{Batch, timing};
 
-use crate::device_file::AnyDevice;
 use crate::named;
 use crate::ring::RingSpec;
 
@@ -253,7 +252,7 @@ pub struct WriteSpec {
 pub struct Contents {
     /// The device file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<AnyDevice>")]
+    #[schemars(with = "Option<ssdyno_device::DeviceSpec>")]
     pub device: Option<Table>,
     /// The workload file.
     #[serde(skip_serializing_if = "Option::is_none")]

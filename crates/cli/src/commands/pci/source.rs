@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use ssdyno_device::{LinkConfig, ring::RingCard};
+use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_device::{Config, DeviceSpec, LinkConfig};
 use ssdyno_pci::assign::NoRoom;
 use ssdyno_pci::bars::size_bars;
 use ssdyno_pci::capability::{CapabilityKind, Link};
@@ -14,7 +15,7 @@ use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
 use ssdyno_pci::{
     Address, Identity, MpError, MpTable, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
 };
-use ssdyno_session::{DeviceFile, Failure, Place, files, named};
+use ssdyno_session::{Failure, Place, files, named};
 
 use super::{FirmwareArg, MachineArg, PciArgs};
 
@@ -122,24 +123,22 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
 }
 
 /// What the device says of itself on the bus, and its link.
-fn identity(device: &DeviceFile) -> Result<(Identity, Link), ssdyno_block::ConfigError> {
-    match device {
-        DeviceFile::Card(config) => {
-            let link =
-                Link { generation: config.link.generation as u8, lanes: config.link.lanes as u8 };
-            Ok((RingCard::fresh(config, 0)?.identity(), link))
-        }
-        DeviceFile::Ssd(config) => {
-            // A device without a table [nvme] has the usual controller.
-            let identity = config.nvme.clone().unwrap_or_default().identity();
-            Ok((identity, link(&config.host_link)))
-        }
-        DeviceFile::Delay(_) => Err(ssdyno_block::ConfigError::new(
-            "delay",
-            "a delay is no function on a bus",
-            "name an SSD or a ring card, such as sim:nvme-tlc",
-        )),
+fn identity(device: &DeviceSpec) -> Result<(Identity, Link), ssdyno_block::ConfigError> {
+    if let Some(config) = device.get::<RingConfig>() {
+        let link =
+            Link { generation: config.link.generation as u8, lanes: config.link.lanes as u8 };
+        return Ok((RingCard::fresh(config, 0)?.identity(), link));
     }
+    if let Some(config) = device.get::<Config>() {
+        // A device without a table [nvme] has the usual controller.
+        let identity = config.nvme.clone().unwrap_or_default().identity();
+        return Ok((identity, link(&config.host_link)));
+    }
+    Err(ssdyno_block::ConfigError::new(
+        device.name(),
+        format!("{} is no function on a bus", device.what()),
+        "name an SSD or a ring card, such as sim:nvme-tlc",
+    ))
 }
 
 /// A link that is not PCI Express is not on this bus; the least one stands for it.

@@ -8,20 +8,19 @@ mod trouble;
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::faults::FaultDraw;
 use ssdyno_device::nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceFacts, PrepareError, Ssd};
+use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
     DataBuffer, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,
     NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
 };
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers, Waiting};
 use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
-use ssdyno_result::{FaultsResult, Invariant};
+use ssdyno_result::Invariant;
 
 use self::scsi::ScsiLayer;
 use self::trouble::Trouble;
-use super::{Behind, accesses, dma_law, none_law, reported, timing};
+use super::{Behind, PathFigures, accesses, dma_law, none_law, reported, timing};
 use crate::attach::{HostPlan, Stack};
 use crate::namespaces;
 use crate::run::RunError;
@@ -352,21 +351,16 @@ impl Behind for NvmePort {
         self.pci.device_mut().device_mut().events()
     }
 
-    fn facts(&self) -> DeviceFacts {
-        self.pci.device().device().facts()
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        let states = self.pci.device().device().idle_states().into_iter();
-        states.map(|(state, at)| (state, at.saturating_sub(self.epoch))).collect()
+    fn report(&self, report: &mut DeviceReport) {
+        let first = report.units().len();
+        self.pci.device().device().report(report);
+        for (_, at) in report.units_from(first).iter_mut().flat_map(|unit| &mut unit.idle_states) {
+            *at = at.saturating_sub(self.epoch);
+        }
     }
 
     fn expect(&self, upcoming: &[Request]) {
         self.pci.device().device().expect(upcoming);
-    }
-
-    fn health(&self) -> Health {
-        self.pci.device().device().health()
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
@@ -377,19 +371,11 @@ impl Behind for NvmePort {
         self.given_up().is_some()
     }
 
-    fn gone_because(&self) -> Option<NvmeError> {
-        self.given_up()
-    }
-
-    fn faults(&self) -> Option<FaultsResult> {
-        self.recovered()
-    }
-
-    fn stack(&self) -> Stack {
-        if self.scsi.is_some() { Stack::Scsi } else { Stack::Block }
-    }
-
-    fn laws(&self, laws: &mut Vec<Invariant>) {
+    fn path(&self, _end: Time, report: &mut PathFigures) {
+        report.stack = if self.scsi.is_some() { Stack::Scsi } else { Stack::Block };
+        report.faults = self.recovered();
+        report.gone_because = self.given_up();
+        let laws = &mut report.laws;
         laws.push(dma_law(self.pci.faults()));
         laws.extend(self.scsi.as_ref().map(ScsiLayer::law));
         let counters = self.driver.counters();

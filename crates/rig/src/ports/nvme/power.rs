@@ -1,7 +1,7 @@
 //! The power state that the host sets as the driver starts (S1-45).
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::{Config, Device};
+use ssdyno_device::{Config, PowerControl};
 use ssdyno_driver_nvme::{DriverEvent, Feature, NvmeConfig, NvmeDriver};
 
 use crate::run::RunError;
@@ -18,7 +18,7 @@ pub(crate) fn wanted(driver: &NvmeConfig) -> Option<u8> {
 pub(super) fn check(
     config: &Config,
     driver: &NvmeConfig,
-    device: &impl Device,
+    device: &impl PowerControl,
 ) -> Result<(), RunError> {
     let (Some(state), Some(nvme)) = (wanted(driver), &config.nvme) else { return Ok(()) };
     let all = nvme.operational_states.len() + config.power.states.len();

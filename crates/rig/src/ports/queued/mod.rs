@@ -12,16 +12,15 @@ mod weather;
 use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceFacts, PrepareError};
+use ssdyno_device::{Device, DeviceReport, PrepareError};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_host::{Choice, Port, Registers};
-use ssdyno_result::{FaultsResult, Invariant, NetworkResult};
+use ssdyno_result::{FaultsResult, Invariant};
 
 use self::remote::Remote;
 use self::slots::{Event, Slot, Slots, Stage};
-use super::Behind;
+use super::{Behind, PathFigures};
 use crate::attach::{HostPlan, Stack};
 use crate::faults;
 use crate::network::NetworkConfig;
@@ -39,9 +38,8 @@ enum Way {
 }
 
 /// See the module.
-#[derive(Debug)]
-pub(crate) struct QueuedPort<D> {
-    device: D,
+pub(crate) struct QueuedPort {
+    device: Box<dyn Device>,
     way: Way,
     /// No driver is here to report one: it is the one that is wished for.
     stack: Stack,
@@ -59,13 +57,13 @@ pub(crate) struct QueuedPort<D> {
     answered: u64,
 }
 
-impl<D: Device> QueuedPort<D> {
+impl QueuedPort {
     /// `device` behind an adapter of `host`, or behind `network`.
     /// What goes wrong on the network is drawn with `seed`.
     pub(crate) fn new(
         host: &HostPlan,
         network: Option<&NetworkConfig>,
-        device: D,
+        device: Box<dyn Device>,
         seed: u64,
     ) -> Self {
         let queues = usize::from(host.plan.cores);
@@ -153,7 +151,7 @@ impl<D: Device> QueuedPort<D> {
     }
 }
 
-impl<D: Device> Port for QueuedPort<D> {
+impl Port for QueuedPort {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }
@@ -258,25 +256,13 @@ impl<D: Device> Port for QueuedPort<D> {
     }
 }
 
-impl<D: Device + std::fmt::Debug> Behind for QueuedPort<D> {
+impl Behind for QueuedPort {
     fn events(&mut self) -> &mut EventLog {
         self.device.events()
     }
 
-    fn facts(&self) -> DeviceFacts {
-        self.device.facts()
-    }
-
-    fn stack(&self) -> Stack {
-        self.stack
-    }
-
-    fn idle_states(&self) -> Vec<(u8, Time)> {
-        self.device.idle_states()
-    }
-
-    fn health(&self) -> Health {
-        self.device.health()
+    fn report(&self, report: &mut DeviceReport) {
+        self.device.report(report);
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
@@ -291,24 +277,17 @@ impl<D: Device + std::fmt::Debug> Behind for QueuedPort<D> {
         self.device.is_gone()
     }
 
-    fn faults(&self) -> Option<FaultsResult> {
-        let device = faults::of_device(self.device.injected());
-        let network = match &self.way {
-            Way::Network(remote) => remote.weather.as_ref().map(|weather| weather.counts),
-            Way::Adapter => None,
-        };
-        let any = device.is_some() || network.is_some();
-        any.then(|| FaultsResult { device, network, ..FaultsResult::default() })
-    }
-
-    fn network(&self, end: Time) -> Option<NetworkResult> {
-        match &self.way {
-            Way::Adapter => None,
-            Way::Network(remote) => Some(remote.result(end, self.answered)),
+    fn path(&self, end: Time, report: &mut PathFigures) {
+        report.stack = self.stack;
+        let device = faults::of_device(DeviceReport::of(self.device.as_ref()).injected());
+        let mut network = None;
+        if let Way::Network(remote) = &self.way {
+            report.network = Some(remote.result(end, self.answered));
+            network = remote.weather.as_ref().map(|weather| weather.counts);
         }
-    }
-
-    fn laws(&self, laws: &mut Vec<Invariant>) {
+        let any = device.is_some() || network.is_some();
+        report.faults = any.then(|| FaultsResult { device, network, ..FaultsResult::default() });
+        let laws = &mut report.laws;
         laws.push(Invariant {
             name: "commands".into(),
             holds: self.taken == self.answered && self.waiting.is_empty(),

@@ -2,13 +2,12 @@
 //! commands begin again.
 
 use ssdyno_block::{Status, Time};
-use ssdyno_device::Device;
 
 use super::slots::{Event, Slot, Stage};
 use super::weather::Fate;
 use super::{QueuedPort, Way};
 
-impl<D: Device> QueuedPort<D> {
+impl QueuedPort {
     /// A command has reached the target machine.
     pub(super) fn arrive(&mut self, at: Time, slot: u32) {
         let Slot { request, queue, tries, .. } = self.slots[slot];

@@ -1,0 +1,266 @@
+//! Every kind of device: the one place where a kind is registered.
+//!
+//! A device file is of the kind whose table it has: `[delay]` makes it a delay. A [`DeviceSpec`] is the file of
+//! any kind, read and checked against its schema; whoever loads, prints or builds a device needs to know no more.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ssdyno_block::{ConfigError, Preset};
+use toml::Table;
+
+use crate::delay::DelayConfig;
+use crate::faults::{FaultConfig, Faulty};
+use crate::ring::RingConfig;
+use crate::{Config, Device, presets};
+
+/// The file of one kind of device.
+pub trait DeviceConfig:
+    Clone + PartialEq + Debug + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
+{
+    /// Its name in the paths of reports: `delay`.
+    const NAME: &'static str;
+    /// The table that a file of this kind has, and no other.
+    const TABLE: &'static str;
+    /// The kind in words: `a delay`.
+    const WHAT: &'static str;
+    /// It takes requests from a driver of its own kind only.
+    const OWN_DRIVER: bool = false;
+
+    /// The device as it leaves the factory, without the faults that the file asks for: those go around it.
+    /// `seed` decides about everything random in it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError>;
+
+    /// What goes wrong on order.
+    fn faults(&self) -> &FaultConfig;
+}
+
+/// What a registered kind can do before there is a device.
+pub struct DeviceKind {
+    /// See [`DeviceConfig::NAME`].
+    pub name: &'static str,
+    /// See [`DeviceConfig::TABLE`].
+    pub table: &'static str,
+    /// See [`DeviceConfig::WHAT`].
+    pub what: &'static str,
+    /// The devices of this kind that come with the program.
+    pub presets: &'static [Preset],
+    read: fn(&str) -> Result<DeviceSpec, toml::de::Error>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl DeviceKind {
+    /// The kind whose files are `T`.
+    pub const fn of<T: DeviceConfig>(presets: &'static [Preset]) -> DeviceKind {
+        DeviceKind {
+            name: T::NAME,
+            table: T::TABLE,
+            what: T::WHAT,
+            presets,
+            read: |text| Ok(DeviceSpec::new(toml::from_str::<T>(text)?)),
+            schema: |generator| generator.subschema_for::<T>(),
+        }
+    }
+
+    /// The shape of its files, with every key.
+    pub fn schema(&self) -> Schema {
+        let mut generator = SchemaGenerator::default();
+        let schema = (self.schema)(&mut generator);
+        let mut whole = schema;
+        whole.insert("$defs".to_owned(), generator.take_definitions(true).into());
+        whole
+    }
+}
+
+/// Every kind of device. The first is the kind of a file that has the table of none.
+pub const KINDS: &[DeviceKind] = &[
+    DeviceKind::of::<Config>(presets::ALL),
+    DeviceKind::of::<RingConfig>(presets::CARDS),
+    DeviceKind::of::<DelayConfig>(presets::DELAYS),
+];
+
+/// The kind of a file with the tables of `file`.
+fn kind_of(file: &Table) -> &'static DeviceKind {
+    // A card has flash, too: the most special kind is the last.
+    let named = KINDS.iter().rev().find(|kind| file.contains_key(kind.table));
+    named.unwrap_or(&KINDS[0])
+}
+
+/// What every [`DeviceConfig`] can do behind a pointer.
+trait AnyConfig: Debug + Send + Sync {
+    fn name(&self) -> &'static str;
+    fn what(&self) -> &'static str;
+    fn own_driver(&self) -> bool;
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError>;
+    fn faults(&self) -> &FaultConfig;
+    fn table(&self) -> Result<Table, toml::ser::Error>;
+    fn toml(&self) -> Result<String, toml::ser::Error>;
+    fn again(&self, table: Table) -> Option<DeviceSpec>;
+    fn copy(&self) -> Box<dyn AnyConfig>;
+    fn same(&self, other: &dyn Any) -> bool;
+    fn any(&self) -> &dyn Any;
+    fn any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: DeviceConfig> AnyConfig for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+    fn what(&self) -> &'static str {
+        T::WHAT
+    }
+    fn own_driver(&self) -> bool {
+        T::OWN_DRIVER
+    }
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        DeviceConfig::build(self, seed)
+    }
+    fn faults(&self) -> &FaultConfig {
+        DeviceConfig::faults(self)
+    }
+    fn table(&self) -> Result<Table, toml::ser::Error> {
+        Table::try_from(self)
+    }
+    fn toml(&self) -> Result<String, toml::ser::Error> {
+        toml::to_string_pretty(self)
+    }
+    fn again(&self, table: Table) -> Option<DeviceSpec> {
+        table.try_into::<T>().ok().map(DeviceSpec::new)
+    }
+    fn copy(&self) -> Box<dyn AnyConfig> {
+        Box::new(self.clone())
+    }
+    fn same(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<T>().is_some_and(|other| other == self)
+    }
+    fn any(&self) -> &dyn Any {
+        self
+    }
+    fn any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// The file of a device of any kind.
+#[derive(Debug)]
+pub struct DeviceSpec(Box<dyn AnyConfig>);
+
+impl DeviceSpec {
+    /// That of a device of the kind `T`, registered or not.
+    pub fn new<T: DeviceConfig>(config: T) -> DeviceSpec {
+        DeviceSpec(Box::new(config))
+    }
+
+    /// Reads a device file; its tables say of which kind it is.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema of its kind does not have.
+    pub fn parse(text: &str) -> Result<DeviceSpec, toml::de::Error> {
+        (kind_of(&toml::from_str(text)?).read)(text)
+    }
+
+    /// See [`DeviceConfig::NAME`].
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// See [`DeviceConfig::WHAT`].
+    pub fn what(&self) -> &'static str {
+        self.0.what()
+    }
+
+    /// See [`DeviceConfig::OWN_DRIVER`].
+    pub fn own_driver(&self) -> bool {
+        self.0.own_driver()
+    }
+
+    /// The device as it leaves the factory, with the faults that its file asks for.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        let (device, faults) = (self.0.build(seed)?, self.faults());
+        Ok(if faults.is_none() { device } else { Box::new(Faulty::new(device, faults, seed)) })
+    }
+
+    /// See [`DeviceConfig::faults`].
+    pub fn faults(&self) -> &FaultConfig {
+        self.0.faults()
+    }
+
+    /// The full resolved form, with every key.
+    pub fn to_toml(&self) -> String {
+        // A struct of tables and plain values always has a TOML form.
+        self.0.toml().unwrap_or_default()
+    }
+
+    /// The same as a table; `None` where a value does not survive that to the last digit.
+    pub fn to_table(&self) -> Option<Table> {
+        let table = self.0.table().ok()?;
+        self.0.again(table.clone()).is_some_and(|again| again == *self).then_some(table)
+    }
+
+    /// What is in it, where it is of the kind `T`.
+    pub fn get<T: DeviceConfig>(&self) -> Option<&T> {
+        self.0.any().downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut<T: DeviceConfig>(&mut self) -> Option<&mut T> {
+        self.0.any_mut().downcast_mut()
+    }
+}
+
+impl<T: DeviceConfig> From<T> for DeviceSpec {
+    fn from(config: T) -> DeviceSpec {
+        DeviceSpec::new(config)
+    }
+}
+
+impl Clone for DeviceSpec {
+    fn clone(&self) -> DeviceSpec {
+        DeviceSpec(self.0.copy())
+    }
+}
+
+impl PartialEq for DeviceSpec {
+    fn eq(&self, other: &DeviceSpec) -> bool {
+        self.0.same(other.0.any())
+    }
+}
+
+impl Serialize for DeviceSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.table().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeviceSpec, D::Error> {
+        let table = Table::deserialize(deserializer)?;
+        let text = table.to_string();
+        (kind_of(&table).read)(&text).map_err(|error| D::Error::custom(error.message()))
+    }
+}
+
+/// The shape of any device file: its tables say which.
+impl JsonSchema for DeviceSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "AnyDevice".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Schema> = KINDS.iter().map(|kind| (kind.schema)(generator)).collect();
+        schemars::json_schema!({
+            "description": "The shape of any device file: its tables say which.",
+            "anyOf": kinds,
+        })
+    }
+}

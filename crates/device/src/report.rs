@@ -1,0 +1,147 @@
+//! What a device says of itself, for reports.
+
+use ssdyno_block::Time;
+use ssdyno_energy::PowerModel;
+use ssdyno_ftl::{Health, PlaneUse, Pool};
+
+use crate::faults::Injected;
+
+/// Numbers that every device has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceFacts {
+    /// Size in bytes.
+    pub capacity_bytes: u64,
+    /// Unit of address and length, in bytes.
+    pub sector_bytes: u32,
+    /// Requests inside the device at most.
+    pub queue_depth: u32,
+    /// What the device takes before writes are as slow as its medium; 0 without a write buffer.
+    pub write_buffer_bytes: u64,
+    /// Directions of its link to the host that work independently: 1 or 2.
+    pub link_ways: u32,
+}
+
+/// What a device with flash, or with another memory in dies, says besides.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlashReport {
+    /// Channels.
+    pub channels: u32,
+    /// Dies, or banks.
+    pub dies: u32,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Pages of a block that hold data.
+    pub pages_per_block: u32,
+    /// Utilisation for the closed forms of write amplification, where they apply.
+    pub effective_utilisation: Option<f64>,
+    /// The pools of an FTL that has one for each class of logical pages.
+    pub pools: Vec<Pool>,
+    /// What was written to each plane so far, and what it holds now; empty where that is not known.
+    pub planes: Vec<PlaneUse>,
+    /// RAM for the mapping tables in a real controller.
+    pub map_ram_bytes: u64,
+    /// How worn the flash is.
+    pub health: Health,
+}
+
+/// One device: the whole, or one of those that it is made of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UnitReport {
+    /// Where it stands: `ssd`, or `array.disk[1]` for the second member of an array.
+    pub path: String,
+    /// What every device has.
+    pub facts: DeviceFacts,
+    /// What its parts draw.
+    pub power: PowerModel,
+    /// Low-power states that it enters, and when, in order, if nothing more is asked of it. Before a load
+    /// this is what its energy above idle is counted from.
+    pub idle_states: Vec<(u8, Time)>,
+    /// Its flash, where it has some.
+    pub flash: Option<FlashReport>,
+    /// What of its table `[faults]` it has done; `None` where that asks for nothing.
+    pub injected: Option<Injected>,
+}
+
+/// What a device says of itself, and of the devices that it is made of: each is a *unit*. The device that was
+/// asked is the first; the units of a member follow one another.
+///
+/// A section that a kind of device does not have is `None`: nothing has to be made up.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DeviceReport {
+    units: Vec<UnitReport>,
+    /// The path of the device that the next unit is a member of, and its number there.
+    within: Option<(String, usize)>,
+}
+
+impl DeviceReport {
+    /// What `device` says now.
+    pub fn of(device: &(impl crate::Device + ?Sized)) -> DeviceReport {
+        let mut report = DeviceReport::default();
+        device.report(&mut report);
+        report
+    }
+
+    /// Adds a device of the kind `kind`, and gives it for its sections.
+    pub fn unit(&mut self, kind: &str, facts: DeviceFacts, power: PowerModel) -> &mut UnitReport {
+        let path = match self.within.take() {
+            None => kind.to_owned(),
+            Some((parent, index)) => format!("{parent}.{kind}[{index}]"),
+        };
+        let (idle_states, flash, injected) = (Vec::new(), None, None);
+        self.units.push(UnitReport { path, facts, power, idle_states, flash, injected });
+        let last = self.units.len() - 1;
+        &mut self.units[last]
+    }
+
+    /// Adds what `member`, which is number `index` of the device that is unit `parent`, says of itself.
+    pub fn member(&mut self, parent: usize, index: usize, member: &dyn crate::Device) {
+        self.within = self.units.get(parent).map(|unit| (unit.path.clone(), index));
+        member.report(self);
+    }
+
+    /// Every unit, by its number in events.
+    pub fn units(&self) -> &[UnitReport] {
+        &self.units
+    }
+
+    /// The units from number `first` on, for one who adds to what they say.
+    pub fn units_from(&mut self, first: usize) -> &mut [UnitReport] {
+        self.units.get_mut(first..).unwrap_or_default()
+    }
+
+    /// The device that was asked; `None` if it said nothing.
+    pub fn whole(&self) -> Option<&UnitReport> {
+        self.units.first()
+    }
+
+    /// The flash of a device that is not made of others.
+    pub fn flash(&self) -> Option<&FlashReport> {
+        match &self.units[..] {
+            [alone] => alone.flash.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What all write buffers take together, in bytes.
+    pub fn write_buffer_bytes(&self) -> u64 {
+        self.units.iter().map(|unit| unit.facts.write_buffer_bytes).sum()
+    }
+
+    /// How worn all flash is: the worst of each figure, and the sum of the bad blocks.
+    pub fn health(&self) -> Health {
+        let all =
+            self.units.iter().filter_map(|unit| unit.flash.as_ref()).map(|flash| flash.health);
+        all.reduce(|a, b| Health {
+            read_only: a.read_only || b.read_only,
+            bad_blocks: a.bad_blocks + b.bad_blocks,
+            erases_min: a.erases_min.min(b.erases_min),
+            erases_max: a.erases_max.max(b.erases_max),
+        })
+        .unwrap_or_default()
+    }
+
+    /// What all units did of their tables `[faults]`; `None` where none was asked for any.
+    pub fn injected(&self) -> Option<Injected> {
+        self.units.iter().filter_map(|unit| unit.injected).reduce(Injected::with)
+    }
+}

@@ -1,0 +1,15 @@
+//! What a device says of its parts, so that a meter can be made for it.
+
+use crate::{Config, Facts};
+
+/// What the parts of one device draw.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PowerModel {
+    /// A controller with flash, CPU, DRAM and buses, or with some of them: the `[energy]` table of its file.
+    Controller {
+        /// Currents and powers.
+        config: Box<Config>,
+        /// How many parts there are, and the low-power states.
+        facts: Facts,
+    },
+}
