@@ -97,7 +97,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// The target went away or fails everything.
-    #[error("{target} does not answer any more: {count} requests in a row failed, the last a {} of {} B at byte {}: {source}", request.op.name(), request.length_bytes, request.offset_bytes)]
+    #[error("{target} no longer responds: {count} requests in a row failed, the last a {} of {} B at byte {}: {source}", request.op.name(), request.length_bytes, request.offset_bytes)]
     Gone {
         /// The target, as it was named.
         target: String,
@@ -117,7 +117,7 @@ pub enum BenchError {
         job: String,
     },
     /// No completion came for too long.
-    #[error("{target} hangs: {outstanding} requests without an answer for {} s", waited.as_secs())]
+    #[error("{target} hangs: {outstanding} requests have not completed for {} s", waited.as_secs())]
     Hang {
         /// The target, as it was named.
         target: String,
@@ -127,7 +127,7 @@ pub enum BenchError {
         waited: Duration,
     },
     /// The target does not answer the requests that are tried before the load.
-    #[error("{target} hangs: it did not answer for {} s, before the load began", waited.as_secs())]
+    #[error("{target} hangs: it did not respond for {} s, before the load began", waited.as_secs())]
     Silent {
         /// The target, as it was named.
         target: String,

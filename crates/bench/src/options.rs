@@ -112,7 +112,7 @@ pub struct Options {
     /// Search for the fastest method before the run, and use it. What was found is in
     /// [`MethodResult`](ssdyno_result::MethodResult).
     pub tune: bool,
-    /// Without a completion for so long the target is taken to hang, and the run ends.
+    /// Without a completion for so long the target is treated as hung, and the run ends.
     pub timeout: Duration,
     /// Whether the machine is probed meanwhile.
     pub probing: Probing,

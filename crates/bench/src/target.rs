@@ -308,8 +308,7 @@ impl Target {
     fn null() -> Target {
         let mut target = Target::closed(NULL, true);
         (target.capacity_bytes, target.in_memory) = (NULL_BYTES, true);
-        let note =
-            "null: completes every request at once; these figures are the floor of the tool itself";
+        let note = "null: completes every request at once; these figures are the overhead of the tool itself";
         target.notes.push(note.to_owned());
         target
     }
@@ -424,9 +423,7 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
         SyncWrites::Data => "O_DSYNC",
         SyncWrites::Whole => "O_SYNC",
     };
-    Some(format!(
-        "a write is durable when it is answered ({flag}): its latency has the flush in it"
-    ))
+    Some(format!("a write is durable when it completes ({flag}): its latency has the flush in it"))
 }
 
 /// The same file without O_DIRECT, whose reads need no alignment. `None` without proc(5).

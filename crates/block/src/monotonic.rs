@@ -13,7 +13,7 @@ use crate::Time;
 /// [`Time`] ends 213 days after its origin, which is enough for a simulated run and not for a machine.
 /// This one has 128 bits and lasts for 10^19 years, so a driver neither wraps nor stops looking after
 /// its commands, however long the machine has been up; and the picoseconds of a simulated clock stay
-/// exact. Spans (time limits, intervals) are [`Time`].
+/// exact. Spans (timeouts, intervals) are [`Time`].
 ///
 /// From a clock of nanoseconds: [`from_ns`](MonotonicTime::from_ns), from one of the standard library:
 /// [`Duration`] since any origin. A simulated clock's [`Time`] becomes one with [`From`], and

@@ -10,8 +10,8 @@ pub enum SubmitError {
     /// No room; submit again after the next completion.
     #[error("the target's queue is full")]
     Full,
-    /// The range ends behind the last byte.
-    #[error("the request ends at byte {end_bytes}, behind the target's {capacity_bytes} bytes")]
+    /// The range ends beyond the last byte.
+    #[error("the request ends at byte {end_bytes}, beyond the target's {capacity_bytes} bytes")]
     OutOfRange {
         /// One past the request's last byte (saturated at 2^64 - 1).
         end_bytes: u64,

@@ -42,8 +42,8 @@ macro_rules! set_help {
             "Keys of --set:\n",
             "  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo\n",
             $($workload,)?
-            "  faults.KEY    what goes wrong on order: faults.error=0.001, faults.remove_at=5s (docs/faults.md)\n",
-            "  A value is read as TOML; what is no TOML is text, so flash.read_time=25us needs no quotes.\n",
+            "  faults.KEY    fault injection: faults.error=0.001, faults.remove_at=5s (docs/faults.md)\n",
+            "  A value is TOML; anything else is a string, so flash.read_time=25us needs no quotes.\n",
             "  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them."
         )
     };
@@ -74,24 +74,24 @@ pub(crate) enum Verb {
     /// Load a target; print and store speed, latency, energy and write amplification.
     #[command(after_help = SET)]
     Run(Box<RunArgs>),
-    /// Lay results or targets side by side, with intervals and verdicts.
+    /// Compare runs or targets with confidence intervals and significance tests.
     #[command(after_help = SET)]
     Compare(Box<CompareArgs>),
     /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
-    /// in steady state. Everything on the target is lost.
+    /// in steady state. Destroys all data on the target.
     #[command(after_help = SET_DEVICE)]
     Pts(Box<PtsArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
     /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
     Pci(PciArgs),
-    /// Write stamped blocks, read them back, and say what is lost, torn, stale or misplaced.
+    /// Write marked blocks, read them back, and report lost, torn, stale or misplaced data.
     #[cfg(target_os = "linux")]
     Verify(Box<VerifyArgs>),
     /// Sample this machine: processors, interrupts, memory, network, a device, power.
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
-    /// Make the files of a run that was killed from the rows that it left.
+    /// Rebuild the results of a run that was killed from the rows it had written.
     Recover(RecoverArgs),
     /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
@@ -109,31 +109,33 @@ pub(crate) enum Verb {
 /// What is asked of a target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// A preset (see `ssdyno list`), FILE.toml, or a trace, compressed or not [default: mixed; for
-    /// a device or a file, which are read-only unless --write says otherwise, randread].
+    /// A preset (see `ssdyno list`), FILE.toml, or a trace, which may be compressed [default: mixed; for
+    /// a real device or file, which is read-only without --write, randread].
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
-    /// A job file of fio in place of a workload: its jobs run at once, groups (stonewall) one after
-    /// the other. What cannot be carried over is named with its line.
+    /// Run the jobs of a fio job file instead of a workload: at the same time, groups (stonewall) one
+    /// after the other. Options that have no counterpart are named with their line.
     #[arg(long, value_name = "FILE.fio",
           conflicts_with_all = ["workload", "requests", "trace_format", "timing", "trace_depth",
                                 "trace_device", "trace_origin", "trace_slot", "trace_ids",
                                 "trace_columns", "beyond_end"])]
     pub(crate) fio: Option<String>,
-    /// Decides about everything random: same seed, same figures.
+    /// Random seed: the same seed gives the same figures (fio: randseed).
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = seed)]
     pub(crate) seed: u64,
-    /// Stop issuing after this time of the device, such as 10s; with --fio, each job at the latest.
+    /// Stop issuing after this long on the device's clock, such as 10s (fio: runtime); with --fio, no job
+    /// runs longer.
     #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,
-    /// Issue this many requests (5000, 40k, 1.5M), after the ramp-up of a workload that has one.
+    /// Issue this many requests, such as 5000, 40k or 1.5M; a ramp-up comes before and is not counted
+    /// (fio: number_ios).
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
-    /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as 1%; or that
-    /// of one figure: p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for or --requests is
-    /// the limit then [default: 10 minutes, at most 20 million requests].
+    /// Run until mean latency and IOPS are known to this precision (95 % confidence interval), such as
+    /// 1%; or one figure, such as p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for and
+    /// --requests limit it [default: 10 minutes, at most 20 million requests].
     #[arg(long, value_name = "[FIGURE=]N%")]
     pub(crate) until: Option<Until>,
     /// Set a key of the device or the workload; see below. May be repeated.
@@ -176,7 +178,7 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
     if span.0 == Time::ZERO {
-        return Err("it must be more than nothing".to_owned());
+        return Err("it must be greater than zero".to_owned());
     }
     Ok(span)
 }
@@ -186,7 +188,7 @@ fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u64::MAX))
 }
 
-/// A number of requests above zero: a whole one, in thousands (k), millions (M) or milliards (G).
+/// A number of requests above zero: a whole one, in thousands (k), millions (M) or billions (G).
 pub(crate) fn requests(text: &str) -> Result<u64, String> {
     let help = || "it must be a whole number above zero, such as 5000, 40k or 1.5M".to_owned();
     let (number, factor) = match text.chars().last() {

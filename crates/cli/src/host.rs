@@ -13,36 +13,35 @@ use crate::words::words;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Host")]
 pub(crate) struct HostArgs {
-    /// The driver: direct attaches the workload to the device alone, adapter puts a host with a plain
-    /// adapter before it, network a network target [default: nvme for a device with a table `nvme`,
-    /// ring for a ring card, network with --network, direct for others].
+    /// Host software between workload and device [default: nvme for a device file with a table `nvme`,
+    /// ring for a ring card, network with --network, otherwise direct].
     #[arg(long, value_name = "DRIVER", value_parser = words::<Driver>())]
     pub(crate) driver: Option<Driver>,
     /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.
     #[arg(long, value_name = "HOST", default_value = DEFAULT_HOST)]
     pub(crate) host: String,
-    /// Cores of it that take part [default: all].
+    /// Number of its cores that issue requests [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
-    /// Puts the device behind a network, on a machine that serves it: a preset (s4-iscsi, iscsi-25g)
-    /// or FILE.toml; each core of the host is a session.
+    /// Attach the device over a network: a preset (s4-iscsi, iscsi-25g) or FILE.toml. Each core of the
+    /// host has a session of its own.
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
     /// How NVMe commands are spread over queues [default: per-core].
     #[arg(long, value_name = "POLICY", value_parser = words::<Queues>())]
     pub(crate) queues: Option<Queues>,
-    /// What lies between a process and the driver [default: block].
+    /// Kernel layers above the driver [default: block].
     #[arg(long, value_name = "STACK", value_parser = words::<StackKind>())]
     pub(crate) stack: Option<StackKind>,
     /// How threads issue: sync (each outstanding request has its own thread), async, or batch
     /// (issue all, then wait for all) [default: as the host file says].
     #[arg(long, value_name = "MODE", value_parser = words::<ThreadMode>())]
     pub(crate) threads: Option<ThreadMode>,
-    /// How threads learn of completions [default: interrupt].
+    /// How a thread waits for completions [default: interrupt].
     #[arg(long, value_name = "HOW", value_parser = words::<Waiting>())]
     pub(crate) completion: Option<Waiting>,
-    /// Doorbells for each command and completion, or once for all that come together [default:
-    /// each command, and once for all completions].
+    /// When doorbells are written: for each command and completion, or once for all that are ready
+    /// [default: for each command; once for all completions].
     #[arg(long, value_name = "WHEN", value_parser = words::<Doorbell>())]
     pub(crate) doorbell: Option<Doorbell>,
     /// Priority classes of the threads in turn, 0 (served first) to 3, such as 1,3; for the queues
@@ -59,15 +58,15 @@ pub(crate) struct HostArgs {
     /// 1,2,3,4 for four threads, which then load nothing else [default: 1].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) namespaces: Vec<u32>,
-    /// How long the NVMe driver waits for an answer, 1ms to 1h: then it looks for it, has the command
-    /// aborted, and after twice as long resets the controller; see `faults` of the device file
+    /// Command timeout of the NVMe driver, 1ms to 1h. When it expires the driver polls the queue, then
+    /// aborts the command; after twice the timeout it resets the controller (docs/faults.md)
     /// [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = time_limit)]
     pub(crate) time_limit: Option<Span>,
-    /// How often an NVMe command that failed is given to the device again [default: 0].
+    /// How often the NVMe driver retries a failed command [default: 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub(crate) retries: Option<u32>,
-    /// How the ring driver works, such as block=16,completion=napi:64. Keys: block (dynamic or N),
+    /// Options of the ring driver, such as block=16,completion=napi:64. Keys: block (dynamic or N),
     /// partial-after, max-block, idle (first, request), response (block, each, subset:N), completion
     /// (block, return, napi:BUDGET, calibrated:N:TIME, hybrid:TIME), prefetch, queue-depth,
     /// ring-size, timeout.
@@ -98,7 +97,7 @@ impl HostArgs {
     }
 }
 
-/// A time that a driver may wait.
+/// The timeout of a driver.
 fn time_limit(text: &str) -> Result<Span, String> {
     let span: Span =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;

@@ -14,56 +14,56 @@ use crate::consent::WriteArgs;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real targets")]
 pub(crate) struct RealArgs {
-    /// What carries requests out: io_uring, threads (pread and pwrite, a thread for each request
-    /// outstanding) or auto (io_uring where the kernel needs no workers for it) [default: auto].
+    /// I/O engine (fio: ioengine): io_uring, threads (pread and pwrite, a thread for each outstanding
+    /// request) or auto (io_uring where the kernel needs no worker threads for it) [default: auto].
     #[arg(long, value_name = "ENGINE",
           value_parser = PossibleValuesParser::new(["auto", "io_uring", "threads"]).try_map(|name| name.parse::<EngineKind>()))]
     pub(crate) engine: Option<EngineKind>,
-    /// Poll the device for completions instead of waiting for interrupts; the device needs queues
-    /// for it.
+    /// Poll the device for completions instead of waiting for interrupts (fio: hipri); the device must have
+    /// poll queues.
     #[arg(long)]
     pub(crate) iopoll: bool,
-    /// Let a thread of the kernel take submissions, at the price of a core.
+    /// Let a kernel thread submit requests; it takes a core (fio: sqthread_poll).
     #[arg(long)]
     pub(crate) sqpoll: bool,
-    /// Go through this machine's page cache, which is emptied of the target before (direct=0 of fio): reads
-    /// may never reach the target, and a write ends when it is in memory.
+    /// Use the page cache (fio: direct=0), which is dropped for the target first: reads may never reach
+    /// the target, and a write completes once it is in memory.
     #[arg(long, conflicts_with = "iopoll")]
     pub(crate) buffered: bool,
-    /// Threads that share the load [default: 1].
+    /// Threads that share the load (fio: numjobs) [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
-    /// Cores that jobs are bound to, in turn, such as 0,2 [default: any; the only job of a closed
-    /// loop that sleeps stays where it starts on a loop device].
+    /// Cores that jobs are bound to, in turn, such as 0,2 (fio: cpus_allowed) [default: any; on a loop
+    /// device a single job that sleeps is bound to the core it starts on].
     #[arg(long, value_name = "CORES", value_delimiter = ',')]
     pub(crate) pin: Vec<usize>,
-    /// How requests go to the kernel and come back: default (sleep; submit what is ready, two in a
-    /// call, reap what is there), efficient (sleep until all that is outstanding has completed: least CPU time), latency
-    /// (one at a time, spinning: no wake-up in the latencies, at the price of a core) [default: default].
+    /// How requests are submitted and reaped: default (sleep; submit up to two in a call, reap what is
+    /// there), efficient (sleep until all outstanding requests have completed: least CPU time), latency
+    /// (one at a time, spinning: no wake-up latency, but it takes a core) [default: default].
     #[arg(long, value_name = "METHOD", 
           value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| name.parse::<Method>()))]
     pub(crate) method: Option<Method>,
-    /// Completions that a closed loop waits for at a time, or all [default: the method's].
+    /// Completions to wait for in one call, or all (fio: iodepth_batch_complete_min) [default: set by
+    /// --method].
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<Batch>,
-    /// Requests that go to the kernel with one call at most, or all (fio: iodepth_batch) [default: the
-    /// method's].
+    /// Maximum requests in one submit call, or all (fio: iodepth_batch) [default: set by --method].
     #[arg(long, value_name = "N")]
     pub(crate) submit: Option<Batch>,
-    /// How jobs wait for completions: sleep until the kernel wakes them, which is in every latency, or
-    /// spin, which takes a core [default: the method's].
+    /// How jobs wait for completions: sleep (every latency includes the wake-up) or spin (takes a core)
+    /// [default: set by --method].
     #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
           value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<Waiting>()))]
     pub(crate) wait: Option<Waiting>,
-    /// Without an answer for so long the target is taken to hang [default: 30s].
+    /// Treat the target as hung when no request completes for this long [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,
-    /// Do not sample the machine (processors, interrupts, memory, network, the device's own
-    /// counters, power) while the target is loaded.
+    /// Do not sample the machine during the run (CPU, interrupts, memory, network, the device's own
+    /// counters, power).
     #[arg(long, conflicts_with = "probe_interval")]
     pub(crate) no_probes: bool,
-    /// Sample the machine this often [default: 100ms, or longer where that would take more than a
-    /// thousandth of a processor].
+    /// Sampling interval of the machine [default: 100ms, or longer where that would use more than 0.1 %
+    /// of a CPU].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) probe_interval: Option<Span>,
     #[cfg(target_os = "linux")]

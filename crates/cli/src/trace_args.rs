@@ -12,38 +12,37 @@ use crate::words::words;
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {
     /// disksim, mqsim, msr, blkparse, fio, csv, alibaba, tencent, libcachesim, oraclegeneral or vscsi:
-    /// docs/traces.md has their columns [default: told from the content].
+    /// docs/traces.md has their columns [default: detected from the content].
     #[arg(long, value_name = "FORMAT", value_parser = trace_format)]
     pub(crate) trace_format: Option<Format>,
     /// When requests start: original, scaled=FACTOR (0.5 is twice as fast), or fast (as soon as
     /// fewer than --trace-depth are outstanding) [default: original].
     #[arg(long, value_name = "TIMING", value_parser = timing)]
     pub(crate) timing: Option<Timing>,
-    /// Which time of the trace is time 0 of the run, in every format: first (of the first request that
-    /// is replayed) or absolute (the trace's own 0: idle time before the first request is replayed)
-    /// [default: first].
+    /// Which time of the trace is time 0 of the run: that of the first replayed request, or the trace's
+    /// own 0 [default: first].
     #[arg(long, value_name = "ORIGIN", value_parser = words::<TraceOrigin>())]
     pub(crate) trace_origin: Option<TraceOrigin>,
-    /// Most requests outstanding; later ones wait, and their latency counts from the recorded
-    /// time [default: no limit; 32 with --timing fast].
+    /// Maximum outstanding requests; later ones wait, and their latency counts from the recorded time
+    /// (fio: iodepth) [default: no limit; 32 with --timing fast].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) trace_depth: Option<u32>,
-    /// Only the requests of this device (disk, volume) of the trace; may be repeated [default: all].
+    /// Replay only the requests of this device (disk, volume) of the trace; may be repeated [default: all].
     #[arg(long, value_name = "DEVICE", visible_alias = "trace-volume")]
     pub(crate) trace_device: Vec<String>,
-    /// Lay the devices of the trace one after the other on the target, in the order in which they first
-    /// appear, with so much space each, such as 100GiB [default: all at the same addresses].
+    /// Give each device of the trace a range of its own of this size on the target, in order of first
+    /// appearance, such as 100GiB [default: all at the same addresses].
     #[arg(long, value_name = "SIZE", value_parser = slot)]
     pub(crate) trace_slot: Option<Bytes>,
-    /// What the objects of libCacheSim's traces are: sector (of 512 B), byte, or hash (only names:
-    /// each lies where a hash of it says) [default: sector].
+    /// What an object identifier of a libCacheSim trace means: a sector of 512 B, a byte address, or a
+    /// name whose hash decides the address [default: sector].
     #[arg(long, value_name = "WHAT", value_parser = words::<ObjectIds>())]
     pub(crate) trace_ids: Option<ObjectIds>,
     /// The columns of a CSV trace that has no header, such as time_us,device,op,offset_bytes,length_bytes;
-    /// other names are passed over.
+    /// columns with other names are ignored.
     #[arg(long, value_name = "NAMES")]
     pub(crate) trace_columns: Option<String>,
-    /// What becomes of requests behind the end of the target [default: fail].
+    /// What to do with requests beyond the end of the target [default: fail].
     #[arg(long, value_name = "WHAT", value_parser = words::<BeyondEnd>())]
     pub(crate) beyond_end: Option<BeyondEnd>,
 }
@@ -75,7 +74,7 @@ fn slot(text: &str) -> Result<Bytes, String> {
     let size: Bytes =
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
     if size.0 == 0 {
-        return Err("it must be more than nothing".to_owned());
+        return Err("it must be greater than zero".to_owned());
     }
     Ok(size)
 }

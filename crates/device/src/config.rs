@@ -144,7 +144,7 @@ pub struct Config {
     /// What lies in the device before the run.
     #[serde(default)]
     pub precondition: Precondition,
-    /// What goes wrong on order; left out: nothing.
+    /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

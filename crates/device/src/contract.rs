@@ -97,7 +97,7 @@ pub trait Device: BlockTarget {
     fn begin_window(&mut self, at: Time) {
         let _ = at;
     }
-    /// True once it was pulled or given up: whatever is asked of it ends with an error at once.
+    /// True once it was removed or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
         false
     }

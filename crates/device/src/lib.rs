@@ -5,7 +5,7 @@
 //! [`DeviceReport`] (what it says of itself), [`kinds`] (every kind of device file: [`DeviceSpec`] is one of any
 //! kind),
 //! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
-//! driver), [`faults`] (what goes wrong on order), and [`presets`].
+//! driver), [`faults`] (what is injected as a fault), and [`presets`].
 //!
 //! Errors: a file that cannot be read is TOML's error, with its place;
 //! [`ConfigError`](ssdyno_block::ConfigError) names a key whose value cannot be and what to write

@@ -20,7 +20,7 @@ use crate::{
     NvmeCounters, PriorityClass, QueuePair, QueueSelector, Quirks,
 };
 
-/// The least time limit and polling interval.
+/// The least timeout and polling interval.
 const LIMIT_MIN: Time = Time::from_ns(1);
 /// Events that wait for somebody to take them; what comes when so many wait is counted and forgotten.
 pub(crate) const EVENTS_MAX: usize = 64;
@@ -34,14 +34,14 @@ pub(crate) struct Record {
     pub(crate) class: Option<PriorityClass>,
     /// Of its submission and its completion ring.
     pub(crate) addresses: (u64, u64),
-    /// Its owner is to look after its time limits.
+    /// Its owner is to look after its timeouts.
     pub(crate) called: bool,
-    /// For which time limit it was called last, and until when that was enough.
+    /// For which timeout it was called last, and until when that was enough.
     pub(crate) called_for: (MonotonicTime, MonotonicTime),
 }
 
 impl Record {
-    /// When the owner is to be called because of a time limit.
+    /// When the owner is to be called because of a timeout.
     fn call_at(&self) -> MonotonicTime {
         let at = self.desk.watch_at();
         let (called_for, enough_until) = self.called_for;
@@ -49,7 +49,7 @@ impl Record {
     }
 }
 
-/// A driver of one controller without the I/O: start, admin queue, namespaces, time limits, resets,
+/// A driver of one controller without the I/O: start, admin queue, namespaces, timeouts, resets,
 /// shutdown. The I/O goes through the [`QueuePair`]s that it makes, which may be on other cores.
 ///
 /// # With queue pairs on many cores
@@ -116,7 +116,7 @@ pub struct Controller {
 impl Controller {
     /// A driver that was not started. Nothing is allocated for it.
     pub fn new(mut config: NvmeConfig) -> Controller {
-        // A time limit of nothing would be over before anything can happen.
+        // A timeout of nothing would be over before anything can happen.
         let limits = [&mut config.io_timeout, &mut config.admin_timeout, &mut config.owner_timeout];
         for limit in limits {
             *limit = (*limit).max(LIMIT_MIN);
@@ -366,7 +366,7 @@ impl Controller {
     }
 
     /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits
-    /// for them, or a time limit is over. Those for which `out` has no room come with the next call.
+    /// for them, or a timeout is over. Those for which `out` has no room come with the next call.
     pub fn calls(&mut self, out: &mut Vec<u16>) {
         let (number, waits) = (self.number(), self.last_order() != Order::Run);
         for (queue, record) in (1..).zip(&mut self.records) {
@@ -380,14 +380,14 @@ impl Controller {
         }
     }
 
-    /// The first time at which a pair's time limits are to be looked after, while they count.
+    /// The first time at which a pair's timeouts are to be looked after, while they count.
     fn pairs_watch_at(&self) -> MonotonicTime {
         let counts = self.phase.takes_completions();
         let records = self.records.iter().filter(|_| counts);
         records.map(Record::call_at).min().unwrap_or(MonotonicTime::MAX)
     }
 
-    /// Has the owners of pairs called whose time limits are over. They may do it on their own; this is for
+    /// Has the owners of pairs called whose timeouts are over. They may do it on their own; this is for
     /// a core that sleeps because an interrupt was lost.
     pub(crate) fn call_late(&mut self, now: MonotonicTime) {
         if self.pairs_watch_at() > now {
@@ -406,7 +406,7 @@ impl Controller {
         self.deadline_with(self.pairs_watch_at())
     }
 
-    /// The same, where the time limits of the pairs are kept elsewhere.
+    /// The same, where the timeouts of the pairs are kept elsewhere.
     #[inline]
     pub(crate) fn deadline_with(&self, pairs: MonotonicTime) -> Option<MonotonicTime> {
         let watch_at = self.watch_at.min(pairs);

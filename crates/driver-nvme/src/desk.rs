@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ssdyno_block::MonotonicTime;
 
 /// Aborts that one pair can wish for before the controller object has looked. A controller takes about
-/// as many at a time (ACL); what is beyond has its turn one time limit later.
+/// as many at a time (ACL); what is beyond has its turn one timeout later.
 const WISHES: usize = 4;
 /// Marks a wish that is there: identifiers have 16 bits.
 const WISHED: u32 = 1 << 16;

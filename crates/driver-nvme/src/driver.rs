@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
-/// obey at once, and looks after their time limits. See the crate's documentation for how it is used.
+/// obey at once, and looks after their timeouts. See the crate's documentation for how it is used.
 ///
 /// Where a call is that of a part, the part's documentation says what it does; queues are numbered from 1.
 #[derive(Debug)]

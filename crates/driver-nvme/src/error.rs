@@ -62,7 +62,7 @@ pub enum NvmeError {
     #[error("the controller reports a fatal error (CSTS.CFS)")]
     Fatal,
     /// An admin command of the start or stop had no answer.
-    #[error("admin command {opcode:#04x} was not answered in time")]
+    #[error("admin command {opcode:#04x} did not complete in time")]
     AdminTimeout {
         /// Its opcode.
         opcode: u8,

@@ -68,7 +68,7 @@
 //!     while done.is_empty() {
 //!         let now = clock(function);
 //!         driver.poll_queue(function, queue, &mut done);
-//!         // Time limits, aborts, resets.
+//!         // Timeouts, aborts, resets.
 //!         driver.poll(function, now, &mut done);
 //!     }
 //!     assert_eq!(done[0].token, Token(7));
@@ -99,7 +99,7 @@
 //! not. A [`QueuePair`] is owned by the core that uses it and touches nothing but its own rings, slots,
 //! doorbells and counters; the [`Controller`] has the rest. What they have to tell each other goes through
 //! two kinds of shared words: orders, a chain of notices that the controller object lengthens and each pair
-//! reads (looking for news is one load), and a desk for each pair (what it obeyed, when its first time limit
+//! reads (looking for news is one load), and a desk for each pair (what it obeyed, when its first timeout
 //! is over, which aborts it wishes). The cases that matter:
 //!
 //! | a kernel's | here |
@@ -269,7 +269,7 @@
 //! A completion that nobody waits for - answered twice, late for an identifier that is in use again, or of
 //! a command that nobody sent - is dropped, counted ([`NvmeCounters::strays`]) and told
 //! ([`DriverEvent::StrayCompletion`]): an identifier has 12 bits for its slot and 4 for how often the slot was
-//! used, as in Linux. What it should have answered is found by its time limit.
+//! used, as in Linux. What it should have answered is found by its timeout.
 //!
 //! Requests are split at MDTS, at the boundary that the namespace names (NOIOB), and where the
 //! [table of quirks](Quirks) knows a stripe.

@@ -1,6 +1,6 @@
 //! Commands in the order of their deadlines.
 //!
-//! All commands of a pair get the same time limit, and time does not go back: so the order in which they
+//! All commands of a pair get the same timeout, and time does not go back: so the order in which they
 //! were put in is that of their deadlines. A command that ends stays in its line until it is the first;
 //! then it is left behind. What has no work on the way of an I/O command but one write, finds the next
 //! deadline in a constant number of steps, whatever the number of commands that are late.

@@ -31,7 +31,7 @@ const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 #[repr(u8)]
 enum SlotState {
     Free,
-    /// With the controller, within its time limit.
+    /// With the controller, within its timeout.
     Waiting,
     /// With the controller, and late; the controller took no abort.
     Late,

@@ -213,7 +213,7 @@ static BY_IDENTITY: &[ByIdentity] = &[
         firmware: Some("22301111"),
         quirks: Quirks::SUSPEND_BY_SHUTDOWN,
     },
-    // Kioxia CD6-V, HPE PE8030: time limits pass under any load.
+    // Kioxia CD6-V, HPE PE8030: timeouts pass under any load.
     ByIdentity {
         vendor: 0x1e0f,
         model: Some("KCD6XVUL6T40"),

@@ -110,7 +110,7 @@ impl Controller {
         self.look_at = look_at;
     }
 
-    /// Does what is due at `now`: start, stop, admin commands, orders to the pairs, time limits. I/O
+    /// Does what is due at `now`: start, stop, admin commands, orders to the pairs, timeouts. I/O
     /// queues are their pairs' business.
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, now: impl Into<MonotonicTime>) {
         let now = now.into();

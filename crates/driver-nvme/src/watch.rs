@@ -208,7 +208,7 @@ impl Controller {
         self.pairs.clear();
     }
 
-    /// The device was pulled, as the slot says: nothing is waited for. Each pair answers everything
+    /// The device was removed, as the slot says: nothing is waited for. Each pair answers everything
     /// with its owner's next call.
     pub fn removed<F: PciFunction>(&mut self, function: &mut F) {
         if !self.phase.is_over() {

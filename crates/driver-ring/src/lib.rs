@@ -22,7 +22,7 @@
 //! card until the request is answered.
 //!
 //! Errors: [`RingError`] at the start; later each request carries its own
-//! [`Status`](ssdyno_block::Status) to the application (S0-7). A card that stands still is reset, one
+//! [`Status`](ssdyno_block::Status) to the application (S0-7). A card that hangs is reset, one
 //! that is gone answers every request with an error: each exactly once.
 //!
 //! Not here: copies of data (a bio's page is given by address), locks (one driver, one caller), block

@@ -2,7 +2,7 @@
 //!
 //! A block that is late is looked for: its interrupt may be lost. If it is not back, the card is
 //! reset; what it had is answered as abandoned. A card that does not come out of the reset in as
-//! long a time, whose registers read as ones, or of which the slot says that it was pulled, is gone: it
+//! long a time, whose registers read as ones, or of which the slot says that it was removed, is gone: it
 //! may not touch memory any more, and every request is answered with an error.
 
 use alloc::vec::Vec;
@@ -72,7 +72,7 @@ impl<F: PciFunction> RingDriver<F> {
         true
     }
 
-    /// The card was pulled, as its slot says: nothing is waited for. The next poll, which
+    /// The card was removed, as its slot says: nothing is waited for. The next poll, which
     /// [`next_deadline`](RingDriver::next_deadline) asks for at `now`, answers every request with an error.
     pub fn removed(&mut self, now: impl Into<MonotonicTime>) {
         if !self.phase.is_gone() {

@@ -272,7 +272,7 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
     assert_eq!(done[0].status, Status::Ok);
 }
 
-/// The slot says that the card was pulled: everything is answered then, and nothing is waited for.
+/// The slot says that the card was removed: everything is answered then, and nothing is waited for.
 #[test]
 fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     let mut target = RingTarget::new(driver(&card(&[]), Options::default()));
@@ -320,7 +320,7 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
     }
 }
 
-/// Where no slot tells, registers that read as ones do, with the time limit: that is no reset.
+/// Where no slot tells, registers that read as ones do, with the timeout: that is no reset.
 #[test]
 fn registers_that_read_as_ones_are_no_reset() {
     let options = Options { timeout: Time::from_ms(5), ..Options::default() };

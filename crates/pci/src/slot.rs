@@ -135,7 +135,7 @@ impl SlotConfig {
         self.put(PCIE + 0x10, link << 16, 0);
     }
 
-    /// The dword at `offset`; ones behind the end.
+    /// The dword at `offset`; ones beyond the end.
     ///
     /// # Panics
     /// If `offset` is no multiple of 4.

@@ -1,4 +1,4 @@
-//! What went wrong in a simulated run, mostly on order, and what was done about it (S4-48).
+//! What went wrong in a simulated run, mostly injected, and what was done about it (S4-48).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::format::{count, seconds};
 
 /// What went wrong because the tables `[faults]` of device and network asked for it, or because the driver's
-/// time limit was shorter than what the device took, and what became of it. Counts are of the whole run,
+/// timeout was shorter than what the device took, and what became of it. Counts are of the whole run,
 /// with ramp-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsResult {
@@ -27,7 +27,7 @@ pub struct FaultsResult {
     pub requests_failed: u64,
 }
 
-/// What a device did wrong on order.
+/// Faults that a device injected.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceFaults {
     /// Commands that ended with an error.
@@ -40,11 +40,11 @@ pub struct DeviceFaults {
     pub lost_interrupts: u64,
     /// When it stood still, from the start of the run; `null` where it did not.
     pub hung_at_seconds: Option<f64>,
-    /// When it was pulled, from the start of the run; `null` where it was not.
+    /// When it was removed, from the start of the run; `null` where it was not.
     pub removed_at_seconds: Option<f64>,
 }
 
-/// What a network did wrong on order. A command and its answer are a message each.
+/// Faults that a network injected. A command and its answer are a message each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkFaults {
     /// Messages that arrived late.
@@ -64,7 +64,7 @@ pub struct NetworkFaults {
 /// What a driver did when no answer came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DriverRecovery {
-    /// Answers that the time limit found, because no interrupt had come.
+    /// Answers that the timeout found, because no interrupt had come.
     pub interrupts_missed: u64,
     /// Commands that it asked the device to abort.
     pub aborts: u64,
@@ -79,7 +79,7 @@ pub struct DriverRecovery {
 impl DriverRecovery {
     fn words(&self) -> Vec<String> {
         let mut what = Vec::new();
-        some(&mut what, self.interrupts_missed, "answer found late", "answers found late");
+        some(&mut what, self.interrupts_missed, "completion found late", "completions found late");
         some(&mut what, self.aborts, "abort", "aborts");
         some(&mut what, self.resets, "reset", "resets");
         some(&mut what, self.abandoned, "command given up", "commands given up");
@@ -106,11 +106,11 @@ impl FaultsResult {
         if let Some(device) = self.device {
             let mut what = Vec::new();
             some(&mut what, device.errors, "error", "errors");
-            some(&mut what, device.delays, "late answer", "late answers");
+            some(&mut what, device.delays, "delayed completion", "delayed completions");
             some(&mut what, device.drops, "command dropped", "commands dropped");
             some(&mut what, device.lost_interrupts, "interrupt lost", "interrupts lost");
             what.extend(device.hung_at_seconds.map(|at| format!("stood still at {}", seconds(at))));
-            what.extend(device.removed_at_seconds.map(|at| format!("pulled at {}", seconds(at))));
+            what.extend(device.removed_at_seconds.map(|at| format!("removed at {}", seconds(at))));
             row("device", what);
         }
         if let Some(network) = self.network {
@@ -143,7 +143,7 @@ impl FaultsResult {
     pub(crate) fn title(&self) -> &'static str {
         match (&self.device, &self.network) {
             (None, None) => "Error recovery",
-            _ => "Faults on order",
+            _ => "Injected faults",
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let none = FaultsResult::default().text();
         assert!(none.contains("workload     nothing"), "{none}");
         assert!(none.starts_with("\nError recovery\n"), "{none}");
-        assert!(text.starts_with("\nFaults on order\n"), "{text}");
+        assert!(text.starts_with("\nInjected faults\n"), "{text}");
         assert_eq!(FaultsResult::default().driver_did(), None);
         assert_eq!(faults.driver_did().as_deref(), Some("2 aborts, 1 reset"));
     }

@@ -235,10 +235,10 @@ impl DeviceCheck {
             detail.push_str(&format!(", the run {}", run.text()));
             detail.push_str(match device.bytes() < run.bytes() {
                 true if device == Moved::default() => {
-                    ": it keeps no account (queue/iostats), or a cache answered for it"
+                    ": it keeps no statistics (queue/iostats), or they were served from a cache"
                 }
-                true if !direct => ": the page cache answered for it",
-                true => ": something before it answered, such as a cache",
+                true if !direct => ": they were served from the page cache",
+                true => ": they were served from a cache or an unwritten extent",
                 false if failed > 0 => ": it counts requests that failed as well",
                 false => ": somebody else uses it, or requests were read ahead",
             });

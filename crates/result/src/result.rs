@@ -124,7 +124,7 @@ pub struct RunResult {
     /// What the simulated host added; `null` where the workload was attached to the device alone.
     #[serde(default)]
     pub host: Option<HostResult>,
-    /// What went wrong on order, and what became of it; left out where nothing was asked for.
+    /// What was injected, and what became of it; left out where nothing was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsResult>,
     /// How requests went to a real target and came back; `null` for a simulated one.
@@ -147,7 +147,7 @@ pub struct RunResult {
     /// What a closed form gives for this run, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,
-    /// Laws that must hold whatever the device, and whether they did.
+    /// Invariants whatever the device, and whether they did.
     #[serde(default)]
     pub invariants: Vec<Invariant>,
     /// Warnings and remarks that a reader of the figures must know.

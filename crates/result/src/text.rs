@@ -47,7 +47,7 @@ fn head(text: &mut String, r: &RunResult) {
     };
     let unanswered = match r.unanswered {
         0 => String::new(),
-        n => format!(", {} never answered", count(n)),
+        n => format!(", {} never completed", count(n)),
     };
     let clock = match r.simulated_requests_per_wall_second {
         Some(speed) => format!(
@@ -335,7 +335,7 @@ pub(crate) fn settling(r: &RunResult) -> Option<String> {
         return Some(format!("of {}: the whole run, since nothing was recorded", seconds(whole)));
     }
     let more = seconds(whole - r.simulated_seconds);
-    Some(format!("of {}: the device was busy for {more} after the last answer", seconds(whole)))
+    Some(format!("of {}: the device was busy for {more} after the last completion", seconds(whole)))
 }
 
 /// The rows of the energy table: the whole, then its parts.
@@ -371,7 +371,7 @@ pub(crate) fn deviation(expected: &crate::Expected) -> String {
 
 fn remarks(text: &mut String, r: &RunResult) {
     if let Some(cost) = r.own_cost {
-        line(text, format_args!("\nOwn cost  {}", own_cost(&cost)));
+        line(text, format_args!("\nOverhead  {}", own_cost(&cost)));
     }
     let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
     if !(r.notes.iter().all(|note| precedes(note)) && broken.is_empty()) {
@@ -391,7 +391,7 @@ fn precedes(note: &str) -> bool {
     note.contains("requests go past the page cache (direct=1)")
 }
 
-/// The tool's own cost in words.
+/// The tool's overhead in words.
 pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
     let mut text = format!("per request {} CPU", nanoseconds(cost.cpu_ns_per_request));
     if let (Some(user), Some(system)) =
@@ -408,7 +408,7 @@ pub(crate) fn own_cost(cost: &crate::result::OwnCost) -> String {
         }
     }
     if let Some(floor) = cost.floor_cpu_ns_per_request {
-        let _ = write!(text, "; floor of the tool on this machine {} CPU", nanoseconds(floor));
+        let _ = write!(text, "; least possible on this machine {} CPU", nanoseconds(floor));
     }
     text
 }

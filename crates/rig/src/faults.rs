@@ -1,4 +1,4 @@
-//! Faults on order (S4-48): what a network can do, which way to a device can stand which fault, and what
+//! Injected faults (S4-48): what a network can do, which way to a device can stand which fault, and what
 //! is told of it.
 
 use schemars::JsonSchema;
@@ -121,18 +121,18 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
     }
 }
 
-/// Drivers that are models of cost alone have neither time limits nor interrupts that can be lost.
+/// Drivers that are models of cost alone have neither timeouts nor interrupts that can be lost.
 fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError> {
     let (key, what) = if faults.drop > 0.0 {
-        ("drop", "a command that is never answered would hang the run")
+        ("drop", "a command that never completes would hang the run")
     } else if faults.hang_at.is_some() {
-        ("hang_at", "a device that stands still would hang the run")
+        ("hang_at", "a device that hangs would hang the run")
     } else if faults.lost_interrupts > 0.0 {
         ("lost_interrupts", "no interrupt can be lost")
     } else {
         return Ok(());
     };
-    let problem = format!("the driver `{driver}` has no time limit and sends no reset: {what}");
+    let problem = format!("the driver `{driver}` has no timeout and sends no reset: {what}");
     let help = "run an SSD with --driver nvme, or a ring card; or leave the key out";
     Err(ConfigError::new(format!("faults.{key}"), problem, help))
 }

@@ -211,7 +211,7 @@ impl<P: Behind, W: Watch> Machine<P, W> {
         let late = self.host.late_errors();
         laws.push(Invariant {
             name: "late_errors".into(),
-            // On order they may, and where the driver gave commands up.
+            // Where faults are injected they may, and where the driver gave commands up.
             holds: late == 0 || faults,
             detail: format!("{late} writes failed after they had been reported as done"),
         });

@@ -211,7 +211,7 @@ impl Rigged for Apart {
         report.laws.push(Invariant {
             name: "namespaces".into(),
             holds: lost == 0,
-            detail: format!("{lost} requests of namespaces were not answered"),
+            detail: format!("{lost} requests of namespaces did not complete"),
         });
     }
 

@@ -24,7 +24,7 @@ pub struct NetworkConfig {
     pub target: TargetTable,
     /// The protocol's work on the machine with the workload.
     pub initiator: EndTable,
-    /// What goes wrong on order; left out: nothing.
+    /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "NetworkFaultConfig::is_none")]
     pub faults: NetworkFaultConfig,
 }

@@ -344,7 +344,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Without faults it is the load that a time limit is too short for.
+    /// Without faults it is the load that a timeout is too short for.
     fn describe_time_limit(&self, result: &mut RunResult) {
         let (driver, limit, option) = match &self.run.device {
             Attach::Nvme { device, driver, .. } if device.faults.is_none() => {

@@ -101,7 +101,7 @@ pub enum RunError {
         /// Why.
         error: SubmitError,
     },
-    /// The device was pulled.
+    /// The device was removed.
     #[error("the device is gone: from {at} of the run on every request ends in an error")]
     Gone {
         /// When a request found it gone, from the start of the run.

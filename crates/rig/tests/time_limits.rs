@@ -1,4 +1,4 @@
-//! The driver's time limit expires although nobody asked for faults: the load, the requests or the flash are
+//! The driver's timeout expires although nobody asked for faults: the load, the requests or the flash are
 //! slower than it. That is no defect, and the run goes on.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -28,7 +28,7 @@ fn load(depth: u32, size: &str, write_percent: u32, requests: u64) -> String {
     )
 }
 
-/// What `run` gave. Whatever the time limit did: every law held, and every request was answered once.
+/// What `run` gave. Whatever the timeout did: every law held, and every request was answered once.
 fn whole(run: &Run, requests: u64) -> Measured {
     let measured = run.execute(&mut |_| Flow::Continue).unwrap();
     let result = &measured.result;
@@ -188,7 +188,7 @@ const POLICIES: [QueuePolicy; 6] = [
     QueuePolicy::MoreQueues { queues: [1, 2, 3, 1] },
 ];
 
-/// A drive, a driver with a time limit, a host and a load, all drawn.
+/// A drive, a driver with a timeout, a host and a load, all drawn.
 #[derive(Clone, Debug)]
 struct Drawn {
     preset: usize,

@@ -195,7 +195,7 @@ fn judge(result: &RunResult) -> Option<Failure> {
     let broken: Vec<String> =
         broken().map(|invariant| format!("{} ({})", invariant.name, invariant.detail)).collect();
     if !broken.is_empty() {
-        let message = format!("the run breaks its own laws: {}", broken.join("; "));
+        let message = format!("the run violates its invariants: {}", broken.join("; "));
         let help = "do not trust these figures; please report this with the command of the replay";
         return Some(Failure::new(FailureKind::Failed, message).with_help(help));
     }

@@ -19,7 +19,7 @@
 //! touches there is a fault: the messages `DMA_READ` and `DMA_WRITE` are not sent); registers that are mapped
 //! into the client; migration; masks of the MSI-X table, which are the client's affair, as with VFIO in the
 //! kernel. The protocol is our own code: the crates that speak it panic on messages that are too short,
-//! wait without a time limit, and have no place for the device's own clock.
+//! wait without a timeout, and have no place for the device's own clock.
 //!
 //! Linux only; elsewhere the crate is empty.
 

@@ -194,7 +194,7 @@ pub(crate) fn header(message_id: u16, command: u16, flags: u32, body: usize) -> 
     }
 }
 
-/// Sends a message; waits while the socket is full, as long as its time limit says.
+/// Sends a message; waits while the socket is full, as long as its timeout says.
 pub(crate) fn send(
     socket: impl AsFd,
     header: &Header,

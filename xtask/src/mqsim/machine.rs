@@ -46,7 +46,7 @@ pub(crate) const DIFFERENCES: &[&str] = &[
     "MQSim's static wear levelling cannot be switched off; it moves a block or two in a run",
     "ours is preconditioned in every run, which is in its time; MQSim starts empty: its reads find a place \
      for the page as they come, and its writes are counted once the device has been overwritten",
-    "ours meters energy, checks its laws and keeps distributions and a series; MQSim keeps sums",
+    "ours meters energy, checks its invariants and keeps distributions and a series; MQSim keeps sums",
 ];
 
 /// Logical pages: 0.873 of the flash, in both.

@@ -1,6 +1,7 @@
 //! House rules that neither the compiler nor clippy knows, checked line by line.
 
 mod rules;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,9 @@ pub(crate) fn check(root: &Path) -> Result<Outcome> {
     let mut paths = Vec::new();
     walk(root, root, &mut paths)?;
     paths.sort_unstable();
+    let glossary = std::fs::read_to_string(root.join(words::GLOSSARY));
+    let retired =
+        words::retired(&glossary.with_context(|| format!("cannot read {}", words::GLOSSARY))?);
     let (mut errors, mut warnings) = (0_usize, 0_usize);
     for path in paths {
         let text = std::fs::read_to_string(&path)
@@ -58,6 +62,7 @@ pub(crate) fn check(root: &Path) -> Result<Outcome> {
         let relative = path.strip_prefix(root).unwrap_or(&path);
         let file = SourceFile { path: relative.to_string_lossy().replace('\\', "/"), text };
         let mut findings = rules::apply(&file);
+        findings.extend(words::check(&file, &retired));
         findings.extend(rules::links(&file, |target| root.join(target).exists()));
         for Finding { line, message, warning } in findings {
             let kind = if warning { "warning: " } else { "" };

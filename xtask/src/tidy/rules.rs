@@ -206,7 +206,7 @@ fn numbered(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
     file.text.lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
-fn has_word(text: &str, word: &str) -> bool {
+pub(super) fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();

@@ -154,7 +154,7 @@ pub struct Progress {
     pub of: u64,
     /// Faults so far.
     pub faults: u64,
-    /// Requests answered so far: while this stands still, the target does not answer.
+    /// Requests answered so far: while this hangs, the target does not answer.
     pub requests: u64,
 }
 

@@ -110,7 +110,7 @@ fn identified(
     let dump = files::read_bytes(path)?;
     let id = IdCtrl::parse(&dump).map_err(|error| {
         let help = if matches!(error, IdCtrlError::Unfilled { .. }) {
-            "see with `nvme list` whether the drive answers, then save it again with `nvme id-ctrl`"
+            "check with `nvme list` that the drive responds, then save it again with `nvme id-ctrl`"
         } else {
             "save one controller with `nvme id-ctrl /dev/nvmeN`, with or without `-o json` or `-b`"
         };

@@ -64,7 +64,7 @@ pub(crate) struct VerifyArgs {
         "flush_every",
     ])]
     pub(crate) resume: Option<PathBuf>,
-    /// Without an answer for so long the target is taken to hang.
+    /// Treat the target as hung when no request completes for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
     pub(crate) timeout: Span,
 }
@@ -141,7 +141,7 @@ impl Watchdog<'_> {
             return;
         }
         let (target, seconds) = (self.target, patience.as_secs_f64());
-        let message = format!("{target} hangs: no request was answered for {seconds} s");
+        let message = format!("{target} hangs: no request completed for {seconds} s");
         let failure = Failure::new(kind, message).with_help(
             "look at the kernel's log (`dmesg`); what was written is in the journal, if one was \
              asked for: --resume checks it",
@@ -296,7 +296,7 @@ fn explain(error: &VerifyError) -> Failure {
 fn text(args: &VerifyArgs, report: &Report) -> String {
     let promised = report.journal.map(|journal| journal.promised_blocks);
     let verdict = match (report.faults, promised) {
-        (0, Some(0)) => "nothing could be checked: no flush was answered before the journal ends",
+        (0, Some(0)) => "nothing could be checked: no flush completed before the journal ends",
         (0, Some(_)) => "every block that was flushed is there",
         (0, None) => "every block is what was written",
         _ => "FAULTS",

@@ -1,4 +1,4 @@
-//! Faults on order: what the program says, and its exit codes.
+//! Injected faults: what the program says, and its exit codes.
 
 use crate::common::{Place, one_object};
 
@@ -47,10 +47,10 @@ fn errors_and_a_device_that_is_gone_end_with_1() {
     assert!(gone["error"]["message"].as_str().unwrap().starts_with("the device is gone"));
     let text = place.call(&["run", "sim:delay-100us", "--set", "faults.remove_at=20ms"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("partial") && text.contains("pulled at 20.00 ms"), "{text}");
+    assert!(text.contains("partial") && text.contains("removed at 20.00 ms"), "{text}");
     let page = std::fs::read_dir(place.path().join("results")).unwrap().next().unwrap().unwrap();
     let page = std::fs::read_to_string(page.path().join("report.html")).unwrap();
-    assert!(page.contains("Faults on order") && page.contains("pulled at 20.00 ms"));
+    assert!(page.contains("Injected faults") && page.contains("removed at 20.00 ms"));
 }
 
 /// File, line and key; or the setting.

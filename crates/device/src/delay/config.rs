@@ -72,7 +72,7 @@ pub struct DelayConfig {
     /// Currents and powers; left out, it draws nothing.
     #[serde(default = "nothing")]
     pub energy: ssdyno_energy::Config,
-    /// What goes wrong on order; left out: nothing.
+    /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

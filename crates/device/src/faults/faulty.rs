@@ -19,10 +19,10 @@ struct Inside {
 }
 
 /// A device whose answers are wrong, late, or end. A failing request takes its time, and fails in the end;
-/// a late one keeps nobody else waiting; once the device is pulled everything is
+/// a late one keeps nobody else waiting; once the device is removed (surprise removal) everything is
 /// [abandoned](Status::Abandoned).
 ///
-/// Nobody here has a time limit or interrupts, so nothing may be dropped, lose its interrupt or stand
+/// Nobody here has a timeout or interrupts, so nothing may be dropped, lose its interrupt or stand
 /// still: whoever builds it refuses those.
 pub struct Faulty {
     inner: Box<dyn Device>,
@@ -85,7 +85,7 @@ impl Faulty {
         }
     }
 
-    /// The device is pulled: what is inside is given up.
+    /// The device is removed (surprise removal): what is inside is given up.
     fn remove(&mut self) {
         self.gone = true;
         self.draw.injected.removed_at = Some(self.remove_at);

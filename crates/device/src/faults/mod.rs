@@ -1,4 +1,4 @@
-//! Faults that a device file asks for: what fails, comes late, gets lost, stands still or is pulled (S4-48).
+//! Faults that a device file asks for: what fails, comes late, gets lost, hangs or is removed (S4-48).
 //!
 //! Key types: [`FaultConfig`] (the `[faults]` table), [`FaultDraw`] (the lots, and what was done),
 //! [`Injected`] (the counts), [`Faulty`] (a device with faults where nobody drives it: no controller, no
@@ -37,15 +37,15 @@ pub struct FaultConfig {
     /// By so much; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_by: Option<Span>,
-    /// Share of commands that are never answered, 0 to 1: the time limit of the driver has to end them.
+    /// Share of commands that are never answered, 0 to 1: the timeout of the driver has to end them.
     pub drop: f64,
     /// Share of interrupts that never arrive, 0 to 1.
     pub lost_interrupts: f64,
-    /// The device stands still from this time of the run on, until its driver resets it. It does so
+    /// The device hangs from this time of the run on, until its driver resets it. It does so
     /// once; where nothing is asked of it then, with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
-    /// The device is pulled at this time of the run. Where nothing is asked of it then, that shows with the
+    /// The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
     /// next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remove_at: Option<Span>,
@@ -153,7 +153,7 @@ pub struct Injected {
     pub lost_interrupts: u64,
     /// When the device stood still, on the clock of the run.
     pub hung_at: Option<Time>,
-    /// When it was pulled, on the clock of the run.
+    /// When it was removed, on the clock of the run.
     pub removed_at: Option<Time>,
 }
 

@@ -182,7 +182,7 @@ impl<D: Device> NvmeController<D> {
             return Err(invalid_field);
         }
         log.drain(..offset as usize);
-        // Behind the end of a page everything reads as zero.
+        // Beyond the end of a page everything reads as zero.
         log.resize((dwords * 4) as usize, 0);
         self.copy_to_host(entry, &log, bus)?;
         if !retain {

@@ -1,4 +1,4 @@
-//! Faults on order: what a test or an experiment wants to go wrong.
+//! Injected faults: what a test or an experiment wants to go wrong.
 
 use std::ops::Range;
 

@@ -118,7 +118,7 @@ pub struct RingConfig {
     pub precondition: Option<Precondition>,
     /// Currents and powers.
     pub energy: ssdyno_energy::Config,
-    /// What goes wrong on order; left out: nothing.
+    /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

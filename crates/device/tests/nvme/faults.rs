@@ -1,4 +1,4 @@
-//! Faults on order.
+//! Injected faults.
 
 use ssdyno_block::Time;
 use ssdyno_device::faults::{FaultConfig, FaultDraw};

@@ -38,14 +38,14 @@ enum Mode {
 /// Every method touches the pair and the function that is lent to it: its registers are the pair's two
 /// doorbells, its memory the pair's own. So each owner can have an instance of
 /// [`PciFunction`] of its own, and no two owners ever write the same cache line, but for the few words
-/// through which a pair and its controller object tell each other of resets and time limits.
+/// through which a pair and its controller object tell each other of resets and timeouts.
 ///
 /// # What the owner owes
 /// - One call at a time. An interrupt handler that polls and a task that submits on the same core are
 ///   kept apart with interrupts off, or by polling from a thread of that core.
 /// - [`attend`](QueuePair::attend) when [`next_deadline`](QueuePair::next_deadline) has come, and soon
 ///   after the controller object [calls](crate::Controller::calls) the queue. [`poll`](QueuePair::poll) sees orders too, and a
-///   core that polls all the time needs `attend` for time limits only.
+///   core that polls all the time needs `attend` for timeouts only.
 ///
 /// # What happens at a reset, a stop or a removal
 /// The controller object puts up an order, and each pair obeys it in the owner's next call. Before a

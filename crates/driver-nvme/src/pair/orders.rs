@@ -26,7 +26,7 @@ impl QueuePair {
                         found += self.take(f, out);
                     }
                     self.mode = Mode::Held;
-                    // What is still outstanding will be given up: no time limit counts any more.
+                    // What is still outstanding will be given up: no timeout counts any more.
                     self.set_watch_at(MonotonicTime::MAX);
                 }
                 Order::Collect | Order::End => {

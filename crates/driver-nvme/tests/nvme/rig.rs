@@ -26,7 +26,7 @@ pub(crate) struct Rig<D> {
     next_token: u32,
 }
 
-/// Time limits that tests can wait for.
+/// Timeouts that tests can wait for.
 pub(crate) fn config() -> NvmeConfig {
     NvmeConfig {
         entries: 16,

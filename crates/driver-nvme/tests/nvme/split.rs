@@ -169,7 +169,7 @@ fn reset_waits_for_every_owner() {
     split.control();
     assert!(enabled(&mut split), "an owner still has its hands on the rings");
     assert_eq!(split.calls(), [2]);
-    // It is not waited for beyond one time limit: the device is to be kept from memory.
+    // It is not waited for beyond one timeout: the device is to be kept from memory.
     split.pass(Time::from_ms(10));
     split.control();
     assert!(!enabled(&mut split));
@@ -244,7 +244,7 @@ fn sleeping_owner_is_called_when_an_interrupt_is_lost() {
     split.attend(2);
     assert!(split.owners[2].done[0].is_success());
     assert_eq!(split.owners[2].pair.counters().lost_interrupts, 1);
-    // The next time limit is watched over at once.
+    // The next timeout is watched over at once.
     split.read(2, 8).unwrap();
     let due = split.owners[2].pair.next_deadline();
     assert_eq!(split.controller.next_deadline(), due);
@@ -307,7 +307,7 @@ fn reset_follows_where_aborts_do_not_help() {
     split.check();
 }
 
-/// A core that does not come holds a reset up for its time limit, not for that of admin commands, and is
+/// A core that does not come holds a reset up for its timeout, not for that of admin commands, and is
 /// waited for before the controller comes up again; its commands are answered all the same.
 #[test]
 fn reset_goes_on_without_a_core_that_does_not_come() {

@@ -132,7 +132,7 @@ fn core(machine: &Machine, pair: QueuePair, polls: bool) {
             owner.poll(&mut f);
         }
         let due = owner.pair.next_deadline().is_some_and(|at| at <= machine.now());
-        // One kind of core looks after its own time limits, the other sleeps until it is called.
+        // One kind of core looks after its own timeouts, the other sleeps until it is called.
         if (machine.called[index].swap(false, Ordering::AcqRel) || (polls && due))
             && owner.attend(&mut f, machine.now())
         {

@@ -314,7 +314,7 @@ fn units_that_cannot_be_used_say_so() {
     system.registry.storage.start(system.unit, MonotonicTime::ZERO).unwrap();
     while system.now.get() < Time::from_ms(50) && system.step() {}
     assert!(!system.is_operational());
-    // A controller that is pulled answers what it had.
+    // A controller that is removed answers what it had.
     let mut system = System::new(double(Nature::default()), NvmeType::new(config(), 4096));
     system.start();
     system.submit(Request::read(0, 512), 1).unwrap();

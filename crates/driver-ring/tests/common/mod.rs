@@ -39,7 +39,7 @@ pub struct RingTarget {
     now: Time,
     /// What the driver's clock says when the target's begins.
     pub origin: MonotonicTime,
-    /// Sends what is left when nothing else will happen; else the target stands still.
+    /// Sends what is left when nothing else will happen; else the target hangs.
     pub drains: bool,
 }
 

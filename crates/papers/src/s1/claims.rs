@@ -183,7 +183,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "batches_follow_little",
-        text: "Figure 5.7: the latency of a batch is 8000 over the IOPS (S1-65): a law, which noise leaves within 2 %.",
+        text: "Figure 5.7: the latency of a batch is 8000 over the IOPS (S1-65): an identity, which noise leaves within 2 %.",
         about: &["figure5_7"],
         check: |m| {
             let case = Case::new("iops", "per-core", 8, false);

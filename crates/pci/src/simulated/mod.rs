@@ -57,9 +57,9 @@ pub struct PciCounters {
 /// What shall go wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PciFault {
-    /// At this time the device is pulled: reads give ones, writes are lost, nothing moves.
+    /// At this time the device is removed (surprise removal): reads give ones, writes are lost, nothing moves.
     Removal(Time),
-    /// Between these times the device stands still: registers can be read, but writes wait, and
+    /// Between these times the device hangs: registers can be read, but writes wait, and
     /// nothing moves.
     Stuck(Time, Time),
     /// The interrupt with this number, counted from 0 in the order of sending, goes wrong.
@@ -267,7 +267,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         self.bus.interrupts.is_coming(vector)
     }
 
-    /// True once the device was pulled.
+    /// True once the device was removed.
     pub fn is_gone(&self) -> bool {
         self.gone
     }

@@ -21,7 +21,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         (next < Time::MAX).then_some(next)
     }
 
-    /// The next write or event of the device, which is due at `due`, put off where it stands still.
+    /// The next write or event of the device, which is due at `due`, put off where it hangs.
     #[inline]
     fn next_of_device(&self, due: Time) -> Time {
         let next = due.min(self.writes.due()).max(self.device_now);
@@ -40,7 +40,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         if at < self.stuck.0 { self.stuck.0.min(self.removal) } else { self.removal }
     }
 
-    /// When an interrupt reaches the host, or the device is pulled.
+    /// When an interrupt reaches the host, or the device is removed (surprise removal).
     #[inline]
     fn next_from_without(&self) -> Time {
         self.bus.interrupts.next().min(self.removal)

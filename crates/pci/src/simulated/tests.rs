@@ -330,7 +330,7 @@ fn a_standstill_replaced_by_another_puts_nothing_into_the_past() {
             let mut pci = card();
             pci.enable_interrupts(InterruptMode::Msi, 5).unwrap();
             let region = pci.dma_allocate(4096).unwrap();
-            // One copy is under way, the next one's registers are written, when it begins to stand still.
+            // One copy is under way, the next one's registers are written, when it begins to hang.
             copy(&mut pci, Time::ZERO, &region, &region, 64);
             pci.inject(PciFault::Stuck(Time::from_us(1), Time::MAX));
             copy(&mut pci, Time::from_us(2), &region, &region, 64);

@@ -304,11 +304,11 @@ impl Image {
     pub(super) fn read(&self, offset: u16) -> u32 {
         let at = usize::from(offset);
         let dword = self.values.get(at..at + 4).and_then(|dword| dword.try_into().ok());
-        dword.map_or_else(|| panic!("offset {offset:#x} is behind the end"), u32::from_le_bytes)
+        dword.map_or_else(|| panic!("offset {offset:#x} is beyond the end"), u32::from_le_bytes)
     }
 
     pub(super) fn write(&mut self, offset: u16, value: u32) {
-        assert!(offset < self.bytes(), "offset {offset:#x} is behind the end");
+        assert!(offset < self.bytes(), "offset {offset:#x} is beyond the end");
         let at = usize::from(offset);
         let both = self.values[at..].iter_mut().zip(&self.writable[at..]);
         for ((old, writable), new) in both.zip(value.to_le_bytes()) {

@@ -1,6 +1,6 @@
 //! A simulated machine: root buses, bridges and functions, as configuration space shows them.
 //!
-//! Stricter than hardware. An access that is misaligned or behind the end of a space panics; what
+//! Stricter than hardware. An access that is misaligned or beyond the end of a space panics; what
 //! real buses answer with two voices, or with silence and a crash later, is kept as a [`Fault`]:
 //! two bridges that claim one bus, a base address register sized while it decodes, status bits
 //! cleared by the way. [`Topology::decode_faults`] checks the addresses that are decoded.

@@ -69,7 +69,7 @@ pub fn report_html(result: &RunResult) -> String {
     }
     inside(&mut page, result, "flash", "Flash", &[tables::flash(result)]);
     inside(&mut page, result, "expected", "Expected and measured", &[tables::expected(result)]);
-    section(&mut page, "invariants", "Laws that must hold", &[tables::invariants(result)]);
+    section(&mut page, "invariants", "Invariants", &[tables::invariants(result)]);
     section(&mut page, "confidence", "Confidence", &[tables::confidence(result)]);
     section(&mut page, "configuration", "Configuration", &[tables::configuration(result)]);
     page.push_str("</body>\n</html>\n");

@@ -114,7 +114,7 @@ pub(super) fn host(r: &RunResult) -> String {
 pub(super) fn faults(r: &RunResult) -> String {
     let rows: Vec<Vec<String>> =
         r.faults.iter().flat_map(|faults| faults.rows()).map(|row| row.to_vec()).collect();
-    if rows.is_empty() { String::new() } else { table(&["", "what went wrong on order"], &rows) }
+    if rows.is_empty() { String::new() } else { table(&["", "injected faults"], &rows) }
 }
 
 pub(super) fn host_cores(r: &RunResult) -> String {
@@ -173,7 +173,7 @@ pub(super) fn invariants(r: &RunResult) -> String {
         vec![i.name.clone(), holds.to_owned(), i.detail.clone()]
     };
     let rows: Vec<_> = r.invariants.iter().map(row).collect();
-    table(&["law", "", "numbers"], &rows)
+    table(&["invariant", "", "numbers"], &rows)
 }
 
 pub(super) fn confidence(r: &RunResult) -> String {
@@ -218,7 +218,7 @@ pub(super) fn configuration(r: &RunResult) -> String {
     html
 }
 
-/// Broken laws, notes and the tool's own cost: above everything else, because they say whether
+/// Violated invariants, notes and the tool's overhead: above everything else, because they say whether
 /// the figures may be believed.
 pub(super) fn remarks(page: &mut String, r: &RunResult) {
     page.push_str("<section id=\"notes\">\n");
@@ -233,7 +233,8 @@ pub(super) fn remarks(page: &mut String, r: &RunResult) {
         let _ = writeln!(page, "<p class=\"fine\">Stopped: {}.</p>", escape(&stopped));
     }
     if let Some(cost) = r.own_cost {
-        let _ = writeln!(page, "<p class=\"fine\">Own cost: {}.</p>", escape(&own_cost(&cost)));
+        let _ =
+            writeln!(page, "<p class=\"fine\">Tool overhead: {}.</p>", escape(&own_cost(&cost)));
     }
     page.push_str("</section>\n");
 }

@@ -5,7 +5,7 @@
 //!   and what a host does when the controller does not answer (`trouble`);
 //! - `ring`: the ring driver over its card;
 //! - `queued`: no driver, but what it costs: an adapter, or a network with its sessions and its weather;
-//! - `schedule`: when a device stands still or is pulled, for the two that have a driver to notice.
+//! - `schedule`: when a device hangs or is removed, for the two that have a driver to notice.
 
 pub(crate) mod nvme;
 mod queued;

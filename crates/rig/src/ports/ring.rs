@@ -36,7 +36,7 @@ pub(crate) struct RingPort {
     schedule: Option<Schedule>,
     /// What the driver answered, on its way to the host.
     answers: Vec<Completion<MonotonicTime>>,
-    /// Times that the driver's time limit found something while the card had nothing more to do: what was
+    /// Times that the driver's timeout found something while the card had nothing more to do: what was
     /// lost was lost for good.
     silent: u64,
 }
@@ -288,8 +288,8 @@ impl Behind for RingPort {
         });
         let counters = self.driver.counters();
         if self.schedule.is_none() {
-            // That the time limit expires while the card is at work is no defect.
-            let what = "blocks that the time limit found although the card had nothing more to do";
+            // That the timeout expires while the card is at work is no defect.
+            let what = "blocks that the timeout found although the card had nothing more to do";
             laws.push(none_law("answers", self.silent, what));
         }
         laws.push(Invariant {

@@ -1,4 +1,4 @@
-//! What an NVMe or a ring device has before it: when it stands still, and when it is pulled.
+//! What an NVMe or a ring device has before it: when it hangs, and when it is removed.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
@@ -7,9 +7,9 @@ use ssdyno_device::faults::FaultConfig;
 /// What happens to the device at its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Strike {
-    /// It stands still until it is reset.
+    /// It hangs until it is reset.
     Hang,
-    /// It is pulled.
+    /// It is removed.
     Remove,
 }
 
@@ -68,7 +68,7 @@ mod tests {
         let mut both = Schedule::new(&faults, epoch);
         assert_eq!((both.next(), both.take_due(Time::from_us(12))), (Time::from_us(13), None));
         assert_eq!(both.take_due(Time::from_us(13)), Some(Strike::Remove));
-        // What is pulled stands still no more.
+        // What is removed hangs no more.
         assert_eq!((both.take_due(Time::from_s(1)), both.next()), (None, Time::MAX));
         let mut hangs = Schedule::new(&FaultConfig { remove_at: None, ..faults }, epoch);
         assert_eq!(hangs.take_due(Time::from_s(1)), Some(Strike::Hang));

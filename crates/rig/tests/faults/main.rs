@@ -1,4 +1,4 @@
-//! Faults on order (S4-48): what fails, comes late, gets lost, stands still or is pulled, on every way to a
+//! Injected faults (S4-48): what fails, comes late, gets lost, hangs or is removed, on every way to a
 //! device.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -200,7 +200,7 @@ fn delays_add_what_was_said() {
     }
 }
 
-/// A command that is never answered costs the time limit and the abort, a few us; a retry makes it good.
+/// A command that is never answered costs the timeout and the abort, a few us; a retry makes it good.
 #[test]
 fn a_dropped_command_costs_the_time_limit() {
     let (n, keys) = (3_000, "drop = 0.002");
@@ -223,7 +223,7 @@ fn a_dropped_command_costs_the_time_limit() {
     assert!((10.0e6..10.4e6).contains(&max), "{max} ns");
 }
 
-/// A lost interrupt: with one request at a time the time limit finds the answer.
+/// A lost interrupt: with one request at a time the timeout finds the answer.
 #[test]
 fn a_lost_interrupt_is_found_by_the_time_limit() {
     let keys = "lost_interrupts = 0.002";
@@ -236,7 +236,7 @@ fn a_lost_interrupt_is_found_by_the_time_limit() {
     assert!((10.0e6..10.2e6).contains(&max), "{max} ns");
 }
 
-/// A controller that stands still is reset, and the run goes on; what it had in hand failed.
+/// A controller that hangs is reset, and the run goes on; what it had in hand failed.
 #[test]
 fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
     let load = load(8, 30, 8_000);

@@ -162,7 +162,7 @@ fn refuse<const N: usize>(complaints: [Complaint; N]) -> Result<(), Failure> {
 }
 
 fn more(key: &str) -> String {
-    format!("`{key}` must be more than nothing")
+    format!("`{key}` must be greater than zero")
 }
 
 fn is_zero(span: Option<Span>) -> bool {

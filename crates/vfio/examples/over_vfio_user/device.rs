@@ -130,7 +130,7 @@ impl DeviceProcess {
         }
     }
 
-    /// Lets it stand still until it is killed; returns when it does.
+    /// Lets it hang until it is killed; returns when it does.
     pub(crate) fn stop(&self) -> std::io::Result<()> {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::STOP)?;

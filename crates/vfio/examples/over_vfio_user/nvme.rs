@@ -29,7 +29,7 @@ impl Nvme {
             match nvme.driver.state() {
                 DriverState::Ready => return Ok(nvme),
                 DriverState::Failed(error) => return Err(error),
-                // Its own time limits bound it.
+                // Its own timeouts bound it.
                 _ => nvme.step(Duration::from_millis(10)),
             }
         }

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("{}: no vfio-user server answers there: {source}", path.display())]
+    #[error("{}: no vfio-user server listens there: {source}", path.display())]
     Connect {
         /// Where.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum ClientError {
     #[error("the server is gone")]
     Closed,
     /// It has not answered in time.
-    #[error("the server has not answered command {command} for {limit:?}")]
+    #[error("the server has not replied to command {command} for {limit:?}")]
     Late {
         /// Which.
         command: u16,
@@ -62,7 +62,7 @@ pub enum ClientError {
     #[error("the server is not understood: {0}")]
     Protocol(#[from] ProtocolError),
     /// An answer is not the one that was due, or is too short.
-    #[error("the server's answer to command {command} makes no sense")]
+    #[error("the server's reply to command {command} is malformed")]
     Answer {
         /// Which.
         command: u16,

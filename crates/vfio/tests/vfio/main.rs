@@ -1,6 +1,6 @@
 //! Devices in other processes, or in other threads, and our drivers over them.
 //!
-//! No test depends on how fast the machine is: time limits are those after which something hangs.
+//! No test depends on how fast the machine is: timeouts are those after which something hangs.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]

@@ -255,7 +255,7 @@ fn a_card_that_dies_answers_every_request_with_an_error() {
     load.fill();
     load.run(100);
     assert_eq!(load.failed, 0);
-    // It stands still, so that it has not done them when it dies.
+    // It hangs, so that it has not done them when it dies.
     process.stop().unwrap();
     for slot in 0..SLOTS {
         load.submit_random(slot);
@@ -271,7 +271,7 @@ fn a_card_that_dies_answers_every_request_with_an_error() {
     assert_eq!(function.config_read(pci::VENDOR_ID), u32::MAX);
 }
 
-/// The process stands still: for the driver that is the same as a card that is gone.
+/// The process hangs: for the driver that is the same as a card that is gone.
 #[test]
 fn a_card_that_is_silent_is_given_up() {
     let (mut process, _folder) = device("ring");

@@ -324,12 +324,12 @@ fn range(
     let capacity = device.capacity_bytes;
     if start >= capacity {
         let help = format!("the target has {capacity} B");
-        return fail("address.start", "the range starts behind the end of the target", &help);
+        return fail("address.start", "the range starts beyond the end of the target", &help);
     }
     let (key, length) = range_length(address, capacity)?;
     if length > capacity - start {
         let help = format!("{} B are left behind address.start", capacity - start);
-        return fail(key, "the range ends behind the target", &help);
+        return fail(key, "the range ends beyond the end of the target", &help);
     }
     let length = length - length % sector;
     let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(sector);
@@ -520,7 +520,7 @@ fn check_disksim(p: &DiskSimSynthetic, device: &DeviceFacts) -> Result<(), Workl
     }
     if p.space.0 > device.capacity_bytes {
         let help = format!("the target has {} B", device.capacity_bytes);
-        return fail("disksim.space", "the space ends behind the target", &help);
+        return fail("disksim.space", "the space ends beyond the end of the target", &help);
     }
     Ok(())
 }

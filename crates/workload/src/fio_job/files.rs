@@ -155,7 +155,7 @@ fn range(load: &Load, copy: u32, (start, end): (u64, u64), size: Option<u64>) ->
         file_end_bytes: end,
         start_bytes: start.saturating_add(offset),
         length_bytes,
-        // fio wraps where a hole leads behind the end of the file, and ends where it leads behind the range.
+        // fio wraps where a hole leads beyond the end of the file, and ends where it leads behind the range.
         wraps: load.modifier.gap > 0 && offset == 0 && length_bytes == file_bytes,
     }
 }

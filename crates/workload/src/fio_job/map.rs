@@ -37,7 +37,7 @@ impl Map {
         let mut bits = self.blocks;
         for level in &mut self.levels {
             level.fill(0);
-            // What is behind the end is never free.
+            // What is beyond the end is never free.
             if !bits.is_multiple_of(WORD)
                 && let Some(last) = level.last_mut()
             {

@@ -139,7 +139,7 @@ impl Places {
         // With a map, blocks are of its size: alignments of their own switch it off.
         let block = map.free_from(block)?;
         let offset = block * align;
-        // Behind the end of this direction there may still be blocks of one with shorter requests. fio takes
+        // Beyond the end of this direction there may still be blocks of one with shorter requests. fio takes
         // that for the end of the job.
         if offset >= self.range() {
             return None;

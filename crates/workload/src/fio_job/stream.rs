@@ -259,13 +259,13 @@ impl FioStream {
             return self.refuse("nrfiles", what, help);
         }
         if offset >= capacity {
-            let what = "the range starts behind the end of the target".to_owned();
+            let what = "the range starts beyond the end of the target".to_owned();
             return self.refuse("offset", what, format!("the target has {capacity} B"));
         }
         let left = capacity - offset;
         let size = if load.file_bytes.is_some() { "filesize" } else { "size" };
         if range.length_bytes > left {
-            let what = format!("{} B, which ends behind the target", range.length_bytes);
+            let what = format!("{} B, which ends beyond the end of the target", range.length_bytes);
             return self.refuse(size, what, format!("{left} B are left behind the offset"));
         }
         if range.length_bytes == 0 {

@@ -261,7 +261,7 @@ fn directions_have_sizes_and_places_of_their_own() {
 
 /// With sizes by direction fio keeps one map, in which a block has the number that it has in its own
 /// direction: reads and writes of one number exclude one another, and the job ends when a write would begin
-/// behind the end. fio 3.33 moved 11.2 to 16.6 MB of 16.8 in twelve runs of this job, 14.5 on average.
+/// beyond the end. fio 3.33 moved 11.2 to 16.6 MB of 16.8 in twelve runs of this job, 14.5 on average.
 #[test]
 fn sizes_by_direction_share_one_map() {
     let mut moved = Vec::new();

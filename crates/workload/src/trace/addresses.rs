@@ -49,7 +49,7 @@ impl Addresses {
             (Some(end), _) => (first, end - first),
             (None, BeyondEnd::Fail) => {
                 let what = format!(
-                    "a {} of {} bytes at byte {offset} ends behind the target's {capacity} bytes",
+                    "a {} of {} bytes at byte {offset} ends beyond the target's {capacity} bytes",
                     record.op.name(),
                     record.length_bytes,
                 );

@@ -68,7 +68,7 @@ impl ObjectIds {
     }
 }
 
-/// What becomes of a request that ends behind the last byte of the target.
+/// What becomes of a request that ends beyond the last byte of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BeyondEnd {
@@ -102,7 +102,7 @@ pub struct TraceOptions {
     /// time. `None`: no limit, but 1 for a trace without times. With
     /// [`Timing::AsFastAsPossible`] the smaller of both depths holds.
     pub depth_limit: Option<u32>,
-    /// What becomes of requests behind the target's end.
+    /// What becomes of requests beyond the target's end.
     pub beyond_end: BeyondEnd,
     /// Only the requests of these devices: DiskSim and MQSim device number, MSR host, disk or
     /// `host.disk`, blkparse `maj,min`, fio file name, CSV column `device`, Alibaba's device and

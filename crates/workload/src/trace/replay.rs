@@ -150,7 +150,7 @@ impl Replay {
         self.sink.notes(self.input.unit(), &mut found);
         if self.addresses.beyond > 0 {
             let who = counted(self.addresses.beyond, "request lies", "requests lie");
-            found.push(format!("{who} behind the target's end"));
+            found.push(format!("{who} beyond the target's end"));
         }
         let mut what = format!("the trace has no request to play (read as {})", self.format);
         if !found.is_empty() {
@@ -255,13 +255,13 @@ impl Workload for Replay {
             ),
             (
                 wrapped,
-                "request ended behind the target's end; its address was wrapped",
-                "requests ended behind the target's end; their addresses were wrapped",
+                "request ended beyond the target's end; its address was wrapped",
+                "requests ended beyond the target's end; their addresses were wrapped",
             ),
             (
                 beyond,
-                "request was left out: it ends behind the target's end",
-                "requests were left out: they end behind the target's end",
+                "request was left out: it ends beyond the target's end",
+                "requests were left out: they end beyond the target's end",
             ),
         ] {
             if count > 0 {

@@ -56,8 +56,8 @@ pub(crate) struct NvmePort {
 }
 
 impl NvmePort {
-    /// Puts `ssd` behind the controller of its file, and lets the driver start that. What goes wrong on
-    /// order is drawn with `seed`, from then on.
+    /// Puts `ssd` behind the controller of its file, and lets the driver start that. Injected
+    /// faults are drawn with `seed`, from then on.
     pub(crate) fn start(
         device: &Config,
         driver: &NvmeConfig,

@@ -1,6 +1,6 @@
 //! What the host does when the NVMe controller does not answer: commands wait for the end of a reset, those
-//! that failed are given again, and those of a device that is gone end. It happens on order (`[faults]`), and
-//! without where the driver's time limit is shorter than what the device takes.
+//! that failed are given again, and those of a device that is gone end. Faults are injected (`[faults]`), and
+//! without where the driver's timeout is shorter than what the device takes.
 
 use std::collections::VecDeque;
 
@@ -48,9 +48,9 @@ pub(super) struct Trouble {
     /// Commands that the driver gave up.
     pub(super) abandoned: u64,
     retries: u64,
-    /// Answers that the time limit found and whose interrupt was not under way.
+    /// Answers that the timeout found and whose interrupt was not under way.
     pub(super) silent: u64,
-    /// Resets that no time limit asked for.
+    /// Resets that no timeout asked for.
     odd_resets: u64,
     events: Vec<DriverEvent>,
 }
@@ -259,7 +259,7 @@ impl NvmePort {
         })
     }
 
-    /// What holds where nothing was asked for. That the time limit expires is no defect; that an interrupt
+    /// What holds where nothing was asked for. That the timeout expires is no defect; that an interrupt
     /// never comes, or that the controller fails, is one.
     pub(super) fn unasked_laws(&self, laws: &mut Vec<Invariant>) {
         if self.trouble.asked {
@@ -273,7 +273,7 @@ impl NvmePort {
         laws.push(none_law(
             "resets",
             self.trouble.odd_resets,
-            "resets of the controller that no time limit asked for",
+            "resets of the controller that no timeout asked for",
         ));
     }
 }

@@ -2,7 +2,7 @@
 //! a target machine. One queue with its own vector for each core.
 //!
 //! Here are the queues and the device; `remote` has the network with its target machine, `sessions` the
-//! way of commands and answers over it, and `weather` what goes wrong there on order.
+//! way of commands and answers over it, and `weather` the faults that are injected there.
 
 mod remote;
 mod sessions;
@@ -59,7 +59,7 @@ pub(crate) struct QueuedPort {
 
 impl QueuedPort {
     /// `device` behind an adapter of `host`, or behind `network`.
-    /// What goes wrong on the network is drawn with `seed`.
+    /// Faults of the network are drawn with `seed`.
     pub(crate) fn new(
         host: &HostPlan,
         network: Option<&NetworkConfig>,

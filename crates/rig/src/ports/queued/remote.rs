@@ -18,7 +18,7 @@ pub(super) struct Remote {
     at_work: Vec<u32>,
     cpu: Time,
     wire: [Time; 2],
-    /// What goes wrong on order.
+    /// What is injected as a fault.
     pub(super) weather: Option<Box<Weather>>,
 }
 

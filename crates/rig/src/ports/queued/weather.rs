@@ -1,4 +1,4 @@
-//! What a network does to messages on order.
+//! Injected faults of a network: what it does to messages.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;

@@ -75,7 +75,7 @@ impl LineReader for Fio {
         let offset = bytes(field("the offset")?, "the offset", 1)?;
         let length = bytes(field("the length")?, "the length", 1)?;
         if let Some(extra) = fields.next() {
-            let what = format!("`{extra}` behind the last field");
+            let what = format!("`{extra}` after the last field");
             return Err(Fault::new(what, format!("each line needs `{shape}`")));
         }
         if sink.wants("", file) {

@@ -124,7 +124,7 @@ fn exactly<'a, const N: usize>(
     match fields.next() {
         None => Ok(found),
         Some(extra) => Err(Fault::new(
-            format!("`{extra}` behind the last field"),
+            format!("`{extra}` after the last field"),
             format!("each line needs `{shape}`"),
         )),
     }
