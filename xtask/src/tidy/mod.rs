@@ -127,6 +127,8 @@ mod tests {
     fn a_breach_fails_the_step_and_a_clean_tree_passes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.rs");
+        std::fs::create_dir(dir.path().join("docs")).unwrap();
+        std::fs::write(dir.path().join(words::GLOSSARY), "# Glossary\n").unwrap();
         std::fs::write(&path, "//! Fine.\n").unwrap();
         assert_eq!(check(dir.path()).unwrap(), Outcome::Passed);
         std::fs::write(&path, concat!("#[ig", "nore]\nfn x() {}\n")).unwrap();
