@@ -1,12 +1,8 @@
 //! How a failure is told: to people with its place, to programs as an object, and as an exit code.
 
-use std::fmt;
 use std::io::IsTerminal;
 
-use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError,
-    MietteSpanContents, SourceCode, SourceSpan, SpanContents,
-};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_session::{ErrorBody, Failure, FailureKind, Place};
@@ -31,87 +27,30 @@ pub(crate) struct ErrorObject {
 /// A failure for people: with the lines in question. What comes from files and arguments may hold
 /// control characters, which a terminal would obey.
 pub(crate) fn render(failure: &Failure) -> String {
-    let shown = Shown {
-        message: printable(&failure.message),
-        help: failure.help.as_deref().map(printable),
-        place: failure.place.as_deref().map(|place| {
-            ShownPlace(Place {
-                name: printable(&place.name),
-                text: printable(&place.text),
-                label: printable(&place.label),
-                ..place.clone()
-            })
-        }),
-    };
+    let message = printable(&failure.message);
+    let help = failure.help.as_deref().map(printable);
+    let mut group = Group::with_title(Level::ERROR.primary_title(message));
+    if let Some(place) = failure.place.as_deref() {
+        group = group.element(snippet(place));
+    }
+    group = group.elements(help.map(|help| Level::HELP.message(help)));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-    let mut text = String::new();
-    let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(100)
-        .with_links(false)
-        .with_break_words(false)
-        .with_context_lines(1);
-    if handler.render_report(&mut text, &shown).is_err() {
-        text = format!("{shown}\n");
-    }
-    text
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    renderer.render(&[group]) + "\n"
 }
 
-/// A failure as it is drawn.
-#[derive(Debug)]
-struct Shown {
-    message: String,
-    help: Option<String>,
-    place: Option<ShownPlace>,
-}
-
-#[derive(Debug)]
-struct ShownPlace(Place);
-
-impl SourceCode for ShownPlace {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let Place { name, text, first_line, .. } = &self.0;
-        let inner = text.as_str().read_span(span, before, after)?;
-        let data = text.as_bytes();
-        let start = inner.span().offset();
-        Ok(Box::new(MietteSpanContents::new_named(
-            name.clone(),
-            data.get(start..start + inner.span().len()).unwrap_or_default(),
-            *inner.span(),
-            inner.line() + first_line - 1,
-            inner.column(),
-            inner.line_count(),
-        )))
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Shown {}
-
-impl Diagnostic for Shown {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.as_ref().map(|place| place as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let Place { span, label, .. } = &self.place.as_ref()?.0;
-        let label = (!label.is_empty()).then(|| label.clone());
-        Some(Box::new(std::iter::once(LabeledSpan::new(label, span.start, span.len()))))
-    }
+/// The lines in question.
+fn snippet(place: &Place) -> Snippet<'static, Annotation<'static>> {
+    let text = printable(&place.text);
+    // A file may end in the middle of what is missing.
+    let inside = |at: usize| text.floor_char_boundary(at);
+    let (start, end) = (inside(place.span.start), inside(place.span.end));
+    let label = (!place.label.is_empty()).then(|| printable(&place.label));
+    let annotation = AnnotationKind::Primary.span(start..end.max(start)).label(label);
+    Snippet::source(text)
+        .line_start(place.first_line)
+        .path(printable(&place.name))
+        .annotation(annotation)
 }
 
 /// `text` with a character of the same length in place of each control character, so that places in
@@ -146,7 +85,7 @@ mod tests {
         let failure = Failure::usage("wrong").at(Some(place));
         let shown = render(&failure);
         assert!(shown.contains("a.trace:42:3"), "{shown}");
-        assert!(shown.contains("42 │ two"), "{shown}");
+        assert!(shown.contains("42 | two"), "{shown}");
         assert_eq!(failure.body().line, Some(42));
     }
 

@@ -331,7 +331,7 @@ fn a_side_that_cannot_start_ends_the_comparison() {
 /// What a terminal shows, and the JSON object: the message, and what to do.
 fn told(place: &Place, args: &[&str], message: &str, help: &str) {
     let text = place.fails(2, args);
-    let words = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    let words = text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
     assert!(words.contains(message) && words.contains(help), "{args:?}: {text}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{args:?}: {text:?}");
     let output = place.call(&[args, &["--json"]].concat());

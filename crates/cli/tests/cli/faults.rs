@@ -41,7 +41,7 @@ fn errors_and_a_device_that_is_gone_end_with_1() {
     // Nothing is kept: the only directory of results is that of the run whose page is read.
     let once = ["run", "sim:delay-100us", "--requests", "1", "--set", "faults.error=1"];
     let once = [&once[..], &["--keep", "none"]].concat();
-    assert!(place.fails(1, &once).contains("× 1 request ended in an error"));
+    assert!(place.fails(1, &once).contains("error: 1 request ended in an error"));
     let gone = run(&place, &["sim:delay-100us"], &["faults.remove_at=20ms"], 1);
     assert_eq!((&gone["partial"], &gone["stopped_because"]), (&true.into(), &"error".into()));
     assert!(gone["error"]["message"].as_str().unwrap().starts_with("the device is gone"));
