@@ -66,7 +66,7 @@ fn full_runs_give_the_same_answers() {
 }
 
 #[test]
-#[ignore = "soak: every claim with the values that bear on it, twenty minutes of CPU time"]
+#[ignore = "soak: every claim with the values that bear on it, five minutes of CPU time"]
 fn every_claim_is_as_documented() {
     let report = rerun("S1/claims", &Options::default());
     println!("{}", report.text());
