@@ -38,7 +38,7 @@ pub trait DeviceConfig:
     /// [`ConfigError`] names the key that is wrong.
     fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError>;
 
-    /// What goes wrong on order.
+    /// The faults that are injected.
     fn faults(&self) -> &FaultConfig;
 }
 
