@@ -1,10 +1,10 @@
 //! The clock that every job of a run reads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since the start of the run, by the system's monotonic clock (one for all cores).
+/// Nanoseconds since the start of the run, by the system's monotonic clock (one for all cores); 0 before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
@@ -16,10 +16,42 @@ impl Clock {
         Clock { start_ns: monotonic_ns() }
     }
 
+    /// A clock that starts at `moment`, which may be to come.
+    pub(crate) fn start_at(moment: Instant) -> Clock {
+        let (now_ns, now) = (monotonic_ns(), Instant::now());
+        let to_come = moment.saturating_duration_since(now).as_nanos() as u64;
+        Clock { start_ns: now_ns + to_come }
+    }
+
+    /// How long after `moment` it starts.
+    pub(crate) fn start_after(&self, moment: Instant) -> Duration {
+        let (now_ns, now) = (monotonic_ns(), Instant::now());
+        let since = |earlier: Instant| now.saturating_duration_since(earlier);
+        let started = Duration::from_nanos(now_ns.saturating_sub(self.start_ns));
+        since(moment).saturating_sub(started)
+    }
+
+    /// Waits for the start: asleep until shortly before, then spinning.
+    pub(crate) fn wait_for_start(&self) {
+        let to_come = || Duration::from_nanos(self.start_ns.saturating_sub(monotonic_ns()));
+        if let Some(sleep) = to_come().checked_sub(Margin::new().get()) {
+            std::thread::sleep(sleep);
+        }
+        while !to_come().is_zero() {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The start by the wall's clock, in nanoseconds since 1970: as that clock is now.
+    pub(crate) fn start_unix_ns(&self) -> u64 {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (unix.as_nanos() as u64 + self.start_ns).saturating_sub(monotonic_ns())
+    }
+
     /// Nanoseconds since the start. A read costs some 20 ns, without a system call.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
-        monotonic_ns() - self.start_ns
+        monotonic_ns().saturating_sub(self.start_ns)
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
 use ssdyno_result::{
-    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, Tape,
+    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, RunStart,
+    Supervisor, Tape,
 };
 use ssdyno_workload::{FioEntry, FioExit};
 
@@ -21,13 +22,14 @@ use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{Measured, Run};
 use crate::spool::{self, Spooled};
+use crate::start::{self, Began};
 use crate::target::{Target, Unlock};
 use crate::tuning::{self, Tuned};
 use crate::worker::{Go, JobReport, Message, Worker};
 use crate::{machine, overhead};
 
 /// How often progress is reported.
-const WATCH: Duration = Duration::from_millis(50);
+pub(crate) const WATCH: Duration = Duration::from_millis(50);
 
 /// How long a run that was told to stop waits for what is outstanding, at most.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -36,18 +38,16 @@ const DRAIN: Duration = Duration::from_secs(5);
 const ROWS_PREPARED: usize = 1 << 20;
 
 /// See [`Run::execute`].
-pub(crate) fn execute(
-    run: &Run,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Measured, BenchError> {
+pub(crate) fn execute(run: &Run, supervisor: &mut dyn Supervisor) -> Result<Measured, BenchError> {
     let target = Arc::new(open(run)?);
     let _unlock = Unlock(Arc::clone(&target));
     if !run.options.tune {
-        return measure(run, &target, progress);
+        return measure(run, &target, supervisor);
     }
+    let progress = &mut |progress: &Progress| supervisor.report(progress);
     let Tuned { options, tried, note } = tuning::search(run, &target, progress)?;
     let tuned = run.read_only_with(options);
-    let mut measured = measure(&tuned, &target, progress)?;
+    let mut measured = measure(&tuned, &target, supervisor)?;
     if let Some(method) = &mut measured.result.method {
         method.tuning = tried;
     }
@@ -68,7 +68,7 @@ fn open(run: &Run) -> Result<Target, BenchError> {
 pub(crate) fn measure(
     run: &Run,
     target: &Arc<Target>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    supervisor: &mut dyn Supervisor,
 ) -> Result<Measured, BenchError> {
     let plan = Plan::new(run, target)?;
     let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
@@ -78,11 +78,14 @@ pub(crate) fn measure(
     let names = spool::row_names(&plan, target);
     let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
     let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
+    let progress = &mut |progress: &Progress| supervisor.report(progress);
     let mut crew = Crew::set_up(run, plan, target, spool, progress)?;
+    let start = start::wait_for(supervisor)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
     let before = Usage::of_process();
-    let clock = crew.start();
-    crew.watch(clock, run.options.timeout, progress);
+    let clock = crew.start(start);
+    let began = Began::new(start, clock);
+    crew.watch(clock, run.options.timeout, &mut |progress| supervisor.report(progress));
     let usage = Usage::of_process() - before;
     let wall = Duration::from_nanos(clock.now_ns());
     let probed = prober.map(Prober::finish);
@@ -112,6 +115,7 @@ pub(crate) fn measure(
         files: target.files(),
         jobs,
         reports: &reports,
+        began,
         usage,
         wall,
         floor: floor + writer_ns,
@@ -172,42 +176,6 @@ impl Member {
             (self.moved, self.at) = (now, at);
         }
         now - self.moved
-    }
-}
-
-/// Waits until all `jobs` are ready. They try the target first, which may never answer: then the
-/// threads are left behind.
-fn wait_ready(
-    messages: &Receiver<Message>,
-    jobs: usize,
-    run: &Run,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<(), BenchError> {
-    let began = Instant::now();
-    let mut ready = 0;
-    while ready < jobs {
-        match messages.recv_timeout(WATCH) {
-            Ok(Message::Ready(outcome)) => {
-                outcome?;
-                ready += 1;
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let preparing = Some(ready as f64 / jobs as f64);
-                if progress(&Progress { preparing, ..Progress::default() }) == Flow::Stop {
-                    return Err(BenchError::Unprepared);
-                }
-                if began.elapsed() >= run.options.timeout {
-                    let (target, waited) = (run.name(), run.options.timeout);
-                    return Err(BenchError::Silent { target, waited });
-                }
-            }
-            _ => return Err(BenchError::Lost { job: ready }),
-        }
-    }
-    // Told to stop by now, the target is not to be loaded at all.
-    match progress(&Progress { preparing: Some(1.0), ..Progress::default() }) {
-        Flow::Stop => Err(BenchError::Unprepared),
-        Flow::Continue | Flow::Glance => Ok(()),
     }
 }
 
@@ -281,7 +249,7 @@ impl Crew {
             let (report, moved, at, abandoned) = (None, Instant::now(), (0, 0), false);
             members.push(Member { shared, go, group, entry, exit, report, moved, at, abandoned });
         }
-        wait_ready(&messages, members.len(), run, progress)?;
+        start::wait_ready(&messages, members.len(), run, progress)?;
         let group = members.iter().map(|member| member.group).min().unwrap_or(0);
         let precise = run.limits.until.map(Precise::new);
         Ok(Crew {
@@ -299,8 +267,8 @@ impl Crew {
         })
     }
 
-    fn start(&mut self) -> Clock {
-        let clock = Clock::start();
+    fn start(&mut self, start: RunStart) -> Clock {
+        let clock = start::clock(start);
         self.start_group(Go { clock, start_ns: 0 });
         clock
     }
@@ -559,42 +527,4 @@ struct Recorded {
     reports: Vec<JobReport>,
     /// CPU time of another thread that wrote a row to a file.
     writer_ns: f64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::permit::Access;
-
-    /// Jobs that never come back from their first request.
-    #[test]
-    fn a_target_that_does_not_answer_before_the_load_ends_the_run_in_time() {
-        let (_tell, messages) = mpsc::channel();
-        let run = Run {
-            target: "/dev/hung".to_owned(),
-            access: Access::ReadOnly,
-            more: Vec::new(),
-            workload: "test".to_owned(),
-            source: ssdyno_workload::Source::Generator(ssdyno_workload::Config::default()),
-            seed: 1,
-            limits: ssdyno_result::Limits::default(),
-            keep: ssdyno_result::Keep::Summary,
-            rows_in: None,
-            interval: None,
-            options: crate::Options {
-                timeout: Duration::from_millis(200),
-                ..crate::Options::default()
-            },
-        };
-        let began = Instant::now();
-        let mut told = 0;
-        let silent = wait_ready(&messages, 2, &run, &mut |_| {
-            told += 1;
-            Flow::Continue
-        });
-        assert!(matches!(silent, Err(BenchError::Silent { .. })), "{silent:?}");
-        assert!(told >= 2 && began.elapsed() < Duration::from_secs(2), "{told}");
-        let stopped = wait_ready(&messages, 2, &run, &mut |_| Flow::Stop);
-        assert!(matches!(stopped, Err(BenchError::Unprepared)), "{stopped:?}");
-    }
 }

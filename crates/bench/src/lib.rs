@@ -73,6 +73,8 @@ mod share;
 #[cfg(target_os = "linux")]
 mod spool;
 #[cfg(target_os = "linux")]
+mod start;
+#[cfg(target_os = "linux")]
 mod target;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -19,6 +19,7 @@ use crate::faults::Faults;
 use crate::method::{ALL, Method};
 use crate::plan::{Means, Plan};
 use crate::run::Run;
+use crate::start::Began;
 use crate::worker::JobReport;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
@@ -127,6 +128,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) precision: Option<Precision>,
     /// Told to stop.
     pub(crate) interrupted: bool,
+    /// When the run began.
+    pub(crate) began: Began,
 }
 
 impl Parts<'_> {
@@ -146,6 +149,9 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        let (window, late) = self.began.window(recording.start(), self.reports);
+        result.window = Some(window);
+        result.notes.extend(late);
         let searches = self.reports.iter().flat_map(|report| report.depth_searches.iter().cloned());
         result.depth_searches = depth_search_results(searches.collect());
         result.until = self.precision;

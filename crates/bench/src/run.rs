@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_result::{Flow, Keep, Limits, Progress, Recording, RunResult};
+use ssdyno_result::{Flow, Keep, Limits, Progress, Recording, RunResult, Supervisor};
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
@@ -83,13 +83,22 @@ impl Run {
     /// Everything that can be found out beforehand: see [`BenchError`].
     pub fn execute(
         &self,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        mut progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, BenchError> {
+        self.supervise(&mut progress)
+    }
+
+    /// As [`execute`](Run::execute), where `supervisor` says when it begins, too: it is asked when the target is
+    /// open and each job waits for its first request.
+    ///
+    /// # Errors
+    /// Those of [`execute`](Run::execute).
+    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<Measured, BenchError> {
         #[cfg(target_os = "linux")]
-        return crate::crew::execute(self, progress);
+        return crate::crew::execute(self, supervisor);
         #[cfg(not(target_os = "linux"))]
         {
-            let _ = progress;
+            let _ = supervisor;
             Err(BenchError::System { target: self.name() })
         }
     }

@@ -67,6 +67,8 @@ pub(crate) struct JobReport {
     pub(crate) usage: Usage,
     pub(crate) wall: Duration,
     pub(crate) system_calls: u64,
+    /// How long after the start of the run it began, where it is of the first group.
+    pub(crate) late_ns: Option<u64>,
     /// The core that it stayed on without being told to.
     pub(crate) stayed: Option<usize>,
     /// Buffers are registered with the kernel; `None` where there is nothing to register with.
@@ -146,6 +148,8 @@ impl Worker {
             return;
         }
         let Ok(Go { clock, start_ns }) = go.recv() else { return };
+        clock.wait_for_start();
+        let late_ns = clock.now_ns() - start_ns;
         let start_ns = start_ns + self.plan.delay_ns;
         let mut shared = self.shared;
         if let Some(ramp_ns) = self.plan.ramp_ns {
@@ -165,6 +169,7 @@ impl Worker {
         let (before, began) = (Usage::of_thread(), std::time::Instant::now());
         let ended = drive(&mut job, &mut engine);
         let report = JobReport {
+            late_ns: (start_ns == 0).then_some(late_ns),
             usage: Usage::of_thread() - before,
             wall: began.elapsed(),
             notes: job.workload.notes(),

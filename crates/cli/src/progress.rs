@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdyno_result::{nanoseconds, rate, seconds};
 use ssdyno_rig::{Flow, Progress};
-use ssdyno_session::{Failure, FailureKind, Goal};
+use ssdyno_session::{BeginAt, Failure, FailureKind, Goal, Measured, RunPhase, Runner};
 
 use crate::output::{Output, abandon, tell};
 use crate::screen::{self, Screen};
@@ -21,6 +21,9 @@ const SAME: Duration = Duration::from_millis(250);
 
 /// Without a terminal: a line this often, from the first such moment on.
 const LINE_EVERY: Duration = Duration::from_secs(3);
+
+/// How often a run is asked how far it is.
+const POLL_EVERY: Duration = Duration::from_millis(25);
 
 /// Lines after which they come more and more seldom, so that a run of a day does not fill a log.
 const LINES_AT_FIRST: u32 = 20;
@@ -232,16 +235,36 @@ impl Watch {
         }
     }
 
-    /// To be called as the runner does.
-    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+    /// Lets `runner` begin and watches it to its end; an interrupt stops it.
+    pub(crate) fn watch(mut self, runner: Runner) -> Result<Measured, Failure> {
+        runner.begin(BeginAt::Once);
+        let (mut snapshot, mut stopped) = (runner.poll(), false);
+        while snapshot.phase != RunPhase::Ended {
+            // What was said about the end stays on the screen.
+            let flow = if stopped { Flow::Continue } else { self.update(&snapshot.progress) };
+            match flow {
+                Flow::Continue => {}
+                Flow::Glance => runner.look(),
+                Flow::Stop => {
+                    stopped = true;
+                    runner.stop();
+                }
+            }
+            snapshot = runner.wait(snapshot.phase, POLL_EVERY);
+        }
+        self.finish();
+        runner.result()
+    }
+
+    fn update(&mut self, progress: &Progress) -> Flow {
         match self {
             Watch::Screen(screen) => screen.update(progress),
             Watch::Meter(meter) => meter.update(progress),
         }
     }
 
-    /// Gives the terminal back.
-    pub(crate) fn finish(self) {
+    /// The terminal is restored.
+    fn finish(self) {
         match self {
             Watch::Screen(screen) => drop(screen),
             Watch::Meter(meter) => meter.finish(),

@@ -3,10 +3,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_engine::events::{Busy, EventReader};
 use ssdyno_result::Rows;
 use ssdyno_rig::{EVENTS_MAX, Timeline};
 use ssdyno_session::{Failure, FailureKind};
@@ -40,7 +42,7 @@ impl TimelineArgs {
 /// A timeline, and the file that it will be in.
 #[derive(Debug)]
 pub(crate) struct TimelineFile {
-    pub(crate) timeline: Timeline,
+    timeline: Arc<Mutex<Timeline>>,
     path: PathBuf,
     /// It was not there before.
     fresh: bool,
@@ -59,7 +61,13 @@ impl TimelineFile {
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         opened.map_err(|error| unwritable(&path, &error))?;
         let from = args.timeline_from.map_or(Time::ZERO, |from| from.0);
-        Ok(Some(TimelineFile { timeline: Timeline::new(from, Time::MAX, EVENTS_MAX), path, fresh }))
+        let timeline = Arc::new(Mutex::new(Timeline::new(from, Time::MAX, EVENTS_MAX)));
+        Ok(Some(TimelineFile { timeline, path, fresh }))
+    }
+
+    /// Who fills it during the run.
+    pub(crate) fn reader(&self) -> Box<dyn EventReader + Send> {
+        Box::new(TimelineReader(Arc::clone(&self.timeline)))
     }
 
     /// Where it is.
@@ -77,18 +85,19 @@ impl TimelineFile {
                 .with_help("name another file with --timeline")),
         };
         replaceable?;
+        let timeline = locked(&self.timeline);
         let written = File::create(&self.path).and_then(|file| {
             let mut out = BufWriter::with_capacity(1 << 20, file);
-            self.timeline.write(rows, &mut out)?;
+            timeline.write(rows, &mut out)?;
             out.flush()
         });
         written.map_err(|error| {
             self.remove();
             unwritable(&self.path, &error)
         })?;
-        let (path, kept) = (self.path.display(), self.timeline.kept());
+        let (path, kept) = (self.path.display(), timeline.kept());
         let mut line = format!("{path} (open in ui.perfetto.dev; {kept} events");
-        match self.timeline.left_out() {
+        match timeline.left_out() {
             0 => {}
             more => line.push_str(&format!(", the first; {more} later ones are not in it")),
         }
@@ -111,6 +120,20 @@ impl TimelineFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Hands events to a timeline that the run and the command line share; it takes them in batches.
+struct TimelineReader(Arc<Mutex<Timeline>>);
+
+impl EventReader for TimelineReader {
+    fn read(&mut self, events: &[Busy]) {
+        locked(&self.0).read(events);
+    }
+}
+
+/// A panic elsewhere leaves it as it was.
+fn locked(timeline: &Mutex<Timeline>) -> MutexGuard<'_, Timeline> {
+    timeline.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(unix)]

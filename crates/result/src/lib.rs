@@ -72,7 +72,7 @@ pub use histogram::Histogram;
 pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};
 pub use jobs::JobResult;
 pub use method::{MethodResult, TunedMethod};
-pub use progress::{Flow, Limits, Progress};
+pub use progress::{Flow, Limits, Progress, RunStart, Supervisor};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;
 pub use recover::{RecoverError, recover};
@@ -81,8 +81,8 @@ pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyAtMost, LatencyBin, LatencyByOp, LatencyIntervals,
-    LatencyIntervalsByOp, OwnCost, PackageEnergy, Power, RunResult, SCHEMA_VERSION, SeriesPoint,
-    schema,
+    LatencyIntervalsByOp, LoadWindow, OwnCost, PackageEnergy, Power, RunResult, SCHEMA_VERSION,
+    SeriesPoint, schema,
 };
 pub use rows::{Row, RowNames, Rows, RowsHead, Spool};
 pub use series::Series;

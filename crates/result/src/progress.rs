@@ -1,5 +1,7 @@
 //! How far a run is, whether it is to go on, and where it ends.
 
+use std::time::Instant;
+
 use ssdyno_block::Time;
 
 use crate::glance::Glance;
@@ -62,4 +64,34 @@ pub enum Flow {
     Glance,
     /// Issue nothing more, wait for what is in flight, and end as a partial run.
     Stop,
+}
+
+/// When a run that is ready begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunStart {
+    /// At once.
+    Now,
+    /// At this moment; at once where it is over, or where time is virtual.
+    At(Instant),
+    /// Not at all: the run ends as one that was stopped before it began.
+    Never,
+}
+
+/// Who says when a run begins, hears how far it is, and may stop it. A closure that takes a [`Progress`] is one
+/// that lets the run begin at once.
+pub trait Supervisor {
+    /// Everything is ready for the first request. Called once; it may wait until it is known when to begin.
+    fn ready(&mut self) -> RunStart {
+        RunStart::Now
+    }
+
+    /// How far the run is, and whether to go on. Called every few milliseconds of a simulation and some 20 times
+    /// a second on a real target, also while the run is prepared.
+    fn report(&mut self, progress: &Progress) -> Flow;
+}
+
+impl<F: FnMut(&Progress) -> Flow> Supervisor for F {
+    fn report(&mut self, progress: &Progress) -> Flow {
+        self(progress)
+    }
 }

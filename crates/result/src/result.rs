@@ -118,6 +118,9 @@ pub struct RunResult {
     pub simulated_seconds: f64,
     /// What the run took on the wall's clock, with all recording, without writing files.
     pub wall_seconds: f64,
+    /// When a real target was loaded; left out for a simulated one, whose time is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<LoadWindow>,
     /// Requests that were simulated by second of wall time (with ramp-up); `null` for a real
     /// device.
     pub simulated_requests_per_wall_second: Option<f64>,
@@ -160,6 +163,17 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub spec: Option<serde_json::Value>,
+}
+
+/// When a real target was loaded, by the clock of the machine that loaded it: results of several hosts are laid
+/// over each other by it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoadWindow {
+    /// Start of the recorded window, which lasts `simulated_seconds`: nanoseconds since 1970-01-01 UTC.
+    pub start_unix_ns: u64,
+    /// How late the last of the jobs that begin with the run began: after the moment that was given for the run,
+    /// or after its start where none was given.
+    pub late_ns: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

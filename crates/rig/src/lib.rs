@@ -40,7 +40,7 @@ pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{Measured, Run, RunError};
 pub use session::{Loaded, Session};
-pub use ssdyno_result::{Flow, Limits, Progress};
+pub use ssdyno_result::{Flow, Limits, Progress, RunStart, Supervisor};
 pub use ssdyno_workload::Source;
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -6,7 +6,9 @@ use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
-use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RowNames, RunResult};
+use ssdyno_result::{
+    Flow, Keep, Limits, Progress, Recorder, Recording, RowNames, RunResult, RunStart, Supervisor,
+};
 use ssdyno_workload::{Source, Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};
@@ -148,30 +150,30 @@ impl Run {
     /// the preparation.
     pub fn execute(
         &self,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        mut progress: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Measured, RunError> {
-        self.execute_read(None, progress)
+        self.supervise(None, &mut progress)
     }
 
-    /// As [`execute`](Run::execute), where `reader` hears of every event of the device and of the cores
-    /// of the host: a [`Timeline`](crate::Timeline), say.
+    /// As [`execute`](Run::execute), where `supervisor` says when it begins, too, and `reader` hears of every
+    /// event of the device and of the cores of the host: a [`Timeline`](crate::Timeline), say.
     ///
     /// # Errors
     /// Those of [`execute`](Run::execute).
-    pub fn execute_read(
+    pub fn supervise(
         &self,
         reader: Option<&mut dyn EventReader>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        supervisor: &mut dyn Supervisor,
     ) -> Result<Measured, RunError> {
         let told = reader.is_some();
         let mut device = machine::build(&self.device, self.seed, told)?;
         report::meter(&DeviceReport::of(device.device()))?;
         let load = load(&self.source, &machine::facts(device.device()), self.seed)?;
-        device
-            .as_device()
-            .precondition(&mut |share| progress(&Progress::preparing(share)) != Flow::Stop)?;
+        let watcher = &mut |share| supervisor.report(&Progress::preparing(share)) != Flow::Stop;
+        device.as_device().precondition(watcher)?;
         // A device that needs no preparation never asked.
-        if progress(&Progress::preparing(1.0)) == Flow::Stop {
+        let stopped = supervisor.report(&Progress::preparing(1.0)) == Flow::Stop;
+        if stopped || supervisor.ready() == RunStart::Never {
             return Err(RunError::Unprepared);
         }
         let before = DeviceReport::of(device.device());
@@ -196,7 +198,7 @@ impl Run {
                 limits: self.limits,
                 start: Time::ZERO,
             },
-            progress,
+            &mut |progress| supervisor.report(progress),
         );
         let cpu = cpu.elapsed();
         let start = recorder.window_start();

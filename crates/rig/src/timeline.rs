@@ -250,7 +250,7 @@ mod tests {
         };
         let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);
         let go_on = &mut |_: &crate::Progress| crate::Flow::Continue;
-        let measured = run.execute_read(Some(&mut timeline), go_on).unwrap();
+        let measured = run.supervise(Some(&mut timeline), go_on).unwrap();
         let mut text = Vec::new();
         timeline.write(measured.recording.rows(), &mut text).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&text).unwrap();

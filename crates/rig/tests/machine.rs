@@ -355,7 +355,8 @@ fn cores_of_the_host_are_on_the_timeline() {
         let options = HostOptions { cores: Some(3), stack, ..HostOptions::default() };
         let run = run(policy, &options, "server", &load(3, 4, "4KiB", 30, 2_000), 5);
         let mut lanes = Lanes(Vec::new());
-        let told = run.execute_read(Some(&mut lanes), &mut |_| Flow::Continue).unwrap().result;
+        let told =
+            run.supervise(Some(&mut lanes), &mut |_: &Progress| Flow::Continue).unwrap().result;
         let figures = |result: &RunResult| {
             let mut result = result.clone();
             (result.wall_seconds, result.own_cost) = (0.0, None);

@@ -1,7 +1,8 @@
 //! Compares two simulated devices under the same load, side by side: `cargo run -p ssdyno-session --example
 //! compare_devices`.
 
-use ssdyno_session::{Failure, RunSpec, Unattended, resolve, side_by_side};
+use ssdyno_result::Flow;
+use ssdyno_session::{Failure, RunList, RunSpec, Unattended, resolve};
 
 fn main() -> Result<(), Failure> {
     let spec = |target: &str| RunSpec {
@@ -11,12 +12,10 @@ fn main() -> Result<(), Failure> {
         ..RunSpec::default()
     };
     let specs = ["sim:config-a", "sim:s3-nand1"].map(spec);
-    let run = |spec: &RunSpec, stop: &ssdyno_session::StopFlag| {
-        resolve(spec, &mut Unattended)?.execute(None, &mut |_| stop.flow())
-    };
-    let progress = &mut |_| ssdyno_rig::Flow::Continue;
-    let measured = side_by_side(&specs, None, run, progress)?;
-    let results: Vec<_> = measured.into_iter().flatten().map(|measured| measured.result).collect();
+    let prepare = |spec: &RunSpec| resolve(spec, &mut Unattended);
+    let runs = RunList::new(specs.iter().map(prepare).collect::<Result<_, _>>()?);
+    let measured = runs.execute(|_, measured| Ok(measured.result), &mut |_| Flow::Continue)?;
+    let results: Vec<_> = measured.into_iter().flatten().collect();
     let comparison = ssdyno_result::compare(&results[0], &results[1]);
     for figure in &comparison.figures {
         println!("{:<24} {}", figure.figure, figure.text);

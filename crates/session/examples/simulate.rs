@@ -1,6 +1,5 @@
 //! Simulates an SSD under a load and prints what it did: `cargo run -p ssdyno-session --example simulate`.
 
-use ssdyno_rig::Flow;
 use ssdyno_session::{Failure, RunSpec, Unattended, resolve};
 
 fn main() -> Result<(), Failure> {
@@ -12,9 +11,9 @@ fn main() -> Result<(), Failure> {
         ..RunSpec::default()
     };
     let prepared = resolve(&spec, &mut Unattended)?;
-    let measured = prepared.execute(None, &mut |_| Flow::Continue)?;
-    print!("{}", ssdyno_result::summary_text(&measured.result));
-    // What is in the result repeats it.
+    // Everything that decides the run; it is in the result, too, and repeats it.
     println!("{}", prepared.resolved().to_toml());
+    let measured = prepared.start()?.result()?;
+    print!("{}", ssdyno_result::summary_text(&measured.result));
     measured.failure.map_or(Ok(()), Err)
 }

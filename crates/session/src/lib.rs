@@ -3,8 +3,8 @@
 //!
 //! Key types: [`RunSpec`] (everything that decides a run, real or simulated, as one value that can be
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
-//! start) and its [`execute`](Prepared::execute), [`Measured`] (its figures, with the spec that repeats them),
-//! [`side_by_side`] (many of them, over the cores).
+//! start), [`Runner`] (one that is under way: begin at a moment, poll, stop, result), [`Measured`] (its figures,
+//! with the spec that repeats them), [`RunList`] (many of them, over the cores).
 //! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
 //! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
 //! do).
@@ -29,6 +29,7 @@ mod prepare;
 mod prompt;
 mod real;
 mod ring;
+mod runner;
 mod simulated;
 mod source;
 mod spec;
@@ -40,12 +41,13 @@ pub use consent::access;
 pub use document::Document;
 pub use failure::{ErrorBody, Failure, FailureKind, Place, nearest};
 pub use goal::Goal;
-pub use many::{StopFlag, side_by_side};
+pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
 pub use overlay::{Setting, refuse_workload_keys, settings};
 pub use prepare::{Measured, Prepared, is_real, resolve};
 pub use prompt::{Prompt, Unattended};
 pub use real::{refuse_host, refuse_real};
 pub use ring::RingSpec;
+pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{
     Batch, Contents, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, Driver, HostSpec, Queues, RealSpec,
     RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, option_of,

@@ -6,9 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ssdyno_rig::Flow;
+use ssdyno_result::Flow;
 
-/// How often the watcher of [`side_by_side`] is called.
+use crate::failure::Failure;
+use crate::prepare::{Measured, Prepared};
+use crate::runner::{RunControl, RunPhase, RunSnapshot};
+
+/// How often who watches is called.
 const WATCH_EVERY: Duration = Duration::from_millis(5);
 
 /// Whether runs that go on side by side are to end.
@@ -75,6 +79,100 @@ pub fn side_by_side<J: Sync, T: Send, E: Send>(
         return Err(error);
     }
     Ok(places.iter().map(|place| unpoisoned(place).take()).collect())
+}
+
+/// Runs in a fixed order, which go on side by side.
+///
+/// Simulations use all cores. Real targets come after them, one at a time: nothing else of ours moves their
+/// figures.
+#[derive(Debug)]
+pub struct RunList {
+    runs: Vec<Prepared>,
+    threads: Option<usize>,
+}
+
+/// How far the runs of a [`RunList`] are.
+#[derive(Debug)]
+pub struct RunListProgress<'a> {
+    controls: &'a [RunControl],
+}
+
+impl RunListProgress<'_> {
+    /// Runs that are over.
+    pub fn ended(&self) -> usize {
+        self.controls.iter().filter(|control| control.phase() == RunPhase::Ended).count()
+    }
+
+    /// Each run, in the order of the list; one that was not begun is being prepared.
+    pub fn runs(&self) -> impl Iterator<Item = RunSnapshot> {
+        self.controls.iter().map(RunControl::snapshot)
+    }
+}
+
+impl RunList {
+    /// These runs, over all cores.
+    pub fn new(runs: Vec<Prepared>) -> RunList {
+        RunList { runs, threads: None }
+    }
+
+    /// With so many simulations at a time; `None`: one for each core.
+    #[must_use]
+    pub fn over(self, threads: Option<usize>) -> RunList {
+        RunList { threads, ..self }
+    }
+
+    /// What is run.
+    pub fn runs(&self) -> &[Prepared] {
+        &self.runs
+    }
+
+    /// Carries all of them out. Gives what `take` makes of each, which is called with its number as it ends, in the
+    /// order of the list, whatever the order in which they ended; `None` for those that were not begun when it
+    /// was told to stop. Rows take much memory: `take` is to keep of them what is needed.
+    ///
+    /// `watch` is called every few milliseconds, and may stop all of them: in order, so that what was measured is
+    /// kept.
+    ///
+    /// # Errors
+    /// The first run that could not start, or that `take` refuses; the others are stopped then.
+    pub fn execute<T: Send>(
+        &self,
+        take: impl Fn(usize, Measured) -> Result<T, Failure> + Sync,
+        watch: &mut dyn FnMut(&RunListProgress<'_>) -> Flow,
+    ) -> Result<Vec<Option<T>>, Failure> {
+        let controls: Vec<RunControl> = self.runs.iter().map(|_| RunControl::begun()).collect();
+        let progress = RunListProgress { controls: &controls };
+        let stop_all = || controls.iter().for_each(RunControl::stop);
+        let mut stopped = false;
+        let mut given: Vec<Option<T>> = self.runs.iter().map(|_| None).collect();
+        for (is_real, threads) in [(false, self.threads), (true, Some(1))] {
+            let (prepared, places): (Vec<_>, Vec<_>) = (self.runs.iter().zip(&controls))
+                .zip(0..)
+                .filter(|((run, _), _)| run.is_real() == is_real)
+                .map(|((run, control), place)| ((run, control, place), place))
+                .unzip();
+            if stopped || prepared.is_empty() {
+                continue;
+            }
+            let run = |(run, control, place): &(&Prepared, &RunControl, usize), _: &StopFlag| {
+                let ended = control.carry_out(run, None).and_then(|all| take(*place, all));
+                // The others are not waited for to the end.
+                ended.inspect_err(|_| stop_all())
+            };
+            let taken = side_by_side(&prepared, threads, run, &mut |_| {
+                let flow = watch(&progress);
+                if flow == Flow::Stop {
+                    stopped = true;
+                    stop_all();
+                }
+                flow
+            })?;
+            for (place, one) in places.into_iter().zip(taken) {
+                given[place] = one;
+            }
+        }
+        Ok(given)
+    }
 }
 
 /// A panic of a run is not of what it holds here, which is whole.

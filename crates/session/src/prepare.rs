@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use ssdyno_bench::BenchError;
 use ssdyno_block::{Time, counted};
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Recording, RunResult};
-use ssdyno_rig::{Flow, Progress, RunError};
+use ssdyno_result::{Recording, RunResult, Supervisor};
+use ssdyno_rig::RunError;
 
 use crate::failure::{Failure, FailureKind};
 use crate::fio;
 use crate::goal::Goal;
 use crate::prompt::Prompt;
 use crate::real::RealRun;
+use crate::runner::Runner;
 use crate::simulated::SimulatedRun;
 use crate::spec::RunSpec;
 
@@ -23,11 +24,11 @@ pub struct Prepared {
     asked: RunSpec,
     /// Everything in it.
     resolved: RunSpec,
-    run: Runner,
+    run: Target,
 }
 
 #[derive(Debug)]
-enum Runner {
+enum Target {
     Simulated(Box<SimulatedRun>),
     Real(Box<RealRun>),
 }
@@ -39,6 +40,9 @@ pub struct Measured {
     pub result: RunResult,
     /// Rows and distributions.
     pub recording: Recording,
+    /// What repeats it as long as the files that it names are what they are: what was asked for, with what was
+    /// found before the run.
+    pub by_name: RunSpec,
     /// What keeps it from being a success: it ended early, requests failed, or an invariant is violated.
     pub failure: Option<Failure>,
 }
@@ -67,40 +71,40 @@ pub fn resolve(spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Fail
     }
     if spec.is_real(&target) {
         let (run, resolved) = RealRun::new(&spec, &target, &more, prompt)?;
-        return Ok(Prepared { asked: spec, resolved, run: Runner::Real(Box::new(run)) });
+        return Ok(Prepared { asked: spec, resolved, run: Target::Real(Box::new(run)) });
     }
     let (run, resolved) = SimulatedRun::new(&spec, &target)?;
     let asked = RunSpec { target: Some(run.run.target.clone()), ..spec };
-    Ok(Prepared { asked, resolved, run: Runner::Simulated(Box::new(run)) })
+    Ok(Prepared { asked, resolved, run: Target::Simulated(Box::new(run)) })
 }
 
 impl Prepared {
     /// What is loaded, in one line.
     pub fn name(&self) -> String {
         match &self.run {
-            Runner::Simulated(simulated) => simulated.run.target.clone(),
-            Runner::Real(real) => real.run.name(),
+            Target::Simulated(simulated) => simulated.run.target.clone(),
+            Target::Real(real) => real.run.name(),
         }
     }
 
     /// The name of the load.
     pub fn load(&self) -> &str {
         match &self.run {
-            Runner::Simulated(simulated) => &simulated.run.workload,
-            Runner::Real(real) => &real.run.workload,
+            Target::Simulated(simulated) => &simulated.run.workload,
+            Target::Real(real) => &real.run.workload,
         }
     }
 
     /// Whether the target is a real one, and the clock the wall's.
     pub fn is_real(&self) -> bool {
-        matches!(self.run, Runner::Real(_))
+        matches!(self.run, Target::Real(_))
     }
 
     /// What the run works towards.
     pub fn goal(&self) -> Goal {
         Goal::of(match &self.run {
-            Runner::Simulated(simulated) => &simulated.run.source,
-            Runner::Real(real) => &real.run.source,
+            Target::Simulated(simulated) => &simulated.run.source,
+            Target::Real(real) => &real.run.source,
         })
     }
 
@@ -118,52 +122,59 @@ impl Prepared {
     /// Lets the rows of a real run go to a file in this directory while it goes on; without it they are in
     /// memory, as those of a simulated one.
     pub fn keep_rows_in(&mut self, directory: PathBuf) {
-        if let Runner::Real(real) = &mut self.run {
+        if let Target::Real(real) = &mut self.run {
             real.run.rows_in = Some(directory);
         }
     }
 
-    /// Runs it. `reader` hears of every event of a simulated device and its host; `progress` is called every few
-    /// milliseconds of a simulation and some 20 times a second on a real target, and may stop the run.
+    /// Starts to prepare the run, on a thread of its own. It begins when it is told to.
     ///
     /// # Errors
-    /// The run could not start. What went wrong later is in [`Measured::failure`], with what was measured.
-    pub fn execute(
+    /// There is no thread for it.
+    pub fn start(self) -> Result<Runner, Failure> {
+        Runner::start(self, None)
+    }
+
+    /// As [`start`](Prepared::start), where `reader` hears of every event of a simulated device and its host: a
+    /// [`Timeline`](ssdyno_rig::Timeline), say.
+    ///
+    /// # Errors
+    /// Those of [`start`](Prepared::start).
+    pub fn start_read_by(self, reader: Box<dyn EventReader + Send>) -> Result<Runner, Failure> {
+        Runner::start(self, Some(reader))
+    }
+
+    /// Runs it on this thread, under `supervisor`.
+    pub(crate) fn carry_out(
         &self,
         reader: Option<&mut dyn EventReader>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        supervisor: &mut dyn Supervisor,
     ) -> Result<Measured, Failure> {
-        let mut measured = match &self.run {
-            Runner::Simulated(simulated) => {
-                let measured = simulated.run.execute_read(reader, progress);
+        let (mut result, recording, failure) = match &self.run {
+            Target::Simulated(simulated) => {
+                let measured = simulated.run.supervise(reader, supervisor);
                 let measured =
                     measured.map_err(|error| simulated.explain(&error, FailureKind::Usage))?;
                 let mut result = measured.result;
                 result.notes.splice(0..0, simulated.notes.iter().cloned());
                 let explain = |error: RunError| simulated.explain(&error, FailureKind::Failed);
                 let failure = measured.failure.map(explain);
-                Measured { result, recording: measured.recording, failure }
+                (result, measured.recording, failure)
             }
-            Runner::Real(real) => {
-                let measured = real.run.execute(progress);
+            Target::Real(real) => {
+                let measured = real.run.supervise(supervisor);
                 let measured =
                     measured.map_err(|error| real.explain(&error, FailureKind::Usage))?;
                 let explain = |error: BenchError| real.explain(&error, FailureKind::Failed);
                 let failure = measured.failure.map(explain);
-                Measured { result: measured.result, recording: measured.recording, failure }
+                (measured.result, measured.recording, failure)
             }
         };
+        let by_name = found(self.asked.clone(), &result);
         // A structure of named keys always has a JSON form.
-        measured.result.spec =
-            serde_json::to_value(found(self.resolved.clone(), &measured.result)).ok();
-        measured.failure = measured.failure.or_else(|| judge(&measured.result));
-        Ok(measured)
-    }
-
-    /// What repeats `result` as long as the files that it names are what they are: what was asked for, with what
-    /// was found before the run.
-    pub fn by_name(&self, result: &RunResult) -> RunSpec {
-        found(self.asked.clone(), result)
+        result.spec = serde_json::to_value(found(self.resolved.clone(), &result)).ok();
+        let failure = failure.or_else(|| judge(&result));
+        Ok(Measured { result, recording, by_name, failure })
     }
 }
 

@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use ssdyno_result::RunResult;
-use ssdyno_rig::Flow;
-use ssdyno_session::{Driver, Failure, HostSpec, Prepared, Queues, RunSpec, Unattended, resolve};
+use ssdyno_session::{
+    Driver, Failure, HostSpec, Prepared, Queues, RunSpec, Runner, Unattended, resolve,
+};
 
 /// A device that is ready at once.
 const SMALL: [&str; 2] = ["flash.blocks_per_plane=32", "flash.channels=2"];
@@ -25,7 +26,7 @@ fn prepared(spec: &RunSpec) -> Prepared {
 }
 
 fn run(spec: &RunSpec) -> RunResult {
-    let measured = prepared(spec).execute(None, &mut |_| Flow::Continue).unwrap();
+    let measured = prepared(spec).start().and_then(Runner::result).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
     measured.result
 }

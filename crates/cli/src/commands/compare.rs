@@ -10,16 +10,15 @@ use serde::Serialize;
 use ssdyno_result::{
     Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
 };
-use ssdyno_rig::Flow;
 use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Prepared, RunSpec, StopFlag, files, named, refuse_real,
-    resolve, side_by_side,
+    ErrorBody, Failure, FailureKind, Measured, Prepared, RunList, RunListProgress, RunPhase,
+    RunSpec, files, named, refuse_real, resolve,
 };
 
 use crate::args::LoadArgs;
 use crate::consent::Terminal;
 use crate::output::{Output, end};
-use crate::progress::Board;
+use crate::progress::{Board, Meter, flow};
 use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
 
@@ -61,7 +60,6 @@ pub(crate) struct CompareOutput {
 enum Side {
     Stored(Box<RunResult>),
     ToRun(Box<Prepared>),
-    ToMeasure(Box<Prepared>),
 }
 
 /// A side with its result, and what was wrong with its run.
@@ -77,7 +75,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let mut results = Vec::new();
     let mut failure: Option<Failure> = None;
     // Where nothing is compared nothing is left behind.
-    let outcomes = run_all(&sides).inspect_err(|_| directory.iter().for_each(Directory::remove))?;
+    let outcomes = run_all(sides).inspect_err(|_| directory.iter().for_each(Directory::remove))?;
     for (result, wrong) in outcomes {
         results.push(result);
         failure = failure.or(wrong);
@@ -147,11 +145,11 @@ fn read(side: &str, args: &CompareArgs, load: &RunSpec) -> Result<Side, Failure>
     }
     // Rows make percentiles exact; files are not needed.
     let spec = RunSpec { target: Some(side.to_owned()), keep: Keep::None, ..load.clone() };
-    if !named::is_real(side) {
-        return resolve(&spec, &mut Terminal).map(|prepared| Side::ToRun(Box::new(prepared)));
-    }
-    let spec = RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..spec };
-    resolve(&spec, &mut Terminal).map(|prepared| Side::ToMeasure(Box::new(prepared)))
+    let spec = match named::is_real(side) {
+        true => RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..spec },
+        false => spec,
+    };
+    resolve(&spec, &mut Terminal).map(|prepared| Side::ToRun(Box::new(prepared)))
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
@@ -172,33 +170,43 @@ fn stored(file: &str) -> Result<Side, Failure> {
     Ok(Side::Stored(Box::new(result)))
 }
 
-/// Runs simulations side by side, on all cores, then real targets one after the other on a quiet
-/// machine; outcomes in the order of the sides. Once a side could not start the others are given up:
-/// with what is missing nothing can be compared.
-fn run_all(sides: &[Side]) -> Result<Vec<Outcome>, Failure> {
+/// Runs what has to be run, and gives the outcomes in the order of the sides. Once a side could not start the
+/// others are given up: with what is missing nothing can be compared.
+fn run_all(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> {
+    let (mut stored, mut runs) = (Vec::new(), Vec::new());
+    for side in sides {
+        match side {
+            Side::Stored(result) => stored.push(Some((*result, None))),
+            Side::ToRun(prepared) => {
+                stored.push(None);
+                runs.push(*prepared);
+            }
+        }
+    }
     let board = Board::new();
-    let simulated = |side: &Side, stop: &StopFlag| match side {
-        Side::Stored(result) => Ok(Some(((**result).clone(), None))),
-        Side::ToRun(prepared) => execute(prepared, &board, stop).map(Some),
-        Side::ToMeasure(_) => Ok(None),
+    let meter = |run: &Prepared| Some(board.meter(&run.name(), run.goal()));
+    let mut meters: Vec<Option<Meter>> = runs.iter().map(meter).collect();
+    let watch = &mut |progress: &RunListProgress<'_>| {
+        for (meter, snapshot) in meters.iter_mut().zip(progress.runs()) {
+            if snapshot.phase == RunPhase::Ended {
+                meter.take().into_iter().for_each(Meter::finish);
+            } else if let Some(meter) = meter {
+                meter.update(&snapshot.progress);
+            }
+        }
+        flow()
     };
-    let outcomes = side_by_side(sides, None, simulated, &mut |_| Flow::Continue)?;
-    let lost = || Failure::new(FailureKind::Failed, "a run ended without a result");
-    let measured = |(side, outcome): (&Side, Option<Option<Outcome>>)| match side {
-        Side::ToMeasure(prepared) => execute(prepared, &board, &StopFlag::default()),
-        _ => outcome.flatten().ok_or_else(lost),
+    let outcome = |_, measured: Measured| Ok((measured.result, measured.failure));
+    let measured = RunList::new(runs).execute(outcome, watch)?;
+    let interrupted = || {
+        Failure::new(FailureKind::Interrupted, "interrupted before all sides had run")
+            .with_help("nothing was compared, and nothing is kept")
     };
-    sides.iter().zip(outcomes).map(measured).collect()
-}
-
-fn execute(prepared: &Prepared, board: &Board, given_up: &StopFlag) -> Result<Outcome, Failure> {
-    let mut meter = board.meter(&prepared.name(), prepared.goal());
-    let measured = prepared.execute(None, &mut |progress| match given_up.flow() {
-        Flow::Stop => Flow::Stop,
-        _ => meter.update(progress),
-    });
-    meter.finish();
-    measured.map(|measured| (measured.result, measured.failure))
+    let mut measured = measured.into_iter();
+    let whole = |outcome: Option<Outcome>| {
+        outcome.or_else(|| measured.next().flatten()).ok_or_else(interrupted)
+    };
+    stored.into_iter().map(whole).collect()
 }
 
 fn comparison_text(comparison: &Comparison) -> String {

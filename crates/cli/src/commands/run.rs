@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::counted;
 use ssdyno_block::units::Span;
-use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Keep, Rows, RunDirectory, RunResult, summary_text};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Measured, Prepared, RealSpec, RunSpec, given, is_real,
@@ -139,7 +138,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let mut prepared = resolve(&spec, &mut Terminal)?;
     let (name, keep) = (prepared.name(), spec.keep);
     // Made before the run: who has no place for results should hear of it at once.
-    let mut timeline = TimelineFile::create(&args.timeline)?;
+    let timeline = TimelineFile::create(&args.timeline)?;
     let directory = directory(args, &prepared, &name)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
     if let Some(directory) = &directory {
@@ -150,12 +149,13 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         memory::look_ahead(keep, prepared.goal());
     }
     let live = !args.no_live;
-    let mut meter = Watch::new(&name, prepared.load(), prepared.goal(), live, prepared.is_real());
-    let reader = timeline.as_mut().map(|file| &mut file.timeline as &mut dyn EventReader);
-    let measured = prepared.execute(reader, &mut |progress| meter.update(progress));
-    meter.finish();
-    match measured {
-        Ok(measured) => conclude(args, output, &prepared, &Files { directory, timeline }, measured),
+    let meter = Watch::new(&name, prepared.load(), prepared.goal(), live, prepared.is_real());
+    let started = match &timeline {
+        Some(file) => prepared.start_read_by(file.reader()),
+        None => prepared.start(),
+    };
+    match started.and_then(|runner| meter.watch(runner)) {
+        Ok(measured) => conclude(args, output, &Files { directory, timeline }, measured),
         Err(failure) => {
             timeline.iter().for_each(TimelineFile::discard);
             directory.inspect(Directory::remove);
@@ -184,11 +184,10 @@ fn directory(
 fn conclude(
     args: &RunArgs,
     output: Output,
-    prepared: &Prepared,
     files: &Files,
     measured: Measured,
 ) -> Result<(), Failure> {
-    let Measured { result, recording, mut failure } = measured;
+    let Measured { result, recording, by_name, mut failure } = measured;
     let (result, recording) = (&result, &recording);
     let write = |d: &Directory| d.write_run(result, recording, args.csv);
     let written = files.directory.as_ref().map(write).transpose();
@@ -212,7 +211,7 @@ fn conclude(
     let timeline = files.timeline.as_ref().map(drawn).transpose();
     let told = Told {
         place: written.ok().flatten(),
-        replay: replay::command(args, &prepared.by_name(result)),
+        replay: replay::command(args, &by_name),
         timeline: timeline.unwrap_or_else(|error| {
             failure = Some(error);
             None
