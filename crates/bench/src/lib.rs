@@ -94,6 +94,6 @@ pub use limits::outlive_file_size_limit;
 pub use method::{ALL, Method, SubmitStrategy, Waiting};
 pub use options::{EngineKind, NULL, Options, PageCache, Probing, SyncWrites};
 pub use permit::{Access, WritePermit};
-pub use run::{Measured, Run};
+pub use run::{Measured, RowsPlace, Run};
 #[cfg(target_os = "linux")]
 pub use target::Target;

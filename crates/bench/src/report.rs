@@ -6,10 +6,10 @@ use procfs::CurrentSI as _;
 use ssdyno_block::{Time, counted};
 use ssdyno_result::probe::Machine;
 use ssdyno_result::{
-    Configuration, DepthSearchResult, Ending, IssueDelay, JobResult, MethodResult, OwnCost,
-    Precision, Recording, RunResult, StopReason, TriedDepthResult, nanoseconds,
+    Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
+    RunResult, StopReason, nanoseconds,
 };
-use ssdyno_workload::{DepthSearch, FioFiles, Source, TriedDepth};
+use ssdyno_workload::{FioFiles, Source};
 
 use crate::cost::Usage;
 use crate::delays::Delays;
@@ -29,30 +29,6 @@ const BUSY: f64 = 0.9;
 const CROWDED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
 const MEANS_SOMETHING: f64 = 0.5;
-
-/// `searches` as they stand in results.
-fn depth_search_results(searches: Vec<DepthSearch>) -> Vec<DepthSearchResult> {
-    let tried = |tried: &TriedDepth| {
-        TriedDepthResult::of(
-            tried.depth,
-            [tried.start, tried.length],
-            tried.requests,
-            tried.in_time,
-        )
-    };
-    let result = |search: DepthSearch| DepthSearchResult {
-        latency_target_ns: search.target.latency.as_ns(),
-        latency_window_ns: search.target.window.as_ns(),
-        latency_percentile: search.target.percentile,
-        latency_run: search.target.keeps_adapting,
-        depth_max: search.depth_max,
-        depth: search.depth,
-        met: search.met,
-        tried: search.tried.iter().map(tried).collect(),
-        job: search.job,
-    };
-    searches.into_iter().map(result).collect()
-}
 
 /// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
 pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
@@ -153,7 +129,7 @@ impl Parts<'_> {
         result.window = Some(window);
         result.notes.extend(late);
         let searches = self.reports.iter().flat_map(|report| report.depth_searches.iter().cloned());
-        result.depth_searches = depth_search_results(searches.collect());
+        result.depth_searches = searches.map(Into::into).collect();
         result.until = self.precision;
         result.stopped_because = Some(self.stop_reason());
         self.fill_cost(&mut result);

@@ -30,11 +30,20 @@ pub struct Run {
     /// What is kept of each request.
     pub keep: Keep,
     /// The directory of results, where rows go to a file while the run goes on; without one they are in memory.
-    pub rows_in: Option<PathBuf>,
+    pub rows_in: Option<RowsPlace>,
     /// Length of the points of the series; `None`: by the length of the run.
     pub interval: Option<Time>,
     /// How to go about it.
     pub options: Options,
+}
+
+/// Where rows go while a run goes on, so that one that is killed leaves them.
+#[derive(Clone, Debug)]
+pub struct RowsPlace {
+    /// The directory of results.
+    pub directory: PathBuf,
+    /// What the result says of the spec of the run, where it is made from these rows.
+    pub spec: Option<serde_json::Value>,
 }
 
 /// What a run gave.

@@ -31,7 +31,8 @@ pub(crate) fn begin(
     (method, names): (&MethodResult, &RowNames),
     notes: &mut Vec<String>,
 ) -> Option<Spooled> {
-    let directory = run.rows_in.as_ref().filter(|_| run.keep == Keep::All)?;
+    let place = run.rows_in.as_ref().filter(|_| run.keep == Keep::All)?;
+    let directory = &place.directory;
     let workload_toml = run.source.to_toml(&target.files(), run.seed);
     let head = RowsHead {
         run: RunResult {
@@ -43,6 +44,7 @@ pub(crate) fn begin(
             method: Some(method.clone()),
             configuration: Some(Configuration { workload_toml, ..Configuration::default() }),
             notes: target.notes.clone(),
+            spec: place.spec.clone(),
             ..RunResult::default()
         },
         names: names.clone(),

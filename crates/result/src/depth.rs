@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::Time;
+use ssdyno_workload::{DepthSearch, TriedDepth};
 
 /// What became of a search for the greatest depth at which latencies stay below a target (fio:
 /// `latency_target`). Unless `latency_run` is set, the other figures are of a last run at `depth` alone.
@@ -43,16 +43,30 @@ pub struct TriedDepthResult {
     pub requests_in_time: u64,
 }
 
-impl TriedDepthResult {
-    /// Of a window that began at the first of `times` and lasted for the second, with `requests` of which so many
-    /// were `in_time`.
-    pub fn of(
-        depth: u64,
-        [start, length]: [Time; 2],
-        requests: u64,
-        in_time: u64,
-    ) -> TriedDepthResult {
-        let (start_seconds, seconds) = (start.as_s_f64(), length.as_s_f64());
-        TriedDepthResult { depth, start_seconds, seconds, requests, requests_in_time: in_time }
+impl From<DepthSearch> for DepthSearchResult {
+    fn from(search: DepthSearch) -> DepthSearchResult {
+        DepthSearchResult {
+            job: search.job,
+            latency_target_ns: search.target.latency.as_ns(),
+            latency_window_ns: search.target.window.as_ns(),
+            latency_percentile: search.target.percentile,
+            latency_run: search.target.keeps_adapting,
+            depth_max: search.depth_max,
+            depth: search.depth,
+            met: search.met,
+            tried: search.tried.into_iter().map(TriedDepthResult::from).collect(),
+        }
+    }
+}
+
+impl From<TriedDepth> for TriedDepthResult {
+    fn from(tried: TriedDepth) -> TriedDepthResult {
+        TriedDepthResult {
+            depth: tried.depth,
+            start_seconds: tried.start.as_s_f64(),
+            seconds: tried.length.as_s_f64(),
+            requests: tried.requests,
+            requests_in_time: tried.in_time,
+        }
     }
 }

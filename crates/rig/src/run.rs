@@ -16,7 +16,7 @@ use crate::drive::{Drive, Ended, drive};
 use crate::machine::{self, Rigged};
 use crate::ports::PathFigures;
 use crate::report;
-use crate::source::{depth_search_results, load};
+use crate::source::load;
 use crate::streams::Streams;
 
 /// A run in virtual time.
@@ -224,7 +224,7 @@ impl Run {
             failure: failure.as_ref(),
         }
         .result(&mut recording);
-        result.depth_searches = depth_search_results(workload.depth_searches());
+        result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
         Ok(Measured { result, recording, energy, failure })
     }
 }

@@ -1,10 +1,9 @@
 //! From what a run asks of its device to a workload that is ready to run.
 
 use ssdyno_block::Time;
-use ssdyno_result::{DepthSearchResult, TriedDepthResult};
 use ssdyno_workload::{
-    DepthSearch, DeviceFacts, FioFiles, Source, TriedDepth, Workload, WorkloadError, fio_entries,
-    fio_streams, first_recorded, open_trace, run_together,
+    DeviceFacts, FioFiles, Source, Workload, WorkloadError, fio_entries, fio_streams,
+    first_recorded, open_trace, run_together,
 };
 
 use crate::streams::Streams;
@@ -44,28 +43,4 @@ pub(crate) struct Load {
     pub(crate) begin: Option<Time>,
     /// Where the workload has several.
     pub(crate) streams: Option<Streams>,
-}
-
-/// `searches` as they stand in results.
-pub(crate) fn depth_search_results(searches: Vec<DepthSearch>) -> Vec<DepthSearchResult> {
-    let tried = |tried: &TriedDepth| {
-        TriedDepthResult::of(
-            tried.depth,
-            [tried.start, tried.length],
-            tried.requests,
-            tried.in_time,
-        )
-    };
-    let result = |search: DepthSearch| DepthSearchResult {
-        latency_target_ns: search.target.latency.as_ns(),
-        latency_window_ns: search.target.window.as_ns(),
-        latency_percentile: search.target.percentile,
-        latency_run: search.target.keeps_adapting,
-        depth_max: search.depth_max,
-        depth: search.depth,
-        met: search.met,
-        tried: search.tried.iter().map(tried).collect(),
-        job: search.job,
-    };
-    searches.into_iter().map(result).collect()
 }

@@ -2,18 +2,17 @@
 //! compare_devices`.
 
 use ssdyno_result::Flow;
-use ssdyno_session::{Failure, RunList, RunSpec, Unattended, resolve};
+use ssdyno_session::{Failure, GridAxis, RunList, RunSpec, SpecGrid, Unattended};
 
 fn main() -> Result<(), Failure> {
-    let spec = |target: &str| RunSpec {
-        target: Some(target.to_owned()),
+    let base = RunSpec {
         workload: Some("randread".to_owned()),
         requests: Some(5000),
         ..RunSpec::default()
     };
-    let specs = ["sim:config-a", "sim:s3-nand1"].map(spec);
-    let prepare = |spec: &RunSpec| resolve(spec, &mut Unattended);
-    let runs = RunList::new(specs.iter().map(prepare).collect::<Result<_, _>>()?);
+    let values = vec!["sim:config-a".into(), "sim:s3-nand1".into()];
+    let grid = SpecGrid { base, axes: vec![GridAxis { key: "target".to_owned(), values }] };
+    let runs = RunList::resolve(&grid.specs()?, &mut Unattended)?;
     let measured = runs.execute(|_, measured| Ok(measured.result), &mut |_| Flow::Continue)?;
     let results: Vec<_> = measured.into_iter().flatten().collect();
     let comparison = ssdyno_result::compare(&results[0], &results[1]);

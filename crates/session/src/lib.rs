@@ -4,7 +4,8 @@
 //! Key types: [`RunSpec`] (everything that decides a run, real or simulated, as one value that can be
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
 //! start), [`Runner`] (one that is under way: begin at a moment, poll, stop, result), [`Measured`] (its figures,
-//! with the spec that repeats them), [`RunList`] (many of them, over the cores).
+//! with the spec that repeats them), [`RunList`] (many of them, over the cores), [`SpecGrid`] (many
+//! specs from one).
 //! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
 //! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
 //! do).
@@ -19,9 +20,11 @@ mod attach;
 mod consent;
 mod document;
 mod failure;
+mod file_mark;
 pub mod files;
 mod fio;
 mod goal;
+mod grid;
 mod many;
 pub mod named;
 mod overlay;
@@ -40,7 +43,9 @@ pub use attach::attach;
 pub use consent::access;
 pub use document::Document;
 pub use failure::{ErrorBody, Failure, FailureKind, Place, nearest};
+pub use file_mark::FileMark;
 pub use goal::Goal;
+pub use grid::{GridAxis, SpecGrid};
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
 pub use overlay::{Setting, refuse_workload_keys, settings};
 pub use prepare::{Measured, Prepared, is_real, resolve};

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use ssdyno_result::Flow;
 
-use crate::failure::Failure;
-use crate::prepare::{Measured, Prepared};
+use crate::failure::{Failure, FailureKind};
+use crate::prepare::{Measured, Prepared, resolve};
+use crate::prompt::Prompt;
 use crate::runner::{RunControl, RunPhase, RunSnapshot};
+use crate::spec::RunSpec;
 
 /// How often who watches is called.
 const WATCH_EVERY: Duration = Duration::from_millis(5);
@@ -115,6 +117,15 @@ impl RunList {
         RunList { runs, threads: None }
     }
 
+    /// The runs of these specs.
+    ///
+    /// # Errors
+    /// The first that [`resolve`] refuses.
+    pub fn resolve(specs: &[RunSpec], prompt: &mut dyn Prompt) -> Result<RunList, Failure> {
+        let runs = specs.iter().map(|spec| resolve(spec, prompt)).collect::<Result<_, _>>()?;
+        Ok(RunList::new(runs))
+    }
+
     /// With so many simulations at a time; `None`: one for each core.
     #[must_use]
     pub fn over(self, threads: Option<usize>) -> RunList {
@@ -155,9 +166,14 @@ impl RunList {
                 continue;
             }
             let run = |(run, control, place): &(&Prepared, &RunControl, usize), _: &StopFlag| {
-                let ended = control.carry_out(run, None).and_then(|all| take(*place, all));
-                // The others are not waited for to the end.
-                ended.inspect_err(|_| stop_all())
+                let ended =
+                    control.carry_out(run, None).and_then(|all| take(*place, all).map(Some));
+                match ended {
+                    // Stopped before it began, it has nothing that could be kept.
+                    Err(failure) if failure.kind == FailureKind::Interrupted => Ok(None),
+                    // The others are not waited for to the end.
+                    _ => ended.inspect_err(|_| stop_all()),
+                }
             };
             let taken = side_by_side(&prepared, threads, run, &mut |_| {
                 let flow = watch(&progress);
@@ -168,7 +184,7 @@ impl RunList {
                 flow
             })?;
             for (place, one) in places.into_iter().zip(taken) {
-                given[place] = one;
+                given[place] = one.flatten();
             }
         }
         Ok(given)

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use ssdyno_bench::BenchError;
+use ssdyno_bench::{BenchError, RowsPlace};
 use ssdyno_block::{Time, counted};
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Recording, RunResult, Supervisor};
 use ssdyno_rig::RunError;
 
 use crate::failure::{Failure, FailureKind};
+use crate::file_mark::FileMark;
 use crate::fio;
 use crate::goal::Goal;
 use crate::prompt::Prompt;
@@ -63,6 +64,7 @@ pub fn is_real(spec: &RunSpec) -> Result<bool, Failure> {
 /// The first thing that is wrong, with its key where there is one, its place, and what to do.
 pub fn resolve(spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
     spec.check()?;
+    spec.contents.files.iter().try_for_each(FileMark::check)?;
     let (target, more) = fio::targets(spec)?;
     let mut spec = spec.with_names(&target);
     if !more.is_empty() {
@@ -123,7 +125,13 @@ impl Prepared {
     /// memory, as those of a simulated one.
     pub fn keep_rows_in(&mut self, directory: PathBuf) {
         if let Target::Real(real) = &mut self.run {
-            real.run.rows_in = Some(directory);
+            let mut spec = self.resolved.clone();
+            // What is searched for before the run is not known yet.
+            if !spec.real.tune {
+                spec.real.method.get_or_insert_default();
+            }
+            let spec = serde_json::to_value(spec).ok();
+            real.run.rows_in = Some(RowsPlace { directory, spec });
         }
     }
 

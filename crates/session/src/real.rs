@@ -176,7 +176,11 @@ impl RealRun {
         let resolved = RunSpec {
             set: Vec::new(),
             real: spec.real.written_out(),
-            contents: Contents { workload: loaded.contents, ..Contents::default() },
+            contents: Contents {
+                workload: loaded.contents,
+                files: loaded.files,
+                ..Contents::default()
+            },
             ..spec.clone()
         };
         Ok((real, resolved))

@@ -12,6 +12,9 @@ use ssdyno_result::{Flow, Glance, Progress, RunStart, Supervisor};
 use crate::failure::{Failure, FailureKind};
 use crate::prepare::{Measured, Prepared};
 
+/// Longer than anybody waits for a run to begin: a hundred years.
+const FAR_AWAY: Duration = Duration::from_secs(100 * 366 * 86_400);
+
 /// When a run is to begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BeginAt {
@@ -91,7 +94,8 @@ impl Runner {
             BeginAt::Moment(moment) => {
                 let now = Instant::now();
                 RunStart::At(match moment.duration_since(SystemTime::now()) {
-                    Ok(to_come) => now + to_come,
+                    // Beyond what the clock can count is never, as far as anybody can wait.
+                    Ok(to_come) => now.checked_add(to_come).unwrap_or(now + FAR_AWAY),
                     Err(over) => now.checked_sub(over.duration()).unwrap_or(now),
                 })
             }

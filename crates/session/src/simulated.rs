@@ -57,6 +57,7 @@ impl SimulatedRun {
             contents: Contents {
                 device: Some(device_contents),
                 workload: load.contents,
+                files: load.files,
                 ..attached.contents
             },
             ..spec.clone()

@@ -1,6 +1,6 @@
 //! The load of a run: from the names in a spec to a generator, a trace or the jobs of a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
@@ -10,6 +10,7 @@ use toml::Table;
 
 use crate::document::Document;
 use crate::failure::Failure;
+use crate::file_mark::FileMark;
 use crate::overlay::{Setting, refuse_workload_keys};
 use crate::spec::words::FAST_DEPTH;
 use crate::spec::{RunSpec, TraceSpec, given, option_of};
@@ -27,11 +28,20 @@ pub(crate) struct LoadedSource {
     pub(crate) document: Option<Document>,
     /// Every key of it.
     pub(crate) contents: Option<Table>,
+    /// Files whose contents are not in the spec.
+    pub(crate) files: Vec<FileMark>,
 }
 
 impl LoadedSource {
-    fn plain(source: Source) -> LoadedSource {
-        LoadedSource { source, document: None, contents: None }
+    /// One that is read from the file at `path` and those that it names.
+    fn of_file(path: &str, source: Source) -> LoadedSource {
+        let mut paths = vec![Path::new(path)];
+        match &source {
+            Source::Trace { path, .. } if !paths.contains(&path.as_path()) => paths.push(path),
+            _ => {}
+        }
+        let files = paths.into_iter().filter_map(FileMark::of).collect();
+        LoadedSource { source, document: None, contents: None, files }
     }
 
     /// The load that `spec` names for `target`, which may be followed by the files `more`.
@@ -44,7 +54,8 @@ impl LoadedSource {
         if let Some(path) = &spec.fio {
             refuse_workload_keys(settings, "a job file", "change the options in the file")?;
             let duration = spec.duration.map(|span| span.0);
-            return fio::source(path, target, more, duration).map(LoadedSource::plain);
+            let source = fio::source(path, target, more, duration)?;
+            return Ok(LoadedSource::of_file(path, source));
         }
         let name = spec.load(target);
         let contents = spec.contents.workload.as_ref();
@@ -54,12 +65,12 @@ impl LoadedSource {
             let contents = generator.document.written_out(&generator.config);
             let source = Source::Generator(generator.config);
             let (document, contents) = (Some(generator.document), Some(contents));
-            return Ok(LoadedSource { source, document, contents });
+            return Ok(LoadedSource { source, document, contents, files: Vec::new() });
         }
         let help = "traces are played as --timing, --trace-depth and --beyond-end say";
         refuse_workload_keys(settings, "a trace", help)?;
         let options = spec.trace.options(spec.requests, spec.duration);
-        Ok(LoadedSource::plain(Source::Trace { path: PathBuf::from(name), options }))
+        Ok(LoadedSource::of_file(name, Source::Trace { path: PathBuf::from(name), options }))
     }
 }
 

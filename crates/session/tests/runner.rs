@@ -238,4 +238,9 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
         })
         .unwrap();
     assert_eq!(outcomes, [Some(true), None, None]);
+    // Stopped while they are prepared: there is nothing to keep, and nothing is wrong.
+    let outcomes = RunList::new(specs.iter().map(prepared).collect())
+        .execute(|_, measured| Ok(measured.result.partial), &mut |_| ssdyno_result::Flow::Stop)
+        .unwrap();
+    assert!(outcomes.iter().all(|outcome| outcome.is_none_or(|partial| partial)), "{outcomes:?}");
 }

@@ -99,6 +99,27 @@ fn a_result_is_repeated_without_its_files() {
     assert!(refused(&spec).message.contains("w.toml") || refused(&spec).place.is_some());
 }
 
+/// A trace is not in the result; what it was is.
+#[test]
+fn a_trace_that_changed_is_not_taken_for_the_one_that_was_played() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("t.csv").to_str().unwrap().to_owned();
+    let trace = "time_us,op,offset_bytes,length_bytes\n0,read,0,4096\n100,write,8192,4096\n";
+    std::fs::write(&file, trace).unwrap();
+    let spec = RunSpec { workload: Some(file.clone()), requests: None, ..small("config-a", &[]) };
+    let first = run(&spec);
+    assert_eq!(first.requests, 2);
+    let again = stored(&first);
+    assert_eq!(again.contents.files[0].path, file);
+    assert_eq!(figures(&first), figures(&run(&again)));
+    std::fs::write(&file, trace.replace("8192", "4096")).unwrap();
+    let changed = refused(&again);
+    assert!(changed.message.contains("has changed since"), "{changed}");
+    assert_eq!(changed.key.as_deref(), Some("contents.files"));
+    std::fs::remove_file(&file).unwrap();
+    assert!(refused(&again).message.contains("cannot read"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_real_run_is_repeated_with_the_same_spec() {

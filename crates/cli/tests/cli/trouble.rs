@@ -199,6 +199,11 @@ fn a_run_that_is_killed_leaves_its_rows() {
     assert!(requests > 100 && object["simulated_seconds"].as_f64().unwrap() > 1.0, "{object}");
     assert!(object["notes"].to_string().contains("recovered from the rows"));
     assert_eq!(stored(&place, "a")["requests"], requests);
+    // It is repeated as another one is.
+    let spec = &stored(&place, "a")["spec"];
+    assert_eq!((&spec["for"], &spec["real"]["jobs"]), (&"60s".into(), &2.into()), "{spec}");
+    assert_eq!((&spec["real"]["method"], &spec["version"]), (&"default".into(), &1.into()));
+    assert_eq!(spec["contents"]["workload"]["depth"], 2);
     let csv = std::fs::read_to_string(directory.join("requests.csv")).unwrap();
     assert_eq!(csv.lines().count() as u64, requests + 1);
     // Of each job something is there.

@@ -18,6 +18,7 @@ pub use check::is_time_limit;
 pub use option::{given, option_of};
 pub use words::{Batch, timing};
 
+use crate::file_mark::FileMark;
 use crate::named;
 use crate::ring::RingSpec;
 
@@ -266,6 +267,9 @@ pub struct Contents {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ssdyno_rig::NetworkConfig>")]
     pub network: Option<Table>,
+    /// What traces and job files were, which are not in here themselves: a run is not repeated with others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileMark>,
 }
 
 /// What drives a simulated device.

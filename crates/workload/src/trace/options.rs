@@ -25,11 +25,11 @@ pub enum Timing {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceOrigin {
-    /// That of the first request that is replayed. What came before it (other devices, requests that
-    /// were left out, a lead-in) takes no time of the run.
+    /// The first request that is replayed starts at time 0. What came before it in the trace (other devices,
+    /// requests that were left out, a lead-in) takes no time of the run.
     #[default]
     First,
-    /// The trace's own 0: a lead-in is replayed as idle time.
+    /// The trace's own time 0 is kept: a lead-in is replayed as idle time.
     Absolute,
 }
 
