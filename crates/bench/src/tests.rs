@@ -113,8 +113,8 @@ fn rows_in_a_file_are_those_of_the_run() {
     for jobs in [1, 3] {
         let mut run = run("null:", "depth = 6\nrequests = 300000\nramp_up = 1000\n");
         run.options.jobs = jobs;
-        let directory = directory.path().to_owned();
-        run.rows_in = Some(crate::RowsPlace { directory, spec: None });
+        let place = directory.path().to_owned();
+        run.rows_in = Some(crate::RowsPlace { directory: place, spec: None });
         let Measured { result, recording, .. } = measure(&run);
         assert!(directory.path().join("requests.rows").exists());
         assert!(!directory.path().join("requests.room").exists(), "figures need that room now");

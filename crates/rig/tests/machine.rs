@@ -12,7 +12,7 @@ use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{ThreadMode, Waiting};
-use ssdyno_result::{HostResult, RunResult};
+use ssdyno_result::{HostResult, Progress, RunResult};
 use ssdyno_rig::{Attach, Flow, HostOptions, Run, RunError, Source, Stack};
 
 /// A small SSD whose controller has room for all that a test asks for.
