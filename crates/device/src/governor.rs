@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn read(log: &mut EventLog, from: Time) {
-        let part = Part { kind: PartKind::Die, index: 0 };
+        let part = Part::new(PartKind::Die, 0);
         let (activity, cause, to) = (Activity::Read, Cause::Host, from + US(100));
         log.push(Busy { part, activity, cause, operations: 1, from, to });
     }

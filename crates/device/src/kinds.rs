@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ssdyno_block::{ConfigError, Preset};
 use toml::Table;
 
+use crate::array::ArrayConfig;
 use crate::delay::DelayConfig;
 use crate::faults::{FaultConfig, Faulty};
 use crate::ring::RingConfig;
@@ -84,6 +85,7 @@ pub const KINDS: &[DeviceKind] = &[
     DeviceKind::of::<Config>(presets::ALL),
     DeviceKind::of::<RingConfig>(presets::CARDS),
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
+    DeviceKind::of::<ArrayConfig>(&[]),
 ];
 
 /// The kind of a file with the tables of `file`.
@@ -186,6 +188,7 @@ impl DeviceSpec {
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        self.faults().check()?;
         let (device, faults) = (self.0.build(seed)?, self.faults());
         Ok(if faults.is_none() { device } else { Box::new(Faulty::new(device, faults, seed)) })
     }

@@ -4,8 +4,9 @@
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
 //! [`DeviceReport`] (what it says of itself), [`kinds`] (every kind of device file: [`DeviceSpec`] is one of any
 //! kind),
-//! [`delay::DelayDevice`] (nothing but a delay), [`nvme::NvmeController`] (in front of any of them, for a
-//! driver), [`faults`] (what is injected as a fault), and [`presets`].
+//! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one),
+//! [`nvme::NvmeController`] (in front of any of them, for a driver), [`faults`] (what is injected as a fault), and
+//! [`presets`].
 //!
 //! Errors: a file that cannot be read is TOML's error, with its place;
 //! [`ConfigError`](ssdyno_block::ConfigError) names a key whose value cannot be and what to write
@@ -14,6 +15,7 @@
 //! Not modelled: firmware beyond a cost per command and page, thermal throttling; what controllers
 //! leave out stands in their modules.
 
+pub mod array;
 mod config;
 mod contents;
 mod contract;

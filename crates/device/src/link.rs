@@ -178,6 +178,7 @@ impl HostLink {
         let (from, to) = server.reserve(ready, length);
         log.push(Busy {
             part: Part {
+                unit: 0,
                 kind: PartKind::HostLink,
                 index: u16::from(direction == Direction::ToHost && !self.half_duplex),
             },

@@ -48,7 +48,7 @@ impl Sleep {
             let deeper = policy.peek().map(|(_, after)| idle_since.saturating_add(*after));
             let left = deeper.map_or(now, |at| at.min(now));
             log.push(Busy {
-                part: Part { kind: PartKind::Controller, index: 0 },
+                part: Part::new(PartKind::Controller, 0),
                 activity: Activity::LowPower(*number),
                 cause: Cause::None,
                 operations: 1,

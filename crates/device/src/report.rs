@@ -1,7 +1,8 @@
 //! What a device says of itself, for reports.
 
 use ssdyno_block::Time;
-use ssdyno_energy::PowerModel;
+use ssdyno_energy::{PartPower, PowerModel};
+use ssdyno_engine::events::UnitNames;
 use ssdyno_ftl::{Health, PlaneUse, Pool};
 
 use crate::faults::Injected;
@@ -49,6 +50,8 @@ pub struct FlashReport {
 pub struct UnitReport {
     /// Where it stands: `ssd`, or `array.disk[1]` for the second member of an array.
     pub path: String,
+    /// What stands before the keys of its own file in that of the whole: `array.members[1].`, or nothing.
+    pub key: String,
     /// What every device has.
     pub facts: DeviceFacts,
     /// What its parts draw.
@@ -69,8 +72,8 @@ pub struct UnitReport {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DeviceReport {
     units: Vec<UnitReport>,
-    /// The path of the device that the next unit is a member of, and its number there.
-    within: Option<(String, usize)>,
+    /// The path of the device that the next unit is a member of, its number there, and its [key](UnitReport::key).
+    within: Option<(String, usize, String)>,
 }
 
 impl DeviceReport {
@@ -83,20 +86,34 @@ impl DeviceReport {
 
     /// Adds a device of the kind `kind`, and gives it for its sections.
     pub fn unit(&mut self, kind: &str, facts: DeviceFacts, power: PowerModel) -> &mut UnitReport {
-        let path = match self.within.take() {
-            None => kind.to_owned(),
-            Some((parent, index)) => format!("{parent}.{kind}[{index}]"),
+        let (path, key) = match self.within.take() {
+            None => (kind.to_owned(), String::new()),
+            Some((parent, index, key)) => (format!("{parent}.{kind}[{index}]"), key),
         };
         let (idle_states, flash, injected) = (Vec::new(), None, None);
-        self.units.push(UnitReport { path, facts, power, idle_states, flash, injected });
+        self.units.push(UnitReport { path, key, facts, power, idle_states, flash, injected });
         let last = self.units.len() - 1;
         &mut self.units[last]
     }
 
-    /// Adds what `member`, which is number `index` of the device that is unit `parent`, says of itself.
-    pub fn member(&mut self, parent: usize, index: usize, member: &dyn crate::Device) {
-        self.within = self.units.get(parent).map(|unit| (unit.path.clone(), index));
+    /// Adds what `member`, which is number `index` of the device that is unit `parent`, says of itself. Its file
+    /// is the value of `key` in the parent's: `array.members[1]`.
+    pub fn member(&mut self, parent: usize, index: usize, key: &str, member: &dyn crate::Device) {
+        let within = |unit: &UnitReport| (unit.path.clone(), index, format!("{}{key}.", unit.key));
+        self.within = self.units.get(parent).map(within);
         member.report(self);
+    }
+
+    /// What the units and their declared parts are called.
+    pub fn names(&self) -> Vec<UnitNames> {
+        let names = |unit: &UnitReport| UnitNames {
+            path: unit.path.clone(),
+            parts: match &unit.power {
+                PowerModel::Controller { .. } => Vec::new(),
+                PowerModel::Parts(parts) => parts.iter().map(part_names).collect(),
+            },
+        };
+        self.units.iter().map(names).collect()
     }
 
     /// Every unit, by its number in events.
@@ -144,4 +161,9 @@ impl DeviceReport {
     pub fn injected(&self) -> Option<Injected> {
         self.units.iter().filter_map(|unit| unit.injected).reduce(Injected::with)
     }
+}
+
+/// A part's name, and those of what it can do.
+fn part_names(part: &PartPower) -> (String, Vec<String>) {
+    (part.name.clone(), part.activities.iter().map(|(name, _)| name.clone()).collect())
 }

@@ -44,7 +44,7 @@ fn events(count: usize) -> Vec<Busy> {
         let die = rng.below(64) as u16;
         now += Time::from_ns(rng.below(2000));
         let mut push = |kind, index, activity, length| {
-            let part = Part { kind, index };
+            let part = Part::new(kind, index);
             let (from, to) = (now, now + Time::from_us(length));
             events.push(Busy { part, activity, cause: Cause::Host, operations: 1, from, to });
         };

@@ -7,7 +7,7 @@ use ssdyno_engine::events::{Activity, Cause, PartKind};
 
 use crate::powers::FLASH_ACTIVITIES;
 
-/// The four components that energy is reported for (S3-1).
+/// The components that energy is reported for (S3-1), and the parts of devices that have others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Component {
     /// All flash packages.
@@ -18,12 +18,14 @@ pub enum Component {
     Dram,
     /// Flash channels and host link.
     Bus,
+    /// Parts that devices declare: a spindle, say.
+    Parts,
 }
 
 impl Component {
     /// Every component, in the order of reports.
-    pub const ALL: [Component; 4] =
-        [Component::Flash, Component::Cpu, Component::Dram, Component::Bus];
+    pub const ALL: [Component; 5] =
+        [Component::Flash, Component::Cpu, Component::Dram, Component::Bus, Component::Parts];
 
     /// Name in reports.
     pub const fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Component {
             Component::Cpu => "cpu",
             Component::Dram => "dram",
             Component::Bus => "bus",
+            Component::Parts => "parts",
         }
     }
 }
@@ -43,6 +46,8 @@ pub struct Row {
     pub component: Component,
     /// Which kind of part.
     pub part: PartKind,
+    /// Its name in reports; where the device is made of others, its path.
+    pub name: Cow<'static, str>,
     /// `read`, `program`, `erase`, `transfer`, `normal`, `slow`, `active`, `idle`, or
     /// `low_power_N`.
     pub activity: Cow<'static, str>,
@@ -95,12 +100,38 @@ pub struct PowerPoint {
     pub dram_watts: f64,
     /// Channels and host link, in watts.
     pub bus_watts: f64,
+    /// Parts that devices declare, in watts.
+    pub parts_watts: f64,
 }
 
 impl PowerPoint {
     /// The whole device, in watts.
     pub fn total_watts(&self) -> f64 {
-        self.flash_watts + self.cpu_watts + self.dram_watts + self.bus_watts
+        self.flash_watts + self.cpu_watts + self.dram_watts + self.bus_watts + self.parts_watts
+    }
+
+    /// What both stretches draw together, where both are as long.
+    fn plus(&self, other: &PowerPoint) -> PowerPoint {
+        PowerPoint {
+            length: self.length,
+            flash_watts: self.flash_watts + other.flash_watts,
+            cpu_watts: self.cpu_watts + other.cpu_watts,
+            dram_watts: self.dram_watts + other.dram_watts,
+            bus_watts: self.bus_watts + other.bus_watts,
+            parts_watts: self.parts_watts + other.parts_watts,
+        }
+    }
+
+    /// The same, of `share` as much power.
+    fn times(&self, share: f64) -> PowerPoint {
+        PowerPoint {
+            length: self.length,
+            flash_watts: self.flash_watts * share,
+            cpu_watts: self.cpu_watts * share,
+            dram_watts: self.dram_watts * share,
+            bus_watts: self.bus_watts * share,
+            parts_watts: self.parts_watts * share,
+        }
     }
 }
 
@@ -120,6 +151,37 @@ impl PowerSeries {
     pub fn joules(&self) -> f64 {
         self.points.iter().map(|point| point.total_watts() * point.length.as_s_f64()).sum()
     }
+
+    /// Points of twice the length.
+    fn coarsen(&mut self) {
+        let two = |points: &[PowerPoint]| {
+            let length: Time = points.iter().map(|point| point.length).sum();
+            let part =
+                |point: &PowerPoint| point.times(point.length.as_s_f64() / length.as_s_f64());
+            let none = PowerPoint { length, ..PowerPoint::default() };
+            points.iter().map(part).fold(none, |sum, point| sum.plus(&point))
+        };
+        self.points = self.points.chunks(2).map(two).collect();
+        self.bucket_length = self.bucket_length * 2;
+    }
+
+    /// What both draw together; they begin and end at the same time.
+    fn add(&mut self, other: &PowerSeries) {
+        if self.points.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let mut other = other.clone();
+        while self.bucket_length < other.bucket_length {
+            self.coarsen();
+        }
+        while other.bucket_length < self.bucket_length && !other.points.is_empty() {
+            other.coarsen();
+        }
+        for (sum, point) in self.points.iter_mut().zip(&other.points) {
+            *sum = sum.plus(point);
+        }
+    }
 }
 
 /// How long each part was busy, in seconds.
@@ -137,6 +199,15 @@ pub struct BusySeconds {
     pub dram: f64,
     /// Time with at least one request inside the device.
     pub in_service: f64,
+}
+
+/// How long a part was busy.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BusyPart {
+    /// Its name; where the device is made of others, its path.
+    pub name: String,
+    /// In seconds.
+    pub seconds: f64,
 }
 
 /// Flash operations begun, by activity and cause.
@@ -173,6 +244,8 @@ pub struct Breakdown {
     pub dram_joules: f64,
     /// Channels and host link.
     pub bus_joules: f64,
+    /// Parts that devices declare.
+    pub parts_joules: f64,
     /// What the same device would have drawn in the same time if nothing had been asked of it (S3-42): with
     /// its slow mode and its low-power states, entered as its policy says, and without work in the
     /// background.
@@ -192,10 +265,14 @@ pub struct Breakdown {
     pub packages: Vec<PackageEnergy>,
     /// Power over time.
     pub power_series: PowerSeries,
-    /// Per part.
+    /// Per part of a controller.
     pub busy: BusySeconds,
+    /// Per declared part.
+    pub busy_parts: Vec<BusyPart>,
     /// Flash operations begun.
     pub flash_operations: FlashOperations,
+    /// All its parts are declared ones: it has none of a controller's.
+    pub all_declared: bool,
     /// Events of parts or states that the device did not declare; their energy is missing.
     pub stray_events: u64,
 }
@@ -225,6 +302,7 @@ impl Breakdown {
             Component::Cpu => self.cpu_joules,
             Component::Dram => self.dram_joules,
             Component::Bus => self.bus_joules,
+            Component::Parts => self.parts_joules,
         }
     }
 
@@ -243,8 +321,13 @@ impl Breakdown {
         self.same(("flash", self.flash_joules), ("the sum of the packages", packages))?;
         let area = self.power_series.joules();
         self.same(("the total", self.total_joules), ("power integrated over time", area))?;
-        let watts: [fn(&PowerPoint) -> f64; 4] =
-            [|p| p.flash_watts, |p| p.cpu_watts, |p| p.dram_watts, |p| p.bus_watts];
+        let watts: [fn(&PowerPoint) -> f64; 5] = [
+            |p| p.flash_watts,
+            |p| p.cpu_watts,
+            |p| p.dram_watts,
+            |p| p.bus_watts,
+            |p| p.parts_watts,
+        ];
         for (component, watts) in Component::ALL.into_iter().zip(watts) {
             let points = self.power_series.points.iter();
             let area = points.map(|point| watts(point) * point.length.as_s_f64()).sum();
@@ -261,6 +344,49 @@ impl Breakdown {
             });
         }
         Ok(())
+    }
+
+    /// Adds the account of the unit `path`; parts have that before their names.
+    pub(crate) fn add(&mut self, path: &str, unit: &Breakdown) {
+        self.seconds = self.seconds.max(unit.seconds);
+        self.total_joules += unit.total_joules;
+        self.flash_joules += unit.flash_joules;
+        self.cpu_joules += unit.cpu_joules;
+        self.dram_joules += unit.dram_joules;
+        self.bus_joules += unit.bus_joules;
+        self.parts_joules += unit.parts_joules;
+        self.idle_joules += unit.idle_joules;
+        self.above_idle_joules += unit.above_idle_joules;
+        self.idle_watts += unit.idle_watts;
+        self.slow_saved_joules += unit.slow_saved_joules;
+        self.low_power_saved_joules += unit.low_power_saved_joules;
+        let named = |row: &Row| Row { name: format!("{path}.{}", row.name).into(), ..row.clone() };
+        self.rows.extend(unit.rows.iter().map(named));
+        self.packages.extend_from_slice(&unit.packages);
+        self.power_series.add(&unit.power_series);
+        let operations = self.flash_operations.0.as_flattened_mut().iter_mut();
+        for (sum, more) in operations.zip(unit.flash_operations.0.as_flattened()) {
+            *sum += more;
+        }
+        self.stray_events += unit.stray_events;
+    }
+
+    /// How long each part was busy; `path` stands before their names.
+    pub(crate) fn busy_by_path(&self, path: &str) -> Vec<BusyPart> {
+        let BusySeconds { dies, channels, cores, host_links, dram, in_service } = &self.busy;
+        let mut all = Vec::new();
+        let numbered = [("die", &dies[..]), ("channel", channels), ("core", cores)];
+        for (name, parts) in numbered {
+            all.extend(parts.iter().enumerate().map(|(n, busy)| (format!("{name}[{n}]"), *busy)));
+        }
+        let links = host_links.iter().enumerate();
+        let links = links.map(|(n, busy)| (format!("host_link[{n}]"), *busy));
+        let single = [("dram".to_owned(), *dram), ("in_service".to_owned(), *in_service)];
+        // Of these nothing says whether they are there, but that they work.
+        all.extend(links.chain(single).filter(|(_, busy)| *busy > 0.0));
+        all.extend(self.busy_parts.iter().map(|part| (part.name.clone(), part.seconds)));
+        let named = |(name, seconds)| BusyPart { name: format!("{path}.{name}"), seconds };
+        all.into_iter().map(named).collect()
     }
 
     fn same(

@@ -50,7 +50,7 @@ impl Draw {
             PartKind::HostLink => self.powers.host_link,
             PartKind::Dram => self.powers.dram - self.powers.dram_idle,
             PartKind::Core if self.rule == CpuRule::Cores => self.powers.cpu - self.powers.cpu_idle,
-            PartKind::Core | PartKind::Controller | PartKind::HostCore => 0.0,
+            PartKind::Core | PartKind::Controller | PartKind::HostCore | PartKind::Declared => 0.0,
         };
         watts * (event.to - event.from).as_s_f64()
     }
@@ -77,7 +77,7 @@ mod tests {
     fn events() -> Vec<Busy> {
         let us = Time::from_us;
         let event = |kind, index, activity, cause, from, to| {
-            let part = Part { kind, index };
+            let part = Part::new(kind, index);
             Busy { part, activity, cause, operations: 1, from: us(from), to: us(to) }
         };
         vec![

@@ -6,6 +6,9 @@
 //! device that keeps to a power limit. [`Breakdown::check`] holds the
 //! two accounts of the meter against each other: sums of busy time, and power over time.
 //!
+//! A device that is made of others has a [`Meter`] for each of those, in a [`DeviceMeter`]; one with other parts than
+//! a controller's declares them, each with its name and powers ([`PartPower`]).
+//!
 //! Rules. Every part that is there all the time (die, CPU or core, DRAM) draws its idle power
 //! except while it is busy, when it draws the power of its activity instead. Channels and host
 //! links draw power only while they transfer. A low-power state of the device replaces the idle
@@ -21,17 +24,21 @@
 mod breakdown;
 mod config;
 mod cpu;
+mod device_meter;
 mod draw;
 mod meter;
+mod parts;
 mod power_model;
 mod powers;
 mod series;
 
 pub use breakdown::{
-    Breakdown, BusySeconds, Component, FlashOperations, Imbalance, PackageEnergy, PowerPoint,
-    PowerSeries, Row,
+    Breakdown, BusyPart, BusySeconds, Component, FlashOperations, Imbalance, PackageEnergy,
+    PowerPoint, PowerSeries, Row,
 };
 pub use config::{BusPower, Config, CpuPower, CpuRule, DramPower, FlashPower};
+pub use device_meter::{DeviceEnergy, DeviceMeter};
 pub use draw::Draw;
 pub use meter::{Facts, Meter};
+pub use parts::PartPower;
 pub use power_model::PowerModel;

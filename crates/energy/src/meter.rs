@@ -275,6 +275,7 @@ impl Meter {
             PartKind::Controller => self.controller(event, (from, to), cell),
             // The host has an account of its own.
             PartKind::HostCore => true,
+            PartKind::Declared => false,
         };
         if !known {
             self.strays += 1;

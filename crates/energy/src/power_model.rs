@@ -1,6 +1,6 @@
 //! What a device says of its parts, so that a meter can be made for it.
 
-use crate::{Config, Facts};
+use crate::{Config, Facts, PartPower};
 
 /// What the parts of one device draw.
 #[derive(Clone, PartialEq, Debug)]
@@ -12,4 +12,6 @@ pub enum PowerModel {
         /// How many parts there are, and the low-power states.
         facts: Facts,
     },
+    /// Parts of other kinds, with names of their own; none where the device itself draws nothing.
+    Parts(Vec<PartPower>),
 }

@@ -23,11 +23,14 @@ pub enum PartKind {
     HostLink,
     /// A core of the host: for timelines; its time is in the account of the host.
     HostCore,
+    /// A part that its device declares, with its name and what it draws: a spindle, say. The index is its number
+    /// among those.
+    Declared,
 }
 
 impl PartKind {
     /// Every kind, in the order of its discriminant.
-    pub const ALL: [PartKind; 7] = [
+    pub const ALL: [PartKind; 8] = [
         PartKind::Die,
         PartKind::Channel,
         PartKind::Controller,
@@ -35,6 +38,7 @@ impl PartKind {
         PartKind::Dram,
         PartKind::HostLink,
         PartKind::HostCore,
+        PartKind::Declared,
     ];
 
     /// Name in reports.
@@ -47,17 +51,28 @@ impl PartKind {
             PartKind::Dram => "dram",
             PartKind::HostLink => "host_link",
             PartKind::HostCore => "host_core",
+            PartKind::Declared => "part",
         }
     }
 }
 
-/// One part of the device: its kind and its number among its kind.
+/// One part of the device: its kind and its number among its kind, in one of the units that the device is made of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
+    /// In which device of those that this one is made of; 0 is the whole itself.
+    pub unit: u8,
     /// Which one, from 0.
     pub index: u16,
+}
+
+impl Part {
+    /// A part of a device that is not made of others; one that is gives it its unit.
+    #[inline]
+    pub const fn new(kind: PartKind, index: u16) -> Part {
+        Part { kind, unit: 0, index }
+    }
 }
 
 /// What a part is busy with.
@@ -83,6 +98,8 @@ pub enum Activity {
     LowPower(u8),
     /// A core of the host works; the detail is the number of what on, in [`HOST_WORK`].
     Cpu(u8),
+    /// Number so much of what a [declared](PartKind::Declared) part can do.
+    Declared(u8),
 }
 
 impl Activity {
@@ -105,7 +122,7 @@ impl Activity {
                     LOW_POWER_STATES - 1
                 }
             }
-            Activity::Cpu(_) => Activity::COUNT - 1,
+            Activity::Cpu(_) | Activity::Declared(_) => Activity::COUNT - 1,
         }
     }
 
@@ -119,6 +136,7 @@ impl Activity {
             Activity::Execute => "execute",
             Activity::InService => "in_service",
             Activity::LowPower(_) => "low_power",
+            Activity::Declared(_) => "busy",
             Activity::Cpu(work) => {
                 if (work as usize) < HOST_WORK.len() {
                     HOST_WORK[work as usize]
@@ -185,8 +203,21 @@ pub struct Busy {
     pub to: Time,
 }
 
+/// What one of the devices that a device is made of is called, by its number in [`Part::unit`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UnitNames {
+    /// Its path: `array.disk[1]`.
+    pub path: String,
+    /// Its [declared](PartKind::Declared) parts: of each the name, and what it can do.
+    pub parts: Vec<(String, Vec<String>)>,
+}
+
 /// Something that draws conclusions from device events.
 pub trait EventReader {
+    /// Told before the first event of a run what the units of the device and their declared parts are called.
+    fn name_units(&mut self, units: &[UnitNames]) {
+        let _ = units;
+    }
     /// Takes the next events, in the order of reporting. Every event arrives exactly once.
     fn read(&mut self, events: &[Busy]);
 }

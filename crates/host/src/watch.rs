@@ -118,7 +118,7 @@ impl Watched {
         }
         lane.end = to;
         self.events.push(Busy {
-            part: Part { kind: PartKind::HostCore, index: core },
+            part: Part::new(PartKind::HostCore, core),
             activity: Activity::Cpu(work),
             cause: events::Cause::Host,
             operations: 0,

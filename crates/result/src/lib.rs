@@ -81,7 +81,8 @@ pub use report::{comparison_html, figure_text, report_html};
 pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyAtMost, LatencyBin, LatencyByOp, LatencyIntervals,
-    LatencyIntervalsByOp, LoadWindow, OwnCost, PackageEnergy, Power, RunResult, SCHEMA_VERSION,
+    LatencyIntervalsByOp, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
+    SCHEMA_VERSION,
     SeriesPoint, schema,
 };
 pub use rows::{Row, RowNames, Rows, RowsHead, Spool};

@@ -110,6 +110,10 @@ pub struct RunResult {
     /// Share of `energy_seconds` each part was busy, 0 to 1: what the device still did after the last
     /// answer is in it. `null` for a real device.
     pub busy_share: Option<BusyShare>,
+    /// The same of each part of a device that is made of others, or that has parts of other kinds: by path, such as
+    /// `array.disk[1].spindle`. `busy_share` is `null` then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busy_by_part: Vec<PartBusy>,
     /// Searches for the greatest depth that meets a latency (`latency_target`), of each job that makes one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depth_searches: Vec<DepthSearchResult>,
@@ -177,6 +181,10 @@ pub struct LoadWindow {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_nothing(number: &f64) -> bool {
+    *number == 0.0
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -213,7 +221,7 @@ impl<T> ByOp<T> {
     }
 }
 
-/// Energy in joules. `flash + cpu + dram + bus = total`.
+/// Energy in joules. `flash + cpu + dram + bus + parts = total`.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Energy {
     /// The whole device.
@@ -226,6 +234,9 @@ pub struct Energy {
     pub dram: f64,
     /// Channels and host link.
     pub bus: f64,
+    /// Parts of devices that have others; left out where there are none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub parts: f64,
     /// `total / requests`; `null` without requests.
     pub per_request: Option<f64>,
     /// What the work added: `total` minus what the same device would have drawn in the same time if nothing had
@@ -237,7 +248,7 @@ pub struct Energy {
 /// Energy of one activity of one kind of part.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EnergyRow {
-    /// Part: `die`, `channel`, `dram`.
+    /// Part: `die`, `channel`, `dram`; of a device that is made of others its path, `array.ssd[1].die`.
     pub part: String,
     /// What it did: `program`, `idle`.
     pub activity: String,
@@ -301,6 +312,15 @@ pub struct BusyShare {
     pub host_link: Option<f64>,
     /// Device with at least one request inside.
     pub in_service: Option<f64>,
+}
+
+/// How busy one part was.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PartBusy {
+    /// Its path: `array.disk[1].spindle`.
+    pub part: String,
+    /// Share of the time, 0 to 1.
+    pub share: f64,
 }
 
 /// What the tool itself cost, by recorded request.
@@ -397,6 +417,9 @@ pub struct Power {
     pub dram: f64,
     /// Channels and host link.
     pub bus: f64,
+    /// Parts of devices that have others; left out where there are none.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub parts: f64,
 }
 
 /// How many requests took from `from_ns` to below `to_ns`.

@@ -4,7 +4,7 @@
 //! by the time that passed; whatever the load, U is at most 1. A part that breaks this has been charged
 //! twice, or two things were done on it at a time.
 
-use ssdyno_energy::Breakdown;
+use ssdyno_energy::{Breakdown, DeviceEnergy};
 use ssdyno_result::{Invariant, NetworkResult};
 
 /// Room for the rounding of a division.
@@ -14,16 +14,46 @@ const ROUNDING: f64 = 1e-9;
 /// seconds of all `seconds`, and of the network.
 pub(crate) fn add(
     laws: &mut Vec<Invariant>,
-    device: &Breakdown,
+    device: &DeviceEnergy,
     (host_cores, seconds): (&[f64], f64),
     network: Option<&NetworkResult>,
 ) {
-    let busy = &device.busy;
+    match &device.units[..] {
+        [] => of_unit(laws, "", &device.whole),
+        units => {
+            for (path, unit) in units {
+                of_unit(laws, &format!("{path}."), unit);
+            }
+        }
+    }
     let mut within = |name: &str, busy: &[f64], seconds: f64| {
         if !busy.is_empty() && seconds > 0.0 {
             laws.push(bound(name, busy, seconds));
         }
     };
+    within("host_cores", host_cores, seconds);
+    if let Some(network) = network {
+        let NetworkResult { target_cpu_share, link_to_target_share, link_to_host_share, .. } =
+            network;
+        let shares = [*target_cpu_share, *link_to_target_share, *link_to_host_share];
+        within("network", &shares, 1.0);
+    }
+}
+
+/// A law for each kind of part of one unit; `path` stands before their names.
+fn of_unit(laws: &mut Vec<Invariant>, path: &str, unit: &Breakdown) {
+    let busy = &unit.busy;
+    let mut within = |name: &str, busy: &[f64]| {
+        if !busy.is_empty() && unit.seconds > 0.0 {
+            laws.push(bound(&format!("{path}{name}"), busy, unit.seconds));
+        }
+    };
+    for part in &unit.busy_parts {
+        within(&part.name, &[part.seconds]);
+    }
+    if unit.all_declared {
+        return;
+    }
     for (name, parts) in [
         ("dies", &busy.dies[..]),
         ("channels", &busy.channels),
@@ -32,14 +62,7 @@ pub(crate) fn add(
         ("dram", &[busy.dram]),
         ("in_service", &[busy.in_service]),
     ] {
-        within(name, parts, device.seconds);
-    }
-    within("host_cores", host_cores, seconds);
-    if let Some(network) = network {
-        let NetworkResult { target_cpu_share, link_to_target_share, link_to_host_share, .. } =
-            network;
-        let shares = [*target_cpu_share, *link_to_target_share, *link_to_host_share];
-        within("network", &shares, 1.0);
+        within(name, parts);
     }
 }
 
@@ -80,6 +103,7 @@ mod tests {
         };
         change(&mut device, &mut cores, &mut network);
         let mut laws = Vec::new();
+        let device = DeviceEnergy { whole: device, units: Vec::new() };
         add(&mut laws, &device, (&cores, 1.0), Some(&network));
         assert_eq!(laws.len(), 8);
         laws.into_iter().filter(|law| !law.holds).map(|law| law.name).collect()
@@ -106,7 +130,7 @@ mod tests {
     #[test]
     fn a_run_of_no_length_breaks_nothing() {
         let mut laws = Vec::new();
-        add(&mut laws, &Breakdown::default(), (&[0.0], 0.0), None);
+        add(&mut laws, &DeviceEnergy::default(), (&[0.0], 0.0), None);
         assert!(laws.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! A mean over a run that began in another state than it ended in is that of no state. Latency shows a
 //! drift of cleaning late: most of what cleaning costs is hidden while the device has time left.
 
-use ssdyno_energy::Meter;
+use ssdyno_energy::DeviceMeter;
 
 /// Points that are kept; with more, every other one goes, and points are taken half as often.
 const POINTS_MOST: usize = 256;
@@ -39,7 +39,7 @@ impl WriteTrack {
     /// One more turn of the loop, after which the host has written `written_bytes` and the flash
     /// has programmed what `meter` has counted.
     #[inline]
-    pub(crate) fn turn(&mut self, written_bytes: u64, meter: &Meter) {
+    pub(crate) fn turn(&mut self, written_bytes: u64, meter: &DeviceMeter) {
         self.turns += 1;
         if self.turns >= self.every {
             self.note(written_bytes, meter.pages_programmed());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
-use ssdyno_energy::Meter;
+use ssdyno_energy::DeviceMeter;
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{Flow, Limits, Precise, Precision, Progress, Recorder};
 use ssdyno_workload::{Finished, Step, Workload};
@@ -28,7 +28,7 @@ pub struct Drive<'a> {
     /// Who hears of every request.
     pub recorder: &'a mut Recorder,
     /// Who turns device events into joules; it starts anew where the recorder's ramp-up ends.
-    pub meter: &'a mut Meter,
+    pub meter: &'a mut DeviceMeter,
     /// Who else hears of device events.
     pub readers: &'a mut [&'a mut dyn EventReader],
     /// Who hears of the requests of each stream, where the workload has several.

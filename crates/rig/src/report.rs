@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ssdyno_block::{ConfigError, Op};
 use ssdyno_device::DeviceReport;
-use ssdyno_energy::{Breakdown, Meter, PowerModel};
+use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
 use ssdyno_engine::events::{Activity, Cause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
-    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, Power, Recording, RunResult,
-    StopReason,
+    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power, Recording,
+    RunResult, StopReason,
 };
 use ssdyno_workload::FioFiles;
 
@@ -25,12 +25,12 @@ use crate::{bounds, expected, host_report, ports, spread};
 ///
 /// # Errors
 /// Its currents and powers do not fit together.
-pub(crate) fn meter(report: &DeviceReport) -> Result<Meter, ConfigError> {
-    let silent = || ConfigError::new("", "the device says nothing of itself", "report a unit");
-    let unit = report.whole().ok_or_else(silent)?;
-    let PowerModel::Controller { config, facts } = &unit.power;
-    let mut meter = Meter::new(config, facts)?;
-    meter.would_sleep(&unit.idle_states);
+pub(crate) fn meter(report: &DeviceReport) -> Result<DeviceMeter, ConfigError> {
+    let units = report.units().iter();
+    let mut meter = DeviceMeter::new(units.map(|u| (u.path.as_str(), u.key.as_str(), &u.power)))?;
+    for (number, unit) in report.units().iter().enumerate() {
+        meter.would_sleep(number, &unit.idle_states);
+    }
     Ok(meter)
 }
 
@@ -60,7 +60,10 @@ pub(crate) struct Parts<'a> {
     /// What the device said before the load.
     pub(crate) before: &'a DeviceReport,
     pub(crate) ended: &'a Ended,
+    /// Of the whole device.
     pub(crate) energy: &'a Breakdown,
+    /// The same by unit.
+    pub(crate) by_unit: &'a DeviceEnergy,
     pub(crate) window_known: bool,
     pub(crate) cpu: Duration,
     pub(crate) notes: Vec<String>,
@@ -98,6 +101,7 @@ impl Parts<'_> {
         self.fill_energy(&mut result);
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
+        result.busy_by_part = self.busy_by_part();
         result.host = self.target.account().and_then(|account| {
             let PathFigures { network, stack, .. } = &after.path;
             let host =
@@ -159,10 +163,22 @@ impl Parts<'_> {
         });
         let written = recording.bytes(Op::Write);
         // Without flash nothing can be amplified.
-        if let Some(flash) = self.before.flash().filter(|_| written > 0) {
-            let bytes = programs as f64 * f64::from(flash.page_bytes);
+        if let Some(bytes) = self.bytes_programmed(programs).filter(|_| written > 0) {
             result.write_amplification = Some(bytes / written as f64);
         }
+    }
+
+    /// What `programs` pages come to, which is all that the flash programmed; `None` without flash.
+    fn bytes_programmed(&self, programs: u64) -> Option<f64> {
+        if let Some(flash) = self.before.flash() {
+            return Some(programs as f64 * f64::from(flash.page_bytes));
+        }
+        let units = self.before.units().iter().zip(&self.by_unit.units);
+        let bytes = units.filter_map(|(unit, (_, energy))| {
+            let pages = energy.flash_operations.total(Activity::Program);
+            Some(pages as f64 * f64::from(unit.flash.as_ref()?.page_bytes))
+        });
+        bytes.reduce(|sum, bytes| sum + bytes)
     }
 
     fn fill_energy(&self, result: &mut RunResult) {
@@ -175,6 +191,7 @@ impl Parts<'_> {
             cpu: energy.cpu_joules,
             dram: energy.dram_joules,
             bus: energy.bus_joules,
+            parts: energy.parts_joules,
             per_request: (requests > 0.0).then(|| energy.total_joules / requests),
             above_idle: energy.above_idle_joules,
         });
@@ -185,7 +202,7 @@ impl Parts<'_> {
             .rows
             .iter()
             .map(|row| EnergyRow {
-                part: row.part.name().to_owned(),
+                part: row.name.to_string(),
                 activity: match row.cause {
                     Cause::None => row.activity.to_string(),
                     Cause::Host => format!("{} for the host", row.activity),
@@ -225,10 +242,16 @@ impl Parts<'_> {
         for target in &mut result.series {
             // What the device does after the last answer belongs to no point.
             let (from, to) = (target.start_seconds, target.start_seconds + target.length_seconds);
-            let mut joules = [0.0; 4];
+            let mut joules = [0.0; 5];
             while let Some((start, end, point)) = current {
                 let share = (end.min(to) - start.max(from)).max(0.0);
-                let watts = [point.flash_watts, point.cpu_watts, point.dram_watts, point.bus_watts];
+                let watts = [
+                    point.flash_watts,
+                    point.cpu_watts,
+                    point.dram_watts,
+                    point.bus_watts,
+                    point.parts_watts,
+                ];
                 joules.iter_mut().zip(watts).for_each(|(sum, w)| *sum += w * share);
                 if end > to {
                     break;
@@ -236,9 +259,9 @@ impl Parts<'_> {
                 current = points.next();
             }
             if target.length_seconds > 0.0 {
-                let [flash, cpu, dram, bus] = joules.map(|j| j / target.length_seconds);
-                let total = flash + cpu + dram + bus;
-                target.power_watts = Some(Power { total, flash, cpu, dram, bus });
+                let [flash, cpu, dram, bus, parts] = joules.map(|j| j / target.length_seconds);
+                let total = flash + cpu + dram + bus + parts;
+                target.power_watts = Some(Power { total, flash, cpu, dram, bus, parts });
             }
         }
     }
@@ -258,9 +281,21 @@ impl Parts<'_> {
         }
     }
 
-    fn busy_share(&self) -> Option<BusyShare> {
+    /// By path, where the device is not a controller alone.
+    fn busy_by_part(&self) -> Vec<PartBusy> {
         let seconds = self.energy.seconds;
         if seconds <= 0.0 {
+            return Vec::new();
+        }
+        let share = |part: BusyPart| PartBusy { part: part.name, share: part.seconds / seconds };
+        self.by_unit.busy_parts().into_iter().map(share).collect()
+    }
+
+    /// Of a device that is a controller, with what that has.
+    fn busy_share(&self) -> Option<BusyShare> {
+        let seconds = self.energy.seconds;
+        let alone = self.by_unit.units.is_empty() && self.energy.busy_parts.is_empty();
+        if seconds <= 0.0 || !alone {
             return None;
         }
         let busy = &self.energy.busy;
@@ -295,7 +330,7 @@ impl Parts<'_> {
             (0..account.cpu.cores()).map(|core| account.cpu.of_core(core).as_s_f64()).collect()
         });
         let host = (&cores[..], end.as_s_f64());
-        bounds::add(&mut result.invariants, self.energy, host, after.path.network.as_ref());
+        bounds::add(&mut result.invariants, self.by_unit, host, after.path.network.as_ref());
         let flash = self.before.flash().zip(after.device.flash());
         if let (Some(device), Some((before, now))) = (self.run.device.ssd(), flash) {
             let load = spread::Load::of(&self.run.source);

@@ -186,6 +186,7 @@ impl Run {
             Some(begin) => recorder = recorder.start_recording_at(begin),
         }
         let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
+        readers.iter_mut().for_each(|reader| reader.name_units(&before.names()));
         let cpu = cpu_time::ThreadTime::now();
         let ended = drive(
             Drive {
@@ -207,7 +208,8 @@ impl Run {
             jobs: streams.as_ref().map(Streams::names).unwrap_or_default(),
             devices: vec![(0, self.target.clone())],
         });
-        let energy = meter.finish(ended.settled.max(recording.end()));
+        let by_unit = meter.finish(ended.settled.max(recording.end()));
+        let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
         let namespaces = device.namespaces();
         let mut result = report::Parts {
@@ -216,7 +218,8 @@ impl Run {
             target: device.as_ref(),
             before: &before,
             ended: &ended,
-            energy: &energy,
+            energy,
+            by_unit: &by_unit,
             window_known: start.is_some(),
             cpu,
             notes: self.source.notes().into_iter().chain(workload.notes()).collect(),
@@ -225,7 +228,7 @@ impl Run {
         }
         .result(&mut recording);
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
-        Ok(Measured { result, recording, energy, failure })
+        Ok(Measured { result, recording, energy: by_unit.whole, failure })
     }
 }
 

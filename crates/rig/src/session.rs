@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
-use ssdyno_energy::Meter;
+use ssdyno_energy::DeviceMeter;
 use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RunResult};
 use ssdyno_workload::{Config as WorkloadConfig, DeviceFacts};
 
@@ -16,7 +16,7 @@ use crate::run::{self, RunError};
 /// stays worn. Each load begins where the device has settled from the one before.
 pub struct Session {
     target: Box<dyn Rigged>,
-    meter: Meter,
+    meter: DeviceMeter,
     now: Time,
     /// The device is in the state that its file says.
     preconditioned: bool,

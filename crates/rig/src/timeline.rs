@@ -7,14 +7,27 @@
 use std::io::{self, Write};
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventReader, PartKind};
+use ssdyno_engine::events::{Activity, Busy, Cause, EventReader, Part, PartKind, UnitNames};
 use ssdyno_result::Rows;
 
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
 pub const EVENTS_MAX: usize = 1_000_000;
 
 /// The number that stands for the requests where parts have that of their kind.
-const REQUESTS_PROCESS: usize = PartKind::ALL.len();
+const REQUESTS_PROCESS: usize = 7;
+
+/// Numbers of processes that each unit of the device has.
+const PROCESSES: usize = 16;
+
+/// The process that shows `part`: a number of its kind and unit.
+fn process(part: Part) -> usize {
+    // Declared parts came after the requests had their number.
+    let kind = match part.kind {
+        PartKind::Declared => REQUESTS_PROCESS + 1,
+        kind => kind as usize,
+    };
+    usize::from(part.unit) * PROCESSES + kind
+}
 
 /// Threads of dies from here on are their cache registers.
 const CACHE_REGISTERS: u32 = 1 << 16;
@@ -36,12 +49,14 @@ pub struct Timeline {
     most: usize,
     events: Vec<Busy>,
     left_out: u64,
+    units: Vec<UnitNames>,
 }
 
 impl Timeline {
     /// Keeps what overlaps `from` to `to`, at most `most` events: the first ones.
     pub fn new(from: Time, to: Time, most: usize) -> Timeline {
-        Timeline { from, to, most, events: Vec::new(), left_out: 0 }
+        let (events, left_out, units) = (Vec::new(), 0, Vec::new());
+        Timeline { from, to, most, events, left_out, units }
     }
 
     /// Events inside the window that there was no room for.
@@ -68,13 +83,13 @@ impl Timeline {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         self.write_names(rows.is_some(), out)?;
         for event in &self.events {
-            let (process, thread) = (event.part.kind as usize, thread(event));
+            let (process, thread) = (process(event.part), thread(event));
             let length = event.to - event.from;
             write!(
                 out,
                 ",\n{{\"ph\":\"X\",\"pid\":{process},\"tid\":{thread},\"name\":\"{}\",\"cat\":\"{}\",\
                  \"ts\":{},\"dur\":{},\"args\":{{\"operations\":{}}}}}",
-                event.activity.name(),
+                self.activity(event),
                 cause(event.cause),
                 Microseconds(event.from),
                 Microseconds(length),
@@ -85,6 +100,22 @@ impl Timeline {
             self.write_requests(rows, out)?;
         }
         out.write_all(b"\n]}\n")
+    }
+
+    /// Name of a declared part, and those of what it can do.
+    fn declared(&self, part: Part) -> Option<&(String, Vec<String>)> {
+        let unit = self.units.get(usize::from(part.unit))?;
+        unit.parts.get(usize::from(part.index)).filter(|_| part.kind == PartKind::Declared)
+    }
+
+    /// What `event` is called.
+    fn activity(&self, event: &Busy) -> &str {
+        let declared = match event.activity {
+            Activity::Declared(number) => self.declared(event.part).zip(Some(number)),
+            _ => None,
+        };
+        let named = declared.and_then(|((_, all), number)| all.get(usize::from(number)));
+        named.map_or(event.activity.name(), String::as_str)
     }
 
     /// Names of processes and threads, in a stable order.
@@ -99,22 +130,38 @@ impl Timeline {
                  \"args\":{{\"name\":\"{name}\"}}}}"
                 )
             };
-        for kind in PartKind::ALL {
+        let alone = PartKind::ALL.into_iter().filter(|kind| *kind != PartKind::Declared);
+        for kind in alone {
             name(out, "process_name", kind as usize, 0, kind.name())?;
         }
         if with_requests {
             name(out, "process_name", REQUESTS_PROCESS, 0, "requests")?;
         }
-        let parts = self.events.iter().map(|event| (event.part.kind, thread(event)));
-        let mut parts: Vec<_> = parts.collect();
+        let mut parts: Vec<_> = self
+            .events
+            .iter()
+            .map(|event| (process(event.part), thread(event), event.part))
+            .collect();
         parts.sort_unstable();
         parts.dedup();
-        for (kind, thread) in parts {
-            let label = match thread.checked_sub(CACHE_REGISTERS) {
-                Some(die) => format!("die {die} cache register"),
-                None => format!("{} {thread}", kind.name()),
+        let mut last = None;
+        for (process, thread, part) in parts {
+            let unit = self.units.get(usize::from(part.unit)).filter(|_| self.units.len() > 1);
+            let of_unit = |label: String| match unit {
+                Some(unit) => format!("{} {label}", unit.path),
+                None => label,
             };
-            name(out, "thread_name", kind as usize, thread, &label)?;
+            let is_named = part.unit == 0 && part.kind != PartKind::Declared;
+            if !is_named && last.replace(process) != Some(process) {
+                name(out, "process_name", process, 0, &of_unit(part.kind.name().to_owned()))?;
+            }
+            let declared = self.declared(part).map(|(name, _)| name.clone());
+            let label = match (declared, thread.checked_sub(CACHE_REGISTERS)) {
+                (Some(label), _) => label,
+                (None, Some(die)) => format!("die {die} cache register"),
+                (None, None) => format!("{} {thread}", part.kind.name()),
+            };
+            name(out, "thread_name", process, thread, &label)?;
         }
         Ok(())
     }
@@ -149,6 +196,10 @@ impl Timeline {
 }
 
 impl EventReader for Timeline {
+    fn name_units(&mut self, units: &[UnitNames]) {
+        self.units = units.to_vec();
+    }
+
     fn read(&mut self, events: &[Busy]) {
         for event in events {
             if event.from >= self.to || event.to < self.from {
@@ -185,13 +236,11 @@ impl std::fmt::Display for Microseconds {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_engine::events::Part;
-
     use super::*;
 
     fn busy(index: u16, from_ns: u64, to_ns: u64) -> Busy {
         Busy {
-            part: Part { kind: PartKind::Die, index },
+            part: Part::new(PartKind::Die, index),
             activity: Activity::Program,
             cause: Cause::Cleaning,
             operations: 1,

@@ -127,7 +127,7 @@ impl DelayDevice {
         }
         let (from, to) = self.path.reserve(ready, length);
         self.events.push(Busy {
-            part: Part { kind: PartKind::HostLink, index: 0 },
+            part: Part::new(PartKind::HostLink, 0),
             activity: Activity::Transfer,
             cause: Cause::None,
             operations: 1,
@@ -139,7 +139,7 @@ impl DelayDevice {
 
     fn idle_from(&mut self, now: Time) {
         self.events.push(Busy {
-            part: Part { kind: PartKind::Controller, index: 0 },
+            part: Part::new(PartKind::Controller, 0),
             activity: Activity::InService,
             cause: Cause::None,
             operations: 1,

@@ -40,7 +40,7 @@ impl Pcm {
         let bank = (page % self.banks.len() as u64) as usize;
         let length = if activity == Activity::Read { self.read } else { self.write };
         let (from, to) = self.banks[bank].reserve(now, length);
-        let part = Part { kind: PartKind::Die, index: bank as u16 };
+        let part = Part::new(PartKind::Die, bank as u16);
         log.push(Busy { part, activity, cause: Cause::Host, operations: 1, from, to });
         to
     }
@@ -154,7 +154,7 @@ impl Media {
         let length = Time::from_ps((bytes as f64 * *ps_per_byte).round() as u64);
         let (from, to) = controller.reserve(ready, length);
         log.push(Busy {
-            part: Part { kind: PartKind::Dram, index: 0 },
+            part: Part::new(PartKind::Dram, 0),
             activity: Activity::Transfer,
             cause: Cause::None,
             operations: 1,

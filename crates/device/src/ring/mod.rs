@@ -432,7 +432,7 @@ impl RingCard {
         activity: Activity,
         (from, to): (Time, Time),
     ) {
-        let part = Part { kind, index };
+        let part = Part::new(kind, index);
         self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
     }
 

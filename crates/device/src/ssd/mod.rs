@@ -278,7 +278,7 @@ impl Ssd {
     }
 
     fn log_part(&mut self, kind: PartKind, index: u16, activity: Activity, from: Time, to: Time) {
-        let part = Part { kind, index };
+        let part = Part::new(kind, index);
         self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
     }
 

@@ -225,7 +225,7 @@ impl Ssd {
                 self.log_part(PartKind::Channel, index, Activity::Transfer, busy.0, busy.1);
             }
             for index in 0..dies {
-                let part = Part { kind: PartKind::Die, index };
+                let part = Part::new(PartKind::Die, index);
                 self.log_part(PartKind::Die, index, Activity::Transfer, at, at + on_bus);
                 self.log_array(part, at + on_bus, &step, work.joined);
             }

@@ -56,7 +56,8 @@ impl Rows {
         let joules = seconds * watts;
         self.joules[component as usize] += joules;
         let activity = activity.into();
-        self.rows.push(Row { component, part, activity, cause, joules, seconds, operations });
+        let name = part.name().into();
+        self.rows.push(Row { component, part, name, activity, cause, joules, seconds, operations });
     }
 }
 
@@ -75,7 +76,7 @@ impl Meter {
         self.flash_rows(run, &mut rows);
         self.cpu_rows(run, &mut rows);
         self.other_rows(run, &mut rows);
-        let [flash_joules, cpu_joules, dram_joules, bus_joules] = rows.joules;
+        let [flash_joules, cpu_joules, dram_joules, bus_joules, _] = rows.joules;
         let total_joules = flash_joules + cpu_joules + dram_joules + bus_joules;
         let idle_watts = self.powers.floor().sum();
         let asleep = self.asleep.iter().zip(&self.powers.states);
@@ -88,6 +89,7 @@ impl Meter {
             cpu_joules,
             dram_joules,
             bus_joules,
+            parts_joules: 0.0,
             idle_joules,
             // Without work both are the same, but for the order of their sums.
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
@@ -101,6 +103,8 @@ impl Meter {
             packages: self.packages(run),
             power_series: self.power_series(end),
             busy: self.busy_seconds(),
+            busy_parts: Vec::new(),
+            all_declared: false,
             flash_operations: self.flash_operations(),
             stray_events: self.strays,
         }
@@ -265,6 +269,7 @@ impl Meter {
             dram_watts: floor.dram + share(class::DRAM) * (powers.dram - powers.dram_idle),
             bus_watts: share(class::CHANNEL) * powers.channel
                 + share(class::HOST_LINK) * powers.host_link,
+            parts_watts: 0.0,
         };
         for (activity, watts) in powers.die.iter().enumerate() {
             point.flash_watts += share(class::DIE + activity) * (watts - powers.die_idle);

@@ -40,7 +40,7 @@ fn s3_facts() -> Facts {
 }
 
 const fn event(kind: PartKind, index: u16, activity: Activity, from: Time, to: Time) -> Busy {
-    Busy { part: Part { kind, index }, activity, cause: Cause::Host, operations: 1, from, to }
+    Busy { part: Part::new(kind, index), activity, cause: Cause::Host, operations: 1, from, to }
 }
 
 fn us(us: u64) -> Time {
@@ -416,7 +416,7 @@ fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
     let at = |kind: PartKind, index: u16| {
         let mut all = events.iter().filter(move |e| {
             let works = !matches!(e.activity, Activity::LowPower(_));
-            e.part == Part { kind, index } && works && e.from <= unit(n) && unit(n) < e.to
+            e.part == Part::new(kind, index) && works && e.from <= unit(n) && unit(n) < e.to
         });
         all.next()
     };
@@ -448,7 +448,7 @@ fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
     };
     for (kind, index) in cpus {
         let works = |e: &&Busy| {
-            e.part == Part { kind, index } && !matches!(e.activity, Activity::LowPower(_))
+            e.part == Part::new(kind, index) && !matches!(e.activity, Activity::LowPower(_))
         };
         let before = events.iter().filter(works).filter(|e| e.to <= unit(n));
         let idle_since = before.map(|e| e.to).max().unwrap_or(Time::ZERO);

@@ -256,7 +256,7 @@ fn log_transfer<E>(
 ) {
     let Transfer { die, pages, cause, array_to, .. } = *transfer;
     let busy = |kind, index| Busy {
-        part: Part { kind, index },
+        part: Part::new(kind, index),
         activity: Activity::Transfer,
         cause,
         operations: pages,

@@ -53,7 +53,7 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         let cause = self.dies[die as usize].group.cause;
-        let part = Part { kind: PartKind::Die, index: die };
+        let part = Part::new(PartKind::Die, die);
         port.log.push(Busy { part, activity, cause, operations, from, to });
     }
 
@@ -86,7 +86,7 @@ impl FlashArray {
         port: &mut Port<'_, E>,
     ) {
         let group = &self.dies[die as usize].group;
-        let part = Part { kind: PartKind::Die, index: die };
+        let part = Part::new(PartKind::Die, die);
         for cause in [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None] {
             let members = self.slab.members(group);
             let own = members.filter(|(_, op)| op.cause == cause && counted(op)).count() as u8;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdyno_block::{BlockTarget, Time};
 use ssdyno_device::{DeviceReport, Ssd};
-use ssdyno_energy::{Breakdown, Meter, PowerModel};
+use ssdyno_energy::{Breakdown, DeviceMeter, Meter, PowerModel};
 use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
 use ssdyno_result::{Keep, Recorder};
 use ssdyno_rig::{Drive, Flow, Limits, drive};
@@ -110,10 +110,12 @@ fn simulate(
         return Err(failed(error));
     }
     let mut load_again = workload(name, plan, options, &target)?;
-    let PowerModel::Controller { config: powers, facts: parts } = &unit.power;
+    let PowerModel::Controller { config: powers, facts: parts } = &unit.power else {
+        return Err(defect(file, "it has no controller"));
+    };
     let mut meter = Meter::new(powers, parts).map_err(|error| defect(file, error))?;
     // The loop's own meter runs on until the last request is answered; its account is not used.
-    let mut whole = meter.clone();
+    let mut whole = DeviceMeter::from(meter.clone());
     let mut clip = Clip { end: load.last_arrival, inner: &mut meter, kept: Vec::new() };
     let mut recorder = Recorder::new(Keep::Summary, None);
     let ended = drive(

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
+use super::page::table;
 use super::plot::{Axis, Plot, short};
 use crate::format::{
     bytes_per_second, joules, nanoseconds, percent, rate, seconds, significant, watts,
@@ -294,8 +295,10 @@ pub(super) fn power_over_time(r: &RunResult) -> String {
     let y = Axis::from_zero("power", highest(std::slice::from_ref(&total)), watts_tick);
     let mut plot = Plot::new("Power, parts stacked", time_axis(r), y);
     let mut bottom = steps(&r.series, |p| p.power_watts.map(|_| 0.0));
-    for (i, name) in ["flash", "cpu", "dram", "bus"].into_iter().enumerate() {
-        let upto = |w: Power| [w.flash, w.cpu, w.dram, w.bus][..=i].iter().sum();
+    let has_parts = r.series.iter().any(|p| p.power_watts.is_some_and(|w| w.parts != 0.0));
+    let names = ["flash", "cpu", "dram", "bus", "parts"];
+    for (i, name) in names.into_iter().take(4 + usize::from(has_parts)).enumerate() {
+        let upto = |w: Power| [w.flash, w.cpu, w.dram, w.bus, w.parts][..=i].iter().sum();
         let top = steps(&r.series, |p| p.power_watts.map(upto));
         plot.area(name, name, &top, &bottom);
         bottom = top;
@@ -308,7 +311,9 @@ pub(super) fn energy_by_part(r: &RunResult) -> String {
     let (width, row, left) = (900.0, 26.0, 60.0);
     let most = energy.total;
     let mut body = String::new();
-    for (i, (name, value)) in parts(&energy).into_iter().enumerate() {
+    let parts = parts(&energy);
+    let rows = parts.len() as f64;
+    for (i, (name, value)) in parts.into_iter().enumerate() {
         let y = i as f64 * row;
         let length = (width - left - 220.0) * (value / most).clamp(0.0, 1.0);
         let _ = write!(
@@ -331,12 +336,12 @@ pub(super) fn energy_by_part(r: &RunResult) -> String {
         "<figure class=\"wide\"><figcaption>Energy, in joules</figcaption>\
          <svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"energy by part\">{body}</svg>\
          </figure>\n",
-        5.0 * row + 4.0
+        rows * row + 4.0
     )
 }
 
 pub(super) fn busy(r: &RunResult) -> Vec<String> {
-    let Some(busy) = &r.busy_share else { return Vec::new() };
+    let Some(busy) = &r.busy_share else { return busy_by_part(r) };
     let single =
         [("host link", busy.host_link), ("DRAM", busy.dram), ("in service", busy.in_service)];
     let facts: Vec<String> = single
@@ -355,6 +360,16 @@ pub(super) fn busy(r: &RunResult) -> Vec<String> {
         blocks.push(heat("Cores of the host", "host core", &shares));
     }
     blocks
+}
+
+/// A table of the parts by path, for devices that are not a controller alone.
+fn busy_by_part(r: &RunResult) -> Vec<String> {
+    if r.busy_by_part.is_empty() {
+        return Vec::new();
+    }
+    let row = |busy: &crate::PartBusy| vec![busy.part.clone(), percent(busy.share)];
+    let rows: Vec<_> = r.busy_by_part.iter().map(row).collect();
+    vec![table(&["part", "busy"], &rows)]
 }
 
 /// A cell for each part, darker the busier, with its share where there is room for it; rows of 16

@@ -1,0 +1,159 @@
+//! The file of an array: devices made one.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use ssdyno_block::units::Bytes;
+use ssdyno_block::{ConfigError, SECTOR_BYTES};
+use toml::Value;
+
+use super::StripedArray;
+use crate::faults::FaultConfig;
+use crate::{Device, DeviceConfig, DeviceSpec, presets};
+
+/// Most devices in an array, with those that its members are made of.
+pub(super) const UNITS_MOST: usize = 256;
+
+/// A device that another is made of: the name of one that comes with the program, or a table with all that its
+/// own file would have.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(transparent)]
+pub struct MemberSpec(pub DeviceSpec);
+
+impl<'de> Deserialize<'de> for MemberSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MemberSpec, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => {
+                let known = name.strip_prefix("sim:").unwrap_or(&name);
+                let Some(preset) = presets::find(known) else {
+                    let names: Vec<_> = presets::every().map(|preset| preset.name).collect();
+                    return Err(D::Error::custom(format!(
+                        "there is no device \"{name}\": write one of {}, or a table with what its file \
+                         would have",
+                        names.join(", ")
+                    )));
+                };
+                DeviceSpec::parse(preset.text)
+            }
+            Value::Table(table) => DeviceSpec::parse(&table.to_string()),
+            _ => return Err(D::Error::custom("wanted the name of a device, or a table of its own")),
+        }
+        .map(MemberSpec)
+        .map_err(|error| D::Error::custom(error.message()))
+    }
+}
+
+impl JsonSchema for MemberSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "MemberSpec".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The name of a device that comes with the program, or a table with all that a \
+                            device file has.",
+            "type": ["string", "object"],
+        })
+    }
+}
+
+fn stripe() -> Bytes {
+    Bytes(64 << 10)
+}
+
+/// The `[array]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayTable {
+    /// Bytes that lie in a member before the next one's turn (`chunk` of Linux's md); a multiple of the members'
+    /// sectors.
+    #[serde(default = "stripe")]
+    pub stripe: Bytes,
+    /// The devices: of each the name, or a table with what its file would have, such as
+    /// `{ delay = { capacity = "1GiB", read = "100us", write = "30us" } }`. An array may be a member, too.
+    pub members: Vec<MemberSpec>,
+}
+
+/// The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988, know it as no redundancy at all):
+/// stripe by stripe the members take turns, and each gives as much as the smallest of them has.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArrayConfig {
+    /// One line about the array.
+    #[serde(default)]
+    pub description: String,
+    /// Members and stripes.
+    pub array: ArrayTable,
+    /// What goes wrong on order in the array as a whole; members have tables of their own.
+    #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
+    pub faults: FaultConfig,
+}
+
+impl DeviceConfig for ArrayConfig {
+    const NAME: &'static str = "array";
+    const TABLE: &'static str = "array";
+    const WHAT: &'static str = "an array";
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        Ok(Box::new(StripedArray::new(self, seed)?))
+    }
+
+    fn faults(&self) -> &FaultConfig {
+        &self.faults
+    }
+}
+
+impl ArrayConfig {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema does not have.
+    pub fn parse(text: &str) -> Result<ArrayConfig, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// Checks what can be known before the members are built.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.faults.check()?;
+        let stripe = self.array.stripe;
+        let sector = u64::from(SECTOR_BYTES);
+        if stripe.0 < sector || !stripe.0.is_multiple_of(sector) || stripe.0 > 1 << 30 {
+            return Err(ConfigError::new(
+                "array.stripe",
+                format!("{stripe} is no multiple of 512 B up to 1 GiB"),
+                "write a size such as \"64KiB\"",
+            ));
+        }
+        if self.array.members.is_empty() {
+            let help = "name its devices, such as members = [\"nvme-tlc\", \"nvme-tlc\"]";
+            return Err(ConfigError::new("array.members", "there is none", help));
+        }
+        for (index, MemberSpec(member)) in self.array.members.iter().enumerate() {
+            let error = |key: &str, problem: &str, help: &str| {
+                Err(ConfigError::new(format!("array.members[{index}]{key}"), problem, help))
+            };
+            if member.own_driver() {
+                let help = "choose an SSD, a delay or an array";
+                return error("", "takes no requests but from a driver of its own kind", help);
+            }
+            // Nobody before a member has a time limit, or resets it.
+            let faults = member.faults();
+            for (key, asked, what) in [
+                ("drop", faults.drop > 0.0, "a request that is never completed"),
+                ("hang_at", faults.hang_at.is_some(), "a member that stands still"),
+                ("lost_interrupts", faults.lost_interrupts > 0.0, "a lost interrupt"),
+            ] {
+                if asked {
+                    let problem =
+                        format!("the array has no time limit: {what} would hang it for ever");
+                    let help =
+                        "take error, delay or remove_at, or put the fault on an SSD of its own";
+                    return error(&format!(".faults.{key}"), &problem, help);
+                }
+            }
+        }
+        Ok(())
+    }
+}
