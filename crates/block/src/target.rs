@@ -1,5 +1,6 @@
 //! The contract between a runner and anything that takes block requests.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::{Completion, Request, Time, Token};
@@ -65,5 +66,36 @@ pub trait BlockTarget {
     /// Checks `request` against size and alignment: what every `submit` begins with.
     fn check(&self, request: &Request) -> Result<(), SubmitError> {
         request.check(self.capacity_bytes(), self.sector_bytes())
+    }
+}
+
+/// One behind a pointer: what a registry of kinds builds.
+impl<T: BlockTarget + ?Sized> BlockTarget for Box<T> {
+    fn capacity_bytes(&self) -> u64 {
+        (**self).capacity_bytes()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        (**self).sector_bytes()
+    }
+
+    fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        (**self).submit(now, request, token)
+    }
+
+    fn flush(&mut self, now: Time, token: Token) -> Result<(), SubmitError> {
+        (**self).flush(now, token)
+    }
+
+    fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
+        (**self).reap(now, out);
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        (**self).next_event()
+    }
+
+    fn check(&self, request: &Request) -> Result<(), SubmitError> {
+        (**self).check(request)
     }
 }

@@ -82,8 +82,7 @@ pub use result::{
     BusyShare, ByOp, Confidence, Configuration, Energy, EnergyRow, Expected, FlashOperations,
     Invariant, IssueDelay, Latency, LatencyAtMost, LatencyBin, LatencyByOp, LatencyIntervals,
     LatencyIntervalsByOp, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
-    SCHEMA_VERSION,
-    SeriesPoint, schema,
+    SCHEMA_VERSION, SeriesPoint, schema,
 };
 pub use rows::{Row, RowNames, Rows, RowsHead, Spool};
 pub use series::Series;

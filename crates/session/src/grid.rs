@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn each_value_meets_each_other_and_the_last_axis_varies_fastest() {
         let all = grid(vec![
-            axis("target", &[json!("sim:config-a"), json!("sim:s3-nand1")]),
+            axis("target", &[json!("sim:config-a"), json!("sim:nvme-tlc")]),
             axis("host.queues", &[json!("per-core"), json!("single")]),
             axis("flash.read_time", &[json!("25us"), json!("40us"), json!("60us")]),
         ]);
@@ -129,7 +129,7 @@ mod tests {
             ("sim:config-a", Some(Queues::PerCore), "flash.read_time=\"25us\"".into())
         );
         assert_eq!(told(1).2, "flash.read_time=\"40us\"");
-        assert_eq!((told(3).1, told(6).0), (Some(Queues::Single), "sim:s3-nand1"));
+        assert_eq!((told(3).1, told(6).0), (Some(Queues::Single), "sim:nvme-tlc"));
         // They are specs as others are.
         assert!(resolve(&specs[11], &mut Unattended).is_ok());
         let text = serde_json::to_string(&all).unwrap();

@@ -130,7 +130,8 @@ fn add_device(r: &mut RunResult, end: Time) {
         let watts = 0.9 + 0.4 * extra / length;
         flash += watts * length;
         let total = watts + 0.35 + 0.12 + 0.05;
-        point.power_watts = Some(Power { total, flash: watts, cpu: 0.35, dram: 0.12, bus: 0.05 });
+        point.power_watts =
+            Some(Power { total, flash: watts, cpu: 0.35, dram: 0.12, bus: 0.05, parts: 0.0 });
     }
     let total = flash + cpu + dram + bus;
     r.energy_joules = Some(Energy {
@@ -139,6 +140,7 @@ fn add_device(r: &mut RunResult, end: Time) {
         cpu,
         dram,
         bus,
+        parts: 0.0,
         per_request: Some(total / r.requests as f64),
         above_idle: total * 0.6,
     });
