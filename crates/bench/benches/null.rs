@@ -7,26 +7,30 @@
 //!
 //! `cargo bench -p ssdyno-bench --bench null [-- [TARGET] [--runs N] [--requests N]]`
 
-use ssdyno_bench::{Access, Measured, Options, Run};
-use ssdyno_result::{Flow, Keep, Limits, OwnCost};
-use ssdyno_workload::{Config, Source};
+use ssdyno_bench::{Access, BenchMeasured, BenchOptions, BenchRun};
+use ssdyno_result::{Keep, KeepGoing, OwnCost, RunLimits};
+use ssdyno_workload::{Source, WorkloadConfig};
 
-fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> Measured {
-    let config = Config { depth: Some(depth), requests: Some(requests), ..Config::default() };
-    let run = Run {
+fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> BenchMeasured {
+    let config = WorkloadConfig {
+        depth: Some(depth),
+        requests: Some(requests),
+        ..WorkloadConfig::default()
+    };
+    let run = BenchRun {
         target: target.to_owned(),
         access: Access::ReadOnly,
         more: Vec::new(),
         workload: "randread".to_owned(),
         source: Source::Generator(config),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep,
         rows_in: None,
         interval: None,
-        options: Options::default(),
+        options: BenchOptions::default(),
     };
-    match run.execute(&mut |_| Flow::Continue) {
+    match run.execute(&mut |_| KeepGoing::Continue) {
         Ok(measured) => measured,
         Err(error) => panic!("{target}: {error}; {}", error.help()),
     }

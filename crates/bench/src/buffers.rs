@@ -139,12 +139,12 @@ impl Aligned {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_workload::Buffer;
+    use ssdyno_workload::WriteData;
 
     use super::*;
 
     fn content() -> Option<Content> {
-        Some(Content::new(&Buffer::default(), 1))
+        Some(Content::new(&WriteData::default(), 1))
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn each_write_has_data_of_its_own() {
         for (length, refill) in [(4096, true), (1 << 20, true), (4096, false), (1 << 20, false)] {
-            let buffer = Buffer { refill, ..Buffer::default() };
+            let buffer = WriteData { refill, ..WriteData::default() };
             let mut buffers = Buffers::new(4, 4096, Some(Content::new(&buffer, 1)));
             let mut seen = std::collections::HashSet::new();
             for slot in (0..4).chain(0..4) {

@@ -7,7 +7,7 @@
 //! structure; it is not meant for more.
 
 use ssdyno_engine::Rng;
-use ssdyno_workload::Buffer;
+use ssdyno_workload::WriteData;
 
 /// Numbers made at a time: as many as vector registers hold beside what the work takes.
 const LANES: usize = 16;
@@ -72,7 +72,7 @@ pub(crate) struct Content {
 
 impl Content {
     /// As `buffer` says, from `seed`.
-    pub(crate) fn new(buffer: &Buffer, seed: u64) -> Content {
+    pub(crate) fn new(buffer: &WriteData, seed: u64) -> Content {
         let lanes = Lanes::new(&mut Rng::new(seed, "content"));
         Content {
             last: lanes.clone(),
@@ -130,7 +130,7 @@ mod tests {
 
     const BLOCK: usize = 4096;
 
-    fn written(buffer: &Buffer, seed: u64, blocks: usize) -> Vec<u8> {
+    fn written(buffer: &WriteData, seed: u64, blocks: usize) -> Vec<u8> {
         let mut content = Content::new(buffer, seed);
         let mut all = vec![0xFF; blocks * BLOCK];
         all.chunks_mut(BLOCK).for_each(|block| content.fill(block));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn data_is_fresh_incompressible_and_the_same_from_the_same_seed() {
-        let usual = Buffer::default();
+        let usual = WriteData::default();
         let all = written(&usual, 1, 2048);
         assert_eq!(unique(&all), 1.0);
         // Not in sectors, either, nor shifted by some words.
@@ -177,10 +177,10 @@ mod tests {
         for (percent, chunk) in
             [(0.0, 512), (25.0, 512), (50.0, 512), (50.0, 0), (80.0, 4096), (100.0, 512)]
         {
-            let buffer = Buffer {
+            let buffer = WriteData {
                 compress: Percent(percent),
                 compress_chunk: Bytes(chunk),
-                ..Buffer::default()
+                ..WriteData::default()
             };
             let all = written(&buffer, 1, 1024);
             let left = 100.0 * compressed(&all);
@@ -190,7 +190,7 @@ mod tests {
             }
         }
         // The random part of each chunk comes first.
-        let half = Buffer { compress: Percent(50.0), ..Buffer::default() };
+        let half = WriteData { compress: Percent(50.0), ..WriteData::default() };
         for chunk in written(&half, 1, 2).chunks(512) {
             assert!(chunk[256..].iter().all(|byte| *byte == 0) && chunk[248..256] != [0; 8]);
         }
@@ -200,14 +200,15 @@ mod tests {
     #[test]
     fn data_repeats_as_often_as_asked() {
         for percent in [0.0, 30.0, 75.0] {
-            let buffer = Buffer { dedupe: Percent(percent), ..Buffer::default() };
+            let buffer = WriteData { dedupe: Percent(percent), ..WriteData::default() };
             let all = written(&buffer, 1, 16_384);
             let (p, got) = (percent / 100.0, unique(&all));
             let tolerance = 5.0 * (p * (1.0 - p) / 16_384.0).sqrt() + 1e-9;
             assert!((got - (1.0 - p)).abs() <= tolerance, "{percent} %: {got}");
         }
         // Together: repeated blocks are as compressible as the others.
-        let both = Buffer { dedupe: Percent(40.0), compress: Percent(50.0), ..Buffer::default() };
+        let both =
+            WriteData { dedupe: Percent(40.0), compress: Percent(50.0), ..WriteData::default() };
         let all = written(&both, 1, 4096);
         assert!((unique(&all) - 0.6).abs() < 5.0 * (0.24_f64 / 4096.0).sqrt());
         for block in all.chunks(BLOCK) {
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn lengths_that_are_no_whole_steps_are_filled_to_the_end() {
-        let mut content = Content::new(&Buffer::default(), 1);
+        let mut content = Content::new(&WriteData::default(), 1);
         for length in [1, 7, 8, 127, 128, 129, 512, 1000] {
             let mut bytes = vec![0; length];
             // A byte is zero once in 256 times: not in eight draws.

@@ -77,7 +77,7 @@ pub enum BenchError {
     /// An option that cannot be carried out here.
     #[error("{option}: {why}")]
     Option {
-        /// The option, as a field of [`Options`](crate::Options).
+        /// The option, as a field of [`BenchOptions`](crate::BenchOptions).
         option: &'static str,
         /// Why not.
         why: String,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_result::probe::Moved;
-use ssdyno_result::{Glance, Sent, Tape};
-use ssdyno_workload::{Finished, Step, Workload};
+use ssdyno_result::{LiveSnapshot, Sent, Tape};
+use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::clock::{Clock, Margin};
 use crate::delays::Delays;
@@ -35,7 +35,7 @@ pub(crate) struct Pulse {
     /// Whoever watches would like a new `glance`.
     pub(crate) asked: AtomicBool,
     /// What was recorded when it was last asked for.
-    pub(crate) glance: Mutex<Glance>,
+    pub(crate) glance: Mutex<LiveSnapshot>,
 }
 
 impl Pulse {
@@ -315,7 +315,7 @@ impl State {
                 break;
             };
             match job.workload.next(now) {
-                Step::Issue { request, intended } => {
+                WorkloadStep::Issue { request, intended } => {
                     if request.op != Op::Read && !self.may_change(job, request.op) {
                         break;
                     }
@@ -340,16 +340,16 @@ impl State {
                         break;
                     }
                 }
-                Step::NotBefore(at) => {
+                WorkloadStep::NotBefore(at) => {
                     // A moment within a nanosecond has come when the next one has.
                     self.wake_ns = at.as_ps().div_ceil(1_000).min(job.end_ns);
                     break;
                 }
-                Step::Wait => {
+                WorkloadStep::Wait => {
                     self.full = true;
                     break;
                 }
-                Step::Done => self.done = true,
+                WorkloadStep::Done => self.done = true,
             }
         }
         tape.issued(self.now_ns, punctual);

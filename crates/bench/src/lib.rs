@@ -1,8 +1,8 @@
 //! The runner in wall time: loads a block device, a file or nothing, and measures it.
 //!
-//! Key types: [`Run`] (a target, a workload and a seed) whose [`execute`](Run::execute) gives
-//! [`Measured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
-//! gives; [`Options`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`] and [`WritePermit`] (nothing is
+//! Key types: [`BenchRun`] (a target, a workload and a seed) whose [`execute`](BenchRun::execute) gives
+//! [`BenchMeasured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
+//! gives; [`BenchOptions`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`] and [`WritePermit`] (nothing is
 //! written without one).
 //!
 //! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
@@ -34,8 +34,6 @@ mod content;
 #[cfg(target_os = "linux")]
 mod cost;
 #[cfg(target_os = "linux")]
-mod crew;
-#[cfg(target_os = "linux")]
 mod delays;
 #[cfg(target_os = "linux")]
 mod engine;
@@ -44,6 +42,8 @@ mod error;
 mod faults;
 #[cfg(target_os = "linux")]
 mod job;
+#[cfg(target_os = "linux")]
+mod job_set;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
@@ -91,9 +91,9 @@ pub use engine::passthrough::block_device_of;
 pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
-pub use method::{ALL, Method, SubmitStrategy, Waiting};
-pub use options::{EngineKind, NULL, Options, PageCache, Probing, SyncWrites};
+pub use method::{ALL, Method, ReapWait, SubmitStrategy};
+pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing, SyncWrites};
 pub use permit::{Access, WritePermit};
-pub use run::{Measured, RowsPlace, Run};
+pub use run::{BenchMeasured, BenchRun, RowsPlace};
 #[cfg(target_os = "linux")]
-pub use target::Target;
+pub use target::RealTarget;

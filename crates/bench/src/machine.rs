@@ -2,15 +2,15 @@
 
 use ssdyno_block::Op;
 use ssdyno_result::Recording;
-use ssdyno_result::probe::{DeviceCheck, Machine, Moved};
+use ssdyno_result::probe::{DeviceCheck, MachineActivity, Moved};
 
 use crate::options::Probing;
 use crate::probe::{Probed, Prober};
-use crate::target::{Kind, Target};
+use crate::target::{Kind, RealTarget};
 use crate::worker::JobReport;
 
 /// Begins to probe, right before the load begins; and what is to be said if that failed.
-pub(crate) fn start(probing: Probing, target: &Target) -> (Option<Prober>, Vec<String>) {
+pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<Prober>, Vec<String>) {
     let interval = match probing {
         Probing::Off => return (None, Vec::new()),
         Probing::Auto => None,
@@ -25,10 +25,10 @@ pub(crate) fn start(probing: Probing, target: &Target) -> (Option<Prober>, Vec<S
 /// What goes into the result. `reports` are those of all jobs; `None` where some never came back.
 pub(crate) fn result(
     probed: Probed,
-    target: &Target,
+    target: &RealTarget,
     recording: &Recording,
     reports: Option<&Vec<JobReport>>,
-) -> Machine {
+) -> MachineActivity {
     // Both count from here: samples lie beside the points of the series.
     let shift = recording.start().as_s_f64();
     let mut samples = probed.samples;
@@ -47,5 +47,5 @@ pub(crate) fn result(
         Some(DeviceCheck::new(device.as_ref()?, kind, failed, run, probed.moved?))
     };
     let device_check = check();
-    Machine { device, samples, device_check }
+    MachineActivity { device, samples, device_check }
 }

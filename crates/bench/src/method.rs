@@ -40,12 +40,13 @@ impl Method {
 
     /// Its parts.
     pub fn strategy(self) -> SubmitStrategy {
-        let sleeping = |complete| SubmitStrategy { complete, submit: ALL, waiting: Waiting::Sleep };
+        let sleeping =
+            |complete| SubmitStrategy { complete, submit: ALL, waiting: ReapWait::Sleep };
         match self {
             // All at once, the device would have nothing to do until the last one is prepared.
             Method::Default => SubmitStrategy { submit: PAIR, ..sleeping(1) },
             Method::Efficient => sleeping(ALL),
-            Method::Latency => SubmitStrategy { complete: 1, submit: 1, waiting: Waiting::Spin },
+            Method::Latency => SubmitStrategy { complete: 1, submit: 1, waiting: ReapWait::Spin },
         }
     }
 }
@@ -61,7 +62,7 @@ impl FromStr for Method {
 /// How a job waits for completions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum ReapWait {
     /// Until the kernel wakes it: what that takes is in every latency.
     #[default]
     Sleep,
@@ -69,22 +70,22 @@ pub enum Waiting {
     Spin,
 }
 
-impl Waiting {
+impl ReapWait {
     /// As it is typed.
     pub fn name(self) -> &'static str {
         match self {
-            Waiting::Sleep => "sleep",
-            Waiting::Spin => "spin",
+            ReapWait::Sleep => "sleep",
+            ReapWait::Spin => "spin",
         }
     }
 }
 
-impl FromStr for Waiting {
+impl FromStr for ReapWait {
     type Err = String;
-    fn from_str(text: &str) -> Result<Waiting, String> {
+    fn from_str(text: &str) -> Result<ReapWait, String> {
         match text {
-            "sleep" => Ok(Waiting::Sleep),
-            "spin" => Ok(Waiting::Spin),
+            "sleep" => Ok(ReapWait::Sleep),
+            "spin" => Ok(ReapWait::Spin),
             _ => Err(format!("`{text}` is neither `sleep` nor `spin`")),
         }
     }
@@ -107,7 +108,7 @@ pub struct SubmitStrategy {
     /// prepared, and each costs more. [`ALL`]: all that are ready.
     pub submit: u32,
     /// How the job waits.
-    pub waiting: Waiting,
+    pub waiting: ReapWait,
 }
 
 impl SubmitStrategy {
@@ -122,7 +123,7 @@ impl SubmitStrategy {
 
     /// Whether the job spins.
     pub fn spins(self) -> bool {
-        self.waiting == Waiting::Spin
+        self.waiting == ReapWait::Spin
     }
 
     /// The options that ask for it, whatever the default is.
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(of("efficient").unwrap(), "--batch all --submit all --wait sleep");
         assert_eq!(of("latency").unwrap(), "--batch 1 --submit 1 --wait spin");
         assert_eq!(Method::default().name(), "default");
-        assert!(of("fastest").is_err() && "auto".parse::<Waiting>().is_err());
+        assert!(of("fastest").is_err() && "auto".parse::<ReapWait>().is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::method::{Method, SubmitStrategy, Waiting};
+use crate::method::{Method, ReapWait, SubmitStrategy};
 
 /// The name of the target that completes at once.
 pub const NULL: &str = "null:";
@@ -82,7 +82,7 @@ pub(crate) struct Opening {
 
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// What carries requests out.
     pub engine: EngineKind,
     /// io_uring: poll the device for completions instead of waiting for interrupts. The device
@@ -108,7 +108,7 @@ pub struct Options {
     /// In place of the method's: [`SubmitStrategy::submit`].
     pub submit: Option<u32>,
     /// In place of the method's: how jobs wait for completions.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<ReapWait>,
     /// Search for the fastest method before the run, and use it. What was found is in
     /// [`MethodResult`](ssdyno_result::MethodResult).
     pub tune: bool,
@@ -118,9 +118,9 @@ pub struct Options {
     pub probing: Probing,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for BenchOptions {
+    fn default() -> BenchOptions {
+        BenchOptions {
             engine: EngineKind::Auto,
             iopoll: false,
             sqpoll: false,
@@ -140,7 +140,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl BenchOptions {
     /// The parts of the method, those that were given by themselves in their places.
     pub fn strategy(&self) -> SubmitStrategy {
         let named = self.method.strategy();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ssdyno_block::Request;
 use ssdyno_result::{Keep, Tape};
-use ssdyno_workload::{Config, DeviceFacts, Source};
+use ssdyno_workload::{Source, TargetFacts, WorkloadConfig};
 
 use crate::cost::{Usage, thread_cpu_ns};
 use crate::engine::null::Null;
@@ -73,8 +73,12 @@ struct Cost {
 /// What a request cost in each stretch of a load that `tape` records.
 fn stretches(depth: u32, tape: &Arc<Mutex<Option<Tape>>>) -> Result<Vec<Cost>, BenchError> {
     // The mix costs next to nothing; depth decides, because the clock is read once a batch.
-    let config = Config { depth: Some(depth), requests: Some(REQUESTS), ..Config::default() };
-    let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let config = WorkloadConfig {
+        depth: Some(depth),
+        requests: Some(REQUESTS),
+        ..WorkloadConfig::default()
+    };
+    let facts = TargetFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let workload = config.build(&facts, 1)?;
     let mut job = Job::alone(workload, depth, Method::Default.strategy(), Arc::clone(tape));
     let mut engine = Stretched {
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_overhead_is_found() {
-        let source = Source::Generator(Config::default());
+        let source = Source::Generator(WorkloadConfig::default());
         for (keep, written) in [(Keep::All, true), (Keep::None, false), (Keep::Summary, false)] {
             let found = ns_by_request(&source, keep, written).unwrap();
             assert!(found > 1.0 && found < 100_000.0, "{found} ns");
@@ -184,8 +188,12 @@ mod tests {
     fn faults_on_null(keep: Keep) -> f64 {
         let prepared = 1u64 << 18;
         let load = |requests: u64| {
-            let config = Config { depth: Some(32), requests: Some(requests), ..Config::default() };
-            let facts = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+            let config = WorkloadConfig {
+                depth: Some(32),
+                requests: Some(requests),
+                ..WorkloadConfig::default()
+            };
+            let facts = TargetFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
             let mut tape = Tape::new(keep, None, false);
             tape.prepare(prepared as usize);
             let tape = Arc::new(Mutex::new(Some(tape)));

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use ssdyno_block::Op;
 use ssdyno_workload::{
-    Buffer, Config, DeviceFacts, FioEntry, FioExit, FioJob, Source, Timing, TraceOptions, Workload,
-    WorkloadError, open_trace, shared,
+    FioEntry, FioExit, FioJob, Source, TargetFacts, TraceOptions, TraceTiming, Workload,
+    WorkloadConfig, WorkloadError, WriteData, open_trace, shared,
 };
 
 use crate::engine::passthrough::block_device_of;
 use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::engine::why_not::{WhyNot, why_not};
 use crate::error::BenchError;
-use crate::method::{SubmitStrategy, Waiting};
-use crate::options::{EngineKind, Opening, Options, PageCache};
-use crate::run::Run;
+use crate::method::{ReapWait, SubmitStrategy};
+use crate::options::{BenchOptions, EngineKind, Opening, PageCache};
+use crate::run::BenchRun;
 use crate::share;
-use crate::target::{Kind, Target};
+use crate::target::{Kind, RealTarget};
 
 /// Places of an open loop or a trace without a bound of its own; who finds none waits, and its
 /// latency counts.
@@ -66,14 +66,14 @@ pub(crate) struct JobPlan {
     /// Decides about everything random.
     pub(crate) seed: u64,
     /// What its writes carry.
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: WriteData,
     /// Cores it may run on; empty: any.
     pub(crate) cores: Vec<usize>,
     /// Requests start whenever others complete.
     pub(crate) closed: bool,
     /// How they go to the target and come back.
     pub(crate) strategy: SubmitStrategy,
-    /// Where its figures belong, if they are reported apart: an index into [`Plan::entries`].
+    /// Where its figures belong, if they are reported apart: an index into [`LoadPlan::entries`].
     pub(crate) entry: usize,
     /// Groups run one after the other.
     pub(crate) group: u32,
@@ -87,7 +87,7 @@ pub(crate) struct JobPlan {
 }
 
 /// All jobs of a run.
-pub(crate) struct Plan {
+pub(crate) struct LoadPlan {
     pub(crate) means: Means,
     pub(crate) jobs: Vec<JobPlan>,
     /// Requests start whenever others complete.
@@ -103,10 +103,10 @@ pub(crate) struct Plan {
     pub(crate) origin_ns: u64,
 }
 
-impl Plan {
+impl LoadPlan {
     /// How `run` wants its target to be opened.
-    pub(crate) fn opening(run: &Run) -> Result<Opening, BenchError> {
-        let Options { sync_writes, page_cache, .. } = run.options;
+    pub(crate) fn opening(run: &BenchRun) -> Result<Opening, BenchError> {
+        let BenchOptions { sync_writes, page_cache, .. } = run.options;
         let more = run.more.iter().map(|(name, _)| name);
         let generic = |name: &String| block_device_of(name).is_some();
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(generic) {
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// Plans `run` on `target`.
-    pub(crate) fn new(run: &Run, target: &Target) -> Result<Plan, BenchError> {
+    pub(crate) fn new(run: &BenchRun, target: &RealTarget) -> Result<LoadPlan, BenchError> {
         let options = match &run.source {
             Source::Jobs { jobs, .. } => Cow::Owned(jobs::options(&run.options, jobs)?),
             _ => Cow::Borrowed(&run.options),
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-fn check(options: &Options) -> Result<(), BenchError> {
+fn check(options: &BenchOptions) -> Result<(), BenchError> {
     let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
     if options.jobs == 0 {
         return refuse("jobs", "nobody would carry the load");
@@ -177,7 +177,7 @@ fn check(options: &Options) -> Result<(), BenchError> {
     if options.iopoll && options.page_cache != PageCache::Bypassed {
         return refuse("iopoll", "a page cache is not polled for completions");
     }
-    if options.waiting == Some(Waiting::Spin) {
+    if options.waiting == Some(ReapWait::Spin) {
         match options.engine {
             EngineKind::Threads => {
                 return refuse("wait", "a thread of its own waits for each request");
@@ -207,18 +207,18 @@ fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
 
 /// How a job with `slots` requests goes about it. A thread that carries one request at a time waits in its
 /// own call, and so does one for which the kernel polls.
-fn strategy(options: &Options, means: Means, slots: u32, closed: bool) -> SubmitStrategy {
+fn strategy(options: &BenchOptions, means: Means, slots: u32, closed: bool) -> SubmitStrategy {
     let asked = options.strategy().of_job(slots, closed);
-    let waiting = if means.may_spin() { asked.waiting } else { Waiting::Sleep };
+    let waiting = if means.may_spin() { asked.waiting } else { ReapWait::Sleep };
     SubmitStrategy { waiting, ..asked }
 }
 
 /// The engine, and why if it is not the one to expect.
-fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), BenchError> {
+fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<String>), BenchError> {
     if matches!(target.kind, Kind::Null) {
         return Ok((Means::Null, Vec::new()));
     }
-    let Options { iopoll, sqpoll, nowait, .. } = *options;
+    let BenchOptions { iopoll, sqpoll, nowait, .. } = *options;
     let uring = Means::Uring(Setup { iopoll, sqpoll, nowait });
     let asked = options.engine == EngineKind::Uring || iopoll || sqpoll || nowait;
     if options.engine == EngineKind::Threads {
@@ -253,11 +253,11 @@ fn means(target: &Target, options: &Options) -> Result<(Means, Vec<String>), Ben
     }
 }
 
-fn refuse_job(job: &FioJob, run: &Run) -> BenchError {
+fn refuse_job(job: &FioJob, run: &BenchRun) -> BenchError {
     BenchError::ReadOnlyJob { target: run.name(), job: job.name.clone() }
 }
 
-fn refuse_changes(config: &Config, target: &Target) -> Result<(), BenchError> {
+fn refuse_changes(config: &WorkloadConfig, target: &RealTarget) -> Result<(), BenchError> {
     let [_, write, trim] = config.op_weights();
     let op = match (write > 0.0, trim > 0.0) {
         _ if target.writable => return Ok(()),
@@ -269,12 +269,12 @@ fn refuse_changes(config: &Config, target: &Target) -> Result<(), BenchError> {
 }
 
 fn generator(
-    run: &Run,
-    config: &Config,
-    facts: &DeviceFacts,
+    run: &BenchRun,
+    config: &WorkloadConfig,
+    facts: &TargetFacts,
     means: Means,
     mut notes: Vec<String>,
-) -> Result<Plan, BenchError> {
+) -> Result<LoadPlan, BenchError> {
     let closed = share::is_closed(config);
     let adapts = config.latency_target.is_some();
     if adapts && run.options.jobs > 1 {
@@ -331,13 +331,13 @@ fn generator(
     let ramp_up = if config.searches() { 0 } else { config.ramp_up };
     let origin_ns = if plans.len() == 1 { u64::MAX } else { 0 };
     let entries = Vec::new();
-    Ok(Plan { means, jobs: plans, closed, ramp_up, block_bytes, notes, entries, origin_ns })
+    Ok(LoadPlan { means, jobs: plans, closed, ramp_up, block_bytes, notes, entries, origin_ns })
 }
 
 /// How many threads the synchronous engine needs to have as many outstanding as asked for.
 fn threads_wanted(
-    run: &Run,
-    config: &Config,
+    run: &BenchRun,
+    config: &WorkloadConfig,
     closed: bool,
     notes: &mut Vec<String>,
 ) -> Result<u32, BenchError> {
@@ -361,14 +361,14 @@ const ONE_AT_A_TIME: &str = "each thread carries one request at a time: requests
     meanwhile wait, and their latency counts from their arrival";
 
 fn trace(
-    run: &Run,
+    run: &BenchRun,
     options: &TraceOptions,
     workload: Box<dyn Workload + Send>,
     means: Means,
     mut notes: Vec<String>,
-) -> Plan {
+) -> LoadPlan {
     let (closed, depth) = match options.timing {
-        Timing::AsFastAsPossible { depth } => (true, Some(depth)),
+        TraceTiming::AsFastAsPossible { depth } => (true, Some(depth)),
         _ => (false, options.depth_limit),
     };
     let mut slots = depth.unwrap_or(OPEN_SLOTS).clamp(1, SLOTS_MAX);
@@ -381,7 +381,7 @@ fn trace(
         slots,
         requests_max: run.limits.requests.unwrap_or(u64::MAX),
         seed: run.seed,
-        buffer: Buffer::default(),
+        buffer: WriteData::default(),
         cores: core(&run.options, 0).into_iter().collect(),
         closed,
         strategy: strategy(&run.options, means, slots, closed),
@@ -391,7 +391,7 @@ fn trace(
         delay_ns: 0,
         ramp_ns: None,
     };
-    Plan {
+    LoadPlan {
         means,
         jobs: vec![job],
         closed,
@@ -403,7 +403,7 @@ fn trace(
     }
 }
 
-fn core(options: &Options, job: usize) -> Option<usize> {
+fn core(options: &BenchOptions, job: usize) -> Option<usize> {
     let cores = &options.cores;
     (!cores.is_empty()).then(|| cores[job % cores.len()])
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procfs::CurrentSI as _;
 use ssdyno_block::{Time, counted};
-use ssdyno_result::probe::Machine;
+use ssdyno_result::probe::MachineActivity;
 use ssdyno_result::{
     Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
     RunResult, StopReason, nanoseconds,
@@ -17,8 +17,8 @@ use crate::engine::uring::Setup;
 use crate::error::BenchError;
 use crate::faults::Faults;
 use crate::method::{ALL, Method};
-use crate::plan::{Means, Plan};
-use crate::run::Run;
+use crate::plan::{LoadPlan, Means};
+use crate::run::BenchRun;
 use crate::start::Began;
 use crate::worker::JobReport;
 
@@ -31,7 +31,7 @@ const CROWDED: f64 = 0.1;
 const MEANS_SOMETHING: f64 = 0.5;
 
 /// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
-pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
+pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
     let strategies = || plan.jobs.iter().map(|job| job.strategy);
     let complete = strategies().map(|strategy| strategy.complete).max().unwrap_or(1);
     let submit = strategies().map(|strategy| strategy.submit).min().unwrap_or(ALL);
@@ -79,7 +79,7 @@ pub(crate) fn method(run: &Run, plan: &Plan) -> MethodResult {
 
 /// Everything a result is made from.
 pub(crate) struct Parts<'a> {
-    pub(crate) run: &'a Run,
+    pub(crate) run: &'a BenchRun,
     pub(crate) means: Means,
     pub(crate) method: MethodResult,
     pub(crate) closed: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) workers: usize,
     pub(crate) failure: Option<&'a BenchError>,
     /// What the machine did meanwhile, if it was probed.
-    pub(crate) machine: Option<Machine>,
+    pub(crate) machine: Option<MachineActivity>,
     pub(crate) precision: Option<Precision>,
     /// Told to stop.
     pub(crate) interrupted: bool,

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_result::{Flow, Keep, Limits, Progress, Recording, RunResult, Supervisor};
+use ssdyno_result::{Keep, KeepGoing, Recording, RunLimits, RunProgress, RunResult, Supervisor};
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
-use crate::options::Options;
+use crate::options::BenchOptions;
 use crate::permit::Access;
 
 /// A run in wall time.
 #[derive(Debug)]
-pub struct Run {
+pub struct BenchRun {
     /// `null:`, or the path of a block device or a file.
     pub target: String,
     /// Whether it may be written to.
@@ -26,7 +26,7 @@ pub struct Run {
     /// Decides about everything random.
     pub seed: u64,
     /// Where to stop before the workload does.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// What is kept of each request.
     pub keep: Keep,
     /// The directory of results, where rows go to a file while the run goes on; without one they are in memory.
@@ -34,7 +34,7 @@ pub struct Run {
     /// Length of the points of the series; `None`: by the length of the run.
     pub interval: Option<Time>,
     /// How to go about it.
-    pub options: Options,
+    pub options: BenchOptions,
 }
 
 /// Where rows go while a run goes on, so that one that is killed leaves them.
@@ -48,7 +48,7 @@ pub struct RowsPlace {
 
 /// What a run gave.
 #[derive(Debug)]
-pub struct Measured {
+pub struct BenchMeasured {
     /// All figures.
     pub result: RunResult,
     /// Rows and distributions.
@@ -57,7 +57,7 @@ pub struct Measured {
     pub failure: Option<BenchError>,
 }
 
-impl Run {
+impl BenchRun {
     /// What is loaded, in one line.
     pub fn name(&self) -> String {
         let more = self.more.iter().map(|(name, _)| name.as_str());
@@ -66,9 +66,9 @@ impl Run {
 
     /// The same load with other options; what is open already is not opened by it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn read_only_with(&self, options: Options) -> Run {
+    pub(crate) fn read_only_with(&self, options: BenchOptions) -> BenchRun {
         let read_only = |(name, _): &(String, Access)| (name.clone(), Access::ReadOnly);
-        Run {
+        BenchRun {
             target: self.target.clone(),
             access: Access::ReadOnly,
             more: self.more.iter().map(read_only).collect(),
@@ -84,7 +84,7 @@ impl Run {
     }
 
     /// Opens the target, loads it and works out the figures. An error before the first request is
-    /// returned; a later one is in [`Measured::failure`], with what was measured.
+    /// returned; a later one is in [`BenchMeasured::failure`], with what was measured.
     ///
     /// `progress` is called some 20 times a second and may stop the run.
     ///
@@ -92,19 +92,19 @@ impl Run {
     /// Everything that can be found out beforehand: see [`BenchError`].
     pub fn execute(
         &self,
-        mut progress: &mut dyn FnMut(&Progress) -> Flow,
-    ) -> Result<Measured, BenchError> {
+        mut progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<BenchMeasured, BenchError> {
         self.supervise(&mut progress)
     }
 
-    /// As [`execute`](Run::execute), where `supervisor` says when it begins, too: it is asked when the target is
+    /// As [`execute`](BenchRun::execute), where `supervisor` says when it begins, too: it is asked when the target is
     /// open and each job waits for its first request.
     ///
     /// # Errors
-    /// Those of [`execute`](Run::execute).
-    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<Measured, BenchError> {
+    /// Those of [`execute`](BenchRun::execute).
+    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<BenchMeasured, BenchError> {
         #[cfg(target_os = "linux")]
-        return crate::crew::execute(self, supervisor);
+        return crate::job_set::execute(self, supervisor);
         #[cfg(not(target_os = "linux"))]
         {
             let _ = supervisor;

@@ -5,12 +5,14 @@
 //! for any number of jobs, and for a simulated target.
 
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_workload::{ArrivalKind, Config, DeviceFacts, Kind, Pattern, WorkloadError};
+use ssdyno_workload::{
+    ArrivalKind, Pattern, TargetFacts, WorkloadConfig, WorkloadError, WorkloadKind,
+};
 
 use crate::error::BenchError;
 
 /// Requests outstanding in all; `None` for an open loop without a bound.
-pub(crate) fn outstanding(config: &Config) -> Option<u64> {
+pub(crate) fn outstanding(config: &WorkloadConfig) -> Option<u64> {
     let threads = u64::from(config.threads.unwrap_or(1));
     match (config.depth, &config.arrivals) {
         (Some(depth), _) => Some(u64::from(depth) * threads),
@@ -20,8 +22,8 @@ pub(crate) fn outstanding(config: &Config) -> Option<u64> {
 }
 
 /// Whether requests are meant to start whenever another completes.
-pub(crate) fn is_closed(config: &Config) -> bool {
-    config.kind == Kind::Mix && config.arrivals.is_none()
+pub(crate) fn is_closed(config: &WorkloadConfig) -> bool {
+    config.kind == WorkloadKind::Mix && config.arrivals.is_none()
 }
 
 /// What each of `jobs` does of `config`. The ramp-up is part of the requests: the jobs count it
@@ -30,18 +32,18 @@ pub(crate) fn is_closed(config: &Config) -> bool {
 /// # Errors
 /// It cannot be shared: more jobs than requests outstanding, or arrivals at fixed moments.
 pub(crate) fn shares(
-    config: &Config,
+    config: &WorkloadConfig,
     jobs: u32,
-    facts: &DeviceFacts,
-) -> Result<Vec<Config>, BenchError> {
+    facts: &TargetFacts,
+) -> Result<Vec<WorkloadConfig>, BenchError> {
     if jobs == 1 {
         return Ok(vec![config.clone()]);
     }
     let refuse = |why: &str| Err(BenchError::Option { option: "jobs", why: why.to_owned() });
-    if config.kind == Kind::DiskSimSynthetic {
+    if config.kind == WorkloadKind::DiskSimSynthetic {
         return refuse("DiskSim's generator is one stream, which one job must carry");
     }
-    let poisson = |config: &Config| {
+    let poisson = |config: &WorkloadConfig| {
         config.arrivals.as_ref().is_none_or(|arrivals| arrivals.kind == ArrivalKind::Poisson)
     };
     if !poisson(config) {
@@ -56,7 +58,7 @@ pub(crate) fn shares(
 }
 
 /// Each job of a sequential workload must have a part of the range that holds a block.
-fn check_parts(config: &Config, jobs: u32, facts: &DeviceFacts) -> Result<(), BenchError> {
+fn check_parts(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Result<(), BenchError> {
     let Some(each) = part_of_range(config, jobs, facts) else { return Ok(()) };
     let largest = config.sizes().iter().map(|size| size.size.0).max().unwrap_or(0);
     if each >= largest || largest == 0 {
@@ -76,12 +78,12 @@ fn check_parts(config: &Config, jobs: u32, facts: &DeviceFacts) -> Result<(), Be
 }
 
 fn share(
-    config: &Config,
+    config: &WorkloadConfig,
     job: u32,
     jobs: u32,
     depth: Option<u64>,
-    facts: &DeviceFacts,
-) -> Result<Config, BenchError> {
+    facts: &TargetFacts,
+) -> Result<WorkloadConfig, BenchError> {
     let mut mine = config.clone();
     mine.depth = depth.map(|depth| part(depth, job, jobs) as u32);
     mine.threads = None;
@@ -101,7 +103,7 @@ fn share(
 }
 
 /// Bytes that the workload has of the target.
-fn range_length(config: &Config, facts: &DeviceFacts) -> u64 {
+fn range_length(config: &WorkloadConfig, facts: &TargetFacts) -> u64 {
     let (start, capacity) = (config.address.start.0, facts.capacity_bytes);
     match (config.address.length, config.address.length_percent) {
         (Some(length), _) => length.0,
@@ -112,7 +114,7 @@ fn range_length(config: &Config, facts: &DeviceFacts) -> u64 {
 
 /// The equal part of the range that each job of a sequential workload has for itself, as threads of a
 /// workload have, in whole alignments; `None` where all jobs have all of it.
-fn part_of_range(config: &Config, jobs: u32, facts: &DeviceFacts) -> Option<u64> {
+fn part_of_range(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Option<u64> {
     let sequential = config.address.pattern == Pattern::Sequential
         || config.sequential_percent.is_some_and(|percent| percent > 0.0);
     let alignment = config.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
@@ -135,10 +137,10 @@ pub(crate) fn seed(run: u64, job: u32) -> u64 {
 mod tests {
     use super::*;
 
-    const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    const FACTS: TargetFacts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
 
-    fn config(text: &str) -> Config {
-        Config::from_toml(text).unwrap()
+    fn config(text: &str) -> WorkloadConfig {
+        WorkloadConfig::from_toml(text).unwrap()
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
         for jobs in 1..=10 {
             let shares = shares(&whole, jobs, &FACTS).unwrap();
             let depth: u64 = shares.iter().filter_map(outstanding).sum();
-            let requests: u64 = shares.iter().filter_map(Config::total_requests).sum();
+            let requests: u64 = shares.iter().filter_map(WorkloadConfig::total_requests).sum();
             assert_eq!((depth, requests), (10, 1011), "{jobs} jobs");
             assert!(shares.iter().all(|share| share.build(&FACTS, 1).is_ok()));
         }
@@ -185,7 +187,7 @@ mod tests {
         // Without a range of its own to each, all have all of it.
         let random = config("depth = 64\naddress = { pattern = \"random\", length = \"128KiB\" }");
         assert!(shares(&random, 64, &FACTS).is_ok());
-        let small = DeviceFacts { capacity_bytes: 2048, sector_bytes: 512 };
+        let small = TargetFacts { capacity_bytes: 2048, sector_bytes: 512 };
         let none = shares(&config("depth = 2\naddress = { pattern = \"sequential\" }"), 2, &small);
         assert!(none.unwrap_err().to_string().contains("smaller blocks or a longer range"));
     }

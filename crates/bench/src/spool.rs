@@ -8,9 +8,9 @@ use ssdyno_result::{
     Configuration, Keep, MethodResult, RowNames, RowsHead, RunResult, SCHEMA_VERSION, Spool, Tape,
 };
 
-use crate::plan::{JobPlan, Plan};
-use crate::run::Run;
-use crate::target::Target;
+use crate::plan::{JobPlan, LoadPlan};
+use crate::run::BenchRun;
+use crate::target::RealTarget;
 
 /// No row is only in memory for longer.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -25,9 +25,9 @@ pub(crate) struct Spooled {
 
 /// Begins the file, if `run` wants one. Where it cannot be written the run has no rows, and says so.
 pub(crate) fn begin(
-    run: &Run,
-    plan: &Plan,
-    target: &Target,
+    run: &BenchRun,
+    plan: &LoadPlan,
+    target: &RealTarget,
     (method, names): (&MethodResult, &RowNames),
     notes: &mut Vec<String>,
 ) -> Option<Spooled> {
@@ -67,7 +67,7 @@ pub(crate) fn begin(
 }
 
 /// What jobs and devices are called in rows: a job of a file by its section, another one by its number.
-pub(crate) fn row_names(plan: &Plan, target: &Target) -> RowNames {
+pub(crate) fn row_names(plan: &LoadPlan, target: &RealTarget) -> RowNames {
     let entry = |job: &JobPlan| plan.entries.get(job.entry).map(|entry| entry.name.clone());
     let jobs: Vec<String> = plan.jobs.iter().filter_map(entry).collect();
     RowNames { jobs: RowNames::of_jobs(&jobs), devices: target.devices() }

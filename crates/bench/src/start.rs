@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{Flow, LoadWindow, Progress, RunStart, Supervisor, nanoseconds};
+use ssdyno_result::{KeepGoing, LoadWindow, RunProgress, RunStart, Supervisor, nanoseconds};
 
 use crate::clock::Clock;
-use crate::crew::WATCH;
 use crate::error::BenchError;
-use crate::run::Run;
+use crate::job_set::WATCH;
+use crate::run::BenchRun;
 use crate::worker::{JobReport, Message};
 
 /// Jobs are woken so long before the moment; each then waits for it by itself. An idle core takes less to wake up.
@@ -24,8 +24,8 @@ const LATE_NS: u64 = 1_000_000;
 pub(crate) fn wait_ready(
     messages: &Receiver<Message>,
     jobs: usize,
-    run: &Run,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    run: &BenchRun,
+    progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
 ) -> Result<(), BenchError> {
     let began = Instant::now();
     let mut ready = 0;
@@ -37,7 +37,8 @@ pub(crate) fn wait_ready(
             }
             Err(RecvTimeoutError::Timeout) => {
                 let preparing = Some(ready as f64 / jobs as f64);
-                if progress(&Progress { preparing, ..Progress::default() }) == Flow::Stop {
+                if progress(&RunProgress { preparing, ..RunProgress::default() }) == KeepGoing::Stop
+                {
                     return Err(BenchError::Unprepared);
                 }
                 if began.elapsed() >= run.options.timeout {
@@ -49,9 +50,9 @@ pub(crate) fn wait_ready(
         }
     }
     // Told to stop by now, the target is not to be loaded at all.
-    match progress(&Progress { preparing: Some(1.0), ..Progress::default() }) {
-        Flow::Stop => Err(BenchError::Unprepared),
-        Flow::Continue | Flow::Glance => Ok(()),
+    match progress(&RunProgress { preparing: Some(1.0), ..RunProgress::default() }) {
+        KeepGoing::Stop => Err(BenchError::Unprepared),
+        KeepGoing::Continue | KeepGoing::LiveSnapshot => Ok(()),
     }
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn wait_for(supervisor: &mut dyn Supervisor) -> Result<RunStart, Benc
         RunStart::At(moment) => moment,
     };
     while let Some(left) = moment.checked_duration_since(Instant::now() + LEAD) {
-        if supervisor.report(&Progress::preparing(1.0)) == Flow::Stop {
+        if supervisor.report(&RunProgress::preparing(1.0)) == KeepGoing::Stop {
             return Err(BenchError::Unprepared);
         }
         std::thread::sleep(left.min(WATCH));
@@ -127,14 +128,14 @@ mod tests {
     use crate::permit::Access;
 
     /// Says when to begin, and counts how often it was told how far the run is.
-    struct At(RunStart, u32, Flow);
+    struct At(RunStart, u32, KeepGoing);
 
     impl Supervisor for At {
         fn ready(&mut self) -> RunStart {
             self.0
         }
 
-        fn report(&mut self, _: &Progress) -> Flow {
+        fn report(&mut self, _: &RunProgress) -> KeepGoing {
             self.1 += 1;
             self.2
         }
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn a_run_waits_for_its_moment() {
         let moment = Instant::now() + Duration::from_millis(120);
-        let mut supervisor = At(RunStart::At(moment), 0, Flow::Continue);
+        let mut supervisor = At(RunStart::At(moment), 0, KeepGoing::Continue);
         let start = wait_for(&mut supervisor).unwrap();
         assert!(Instant::now() + LEAD >= moment && supervisor.1 >= 2, "{}", supervisor.1);
         let clock = clock(start);
@@ -158,7 +159,7 @@ mod tests {
     fn a_moment_that_is_over_is_now_and_is_told() {
         let moment = Instant::now();
         std::thread::sleep(Duration::from_millis(3));
-        let start = wait_for(&mut At(RunStart::At(moment), 0, Flow::Continue)).unwrap();
+        let start = wait_for(&mut At(RunStart::At(moment), 0, KeepGoing::Continue)).unwrap();
         let (window, note) = Began::new(start, clock(start)).window(Time::ZERO, &[]);
         assert!(window.late_ns >= 3_000_000, "{window:?}");
         assert!(note.is_some_and(|note| note.contains("after the moment")));
@@ -167,7 +168,9 @@ mod tests {
     #[test]
     fn who_is_stopped_meanwhile_never_begins() {
         let later = RunStart::At(Instant::now() + Duration::from_secs(3600));
-        for mut supervisor in [At(RunStart::Never, 0, Flow::Continue), At(later, 0, Flow::Stop)] {
+        for mut supervisor in
+            [At(RunStart::Never, 0, KeepGoing::Continue), At(later, 0, KeepGoing::Stop)]
+        {
             assert!(matches!(wait_for(&mut supervisor), Err(BenchError::Unprepared)));
         }
     }
@@ -176,31 +179,31 @@ mod tests {
     #[test]
     fn a_target_that_does_not_answer_before_the_load_ends_the_run_in_time() {
         let (_tell, messages) = std::sync::mpsc::channel();
-        let run = Run {
+        let run = BenchRun {
             target: "/dev/hung".to_owned(),
             access: Access::ReadOnly,
             more: Vec::new(),
             workload: "test".to_owned(),
-            source: ssdyno_workload::Source::Generator(ssdyno_workload::Config::default()),
+            source: ssdyno_workload::Source::Generator(ssdyno_workload::WorkloadConfig::default()),
             seed: 1,
-            limits: ssdyno_result::Limits::default(),
+            limits: ssdyno_result::RunLimits::default(),
             keep: ssdyno_result::Keep::Summary,
             rows_in: None,
             interval: None,
-            options: crate::Options {
+            options: crate::BenchOptions {
                 timeout: Duration::from_millis(200),
-                ..crate::Options::default()
+                ..crate::BenchOptions::default()
             },
         };
         let began = Instant::now();
         let mut told = 0;
         let silent = wait_ready(&messages, 2, &run, &mut |_| {
             told += 1;
-            Flow::Continue
+            KeepGoing::Continue
         });
         assert!(matches!(silent, Err(BenchError::Silent { .. })), "{silent:?}");
         assert!(told >= 2 && began.elapsed() < Duration::from_secs(2), "{told}");
-        let stopped = wait_ready(&messages, 2, &run, &mut |_| Flow::Stop);
+        let stopped = wait_ready(&messages, 2, &run, &mut |_| KeepGoing::Stop);
         assert!(matches!(stopped, Err(BenchError::Unprepared)), "{stopped:?}");
     }
 }

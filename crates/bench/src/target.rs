@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use ssdyno_block::SECTOR_BYTES;
-use ssdyno_workload::{DeviceFacts, FioFile, FioFiles};
+use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
@@ -70,7 +70,7 @@ pub(crate) enum Kind {
 
 /// An open target.
 #[derive(Debug)]
-pub struct Target {
+pub struct RealTarget {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) capacity_bytes: u64,
@@ -105,21 +105,21 @@ struct Part {
     /// Of requests to it.
     length_bytes: u64,
     writable: bool,
-    /// See [`Target::disk_name`].
+    /// See [`RealTarget::disk_name`].
     disk: Option<String>,
 }
 
-impl Target {
+impl RealTarget {
     /// Opens what `name` names (`null:`, or the path of a block device or a regular file) with
     /// O_DIRECT, read-only unless `access` permits more.
     ///
     /// # Errors
     /// It is not there or not allowed, of another kind, or smaller than one of its blocks.
-    pub fn open(name: &str, access: &Access) -> Result<Target, BenchError> {
-        Target::open_for(name, access, Opening::default())
+    pub fn open(name: &str, access: &Access) -> Result<RealTarget, BenchError> {
+        RealTarget::open_for(name, access, Opening::default())
     }
 
-    /// As [`open`](Target::open), with writes that are durable when they are answered, or through the
+    /// As [`open`](RealTarget::open), with writes that are durable when they are answered, or through the
     /// page cache, as `opening` says.
     ///
     /// # Errors
@@ -128,9 +128,9 @@ impl Target {
         name: &str,
         access: &Access,
         opening: Opening,
-    ) -> Result<Target, BenchError> {
+    ) -> Result<RealTarget, BenchError> {
         if name == NULL {
-            return Ok(Target::null());
+            return Ok(RealTarget::null());
         }
         // Commands go to a generic device; all else is known of its block device, and asked of that.
         let block = block_device_of(name);
@@ -148,7 +148,7 @@ impl Target {
             }
         }
         let writable = matches!(access, Access::Write(_));
-        let mut target = Target::closed(name, writable);
+        let mut target = RealTarget::closed(name, writable);
         (target.direct, target.locks) = (direct, locks);
         if is_device {
             // Where a device ends is where seeking to its end leads.
@@ -187,8 +187,8 @@ impl Target {
     }
 
     /// A target that nothing was found out about yet.
-    fn closed(name: &str, writable: bool) -> Target {
-        Target {
+    fn closed(name: &str, writable: bool) -> RealTarget {
+        RealTarget {
             name: name.to_owned(),
             kind: Kind::Null,
             capacity_bytes: 0,
@@ -216,7 +216,7 @@ impl Target {
 
     /// Puts `others` behind this one: their addresses follow, each from a whole sector on. What all of
     /// them are is said of the whole: it has the largest sector, and is direct if all are.
-    pub(crate) fn followed_by(mut self, others: Vec<Target>) -> Target {
+    pub(crate) fn followed_by(mut self, others: Vec<RealTarget>) -> RealTarget {
         self.sector_bytes =
             others.iter().fold(self.sector_bytes, |most, other| most.max(other.sector_bytes));
         self.capacity_bytes = self.facts().capacity_bytes;
@@ -305,8 +305,8 @@ impl Target {
         (index, offset_bytes - start)
     }
 
-    fn null() -> Target {
-        let mut target = Target::closed(NULL, true);
+    fn null() -> RealTarget {
+        let mut target = RealTarget::closed(NULL, true);
         (target.capacity_bytes, target.in_memory) = (NULL_BYTES, true);
         let note = "null: completes every request at once; these figures are the overhead of the tool itself";
         target.notes.push(note.to_owned());
@@ -347,9 +347,9 @@ impl Target {
     }
 
     /// Size, and unit of address and length.
-    pub fn facts(&self) -> DeviceFacts {
+    pub fn facts(&self) -> TargetFacts {
         let sector = u64::from(self.sector_bytes);
-        DeviceFacts {
+        TargetFacts {
             capacity_bytes: self.capacity_bytes / sector * sector,
             sector_bytes: self.sector_bytes,
         }
@@ -388,7 +388,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for RealTarget {
     /// Gives up the lock at once: a ring that is being torn down holds the file for a while.
     fn drop(&mut self) {
         for file in self.descriptors() {
@@ -401,7 +401,7 @@ impl Drop for Target {
 /// Gives the lock of a target back when dropped. Closing the file is not enough: the kernel keeps
 /// it open until it has taken down the ring it was registered with, some time after.
 #[derive(Debug)]
-pub(crate) struct Unlock(pub(crate) Arc<Target>);
+pub(crate) struct Unlock(pub(crate) Arc<RealTarget>);
 
 impl Drop for Unlock {
     fn drop(&mut self) {

@@ -15,42 +15,42 @@ use std::path::Path;
 use std::time::Duration;
 
 use ssdyno_block::{Op, Time};
-use ssdyno_result::{Flow, Keep, Limits};
-use ssdyno_workload::{Config, Source, Timing, TraceOptions};
+use ssdyno_result::{Keep, KeepGoing, RunLimits};
+use ssdyno_workload::{Source, TraceOptions, TraceTiming, WorkloadConfig};
 
 use loops::Loop;
 
 use crate::permit::{Access, WritePermit};
-use crate::{BenchError, EngineKind, Measured, Options, Run, Waiting};
+use crate::{BenchError, BenchMeasured, BenchOptions, BenchRun, EngineKind, ReapWait};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
 
-fn run(target: &str, workload: &str) -> Run {
-    Run {
+fn run(target: &str, workload: &str) -> BenchRun {
+    BenchRun {
         target: target.to_owned(),
         access: Access::ReadOnly,
         more: Vec::new(),
         workload: "test".to_owned(),
-        source: Source::Generator(Config::from_toml(workload).unwrap()),
+        source: Source::Generator(WorkloadConfig::from_toml(workload).unwrap()),
         seed: 1,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::All,
         rows_in: None,
         interval: None,
-        options: Options::default(),
+        options: BenchOptions::default(),
     }
 }
 
-fn measure(run: &Run) -> Measured {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap_or_else(|e| panic!("{e}"));
+fn measure(run: &BenchRun) -> BenchMeasured {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap_or_else(|e| panic!("{e}"));
     let broken: Vec<_> = measured.result.invariants.iter().filter(|i| !i.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
     measured
 }
 
-fn refusal(run: &Run) -> BenchError {
-    match run.execute(&mut |_| Flow::Continue) {
+fn refusal(run: &BenchRun) -> BenchError {
+    match run.execute(&mut |_| KeepGoing::Continue) {
         Ok(measured) => panic!("was not refused: {:?}", measured.result.notes),
         Err(error) => {
             assert!(!error.to_string().is_empty() && !error.help().is_empty());
@@ -79,7 +79,7 @@ fn null_records_every_request_at_any_depth_and_number_of_jobs() {
     for (depth, jobs) in [(1, 1), (32, 1), (32, 3), (7, 7)] {
         let mut run = run("null:", &format!("depth = {depth}\nrequests = 20000\nramp_up = 1001\n"));
         run.options.jobs = jobs;
-        let Measured { result, recording, failure } = measure(&run);
+        let BenchMeasured { result, recording, failure } = measure(&run);
         assert!(failure.is_none() && !result.partial);
         assert_eq!(result.requests, 20_000, "depth {depth}, {jobs} jobs");
         assert_eq!(recording.rows().unwrap().len(), 20_000);
@@ -97,11 +97,13 @@ fn one_job_draws_the_requests_of_a_simulated_run() {
     let measured = measure(&run("null:", workload));
     let rows: Vec<_> = measured.recording.rows().unwrap().to_vec().unwrap();
     let rows = rows.iter().map(|row| row.request);
-    let facts = ssdyno_workload::DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
-    let mut same = Config::from_toml(workload).unwrap().build(&facts, 1).unwrap();
+    let facts = ssdyno_workload::TargetFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let mut same = WorkloadConfig::from_toml(workload).unwrap().build(&facts, 1).unwrap();
     for request in rows {
         let step = same.next(Time::ZERO);
-        assert!(matches!(step, ssdyno_workload::Step::Issue { request: r, .. } if r == request));
+        assert!(
+            matches!(step, ssdyno_workload::WorkloadStep::Issue { request: r, .. } if r == request)
+        );
         same.completed(ssdyno_workload::Finished::UNKNOWN, Time::ZERO);
     }
 }
@@ -115,7 +117,7 @@ fn rows_in_a_file_are_those_of_the_run() {
         run.options.jobs = jobs;
         let place = directory.path().to_owned();
         run.rows_in = Some(crate::RowsPlace { directory: place, spec: None });
-        let Measured { result, recording, .. } = measure(&run);
+        let BenchMeasured { result, recording, .. } = measure(&run);
         assert!(directory.path().join("requests.rows").exists());
         assert!(!directory.path().join("requests.room").exists(), "figures need that room now");
         let rows = recording.rows().unwrap();
@@ -151,7 +153,8 @@ fn files_are_read_and_written_with_both_engines() {
         let mut run = run(&name, workload);
         run.access = permit(&name);
         run.options.engine = engine;
-        let Measured { result, failure, .. } = match run.execute(&mut |_| Flow::Continue) {
+        let BenchMeasured { result, failure, .. } = match run.execute(&mut |_| KeepGoing::Continue)
+        {
             Err(BenchError::Uring { source }) => {
                 eprintln!("skipped: no io_uring here ({source})");
                 continue;
@@ -217,8 +220,10 @@ fn a_trace_keeps_its_times_and_says_how_late_it_was() {
     let result = measure(&run).result;
     assert_eq!(result.requests, 100);
     assert!(result.simulated_seconds >= 99.0 * 200e-6 && result.issue_delay_ns.is_some());
-    let fast =
-        TraceOptions { timing: Timing::AsFastAsPossible { depth: 8 }, ..TraceOptions::default() };
+    let fast = TraceOptions {
+        timing: TraceTiming::AsFastAsPossible { depth: 8 },
+        ..TraceOptions::default()
+    };
     run.source = Source::Trace { path, options: fast };
     let result = measure(&run).result;
     assert!(result.requests == 100 && result.issue_delay_ns.is_none());
@@ -230,7 +235,7 @@ fn nothing_is_written_without_a_permit_for_this_very_file() {
     let name = file(directory.path(), 1 << 16);
     let mut writes = run(&name, "read_percent = 50\nrequests = 10\n");
     assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Write, .. }));
-    writes.source = Source::Generator(Config::from_toml("trim_percent = 1\n").unwrap());
+    writes.source = Source::Generator(WorkloadConfig::from_toml("trim_percent = 1\n").unwrap());
     assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Trim, .. }));
     writes.access = permit("/proc/self/exe");
     assert!(matches!(refusal(&writes), BenchError::Permit { .. }));
@@ -239,7 +244,7 @@ fn nothing_is_written_without_a_permit_for_this_very_file() {
         .unwrap();
     let mut traced = run(&name, "");
     traced.source = Source::Trace { path: trace, options: TraceOptions::default() };
-    let measured = traced.execute(&mut |_| Flow::Continue).unwrap();
+    let measured = traced.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(matches!(measured.failure, Some(BenchError::ReadOnly { .. })));
     assert!(measured.result.partial && measured.result.requests == 1);
     assert!(std::fs::read(&name).unwrap().iter().all(|b| *b == 0xA5), "something was written");
@@ -263,7 +268,7 @@ fn what_cannot_be_loaded_is_named() {
 fn two_runs_on_one_target_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 1 << 16);
-    let first = crate::Target::open(&name, &Access::ReadOnly).unwrap();
+    let first = crate::RealTarget::open(&name, &Access::ReadOnly).unwrap();
     assert!(matches!(refusal(&run(&name, "requests = 1")), BenchError::Busy { .. }));
     drop(first);
     assert_eq!(measure(&run(&name, "requests = 1")).result.requests, 1);
@@ -271,7 +276,7 @@ fn two_runs_on_one_target_are_refused() {
 
 #[test]
 fn options_that_cannot_be_carried_out_are_named() {
-    let option = |change: fn(&mut Options)| {
+    let option = |change: fn(&mut BenchOptions)| {
         let mut run = run("null:", "depth = 2\n");
         change(&mut run.options);
         match refusal(&run) {
@@ -294,9 +299,9 @@ fn options_that_cannot_be_carried_out_are_named() {
         "iopoll"
     );
     // A core for nothing: others wait there.
-    let spin = |change: fn(&mut Options)| {
+    let spin = |change: fn(&mut BenchOptions)| {
         let mut run = run("null:", "depth = 2\n");
-        run.options.waiting = Some(Waiting::Spin);
+        run.options.waiting = Some(ReapWait::Spin);
         change(&mut run.options);
         matches!(refusal(&run), BenchError::Option { option: "wait", .. })
     };
@@ -308,16 +313,16 @@ fn options_that_cannot_be_carried_out_are_named() {
 fn a_run_that_is_stopped_keeps_what_it_has() {
     let run = run("null:", "depth = 4\nduration = \"60s\"\n");
     let mut told = 0;
-    let mut stop = |progress: &ssdyno_result::Progress| {
+    let mut stop = |progress: &ssdyno_result::RunProgress| {
         assert!(progress.completed <= progress.issued);
         // Stopped before its load, it would have nothing to keep.
         if progress.completed == 0 {
-            return Flow::Continue;
+            return KeepGoing::Continue;
         }
         told += 1;
-        Flow::Stop
+        KeepGoing::Stop
     };
-    let measured = Run { keep: Keep::Summary, ..run }.execute(&mut stop).unwrap();
+    let measured = BenchRun { keep: Keep::Summary, ..run }.execute(&mut stop).unwrap();
     assert_eq!(told, 1);
     assert!(matches!(measured.failure, Some(BenchError::Interrupted)));
     assert!(measured.result.partial && measured.result.requests > 0);
@@ -325,7 +330,7 @@ fn a_run_that_is_stopped_keeps_what_it_has() {
 }
 
 /// The jobs of a job file with `text` as the load of `run`.
-fn with_jobs(mut run: Run, text: &str) -> Run {
+fn with_jobs(mut run: BenchRun, text: &str) -> BenchRun {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let jobs = ssdyno_workload::read_fio_jobs(file.path()).unwrap();
@@ -340,8 +345,8 @@ fn jobs_of_a_job_file_run_and_are_told_apart() {
                 [c]\nstonewall\nrw=randrw\nnumjobs=3\ngroup_reporting\n\
                 [d]\nrw=randread\nbs=8k\nrate_iops=1000\nruntime=60ms\ntime_based\nramp_time=50ms\n";
     for keep in [Keep::All, Keep::Summary] {
-        let run = with_jobs(Run { keep, ..run("null:", "") }, text);
-        let Measured { result, recording, failure } = measure(&run);
+        let run = with_jobs(BenchRun { keep, ..run("null:", "") }, text);
+        let BenchMeasured { result, recording, failure } = measure(&run);
         assert!(failure.is_none() && !result.partial);
         let names: Vec<&str> = result.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["a", "a", "b", "c", "d"]);
@@ -388,7 +393,7 @@ fn jobs_run_on_a_file_with_both_engines_and_only_write_with_a_permit() {
     for engine in [EngineKind::Uring, EngineKind::Threads] {
         let mut run = with_jobs(run(&name, ""), text);
         (run.access, run.options.engine) = (permit(&name), engine);
-        let result = match run.execute(&mut |_| Flow::Continue) {
+        let result = match run.execute(&mut |_| KeepGoing::Continue) {
             Err(BenchError::Uring { source }) => {
                 eprintln!("skipped: no io_uring here ({source})");
                 continue;

@@ -23,17 +23,17 @@ use std::time::Duration;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Flow, Keep, Limits, Progress, TunedMethod};
+use ssdyno_result::{Keep, KeepGoing, RunLimits, RunProgress, TunedMethod};
 use ssdyno_workload::Source;
 
-use crate::crew;
 use crate::error::BenchError;
-use crate::method::{ALL, Method, PAIR, SubmitStrategy, Waiting};
-use crate::options::{Options, Probing};
+use crate::job_set;
+use crate::method::{ALL, Method, PAIR, ReapWait, SubmitStrategy};
+use crate::options::{BenchOptions, Probing};
 use crate::pinning::{self, Interrupts};
-use crate::plan::{Means, Plan};
-use crate::run::Run;
-use crate::target::Target;
+use crate::plan::{LoadPlan, Means};
+use crate::run::BenchRun;
+use crate::target::RealTarget;
 use race::Race;
 
 /// One method is tried for so long at a time.
@@ -47,7 +47,7 @@ const SLOW_IOPS: f64 = if cfg!(test) { 0.0 } else { 2_000.0 };
 #[derive(Clone, Debug)]
 pub(crate) struct Tuned {
     /// Those of the run, with the fastest method in place of the search.
-    pub(crate) options: Options,
+    pub(crate) options: BenchOptions,
     /// Each method with its rate.
     pub(crate) tried: Vec<TunedMethod>,
     /// What is to be said about it.
@@ -62,9 +62,9 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn applied(self, options: &Options) -> Options {
+    fn applied(self, options: &BenchOptions) -> BenchOptions {
         let SubmitStrategy { complete, submit, waiting } = self.strategy;
-        Options {
+        BenchOptions {
             batch: Some(complete),
             submit: Some(submit),
             waiting: Some(waiting),
@@ -83,11 +83,11 @@ impl Candidate {
 
 /// Finds the fastest method for `run`, whose target is open.
 pub(crate) fn search(
-    run: &Run,
-    target: &Arc<Target>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    run: &BenchRun,
+    target: &Arc<RealTarget>,
+    progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
 ) -> Result<Tuned, BenchError> {
-    let plan = Plan::new(run, target)?;
+    let plan = LoadPlan::new(run, target)?;
     let depth = plan.jobs.iter().map(|job| job.slots).max().unwrap_or(1);
     let (alone, free) = (plan.jobs.len() == 1, run.options.cores.is_empty());
     searchable(&plan)?;
@@ -111,7 +111,7 @@ pub(crate) fn search(
             "tuned: no search, since at {settled:.0} IOPS no method of this side matters; --method \
              default"
         );
-        let options = Options { tune: false, ..run.options.clone() };
+        let options = BenchOptions { tune: false, ..run.options.clone() };
         return Ok(Tuned { options, tried: Vec::new(), note });
     }
     let interrupted =
@@ -137,7 +137,7 @@ pub(crate) fn search(
 }
 
 /// Whether there is anything to search for.
-fn searchable(plan: &Plan) -> Result<(), BenchError> {
+fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
     let why = match plan.means {
         Means::Null => "null: completes everything at once, whatever the method",
         Means::Threads => "the engine `threads` has one method: each thread waits in its own call",
@@ -158,19 +158,19 @@ fn ladder(depth: u32, may_spin: bool) -> Vec<Candidate> {
     };
     let mut all = Vec::new();
     for complete in [depth, depth - depth / 10, depth / 2, depth / 4, depth / 8] {
-        all.push(of(complete, ALL, Waiting::Sleep));
+        all.push(of(complete, ALL, ReapWait::Sleep));
     }
-    all.push(of(depth / 2, PAIR, Waiting::Sleep));
-    all.push(of(1, ALL, Waiting::Sleep));
-    all.push(of(1, PAIR, Waiting::Sleep));
+    all.push(of(depth / 2, PAIR, ReapWait::Sleep));
+    all.push(of(1, ALL, ReapWait::Sleep));
+    all.push(of(1, PAIR, ReapWait::Sleep));
     // Each by itself, for two completions - waking up for one costs as much as for two - and for each one: fio's
     // way where nothing else is said.
-    all.push(of(2, 1, Waiting::Sleep));
-    all.push(of(1, 1, Waiting::Sleep));
+    all.push(of(2, 1, ReapWait::Sleep));
+    all.push(of(1, 1, ReapWait::Sleep));
     if may_spin {
-        all.push(of(depth / 2, PAIR, Waiting::Spin));
-        all.push(of(1, ALL, Waiting::Spin));
-        all.push(of(1, 1, Waiting::Spin));
+        all.push(of(depth / 2, PAIR, ReapWait::Spin));
+        all.push(of(1, ALL, ReapWait::Spin));
+        all.push(of(1, 1, ReapWait::Spin));
     }
     all.retain(|candidate| candidate.strategy.complete > 0);
     let mut ladder: Vec<Candidate> = Vec::new();
@@ -184,9 +184,9 @@ fn ladder(depth: u32, may_spin: bool) -> Vec<Candidate> {
 
 /// Loads of the target for a while.
 struct Trials<'a> {
-    run: &'a Run,
-    target: &'a Arc<Target>,
-    progress: &'a mut dyn FnMut(&Progress) -> Flow,
+    run: &'a BenchRun,
+    target: &'a Arc<RealTarget>,
+    progress: &'a mut dyn FnMut(&RunProgress) -> KeepGoing,
     /// Rounds so far, for whoever watches.
     done: f64,
     of: usize,
@@ -205,12 +205,14 @@ impl Trials<'_> {
         // How long it takes in all is not known: it gets slower towards the end.
         let least = (self.of * race::ROUNDS_LEAST) as f64;
         let preparing = Some(self.done / (self.done + least));
-        let mut tell =
-            |_: &Progress| match (self.progress)(&Progress { preparing, ..Progress::default() }) {
-                Flow::Stop => Flow::Stop,
-                Flow::Continue | Flow::Glance => Flow::Continue,
-            };
-        let measured = crew::measure(&trial, self.target, &mut tell)?;
+        let mut tell = |_: &RunProgress| match (self.progress)(&RunProgress {
+            preparing,
+            ..RunProgress::default()
+        }) {
+            KeepGoing::Stop => KeepGoing::Stop,
+            KeepGoing::Continue | KeepGoing::LiveSnapshot => KeepGoing::Continue,
+        };
+        let measured = job_set::measure(&trial, self.target, &mut tell)?;
         match measured.failure {
             Some(BenchError::Interrupted) => Err(BenchError::Unprepared),
             Some(failure) => Err(failure),
@@ -219,7 +221,7 @@ impl Trials<'_> {
     }
 
     /// The load of the run for `length`, on other addresses: what the run begins with must not be cached.
-    fn trial(&self, candidate: Candidate, round: usize, length: Duration) -> Run {
+    fn trial(&self, candidate: Candidate, round: usize, length: Duration) -> BenchRun {
         let time = Time::from_ns(length.as_nanos() as u64);
         let mut source = self.run.source.clone();
         match &mut source {
@@ -232,12 +234,12 @@ impl Trials<'_> {
             }),
             Source::Trace { .. } => {}
         }
-        let Run { seed, options, .. } = self.run;
-        let options = Options { probing: Probing::Off, ..candidate.applied(options) };
-        Run {
+        let BenchRun { seed, options, .. } = self.run;
+        let options = BenchOptions { probing: Probing::Off, ..candidate.applied(options) };
+        BenchRun {
             source,
             seed: !seed ^ (round as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            limits: Limits { duration: Some(time), ..Limits::default() },
+            limits: RunLimits { duration: Some(time), ..RunLimits::default() },
             keep: Keep::Summary,
             rows_in: None,
             interval: None,
@@ -306,10 +308,10 @@ mod tests {
 
     #[test]
     fn what_is_printed_pins_what_was_found() {
-        let strategy = SubmitStrategy { complete: 16, submit: 2, waiting: Waiting::Spin };
+        let strategy = SubmitStrategy { complete: 16, submit: 2, waiting: ReapWait::Spin };
         let found = Candidate { strategy, core: Some(1) };
         assert_eq!(found.options(), "--batch 16 --submit 2 --wait spin --pin 1");
-        let applied = found.applied(&Options { tune: true, ..Options::default() });
+        let applied = found.applied(&BenchOptions { tune: true, ..BenchOptions::default() });
         assert_eq!((applied.strategy(), applied.cores, applied.tune), (strategy, vec![1], false));
     }
 }

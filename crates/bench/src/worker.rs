@@ -20,14 +20,14 @@ use crate::job::{Ended, Job, Shared, drive};
 use crate::pinning;
 use crate::plan::{JobPlan, Means};
 use crate::ramp::Ramp;
-use crate::target::Target;
+use crate::target::RealTarget;
 
 /// What a thread needs.
 pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) plan: JobPlan,
     pub(crate) means: Means,
-    pub(crate) target: Arc<Target>,
+    pub(crate) target: Arc<RealTarget>,
     pub(crate) block_bytes: u32,
     /// No other job runs beside it.
     pub(crate) alone: bool,

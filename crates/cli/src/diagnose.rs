@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_session::{ErrorBody, Failure, FailureKind, Place};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, FailurePlace};
 
 /// The exit code of the program.
 pub(crate) fn exit_code(kind: FailureKind) -> u8 {
@@ -40,7 +40,7 @@ pub(crate) fn render(failure: &Failure) -> String {
 }
 
 /// The lines in question.
-fn snippet(place: &Place) -> Snippet<'static, Annotation<'static>> {
+fn snippet(place: &FailurePlace) -> Snippet<'static, Annotation<'static>> {
     let text = printable(&place.text);
     // A file may end in the middle of what is missing.
     let inside = |at: usize| text.floor_char_boundary(at);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn lines_count_from_the_first_one_shown() {
-        let place = Place {
+        let place = FailurePlace {
             name: "a.trace".into(),
             text: "µ one\ntwo".into(),
             span: 9..10,
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_place_at_the_end_or_beyond_it_is_shown_all_the_same() {
         for span in [3..3, 3..4, 9..12] {
-            let place = Place {
+            let place = FailurePlace {
                 name: "a".into(),
                 text: "abc".into(),
                 span,
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_terminal_is_given_nothing_to_obey() {
         let hostile = "\u{1b}[31m\u{7}\u{9b}1m\r";
-        let place = Place {
+        let place = FailurePlace {
             name: format!("{hostile}name"),
             text: format!("{hostile}\nsecond {hostile}X"),
             span: 21..28,

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use ssdyno_block::units::Span;
-use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_session::{
-    DEFAULT_HOST, Doorbell, Driver, HostSpec, Queues, RingSpec, StackKind, is_time_limit,
+    DEFAULT_HOST, Doorbell, DriverSpec, HostSpec, Queues, RingSpec, StackKind, is_time_limit,
 };
 
 use crate::words::words;
@@ -15,8 +15,8 @@ use crate::words::words;
 pub(crate) struct HostArgs {
     /// Host software between workload and device [default: nvme for a device file with a table `nvme`,
     /// ring for a ring card, network with --network, otherwise direct].
-    #[arg(long, value_name = "DRIVER", value_parser = words::<Driver>())]
-    pub(crate) driver: Option<Driver>,
+    #[arg(long, value_name = "DRIVER", value_parser = words::<DriverSpec>())]
+    pub(crate) driver: Option<DriverSpec>,
     /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.
     #[arg(long, value_name = "HOST", default_value = DEFAULT_HOST)]
     pub(crate) host: String,
@@ -38,8 +38,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "MODE", value_parser = words::<ThreadMode>())]
     pub(crate) threads: Option<ThreadMode>,
     /// How a thread waits for completions [default: interrupt].
-    #[arg(long, value_name = "HOW", value_parser = words::<Waiting>())]
-    pub(crate) completion: Option<Waiting>,
+    #[arg(long, value_name = "HOW", value_parser = words::<CompletionWait>())]
+    pub(crate) completion: Option<CompletionWait>,
     /// When doorbells are written: for each command and completion, or once for all that are ready
     /// [default: for each command; once for all completions].
     #[arg(long, value_name = "WHEN", value_parser = words::<Doorbell>())]

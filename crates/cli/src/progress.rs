@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdyno_result::{nanoseconds, rate, seconds};
-use ssdyno_rig::{Flow, Progress};
+use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::{BeginAt, Failure, FailureKind, Goal, Measured, RunPhase, Runner};
 
 use crate::output::{Output, abandon, tell};
@@ -107,8 +107,8 @@ pub(crate) fn interrupted() -> bool {
 }
 
 /// What to do next.
-pub(crate) fn flow() -> Flow {
-    if interrupted() { Flow::Stop } else { Flow::Continue }
+pub(crate) fn flow() -> KeepGoing {
+    if interrupted() { KeepGoing::Stop } else { KeepGoing::Continue }
 }
 
 /// All bars of a verb.
@@ -162,7 +162,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// To be called as the runner does.
-    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+    pub(crate) fn update(&mut self, progress: &RunProgress) -> KeepGoing {
         let share = progress.preparing.or_else(|| self.goal.share(progress));
         let message = match progress.preparing {
             Some(_) => "preparing the device".to_owned(),
@@ -183,7 +183,7 @@ impl Meter {
         flow()
     }
 
-    fn message(&mut self, progress: &Progress) -> String {
+    fn message(&mut self, progress: &RunProgress) -> String {
         // The speed is that of the load, without the preparation before it.
         let loaded = self.loaded.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
         format!(
@@ -241,11 +241,11 @@ impl Watch {
         let (mut snapshot, mut stopped) = (runner.poll(), false);
         while snapshot.phase != RunPhase::Ended {
             // What was said about the end stays on the screen.
-            let flow = if stopped { Flow::Continue } else { self.update(&snapshot.progress) };
+            let flow = if stopped { KeepGoing::Continue } else { self.update(&snapshot.progress) };
             match flow {
-                Flow::Continue => {}
-                Flow::Glance => runner.look(),
-                Flow::Stop => {
+                KeepGoing::Continue => {}
+                KeepGoing::LiveSnapshot => runner.look(),
+                KeepGoing::Stop => {
                     stopped = true;
                     runner.stop();
                 }
@@ -256,7 +256,7 @@ impl Watch {
         runner.result()
     }
 
-    fn update(&mut self, progress: &Progress) -> Flow {
+    fn update(&mut self, progress: &RunProgress) -> KeepGoing {
         match self {
             Watch::Screen(screen) => screen.update(progress),
             Watch::Meter(meter) => meter.update(progress),
@@ -290,7 +290,7 @@ impl CountMeter {
     }
 
     /// `done` of `of`, and what is under way.
-    pub(crate) fn update(&mut self, done: u64, of: u64, message: String) -> Flow {
+    pub(crate) fn update(&mut self, done: u64, of: u64, message: String) -> KeepGoing {
         if let Some(bar) = &self.bar {
             bar.set_length(of.max(1));
             bar.set_position(done);

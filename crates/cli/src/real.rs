@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use ssdyno_bench::{EngineKind, Method, Waiting};
+use ssdyno_bench::{EngineKind, Method, ReapWait};
 use ssdyno_block::units::Span;
 use ssdyno_session::{Batch, RealSpec, WriteSpec};
 
@@ -53,8 +53,8 @@ pub(crate) struct RealArgs {
     /// How jobs wait for completions: sleep (every latency includes the wake-up) or spin (takes a core)
     /// [default: set by --method].
     #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
-          value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<Waiting>()))]
-    pub(crate) wait: Option<Waiting>,
+          value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<ReapWait>()))]
+    pub(crate) wait: Option<ReapWait>,
     /// Treat the target as hung when no request completes for this long [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) timeout: Option<Span>,

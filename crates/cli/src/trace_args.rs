@@ -3,7 +3,7 @@
 use clap::Args;
 use ssdyno_block::units::Bytes;
 use ssdyno_session::{TraceSpec, timing};
-use ssdyno_workload::{BeyondEnd, Format, ObjectIds, Timing, TraceOrigin};
+use ssdyno_workload::{BeyondEnd, Format, ObjectIds, TraceOrigin, TraceTiming};
 
 use crate::words::words;
 
@@ -18,7 +18,7 @@ pub(crate) struct TraceArgs {
     /// When requests start: original, scaled=FACTOR (0.5 is twice as fast), or fast (as soon as
     /// fewer than --trace-depth are outstanding) [default: original].
     #[arg(long, value_name = "TIMING", value_parser = timing)]
-    pub(crate) timing: Option<Timing>,
+    pub(crate) timing: Option<TraceTiming>,
     /// Which time of the trace is time 0 of the run: that of the first replayed request, or the trace's
     /// own 0 [default: first].
     #[arg(long, value_name = "ORIGIN", value_parser = words::<TraceOrigin>())]

@@ -9,7 +9,7 @@ use ssdyno_ftl::buffer::BufferConfig;
 
 use crate::faults::FaultConfig;
 use crate::link::RATES;
-use crate::nvme::NvmeConfig;
+use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig, LinkConfig, Ssd};
 
 /// What becomes of a write that covers only part of a page.
@@ -119,9 +119,9 @@ pub struct Config {
     #[serde(default)]
     pub description: String,
     /// Geometry, times and rules of the flash.
-    pub flash: ssdyno_flash::Config,
+    pub flash: ssdyno_flash::FlashConfig,
     /// Mapping and cleaning.
-    pub ftl: ssdyno_ftl::Config,
+    pub ftl: ssdyno_ftl::FtlConfig,
     /// Write buffer and read cache.
     #[serde(default)]
     pub buffer: BufferConfig,
@@ -135,9 +135,9 @@ pub struct Config {
     pub queue: QueueConfig,
     /// The NVMe controller; none = requests reach the device without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nvme: Option<NvmeConfig>,
+    pub nvme: Option<NvmeControllerConfig>,
     /// Currents and powers.
-    pub energy: ssdyno_energy::Config,
+    pub energy: ssdyno_energy::EnergyConfig,
     /// Low-power states.
     #[serde(default)]
     pub power: PowerConfig,

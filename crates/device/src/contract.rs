@@ -104,7 +104,11 @@ pub trait Device: BlockTarget {
     /// Brings the device towards its next answer: to the next time at which something happens, or
     /// through several of them up to the first with an answer, but not beyond `limit`. Appends what
     /// has completed and gives the time reached; `None` if nothing will happen and there is no limit.
-    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+    fn run_until_completion(
+        &mut self,
+        limit: Option<Time>,
+        out: &mut Vec<Completion>,
+    ) -> Option<Time> {
         let next = match (limit, self.next_event()) {
             (Some(limit), Some(event)) => limit.min(event),
             (limit, event) => limit.or(event)?,

@@ -142,7 +142,7 @@ fn time_to_earn(joules: f64, watts: f64) -> Time {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
+    use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
 
     use super::*;
 
@@ -159,8 +159,8 @@ mod tests {
     }
 
     fn read(log: &mut EventLog, from: Time) {
-        let part = Part::new(PartKind::Die, 0);
-        let (activity, cause, to) = (Activity::Read, Cause::Host, from + US(100));
+        let part = PartEvent::new(PartKind::Die, 0);
+        let (activity, cause, to) = (Activity::Read, FlashCause::Host, from + US(100));
         log.push(Busy { part, activity, cause, operations: 1, from, to });
     }
 

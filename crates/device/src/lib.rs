@@ -23,6 +23,7 @@ pub mod delay;
 pub mod faults;
 mod governor;
 pub mod kinds;
+mod last_transfer;
 mod link;
 pub mod nvme;
 mod power;
@@ -31,7 +32,6 @@ mod report;
 pub mod ring;
 mod ssd;
 mod task;
-mod usual;
 mod waiting;
 
 pub use config::{

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
-use ssdyno_engine::Server;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_engine::FifoResource;
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 
-use crate::usual::Usual;
+use crate::last_transfer::LastTransferTime;
 
 fn payload() -> Bytes {
     Bytes(256)
@@ -86,28 +86,28 @@ fn up_to_a_second(key: &str, span: Span) -> Result<Time, ConfigError> {
 /// The link's state.
 #[derive(Clone, Debug)]
 pub struct HostLink {
-    to_device: Server,
-    to_host: Server,
+    to_device: FifoResource,
+    to_host: FifoResource,
     half_duplex: bool,
     latency: Time,
     ps_per_byte: f64,
     payload: u64,
     overhead: u64,
-    usual: Usual,
+    usual: LastTransferTime,
 }
 
 impl HostLink {
     /// From the `[host_link]` table.
     pub fn new(config: &LinkConfig) -> Result<HostLink, ConfigError> {
         let mut link = HostLink {
-            to_device: Server::default(),
-            to_host: Server::default(),
+            to_device: FifoResource::default(),
+            to_host: FifoResource::default(),
             half_duplex: false,
             latency: Time::ZERO,
             ps_per_byte: 0.0,
             payload: 1,
             overhead: 0,
-            usual: Usual::default(),
+            usual: LastTransferTime::default(),
         };
         match config {
             LinkConfig::Ideal => {}
@@ -177,13 +177,13 @@ impl HostLink {
         };
         let (from, to) = server.reserve(ready, length);
         log.push(Busy {
-            part: Part {
+            part: PartEvent {
                 unit: 0,
                 kind: PartKind::HostLink,
                 index: u16::from(direction == Direction::ToHost && !self.half_duplex),
             },
             activity: Activity::Transfer,
-            cause: Cause::None,
+            cause: FlashCause::None,
             operations: 1,
             from,
             to,

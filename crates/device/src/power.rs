@@ -1,7 +1,7 @@
 //! When the device sleeps.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 
 use crate::{PowerConfig, PowerState};
 
@@ -48,9 +48,9 @@ impl Sleep {
             let deeper = policy.peek().map(|(_, after)| idle_since.saturating_add(*after));
             let left = deeper.map_or(now, |at| at.min(now));
             log.push(Busy {
-                part: Part::new(PartKind::Controller, 0),
+                part: PartEvent::new(PartKind::Controller, 0),
                 activity: Activity::LowPower(*number),
-                cause: Cause::None,
+                cause: FlashCause::None,
                 operations: 1,
                 from: entered,
                 to: left,

@@ -7,7 +7,7 @@ use ssdyno_block::{BlockTarget, ConfigError, Request, Time, Token};
 use ssdyno_device::delay::{DelayConfig, DelayDevice};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{Config, Ssd, presets};
-use ssdyno_energy::{Config as Energy, Facts, Meter};
+use ssdyno_energy::{EnergyConfig as Energy, Facts, Meter};
 use toml::Value;
 
 /// All values that could be written for a number, by what stands there now.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use ssdyno_block::{MonotonicTime, Token, try_list};
 use ssdyno_pci::{DmaPiece, DmaPool, PciFunction};
-use ssdyno_spec::nvme::{PAGE_BYTES, Status};
+use ssdyno_spec::nvme::{NvmeStatus, PAGE_BYTES};
 use zerocopy::little_endian::{U16, U64};
 
 use crate::queue::TAG_BITS;
@@ -23,7 +23,7 @@ pub struct AdminCompletion {
     /// What it was submitted with.
     pub token: Token,
     /// How it ended; `None`: given up in a reset.
-    pub status: Option<Status>,
+    pub status: Option<NvmeStatus>,
     /// Command specific.
     pub dword0: u32,
     /// What was received.
@@ -48,7 +48,7 @@ pub(crate) enum Owner {
 pub(crate) struct AdminAnswer {
     pub(crate) owner: Owner,
     pub(crate) opcode: u8,
-    pub(crate) status: Status,
+    pub(crate) status: NvmeStatus,
     pub(crate) dword0: u32,
     pub(crate) data: Vec<u8>,
 }

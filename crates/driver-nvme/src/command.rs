@@ -1,7 +1,7 @@
 //! I/O commands as a caller puts them.
 
 use ssdyno_block::{Op, Request, Status as BlockStatus, Token};
-use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, Status, dataset, nvm};
+use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, NvmeStatus, dataset, nvm};
 
 use crate::Unusable;
 
@@ -153,7 +153,7 @@ impl<'a> IoCommand<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IoResult {
     /// The controller answered. Of a request that took several commands: the first error, if any.
-    Answered(Status),
+    Answered(NvmeStatus),
     /// Given up in a reset or because the device is gone; it may or may not have been done.
     Abandoned,
 }
@@ -166,7 +166,7 @@ impl IoResult {
             IoResult::Abandoned => BlockStatus::Abandoned,
             IoResult::Answered(status) if status.is_success() => BlockStatus::Ok,
             IoResult::Answered(status) => match status.kind() {
-                Status::WRITE_PROTECTED | Status::READ_ONLY_RANGE => BlockStatus::ReadOnly,
+                NvmeStatus::WRITE_PROTECTED | NvmeStatus::READ_ONLY_RANGE => BlockStatus::ReadOnly,
                 _ => BlockStatus::Error,
             },
         }

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use ssdyno_block::{MonotonicTime, Time, Token, has_room};
 use ssdyno_pci::{InterruptMode, PciFunction};
-use ssdyno_spec::nvme::registers::Capabilities;
+use ssdyno_spec::nvme::registers::ControllerCapabilities;
 use ssdyno_spec::nvme::{IdentifyController, oncs};
 
 use crate::admin::{AdminQueue, Owner};
-use crate::board::{Board, Order};
-use crate::desk::Desk;
+use crate::control_log::{ControlLog, Order};
+use crate::pair_mailbox::PairMailbox;
 use crate::shared::{Shared, hand_out};
 use crate::state::Phase;
 use crate::steps::Step;
@@ -28,7 +28,7 @@ pub(crate) const EVENTS_MAX: usize = 64;
 /// What the controller object keeps of a queue pair, which may be anywhere.
 #[derive(Debug)]
 pub(crate) struct Record {
-    pub(crate) desk: Shared<Desk>,
+    pub(crate) desk: Shared<PairMailbox>,
     pub(crate) entries: u32,
     pub(crate) vector: Option<u16>,
     pub(crate) class: Option<PriorityClass>,
@@ -79,7 +79,7 @@ pub struct Controller {
     pub(crate) stopping: bool,
     /// The admin command of the driver's own that is with the controller.
     pub(crate) step: Option<Step>,
-    pub(crate) capabilities: Capabilities,
+    pub(crate) capabilities: ControllerCapabilities,
     pub(crate) version: u32,
     pub(crate) interrupts: Option<InterruptMode>,
     pub(crate) vectors: u16,
@@ -98,7 +98,7 @@ pub struct Controller {
     /// Pairs that nobody has taken.
     pub(crate) pairs: Vec<QueuePair>,
     /// From the first start on.
-    pub(crate) board: Option<Board>,
+    pub(crate) board: Option<ControlLog>,
     /// Something was ordered since this was cleared.
     pub(crate) ordered: bool,
     /// What the controller object itself did.
@@ -129,7 +129,7 @@ impl Controller {
             recovering: false,
             stopping: false,
             step: None,
-            capabilities: Capabilities(0),
+            capabilities: ControllerCapabilities(0),
             version: 0,
             interrupts: None,
             vectors: 0,
@@ -212,7 +212,7 @@ impl Controller {
     /// The namespaces, by identifier.
     pub fn namespaces(&self) -> &[Namespace] {
         let board = self.board.as_ref().filter(|_| !self.phase.is_over());
-        board.map_or(&[], Board::namespaces)
+        board.map_or(&[], ControlLog::namespaces)
     }
 
     /// The I/O queues in use are 1 to this.
@@ -357,12 +357,12 @@ impl Controller {
 
     /// The number of the last order.
     pub(crate) fn number(&self) -> u64 {
-        self.board.as_ref().map_or(0, Board::number)
+        self.board.as_ref().map_or(0, ControlLog::number)
     }
 
     /// The last order.
     pub(crate) fn last_order(&self) -> Order {
-        self.board.as_ref().map_or(Order::End, Board::order)
+        self.board.as_ref().map_or(Order::End, ControlLog::order)
     }
 
     /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits

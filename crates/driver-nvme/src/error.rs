@@ -4,7 +4,7 @@ use alloc::collections::TryReserveError;
 
 use ssdyno_block::Time;
 use ssdyno_pci::FunctionError;
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::shared::NoHeap;
 
@@ -73,7 +73,7 @@ pub enum NvmeError {
         /// Its opcode.
         opcode: u8,
         /// How it ended.
-        status: Status,
+        status: NvmeStatus,
     },
     /// After a reset the controller grants fewer queues than before.
     #[error("after the reset the controller grants {granted} queues, it had {before}")]
@@ -206,7 +206,7 @@ pub enum AdminError {
     Failed(#[from] NvmeError),
     /// The controller answered with an error.
     #[error("the command ended with status {:#05x}", .0.bits())]
-    Status(Status),
+    Status(NvmeStatus),
     /// Given up in a reset.
     #[error("the command was given up in a reset")]
     Abandoned,

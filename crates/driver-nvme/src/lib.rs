@@ -90,7 +90,7 @@
 //! #     now
 //! # };
 //! # let result = read_block_0(&mut function, &mut clock).unwrap();
-//! # assert_eq!(result, IoResult::Answered(ssdyno_spec::nvme::Status::SUCCESS));
+//! # assert_eq!(result, IoResult::Answered(ssdyno_spec::nvme::NvmeStatus::SUCCESS));
 //! ```
 //!
 //! # Many cores
@@ -287,15 +287,15 @@ extern crate alloc;
 
 mod admin;
 mod admin_command;
-mod board;
 mod command;
 mod config;
+mod control_log;
 mod controller;
-mod desk;
 mod driver;
 mod error;
 mod line;
 mod pair;
+mod pair_mailbox;
 mod policy;
 mod prp;
 mod queue;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use ssdyno_block::{MonotonicTime, Token, has_room, try_list};
 use ssdyno_pci::{DmaPiece, PciFunction};
-use ssdyno_spec::nvme::{Status, SubmissionEntry};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 use zerocopy::little_endian::{U16, U32, U64};
 
 use crate::line::Line;
@@ -54,7 +54,7 @@ struct Slot {
     /// Commands of the request without an answer.
     parts: u16,
     /// The first error of the request.
-    status: Status,
+    status: NvmeStatus,
     /// Its page list, if it has one.
     list: DmaPiece,
     /// How often the slot was used, modulo 16: a completion of an earlier use is known by it.
@@ -71,7 +71,7 @@ const EMPTY: Slot = Slot {
     place: 0,
     parent: 0,
     parts: 0,
-    status: Status::SUCCESS,
+    status: NvmeStatus::SUCCESS,
     list: DmaPiece::NONE,
     generation: 0,
     state: SlotState::Free,
@@ -286,7 +286,7 @@ impl IoQueue {
             place,
             parent: tag,
             parts,
-            status: Status::SUCCESS,
+            status: NvmeStatus::SUCCESS,
             list: DmaPiece::NONE,
             generation,
             state: SlotState::Waiting,
@@ -395,7 +395,7 @@ impl IoQueue {
     /// Command `id` was answered; false where it was not outstanding: never used, answered before, or of
     /// an earlier use of its slot.
     #[inline(always)]
-    fn answer(&mut self, id: u16, status: Status, out: &mut Vec<IoCompletion>) -> bool {
+    fn answer(&mut self, id: u16, status: NvmeStatus, out: &mut Vec<IoCompletion>) -> bool {
         let tag = id & TAG_MASK;
         let Some(slot) = self.slots.get_mut(usize::from(tag)) else { return false };
         if !slot.is_with_controller() || slot.identifier(tag) != id {

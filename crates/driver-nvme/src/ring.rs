@@ -2,7 +2,7 @@
 
 use ssdyno_pci::{DmaRegion, FunctionError, PciFunction};
 use ssdyno_spec::nvme::registers::{completion_doorbell, submission_doorbell};
-use ssdyno_spec::nvme::{CompletionEntry, Status, SubmissionEntry};
+use ssdyno_spec::nvme::{CompletionEntry, NvmeStatus, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 const SUBMISSION_BYTES: u32 = size_of::<SubmissionEntry>() as u32;
@@ -96,7 +96,7 @@ impl SubmissionRing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) command_id: u16,
-    pub(crate) status: Status,
+    pub(crate) status: NvmeStatus,
     pub(crate) submission_head: u16,
 }
 
@@ -145,7 +145,7 @@ impl CompletionRing {
         let queue_and_head = f.dma_load32(&self.region, at + 8);
         Some(Found {
             command_id: last as u16,
-            status: Status::from_bits((last >> 17) as u16),
+            status: NvmeStatus::from_bits((last >> 17) as u16),
             submission_head: queue_and_head as u16,
         })
     }

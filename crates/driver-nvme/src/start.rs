@@ -3,11 +3,11 @@
 
 use ssdyno_block::{MonotonicTime, Time};
 use ssdyno_pci::{FunctionError, InterruptMode, PciFunction};
-use ssdyno_spec::nvme::registers::{self, Capabilities};
+use ssdyno_spec::nvme::registers::{self, ControllerCapabilities};
 use ssdyno_spec::pci;
 
 use crate::admin::{ADMIN_ENTRIES, AdminQueue};
-use crate::board::{Board, Order};
+use crate::control_log::{ControlLog, Order};
 use crate::controller::EVENTS_MAX;
 use crate::quirks::READY_DELAY;
 use crate::state::Phase;
@@ -35,7 +35,7 @@ impl Controller {
         }
         self.events.try_reserve(EVENTS_MAX.saturating_sub(self.events.len()))?;
         // Pairs of an earlier start may still have to learn of its end; they do not hear of this one.
-        (self.board, self.ordered) = (Some(Board::new()?), false);
+        (self.board, self.ordered) = (Some(ControlLog::new()?), false);
         self.records.clear();
         self.resets_in_a_row = (0, 0);
         set_command(function, pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER, true);
@@ -55,7 +55,7 @@ impl Controller {
         if bytes < least {
             return Err(NvmeError::RegistersMissing { bytes, needed: least });
         }
-        let capabilities = Capabilities(f.bar_read64(0, registers::CAP));
+        let capabilities = ControllerCapabilities(f.bar_read64(0, registers::CAP));
         if capabilities.0 == u64::MAX {
             return Err(FunctionError::Gone.into());
         }

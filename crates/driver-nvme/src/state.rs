@@ -1,7 +1,7 @@
 //! What a driver is doing, and what it did.
 
 use ssdyno_block::MonotonicTime;
-use ssdyno_spec::nvme::{AsynchronousEvent, Status};
+use ssdyno_spec::nvme::{AsynchronousEvent, NvmeStatus};
 
 use crate::NvmeError;
 
@@ -52,7 +52,7 @@ pub enum DriverEvent {
         /// Its identifier.
         identifier: u8,
         /// Why.
-        status: Status,
+        status: NvmeStatus,
     },
     /// The controller is being reset.
     Reset(ResetCause),

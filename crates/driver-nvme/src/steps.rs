@@ -9,7 +9,7 @@ use ssdyno_spec::nvme::{
 use zerocopy::FromBytes;
 
 use crate::admin::{AdminAnswer, Owner};
-use crate::board::Order;
+use crate::control_log::Order;
 use crate::controller::Record;
 use crate::pair::NewPair;
 use crate::queue::NewQueue;

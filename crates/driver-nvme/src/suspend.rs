@@ -11,7 +11,7 @@ use ssdyno_pci::{FunctionError, PciFunction};
 use ssdyno_spec::nvme::registers;
 use ssdyno_spec::pci;
 
-use crate::board::Order;
+use crate::control_log::Order;
 use crate::start::set_command;
 use crate::state::Phase;
 use crate::steps::Step;

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
-use ssdyno_pci::driver::{Driver, DriverError, DriverFlags, DriverType, Suits, Volume};
-use ssdyno_pci::{Address, Function, PciFunction};
+use ssdyno_pci::driver::{DriverError, DriverFlags, DriverType, PciDriver, Suits, Volume};
+use ssdyno_pci::{Function, PciAddress, PciFunction};
 
 use crate::requests::Requests;
 use crate::{
@@ -20,7 +20,7 @@ const CLASS: u32 = 0x01_0802;
 /// The kind of driver that drives all NVMe controllers.
 ///
 /// A unit is one namespace: the one that was [chosen](NvmeType::serving), or the first that can be used;
-/// [`Driver::volume`] says which, and of how many. As with [`NvmeTarget`](crate::NvmeTarget) all its
+/// [`PciDriver::volume`] says which, and of how many. As with [`NvmeTarget`](crate::NvmeTarget) all its
 /// requests share one buffer, for a [`Request`] does not say where its data is.
 #[derive(Clone, Debug)]
 pub struct NvmeType {
@@ -64,9 +64,9 @@ impl DriverType for NvmeType {
 
     fn bind(
         &self,
-        address: Address,
+        address: PciAddress,
         function: Box<dyn PciFunction>,
-    ) -> Result<Box<dyn Driver>, DriverError> {
+    ) -> Result<Box<dyn PciDriver>, DriverError> {
         Ok(Box::new(NvmeUnit {
             address,
             function,
@@ -82,7 +82,7 @@ impl DriverType for NvmeType {
 
 /// One controller, driven.
 struct NvmeUnit {
-    address: Address,
+    address: PciAddress,
     function: Box<dyn PciFunction>,
     driver: NvmeDriver,
     /// Once the controller is ready and has a namespace that can be used, until it is stopped.
@@ -149,8 +149,8 @@ impl NvmeUnit {
     }
 }
 
-impl Driver for NvmeUnit {
-    fn id(&self) -> Address {
+impl PciDriver for NvmeUnit {
+    fn id(&self) -> PciAddress {
         self.address
     }
 

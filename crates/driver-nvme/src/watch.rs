@@ -8,7 +8,7 @@ use ssdyno_spec::nvme::{AsynchronousEvent, registers};
 use ssdyno_spec::pci;
 
 use crate::admin::{AdminAnswer, AdminQueue, Owner};
-use crate::board::Order;
+use crate::control_log::Order;
 use crate::start::set_command;
 use crate::state::Phase;
 use crate::{AdminCommand, AdminCompletion, Controller, DriverEvent, NvmeError, ResetCause};

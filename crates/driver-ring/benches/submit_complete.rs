@@ -7,12 +7,13 @@ mod instant;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use instant::Instant;
 use ssdyno_block::{Request, Time, Token};
-use ssdyno_driver_ring::{Options, RingDriver, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
 
 fn submit_complete(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("submit_complete");
     for depth in [1u32, 32] {
-        let mut driver = RingDriver::new(Instant::new(), Options::default()).expect("it starts");
+        let mut driver =
+            RingDriver::new(Instant::new(), RingDriverOptions::default()).expect("it starts");
         let mut done = Vec::with_capacity(64);
         group.throughput(Throughput::Elements(depth.into()));
         group.bench_function(format!("depth_{depth}"), |bencher| {

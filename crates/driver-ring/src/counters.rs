@@ -2,7 +2,7 @@
 
 /// What the driver did since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct RingCounters {
     /// Blocks given to the card.
     pub blocks: u64,
     /// Descriptors in them.

@@ -15,7 +15,7 @@ use crate::parameters::Setup;
 use crate::recover::Phase;
 use crate::requests::Requests;
 use crate::ring::{Answered, Ring};
-use crate::{Counters, Options, Parameters, RingError};
+use crate::{RingCounters, RingDriverOptions, RingError, RingParameters};
 
 /// Pages of the driver's own come in stretches of this.
 const PAGES_CHUNK_BYTES: u32 = 64 * 1024;
@@ -29,7 +29,7 @@ pub struct Submission {
     pub token: Token,
     /// Address of the data for the device: a page for each page that the request touches, in one
     /// piece, the first byte of data at its offset in its page. `None`: the driver's own pages
-    /// ([`Options::own_pages`]).
+    /// ([`RingDriverOptions::own_pages`]).
     pub address: Option<u64>,
     /// Its last descriptor interrupts at once, whatever the card gathers.
     pub urgent: bool,
@@ -52,8 +52,8 @@ pub struct Polled {
 #[derive(Debug)]
 pub struct RingDriver<F> {
     pub(crate) function: F,
-    pub(crate) options: Options,
-    parameters: Parameters,
+    pub(crate) options: RingDriverOptions,
+    parameters: RingParameters,
     setup: Setup,
     pub(crate) ring: Ring,
     /// Pages for descriptors, if the driver has its own.
@@ -72,7 +72,7 @@ pub struct RingDriver<F> {
     interrupted: bool,
     /// A list for completions had no room: what is back waits for the next poll.
     behind: bool,
-    pub(crate) counters: Counters,
+    pub(crate) counters: RingCounters,
 }
 
 impl<F: PciFunction> RingDriver<F> {
@@ -81,11 +81,11 @@ impl<F: PciFunction> RingDriver<F> {
     /// # Errors
     /// Not a ring card, options that it cannot have, no memory, no interrupt, or a card that does
     /// not start.
-    pub fn new(mut function: F, options: Options) -> Result<RingDriver<F>, RingError> {
+    pub fn new(mut function: F, options: RingDriverOptions) -> Result<RingDriver<F>, RingError> {
         let command = function.config_read(pci::COMMAND) & 0xffff;
         let on = u32::from(pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER);
         function.config_write(pci::COMMAND, command | on);
-        let parameters = Parameters::read(&mut function)?;
+        let parameters = RingParameters::read(&mut function)?;
         let setup = options.check(&parameters)?;
         // Whoever drove the card before may have left it on.
         function.bar_write32(0, layout::CONTROL, 0);
@@ -119,7 +119,7 @@ impl<F: PciFunction> RingDriver<F> {
             last_submission: MonotonicTime::ZERO,
             interrupted: false,
             behind: false,
-            counters: Counters::default(),
+            counters: RingCounters::default(),
         };
         driver.switch_on();
         let status = driver.function.bar_read32(0, layout::STATUS);
@@ -133,7 +133,7 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// Sets the card up and switches it on.
     pub(crate) fn switch_on(&mut self) {
-        let Options { response, subset, completion, prefetch, .. } = self.options;
+        let RingDriverOptions { response, subset, completion, prefetch, .. } = self.options;
         let (batch, timeout_ns, mask) = match completion {
             CompletionPolicy::PerBlock => (0, 0, 0),
             CompletionPolicy::PerReturn | CompletionPolicy::Napi { .. } => (1, 0, 0),
@@ -165,7 +165,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// What the card says about itself (S0-10).
-    pub fn parameters(&self) -> &Parameters {
+    pub fn parameters(&self) -> &RingParameters {
         &self.parameters
     }
 
@@ -175,7 +175,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// What it did so far.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &RingCounters {
         &self.counters
     }
 
@@ -446,7 +446,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// Memory for DMA that the driver has pinned, in bytes: its ring, and with
-    /// [`Options::own_pages`] as many pages as were ever in use, in stretches of 64 KiB.
+    /// [`RingDriverOptions::own_pages`] as many pages as were ever in use, in stretches of 64 KiB.
     pub fn pinned_bytes(&self) -> u64 {
         u64::from(self.ring.region.bytes) + self.pages.as_ref().map_or(0, DmaPool::pinned_bytes)
     }

@@ -4,9 +4,9 @@
 //! Key types: [`RingDriver`] over any [`PciFunction`](ssdyno_pci::PciFunction), with the paper's three
 //! functions as methods: [`submit`](RingDriver::submit) (I/O Requests Handler, S0-27),
 //! [`process_new_block`](RingDriver::process_new_block) (S0-28),
-//! [`generate_responses`](RingDriver::generate_responses) (S0-29); [`Options`] with the
+//! [`generate_responses`](RingDriver::generate_responses) (S0-29); [`RingDriverOptions`] with the
 //! [`BlockPolicy`] (static or dynamic, S0-31, S0-32) and the [`CompletionPolicy`] (the paper's and
-//! others, side by side); [`Parameters`] of the card (S0-10).
+//! others, side by side); [`RingParameters`] of the card (S0-10).
 //!
 //! A request is cut into bios of one page of 4 KiB (S0-1); each becomes a descriptor at the index of
 //! the ring where its bio stands in the bios array (S0-30). The host calls
@@ -17,7 +17,7 @@
 //! [`PciFunction`](ssdyno_pci::PciFunction) that it owns, a
 //! [`MonotonicTime`](ssdyno_block::MonotonicTime) from any origin with each call, and a lock around it where several cores submit. Memory - ring, bios array -
 //! is asked for at the start, and where the heap has no room the start says so ([`RingError::NoMemory`]); pages
-//! with [`Options::own_pages`] are pinned as they are needed, within a bound. Without own
+//! with [`RingDriverOptions::own_pages`] are pinned as they are needed, within a bound. Without own
 //! pages each [`Submission`] brings the bus address of its data, in one piece, which belongs to the
 //! card until the request is answered.
 //!
@@ -41,9 +41,9 @@ mod recover;
 mod requests;
 mod ring;
 
-pub use counters::Counters;
+pub use counters::RingCounters;
 pub use driver::{Polled, RingDriver, Submission};
 pub use error::RingError;
-pub use options::{BlockPolicy, CompletionPolicy, IdleDispatch, Options};
-pub use parameters::Parameters;
+pub use options::{BlockPolicy, CompletionPolicy, IdleDispatch, RingDriverOptions};
+pub use parameters::RingParameters;
 pub use ssdyno_spec::ring::{ResponseMode, Technology};

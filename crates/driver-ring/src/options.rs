@@ -8,7 +8,7 @@ use ssdyno_spec::ring::ResponseMode;
 pub enum BlockPolicy {
     /// Full blocks of this size only (S0-31). With fewer requests than that nothing ever happens:
     /// [`RingDriver::stalled`](crate::RingDriver::stalled) says so, and
-    /// [`Options::partial_after`] or [`RingDriver::send_pending`](crate::RingDriver::send_pending)
+    /// [`RingDriverOptions::partial_after`] or [`RingDriver::send_pending`](crate::RingDriver::send_pending)
     /// end it.
     Static(u32),
     /// What is pending, up to the largest block (S0-32).
@@ -59,7 +59,7 @@ pub enum CompletionPolicy {
 
 /// How the driver works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct RingDriverOptions {
     /// When a block is sent, and how large it is.
     pub block: BlockPolicy,
     /// With static blocks: what is pending goes as a smaller block when no request has come for so
@@ -91,9 +91,9 @@ pub struct Options {
     pub timeout: Time,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for RingDriverOptions {
+    fn default() -> RingDriverOptions {
+        RingDriverOptions {
             block: BlockPolicy::Dynamic,
             partial_after: None,
             max_block: None,

@@ -4,14 +4,14 @@ use ssdyno_pci::PciFunction;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::Technology;
 
-use crate::{BlockPolicy, CompletionPolicy, Options, RingError};
+use crate::{BlockPolicy, CompletionPolicy, RingDriverOptions, RingError};
 
 /// Most descriptors in a ring that the layout allows.
 const RING_MOST: u32 = 1 << 16;
 
 /// What the card says about itself (S0-10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Parameters {
+pub struct RingParameters {
     /// Storage capacity, in pages of 4 KiB.
     pub capacity_pages: u64,
     /// What stores the data.
@@ -28,9 +28,9 @@ pub struct Parameters {
     pub prefetch_most: u32,
 }
 
-impl Parameters {
+impl RingParameters {
     /// Reads them.
-    pub(crate) fn read<F: PciFunction>(function: &mut F) -> Result<Parameters, RingError> {
+    pub(crate) fn read<F: PciFunction>(function: &mut F) -> Result<RingParameters, RingError> {
         let mut get = |register| function.bar_read32(0, register);
         let (identifier, version) = (get(layout::IDENTIFIER), get(layout::VERSION));
         if identifier != layout::IDENTIFIER_VALUE || version != 1 {
@@ -54,7 +54,7 @@ impl Parameters {
         }
         let features = get(layout::FEATURES);
         let prefetch = features & layout::FEATURE_PREFETCH != 0;
-        Ok(Parameters {
+        Ok(RingParameters {
             capacity_pages,
             technology,
             channels: get(layout::CHANNELS),
@@ -84,9 +84,9 @@ pub(crate) struct Setup {
     pub(crate) ring_size: u32,
 }
 
-impl Options {
+impl RingDriverOptions {
     /// Checks the options against the card.
-    pub(crate) fn check(&self, card: &Parameters) -> Result<Setup, RingError> {
+    pub(crate) fn check(&self, card: &RingParameters) -> Result<Setup, RingError> {
         let max_block = self.max_block.unwrap_or(card.max_block);
         within("the largest block", max_block, 1, card.max_block)?;
         if let BlockPolicy::Static(size) = self.block {
@@ -135,8 +135,8 @@ mod tests {
     use super::*;
     use ssdyno_block::Time;
 
-    fn card() -> Parameters {
-        Parameters {
+    fn card() -> RingParameters {
+        RingParameters {
             capacity_pages: 1000,
             technology: Technology::Dram,
             channels: 1,
@@ -150,30 +150,51 @@ mod tests {
     #[test]
     fn ring_size_is_a_power_of_two_that_follows_the_parameters() {
         assert_eq!(card().ring_size(), 128);
-        assert_eq!(Parameters { write_time_ns: 6400, max_block: 40, ..card() }.ring_size(), 256);
-        assert_eq!(Parameters { channels: 200, max_block: 1, ..card() }.ring_size(), 512);
-        assert_eq!(Parameters { max_block: 1, ..card() }.ring_size(), 8);
+        assert_eq!(
+            RingParameters { write_time_ns: 6400, max_block: 40, ..card() }.ring_size(),
+            256
+        );
+        assert_eq!(RingParameters { channels: 200, max_block: 1, ..card() }.ring_size(), 512);
+        assert_eq!(RingParameters { max_block: 1, ..card() }.ring_size(), 8);
     }
 
     #[test]
     fn impossible_options_are_named() {
-        let what = |options: Options| match options.check(&card()) {
+        let what = |options: RingDriverOptions| match options.check(&card()) {
             Err(RingError::BadOption { what, .. }) => what,
             other => panic!("{other:?}"),
         };
         assert_eq!(
-            what(Options { max_block: Some(33), ..Options::default() }),
+            what(RingDriverOptions { max_block: Some(33), ..RingDriverOptions::default() }),
             "the largest block"
         );
         let block = BlockPolicy::Static(33);
-        assert_eq!(what(Options { block, ..Options::default() }), "the static block");
-        assert_eq!(what(Options { ring_size: Some(32), ..Options::default() }), "the ring");
+        assert_eq!(
+            what(RingDriverOptions { block, ..RingDriverOptions::default() }),
+            "the static block"
+        );
+        assert_eq!(
+            what(RingDriverOptions { ring_size: Some(32), ..RingDriverOptions::default() }),
+            "the ring"
+        );
         let ring_size = Some(100);
-        assert_eq!(what(Options { ring_size, ..Options::default() }), "the ring, a power of two,");
+        assert_eq!(
+            what(RingDriverOptions { ring_size, ..RingDriverOptions::default() }),
+            "the ring, a power of two,"
+        );
         let timeout = Time::ZERO;
-        assert_eq!(what(Options { timeout, ..Options::default() }), "the timeout of a block in ns");
-        assert_eq!(what(Options { prefetch: 1, ..Options::default() }), "the prefetch");
+        assert_eq!(
+            what(RingDriverOptions { timeout, ..RingDriverOptions::default() }),
+            "the timeout of a block in ns"
+        );
+        assert_eq!(
+            what(RingDriverOptions { prefetch: 1, ..RingDriverOptions::default() }),
+            "the prefetch"
+        );
         let completion = CompletionPolicy::Napi { budget: 0 };
-        assert_eq!(what(Options { completion, ..Options::default() }), "the budget");
+        assert_eq!(
+            what(RingDriverOptions { completion, ..RingDriverOptions::default() }),
+            "the budget"
+        );
     }
 }

@@ -4,14 +4,14 @@ use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, Token};
-use ssdyno_spec::ring::{Kind, PAGE_BYTES, SECTOR_BYTES};
+use ssdyno_spec::ring::{PAGE_BYTES, RingCommandKind, SECTOR_BYTES};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
 /// What one bio is: a page, or sectors of it (S0-1, S0-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bio {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RingCommandKind,
     /// Offset of the page on the device, in bytes.
     pub(crate) device_offset: u64,
     /// Address of the page in host memory, if the request gave one.
@@ -178,18 +178,22 @@ impl Entry {
         let urgent = self.urgent && number + 1 == self.bios;
         let end = offset_bytes + u64::from(length_bytes);
         let (kind, device_offset, pages) = match op {
-            Op::Read => (Kind::Read, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1),
-            Op::Write => (Kind::Write, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1),
+            Op::Read => {
+                (RingCommandKind::Read, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1)
+            }
+            Op::Write => {
+                (RingCommandKind::Write, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1)
+            }
             Op::Trim => {
                 // Only whole pages can be forgotten.
                 let first = offset_bytes.div_ceil(PAGE);
                 let pages = (end / PAGE).saturating_sub(first);
-                (Kind::Trim, if pages > 0 { first * PAGE } else { 0 }, pages as u32)
+                (RingCommandKind::Trim, if pages > 0 { first * PAGE } else { 0 }, pages as u32)
             }
-            Op::Flush => (Kind::Flush, 0, 0),
+            Op::Flush => (RingCommandKind::Flush, 0, 0),
         };
         let (mut first_sector, mut sectors) = (0, 0);
-        if matches!(kind, Kind::Read | Kind::Write) {
+        if matches!(kind, RingCommandKind::Read | RingCommandKind::Write) {
             let sector = u64::from(SECTOR_BYTES);
             let from = offset_bytes.max(device_offset) - device_offset;
             let to = end.min(device_offset + PAGE) - device_offset;

@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use instant::Instant;
 use ssdyno_block::{Request, Time, Token};
-use ssdyno_driver_ring::{CompletionPolicy, Options, RingDriver, Submission};
+use ssdyno_driver_ring::{CompletionPolicy, RingDriver, RingDriverOptions, Submission};
 
 struct Counting;
 
@@ -44,7 +44,8 @@ fn allocations_of(work: impl FnOnce()) -> u64 {
 #[test]
 fn nothing_is_allocated_per_request() {
     for completion in [CompletionPolicy::PerBlock, CompletionPolicy::Napi { budget: 8 }] {
-        let options = Options { queue_depth: 64, completion, ..Options::default() };
+        let options =
+            RingDriverOptions { queue_depth: 64, completion, ..RingDriverOptions::default() };
         let mut driver = RingDriver::new(Instant::new(), options).unwrap();
         let mut done = Vec::with_capacity(64);
         let mut completed = 0;

@@ -5,31 +5,37 @@ mod common;
 use common::{RingTarget, card, driver};
 use ssdyno_block::Time;
 use ssdyno_block::conformance::check_target;
-use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, IdleDispatch, Options, ResponseMode};
+use ssdyno_driver_ring::{
+    BlockPolicy, CompletionPolicy, IdleDispatch, ResponseMode, RingDriverOptions,
+};
 
 #[test]
 fn passes_the_target_suite() {
     let small = card(&[("capacity = \"1GiB\"", "capacity = \"1MiB\"")]);
-    let base = Options::default();
+    let base = RingDriverOptions::default();
     let interval = Time::from_ns(500);
     let all = [
         base,
-        Options { block: BlockPolicy::Static(4), ..base },
-        Options { response: ResponseMode::Each, completion: CompletionPolicy::PerReturn, ..base },
-        Options {
+        RingDriverOptions { block: BlockPolicy::Static(4), ..base },
+        RingDriverOptions {
+            response: ResponseMode::Each,
+            completion: CompletionPolicy::PerReturn,
+            ..base
+        },
+        RingDriverOptions {
             response: ResponseMode::Subsets,
             subset: 3,
             completion: CompletionPolicy::Napi { budget: 4 },
             idle_dispatch: IdleDispatch::WholeRequest,
             ..base
         },
-        Options {
+        RingDriverOptions {
             response: ResponseMode::Each,
             completion: CompletionPolicy::Calibrated { threshold: 5, timeout: Time::from_us(20) },
             prefetch: 8,
             ..base
         },
-        Options {
+        RingDriverOptions {
             completion: CompletionPolicy::HybridPolling { interval },
             queue_depth: 5,
             max_block: Some(2),

@@ -8,13 +8,13 @@ use ssdyno_block::{
     BlockTarget, Completion, MonotonicTime, Request, Status, SubmitError, Time, Token,
 };
 use ssdyno_driver_ring::{
-    BlockPolicy, CompletionPolicy, IdleDispatch, Options, ResponseMode, Submission,
+    BlockPolicy, CompletionPolicy, IdleDispatch, ResponseMode, RingDriverOptions, Submission,
 };
 use ssdyno_pci::{InterruptFault, PciFault};
 
 #[derive(Clone, Debug)]
 struct Case {
-    options: Options,
+    options: RingDriverOptions,
     separate_engine: bool,
     /// Requests: kind, page, sectors, urgent, pause before it in ns.
     requests: Vec<(u8, u64, u32, bool, u64)>,
@@ -26,7 +26,7 @@ struct Case {
     removal: Option<u64>,
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = RingDriverOptions> {
     let block = prop_oneof![Just(BlockPolicy::Dynamic), (1u32..=8).prop_map(BlockPolicy::Static)];
     let response = prop_oneof![
         Just(ResponseMode::Block),
@@ -50,7 +50,7 @@ fn options() -> impl Strategy<Value = Options> {
             let size = if let BlockPolicy::Static(size) = block { size } else { 8 };
             let idle_dispatch =
                 if whole { IdleDispatch::WholeRequest } else { IdleDispatch::FirstDescriptor };
-            Options {
+            RingDriverOptions {
                 block,
                 partial_after: None,
                 max_block: Some(8),
@@ -222,7 +222,7 @@ proptest! {
 #[test]
 fn errors_reach_the_request_and_only_that() {
     let config = card(&[]);
-    let mut target = RingTarget::new(driver(&config, Options::default()));
+    let mut target = RingTarget::new(driver(&config, RingDriverOptions::default()));
     target.card().faults_mut().failing_commands.extend([1, 9]);
     for token in 0..4 {
         // 1, 4, 4 and 4 pages: commands 0, 1-4, 5-8, 9-12.
@@ -240,7 +240,7 @@ fn errors_reach_the_request_and_only_that() {
 #[test]
 fn a_lost_interrupt_costs_the_timeout_and_nothing_else() {
     let config = card(&[]);
-    let options = Options { timeout: Time::from_ms(5), ..Options::default() };
+    let options = RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
     let mut target = RingTarget::new(driver(&config, options));
     target.card().faults_mut().lost_interrupts.insert(0);
     target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
@@ -254,7 +254,7 @@ fn a_lost_interrupt_costs_the_timeout_and_nothing_else() {
 #[test]
 fn a_card_that_stands_still_is_reset_and_goes_on() {
     let config = card(&[]);
-    let mut target = RingTarget::new(driver(&config, Options::default()));
+    let mut target = RingTarget::new(driver(&config, RingDriverOptions::default()));
     target.card().faults_mut().sticks_at_command = Some(3);
     for token in 0..8 {
         target.submit(Time::ZERO, Request::read(0, 4096), Token(token)).unwrap();
@@ -275,7 +275,7 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
 /// The slot says that the card was removed: everything is answered then, and nothing is waited for.
 #[test]
 fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
-    let mut target = RingTarget::new(driver(&card(&[]), Options::default()));
+    let mut target = RingTarget::new(driver(&card(&[]), RingDriverOptions::default()));
     // More than the ring has descriptors for.
     let pages = target.driver.ring_size() / 64 + 2;
     for token in 0..pages {
@@ -306,7 +306,8 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
 #[test]
 fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
     for before_ms in [0, 1, 4, 5, 6, 9, 11, 29_000] {
-        let options = Options { timeout: Time::from_ms(5), ..Options::default() };
+        let options =
+            RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
         let mut target = RingTarget::new(driver(&card(&[]), options));
         let before = u128::from(Time::from_ms(before_ms).as_ps());
         target.origin = MonotonicTime::from_ps((1 << 64) - before);
@@ -323,7 +324,7 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
 /// Where no slot tells, registers that read as ones do, with the timeout: that is no reset.
 #[test]
 fn registers_that_read_as_ones_are_no_reset() {
-    let options = Options { timeout: Time::from_ms(5), ..Options::default() };
+    let options = RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
     let mut target = RingTarget::new(driver(&card(&[]), options));
     target.driver.function_mut().inject(PciFault::Removal(Time::ZERO));
     target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();

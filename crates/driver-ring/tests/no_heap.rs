@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use instant::Instant;
 use ssdyno_block::{Request, Time, Token};
-use ssdyno_driver_ring::{CompletionPolicy, Options, RingDriver, RingError, Submission};
+use ssdyno_driver_ring::{CompletionPolicy, RingDriver, RingDriverOptions, RingError, Submission};
 
 thread_local! {
     /// Allocations of the driver are counted, and fail from this one on.
@@ -54,7 +54,7 @@ fn at_work<T>(work: impl FnOnce() -> T) -> T {
 fn live(completion: CompletionPolicy, fails_from: u64) -> (u64, bool) {
     COUNT.set(0);
     FAILS_FROM.set(fails_from);
-    let options = Options { queue_depth: 64, completion, ..Options::default() };
+    let options = RingDriverOptions { queue_depth: 64, completion, ..RingDriverOptions::default() };
     let function = Instant::new();
     let mut driver = match at_work(|| RingDriver::new(function, options)) {
         Ok(driver) => driver,

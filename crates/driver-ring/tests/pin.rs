@@ -4,7 +4,9 @@
 
 use ssdyno_block::{MonotonicTime, Request, Status, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
-use ssdyno_driver_ring::{CompletionPolicy, Options, ResponseMode, RingDriver, Submission};
+use ssdyno_driver_ring::{
+    CompletionPolicy, ResponseMode, RingDriver, RingDriverOptions, Submission,
+};
 use ssdyno_pci::{BusMaster, Identity, PciDevice, PciTiming, SimulatedPci};
 
 const ZC706: &str = include_str!("../../../presets/devices/zc706-ring.toml");
@@ -42,10 +44,10 @@ fn an_acknowledgement_on_its_way_hides_no_response() {
             PciTiming { posted_write: way, read_round_trip: way * 2, interrupt: Time::from_us(1) };
         let config = RingConfig::parse(ZC706).unwrap();
         let card = PinOnly(RingCard::new(&config, 1).unwrap());
-        let options = Options {
+        let options = RingDriverOptions {
             response: ResponseMode::Each,
             completion: CompletionPolicy::PerReturn,
-            ..Options::default()
+            ..RingDriverOptions::default()
         };
         let mut driver = RingDriver::new(SimulatedPci::new(card, timing), options).unwrap();
         for page in 0..9 {

@@ -5,25 +5,27 @@ mod common;
 use common::{Loop, RingTarget, card, closed_loop, driver};
 use ssdyno_block::{BlockTarget, Request, Time, Token};
 use ssdyno_driver_ring::{
-    BlockPolicy, CompletionPolicy, IdleDispatch, Options, Parameters, ResponseMode, Technology,
+    BlockPolicy, CompletionPolicy, IdleDispatch, ResponseMode, RingDriverOptions, RingParameters,
+    Technology,
 };
 
-fn run(options: Options, threads: u32, write: bool) -> Loop {
+fn run(options: RingDriverOptions, threads: u32, write: bool) -> Loop {
     let config = card(&[]);
     // What a host takes from completion to the thread's next request.
     let think = Time::from_us(3);
     closed_loop(&mut RingTarget::new(driver(&config, options)), threads, write, 8000, think)
 }
 
-fn fixed(size: u32) -> Options {
-    Options { block: BlockPolicy::Static(size), ..Options::default() }
+fn fixed(size: u32) -> RingDriverOptions {
+    RingDriverOptions { block: BlockPolicy::Static(size), ..RingDriverOptions::default() }
 }
 
 /// S0-49: threads are latency times throughput, so latency rises as a line, not "exponentially".
 #[test]
 fn littles_law_holds() {
     for threads in [1, 2, 5, 16, 33, 64, 100, 200] {
-        let Loop { requests_per_second, latency_s_mean } = run(Options::default(), threads, false);
+        let Loop { requests_per_second, latency_s_mean } =
+            run(RingDriverOptions::default(), threads, false);
         let inside = requests_per_second * latency_s_mean;
         let error = inside / f64::from(threads) - 1.0;
         assert!(error.abs() < 0.01, "{threads} threads: {inside}");
@@ -56,10 +58,10 @@ fn larger_blocks_raise_throughput_and_latency() {
 /// S0-39: dynamic blocks reach the static maximum, and the least latency.
 #[test]
 fn dynamic_blocks_are_never_worse() {
-    let heavy = run(Options::default(), 128, false).requests_per_second;
+    let heavy = run(RingDriverOptions::default(), 128, false).requests_per_second;
     let best = run(fixed(32), 128, false).requests_per_second;
     assert!((heavy / best - 1.0).abs() < 0.01, "{heavy} {best}");
-    let light = run(Options::default(), 1, false).latency_s_mean;
+    let light = run(RingDriverOptions::default(), 1, false).latency_s_mean;
     assert_eq!(light, run(fixed(1), 1, false).latency_s_mean);
 }
 
@@ -73,7 +75,7 @@ fn extremes_are_where_the_paper_has_them() {
         sizes
             .map(|(size, response)| {
                 let completion = CompletionPolicy::PerReturn;
-                let options = Options { response, completion, ..fixed(size) };
+                let options = RingDriverOptions { response, completion, ..fixed(size) };
                 (size, response, run(options, threads(size), false))
             })
             .collect()
@@ -115,7 +117,7 @@ fn prefetch_pays_more_on_a_faster_link() {
     let gain = |generation: &str| {
         let config = card(&[("generation = 2", generation), ("\"shared\"", "\"separate\"")]);
         let rate = |prefetch| {
-            let options = Options { prefetch, ..Options::default() };
+            let options = RingDriverOptions { prefetch, ..RingDriverOptions::default() };
             let mut target = RingTarget::new(driver(&config, options));
             closed_loop(&mut target, 128, true, 8000, Time::ZERO).requests_per_second
         };
@@ -150,7 +152,7 @@ fn a_static_driver_with_too_few_requests_says_that_it_is_stalled() {
 #[test]
 fn a_partial_block_goes_after_a_while() {
     let config = card(&[]);
-    let options = Options { partial_after: Some(Time::from_us(100)), ..fixed(8) };
+    let options = RingDriverOptions { partial_after: Some(Time::from_us(100)), ..fixed(8) };
     let mut target = RingTarget::new(driver(&config, options));
     target.drains = false;
     target.submit(Time::from_us(1), Request::read(0, 4096), Token(0)).unwrap();
@@ -167,7 +169,7 @@ fn a_partial_block_goes_after_a_while() {
 fn large_requests_go_in_pieces() {
     let time = |idle_dispatch| {
         let config = card(&[]);
-        let options = Options { idle_dispatch, ..Options::default() };
+        let options = RingDriverOptions { idle_dispatch, ..RingDriverOptions::default() };
         let mut target = RingTarget::new(driver(&config, options));
         target.submit(Time::ZERO, Request::read(0, 16 * 4096), Token(0)).unwrap();
         let mut done = Vec::new();
@@ -190,8 +192,8 @@ fn the_card_says_what_it_is() {
         ("capacity = \"1GiB\"", "capacity = \"24TiB\""),
         ("max_block = 32", "max_block = 40"),
     ]);
-    let driver = driver(&config, Options::default());
-    let expected = Parameters {
+    let driver = driver(&config, RingDriverOptions::default());
+    let expected = RingParameters {
         capacity_pages: 24 << 28,
         technology: Technology::Pcm,
         channels: 3,
@@ -211,7 +213,7 @@ fn a_short_request_is_a_whole_page_on_the_link() {
     let config = card(&[]);
     for op in [Request::read, Request::write] {
         let outcome = |request: Request| {
-            let mut target = RingTarget::new(driver(&config, Options::default()));
+            let mut target = RingTarget::new(driver(&config, RingDriverOptions::default()));
             target.submit(Time::ZERO, request, Token(0)).unwrap();
             let mut done = Vec::new();
             target.reap(Time::from_ms(1), &mut done);
@@ -234,7 +236,7 @@ fn answers_come_in_the_order_of_the_requests() {
     let slow_writes = "kind = \"pcm\"\nchannels = 4\nbanks_per_channel = 2\nread_time = \"1us\"\nwrite_time = \"200us\"";
     let config = card(&[("kind = \"dram\"", slow_writes), ("bandwidth = \"6.4GB/s\"", "")]);
     let completion = CompletionPolicy::PerReturn;
-    let options = Options { response: ResponseMode::Each, completion, ..fixed(12) };
+    let options = RingDriverOptions { response: ResponseMode::Each, completion, ..fixed(12) };
     let mut target = RingTarget::new(driver(&config, options));
     target.drains = false;
     let mut done = Vec::new();
@@ -255,7 +257,7 @@ fn answers_come_in_the_order_of_the_requests() {
 fn completion_policies_trade_interrupts_for_polls_and_latency() {
     let config = card(&[]);
     let outcome = |completion, response| {
-        let options = Options { completion, response, ..Options::default() };
+        let options = RingDriverOptions { completion, response, ..RingDriverOptions::default() };
         let mut target = RingTarget::new(driver(&config, options));
         let measured = closed_loop(&mut target, 16, false, 4000, Time::ZERO);
         let counters = *target.driver.counters();
@@ -287,7 +289,7 @@ fn urgent_requests_do_not_wait_for_others() {
     let done_at = |urgent: bool| {
         let completion = CompletionPolicy::Calibrated { threshold: 100, timeout: Time::from_ms(1) };
         let response = ResponseMode::Each;
-        let options = Options { completion, response, ..Options::default() };
+        let options = RingDriverOptions { completion, response, ..RingDriverOptions::default() };
         let mut target = RingTarget::new(driver(&config, options));
         for token in 0..17 {
             let request = Request::read(0, 4096);

@@ -3,13 +3,15 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Amperes, Volts, Watts};
-use ssdyno_energy::{BusPower, Config, CpuPower, CpuRule, DramPower, Facts, FlashPower, Meter};
+use ssdyno_energy::{
+    BusPower, CpuPower, CpuRule, DramPower, EnergyConfig, Facts, FlashPower, Meter,
+};
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventReader, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause, PartEvent, PartKind};
 
-fn config() -> Config {
+fn config() -> EnergyConfig {
     let active_current = Amperes(0.015);
-    Config {
+    EnergyConfig {
         flash: FlashPower {
             voltage: Volts(3.3),
             read_current: active_current,
@@ -44,9 +46,9 @@ fn events(count: usize) -> Vec<Busy> {
         let die = rng.below(64) as u16;
         now += Time::from_ns(rng.below(2000));
         let mut push = |kind, index, activity, length| {
-            let part = Part::new(kind, index);
+            let part = PartEvent::new(kind, index);
             let (from, to) = (now, now + Time::from_us(length));
-            events.push(Busy { part, activity, cause: Cause::Host, operations: 1, from, to });
+            events.push(Busy { part, activity, cause: FlashCause::Host, operations: 1, from, to });
         };
         push(PartKind::Core, die % 4, Activity::Execute, 1);
         push(PartKind::Die, die, Activity::Transfer, 12);

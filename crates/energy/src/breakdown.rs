@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Cause, PartKind};
+use ssdyno_engine::events::{Activity, FlashCause, PartKind};
 
 use crate::powers::FLASH_ACTIVITIES;
 
@@ -41,7 +41,7 @@ impl Component {
 
 /// Energy of one kind of part in one activity.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct BreakdownRow {
     /// What it counts to.
     pub component: Component,
     /// Which kind of part.
@@ -51,8 +51,8 @@ pub struct Row {
     /// `read`, `program`, `erase`, `transfer`, `normal`, `slow`, `active`, `idle`, or
     /// `low_power_N`.
     pub activity: Cow<'static, str>,
-    /// On whose behalf; [`Cause::None`] where the question has no meaning.
-    pub cause: Cause,
+    /// On whose behalf; [`FlashCause::None`] where the question has no meaning.
+    pub cause: FlashCause,
     /// Energy in joules.
     pub joules: f64,
     /// Time, summed over the parts (two dies for one second: 2), in seconds.
@@ -63,7 +63,7 @@ pub struct Row {
 
 /// Energy and work of one flash package (S3-6).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct PackageEnergy {
+pub struct PackageBreakdown {
     /// All energy of the package in joules.
     pub joules: f64,
     /// The part of it that was drawn as idle current or asleep.
@@ -74,7 +74,7 @@ pub struct PackageEnergy {
     pub operations: [u64; FLASH_ACTIVITIES],
 }
 
-impl PackageEnergy {
+impl PackageBreakdown {
     /// How long the package was busy with `activity`, summed over its dies, in seconds; 0 for
     /// activities that are not flash's.
     pub fn seconds(&self, activity: Activity) -> f64 {
@@ -212,14 +212,14 @@ pub struct BusyPart {
 
 /// Flash operations begun, by activity and cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FlashOperations(pub(crate) [[u64; CAUSES]; FLASH_ACTIVITIES]);
+pub struct FlashOperationCounts(pub(crate) [[u64; CAUSES]; FLASH_ACTIVITIES]);
 
-/// Values of [`Cause`].
+/// Values of [`FlashCause`].
 pub(crate) const CAUSES: usize = 4;
 
-impl FlashOperations {
+impl FlashOperationCounts {
     /// How many operations `activity` did for `cause`; 0 for activities that are not flash's.
-    pub fn get(&self, activity: Activity, cause: Cause) -> u64 {
+    pub fn get(&self, activity: Activity, cause: FlashCause) -> u64 {
         self.0.get(activity.index()).map_or(0, |row| row[cause as usize])
     }
 
@@ -260,9 +260,9 @@ pub struct Breakdown {
     /// Saved by low-power states, against idling awake (S3-15).
     pub low_power_saved_joules: f64,
     /// Everything by part, activity and cause; rows without time and operations are left out.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BreakdownRow>,
     /// Per package (S3-6).
-    pub packages: Vec<PackageEnergy>,
+    pub packages: Vec<PackageBreakdown>,
     /// Power over time.
     pub power_series: PowerSeries,
     /// Per part of a controller.
@@ -270,7 +270,7 @@ pub struct Breakdown {
     /// Per declared part.
     pub busy_parts: Vec<BusyPart>,
     /// Flash operations begun.
-    pub flash_operations: FlashOperations,
+    pub flash_operations: FlashOperationCounts,
     /// All its parts are declared ones: it has none of a controller's.
     pub all_declared: bool,
     /// Events of parts or states that the device did not declare; their energy is missing.
@@ -360,7 +360,10 @@ impl Breakdown {
         self.idle_watts += unit.idle_watts;
         self.slow_saved_joules += unit.slow_saved_joules;
         self.low_power_saved_joules += unit.low_power_saved_joules;
-        let named = |row: &Row| Row { name: format!("{path}.{}", row.name).into(), ..row.clone() };
+        let named = |row: &BreakdownRow| BreakdownRow {
+            name: format!("{path}.{}", row.name).into(),
+            ..row.clone()
+        };
         self.rows.extend(unit.rows.iter().map(named));
         self.packages.extend_from_slice(&unit.packages);
         self.power_series.add(&unit.power_series);

@@ -8,7 +8,7 @@ use ssdyno_block::{ConfigError, Time};
 /// The `[energy]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct EnergyConfig {
     /// The flash dies.
     pub flash: FlashPower,
     /// The firmware's processor.
@@ -99,7 +99,7 @@ pub struct BusPower {
     pub host_link_current: Amperes,
 }
 
-impl Config {
+impl EnergyConfig {
     /// Checks the values against each other.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.cpu.slow_when_idle_after.is_some() && self.cpu.slow_power.is_none() {
@@ -114,7 +114,7 @@ impl Config {
 
     /// Keeps typing errors out, and sums of joules finite.
     fn check_range(&self) -> Result<(), ConfigError> {
-        let Config { flash, cpu, dram, bus } = self;
+        let EnergyConfig { flash, cpu, dram, bus } = self;
         let volts = [("flash.voltage", flash.voltage), ("bus.voltage", bus.voltage)];
         let amperes = [
             ("flash.read_current", flash.read_current),
@@ -164,23 +164,23 @@ mod tests {
 
     #[test]
     fn reads_what_it_writes() {
-        let config: Config = toml::from_str(s3_text()).unwrap();
-        let again: Config = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+        let config: EnergyConfig = toml::from_str(s3_text()).unwrap();
+        let again: EnergyConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
         assert_eq!(config, again);
     }
 
     #[test]
     fn refuses_unknown_keys_and_bare_numbers() {
         let unknown = s3_text().replace("idle_current", "idel_current");
-        let error = toml::from_str::<Config>(&unknown).unwrap_err().to_string();
+        let error = toml::from_str::<EnergyConfig>(&unknown).unwrap_err().to_string();
         assert!(error.contains("idel_current"), "{error}");
         let bare = s3_text().replace("\"1mA\"", "1");
-        assert!(toml::from_str::<Config>(&bare).is_err());
+        assert!(toml::from_str::<EnergyConfig>(&bare).is_err());
     }
 
     #[test]
     fn slow_mode_needs_its_power() {
-        let mut config: Config = toml::from_str(s3_text()).unwrap();
+        let mut config: EnergyConfig = toml::from_str(s3_text()).unwrap();
         config.cpu.slow_when_idle_after = Some("100us".parse().unwrap());
         assert!(config.check().is_ok());
         config.cpu.slow_power = None;

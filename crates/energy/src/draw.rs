@@ -1,11 +1,11 @@
 //! What single events add to the device's power, for one who limits it.
 
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::{Busy, Cause, PartKind};
+use ssdyno_engine::events::{Busy, FlashCause, PartKind};
 
 use crate::config::CpuRule;
 use crate::powers::{FLASH_ACTIVITIES, Powers};
-use crate::{Config, Facts};
+use crate::{EnergyConfig, Facts};
 
 /// The same watts as the [`Meter`](crate::Meter)'s, event by event as they are reported.
 ///
@@ -23,7 +23,7 @@ impl Draw {
     ///
     /// # Errors
     /// [`ConfigError`] where they do not fit together.
-    pub fn new(config: &Config, facts: &Facts) -> Result<Draw, ConfigError> {
+    pub fn new(config: &EnergyConfig, facts: &Facts) -> Result<Draw, ConfigError> {
         config.check()?;
         Ok(Draw {
             powers: Powers::new(config, facts),
@@ -60,7 +60,7 @@ impl Draw {
         if index >= FLASH_ACTIVITIES {
             return 0.0;
         }
-        let idles_too = self.idle_during_cleaning && event.cause == Cause::Cleaning;
+        let idles_too = self.idle_during_cleaning && event.cause == FlashCause::Cleaning;
         self.powers.die[index] - if idles_too { 0.0 } else { self.powers.die_idle }
     }
 }
@@ -68,7 +68,7 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use ssdyno_block::Time;
-    use ssdyno_engine::events::{Activity, EventReader, Part};
+    use ssdyno_engine::events::{Activity, EventReader, PartEvent};
 
     use super::*;
     use crate::Meter;
@@ -77,19 +77,19 @@ mod tests {
     fn events() -> Vec<Busy> {
         let us = Time::from_us;
         let event = |kind, index, activity, cause, from, to| {
-            let part = Part::new(kind, index);
+            let part = PartEvent::new(kind, index);
             Busy { part, activity, cause, operations: 1, from: us(from), to: us(to) }
         };
         vec![
-            event(PartKind::Die, 0, Activity::Read, Cause::Host, 0, 50),
-            event(PartKind::Die, 1, Activity::Program, Cause::Cleaning, 10, 600),
-            event(PartKind::Die, 0, Activity::Erase, Cause::Mapping, 60, 900),
-            event(PartKind::Die, 0, Activity::Transfer, Cause::Host, 900, 930),
-            event(PartKind::Channel, 0, Activity::Transfer, Cause::Host, 900, 930),
-            event(PartKind::HostLink, 1, Activity::Transfer, Cause::None, 930, 940),
-            event(PartKind::Dram, 0, Activity::Transfer, Cause::None, 930, 935),
-            event(PartKind::Core, 0, Activity::Execute, Cause::None, 0, 7),
-            event(PartKind::Controller, 0, Activity::InService, Cause::None, 0, 1000),
+            event(PartKind::Die, 0, Activity::Read, FlashCause::Host, 0, 50),
+            event(PartKind::Die, 1, Activity::Program, FlashCause::Cleaning, 10, 600),
+            event(PartKind::Die, 0, Activity::Erase, FlashCause::Mapping, 60, 900),
+            event(PartKind::Die, 0, Activity::Transfer, FlashCause::Host, 900, 930),
+            event(PartKind::Channel, 0, Activity::Transfer, FlashCause::Host, 900, 930),
+            event(PartKind::HostLink, 1, Activity::Transfer, FlashCause::None, 930, 940),
+            event(PartKind::Dram, 0, Activity::Transfer, FlashCause::None, 930, 935),
+            event(PartKind::Core, 0, Activity::Execute, FlashCause::None, 0, 7),
+            event(PartKind::Controller, 0, Activity::InService, FlashCause::None, 0, 1000),
         ]
     }
 
@@ -105,7 +105,7 @@ mod tests {
                     "idle_during_cleaning = true",
                     &format!("idle_during_cleaning = {also_idle}"),
                 );
-                let config: Config = toml::from_str(&text).unwrap();
+                let config: EnergyConfig = toml::from_str(&text).unwrap();
                 let draw = Draw::new(&config, &facts).unwrap();
                 let mut meter = Meter::new(&config, &facts).unwrap();
                 meter.read(&events());

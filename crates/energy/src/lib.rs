@@ -1,6 +1,6 @@
 //! Device events in, joules out.
 //!
-//! Key types: [`Config`] (the `[energy]` table of a device file), [`Meter`] (reads the device's
+//! Key types: [`EnergyConfig`] (the `[energy]` table of a device file), [`Meter`] (reads the device's
 //! [`Busy`](ssdyno_engine::events::Busy) events) and [`Breakdown`] (what it found: joules by
 //! component, activity and cause, by package, and power over time). [`Draw`] says the same event by event, for a
 //! device that keeps to a power limit. [`Breakdown::check`] holds the
@@ -33,10 +33,10 @@ mod powers;
 mod series;
 
 pub use breakdown::{
-    Breakdown, BusyPart, BusySeconds, Component, FlashOperations, Imbalance, PackageEnergy,
-    PowerPoint, PowerSeries, Row,
+    Breakdown, BreakdownRow, BusyPart, BusySeconds, Component, FlashOperationCounts, Imbalance,
+    PackageBreakdown, PowerPoint, PowerSeries,
 };
-pub use config::{BusPower, Config, CpuPower, CpuRule, DramPower, FlashPower};
+pub use config::{BusPower, CpuPower, CpuRule, DramPower, EnergyConfig, FlashPower};
 pub use device_meter::{DeviceEnergy, DeviceMeter};
 pub use draw::Draw;
 pub use meter::{Facts, Meter};

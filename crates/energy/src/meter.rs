@@ -4,12 +4,12 @@ use ssdyno_block::units::Watts;
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
 
-use crate::breakdown::{CAUSES, FlashOperations};
+use crate::breakdown::{CAUSES, FlashOperationCounts};
 use crate::config::{CpuRule, error};
 use crate::cpu::Idleness;
 use crate::powers::{FLASH_ACTIVITIES, Powers};
 use crate::series::Series;
-use crate::{Breakdown, Config};
+use crate::{Breakdown, EnergyConfig};
 
 mod report;
 #[cfg(test)]
@@ -115,7 +115,7 @@ impl Meter {
     ///
     /// # Errors
     /// [`ConfigError`] where the numbers do not fit together.
-    pub fn new(config: &Config, facts: &Facts) -> Result<Meter, ConfigError> {
+    pub fn new(config: &EnergyConfig, facts: &Facts) -> Result<Meter, ConfigError> {
         config.check()?;
         if facts.dies_per_package == 0 {
             return Err(error("flash.dies_per_chip", "0 dies in a package", "write at least 1"));
@@ -297,7 +297,7 @@ impl Meter {
             self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
             return true;
         }
-        if self.idle_during_cleaning && event.cause == ssdyno_engine::events::Cause::Cleaning {
+        if self.idle_during_cleaning && event.cause == ssdyno_engine::events::FlashCause::Cleaning {
             die.idle_too_ps += cell.ps;
             self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
             return true;
@@ -373,8 +373,8 @@ impl Meter {
         rows.flatten().map(|cell| cell.operations).sum()
     }
 
-    fn flash_operations(&self) -> FlashOperations {
-        let mut sum = FlashOperations::default();
+    fn flash_operations(&self) -> FlashOperationCounts {
+        let mut sum = FlashOperationCounts::default();
         for (activity, causes) in sum.0.iter_mut().enumerate() {
             for (cause, to) in causes.iter_mut().enumerate() {
                 *to = self.row(activity, cause).iter().map(|cell| cell.operations).sum();

@@ -4,9 +4,9 @@
 
 use ssdyno_block::units::Watts;
 use ssdyno_block::{ConfigError, Time};
-use ssdyno_engine::events::{Activity, Busy, Cause, PartKind};
+use ssdyno_engine::events::{Activity, Busy, FlashCause, PartKind};
 
-use crate::breakdown::{Breakdown, BusyPart, Component, PowerPoint, PowerSeries, Row};
+use crate::breakdown::{Breakdown, BreakdownRow, BusyPart, Component, PowerPoint, PowerSeries};
 use crate::config::error;
 use crate::series::Series;
 
@@ -177,12 +177,12 @@ impl PartsMeter {
         for (index, part) in self.parts.iter().enumerate() {
             let mut row = |activity: &str, seconds: f64, operations, watts: f64| {
                 if seconds.abs() > 1e-12 || operations > 0 {
-                    rows.push(Row {
+                    rows.push(BreakdownRow {
                         component: Component::Parts,
                         part: PartKind::Declared,
                         name: part.name.clone().into(),
                         activity: activity.to_owned().into(),
-                        cause: Cause::None,
+                        cause: FlashCause::None,
                         joules: seconds * watts,
                         seconds,
                         operations,

@@ -1,6 +1,6 @@
 //! What a device says of its parts, so that a meter can be made for it.
 
-use crate::{Config, Facts, PartPower};
+use crate::{EnergyConfig, Facts, PartPower};
 
 /// What the parts of one device draw.
 #[derive(Clone, PartialEq, Debug)]
@@ -8,7 +8,7 @@ pub enum PowerModel {
     /// A controller with flash, CPU, DRAM and buses, or with some of them: the `[energy]` table of its file.
     Controller {
         /// Currents and powers.
-        config: Box<Config>,
+        config: Box<EnergyConfig>,
         /// How many parts there are, and the low-power states.
         facts: Facts,
     },

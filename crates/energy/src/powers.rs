@@ -3,7 +3,7 @@
 use ssdyno_block::units::Watts;
 
 use crate::config::CpuRule;
-use crate::{Config, Facts};
+use crate::{EnergyConfig, Facts};
 
 /// Flash activities that draw power: read, program, erase, transfer, in the order of
 /// [`Activity::index`](ssdyno_engine::events::Activity::index).
@@ -48,7 +48,7 @@ impl Floor {
 }
 
 impl Powers {
-    pub(crate) fn new(config: &Config, facts: &Facts) -> Powers {
+    pub(crate) fn new(config: &EnergyConfig, facts: &Facts) -> Powers {
         let volts = config.flash.voltage.0;
         let flash = &config.flash;
         let idle = config.cpu.idle_power;

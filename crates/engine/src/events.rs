@@ -58,7 +58,7 @@ impl PartKind {
 
 /// One part of the device: its kind and its number among its kind, in one of the units that the device is made of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Part {
+pub struct PartEvent {
     /// What it is.
     pub kind: PartKind,
     /// In which device of those that this one is made of; 0 is the whole itself.
@@ -67,11 +67,11 @@ pub struct Part {
     pub index: u16,
 }
 
-impl Part {
+impl PartEvent {
     /// A part of a device that is not made of others; one that is gives it its unit.
     #[inline]
-    pub const fn new(kind: PartKind, index: u16) -> Part {
-        Part { kind, unit: 0, index }
+    pub const fn new(kind: PartKind, index: u16) -> PartEvent {
+        PartEvent { kind, unit: 0, index }
     }
 }
 
@@ -174,7 +174,7 @@ const LOW_POWER_STATES: usize = 32;
 /// Why a flash operation was done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
-pub enum Cause {
+pub enum FlashCause {
     /// A request of the host, at once or out of the write buffer.
     Host,
     /// The mapping table, fetched or written back.
@@ -189,11 +189,11 @@ pub enum Cause {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busy {
     /// Who.
-    pub part: Part,
+    pub part: PartEvent,
     /// With what.
     pub activity: Activity,
     /// On whose behalf.
-    pub cause: Cause,
+    pub cause: FlashCause,
     /// How many operations this stands for: planes that worked together; 0 for all parts but the
     /// last of an operation that was suspended.
     pub operations: u8,
@@ -203,7 +203,7 @@ pub struct Busy {
     pub to: Time,
 }
 
-/// What one of the devices that a device is made of is called, by its number in [`Part::unit`].
+/// What one of the devices that a device is made of is called, by its number in [`PartEvent::unit`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UnitNames {
     /// Its path: `array.disk[1]`.

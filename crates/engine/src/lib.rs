@@ -1,13 +1,13 @@
 //! The ground that every model stands on: event queue, resources, seeded randomness, device events.
 //!
-//! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`Server`] (a resource
+//! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`FifoResource`] (a resource
 //! that serves first come, first served), [`Rng`] (seeded streams), [`events`] (what devices
-//! report to energy, statistics and timelines), [`Table`] (a large array of numbers), [`prefetch`]
+//! report to energy, statistics and timelines), [`HugePageTable`] (a large array of numbers), [`prefetch`]
 //! (the processor's hint).
 //!
 //! Errors: an event in the past is a bug of the model that schedules it, and panics.
 //!
-//! Not modelled: pre-emption of a [`Server`]. What can be interrupted (a flash die that suspends
+//! Not modelled: pre-emption of a [`FifoResource`]. What can be interrupted (a flash die that suspends
 //! a program for a read) keeps its own state and uses the queue alone.
 
 pub mod events;
@@ -20,6 +20,6 @@ mod wheel;
 
 pub use queue::{Event, EventQueue};
 pub use rng::Rng;
-pub use server::Server;
+pub use server::FifoResource;
 pub use ssdyno_block::prefetch;
-pub use table::Table;
+pub use table::HugePageTable;

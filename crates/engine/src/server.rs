@@ -6,11 +6,11 @@ use ssdyno_block::Time;
 /// when its turn begins and ends. Exact as long as reservations are made in order of arrival, which
 /// is so when each is made at the event that makes the customer ready.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Server {
+pub struct FifoResource {
     free_at: Time,
 }
 
-impl Server {
+impl FifoResource {
     /// Serves a customer that is ready at `ready` for `length`; returns when service begins and ends.
     #[inline]
     pub fn reserve(&mut self, ready: Time, length: Time) -> (Time, Time) {
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn queues_in_order() {
-        let mut server = Server::default();
+        let mut server = FifoResource::default();
         let ns = Time::from_ns;
         assert_eq!(server.reserve(ns(10), ns(5)), (ns(10), ns(15)));
         assert_eq!(server.reserve(ns(12), ns(5)), (ns(15), ns(20)));

@@ -9,27 +9,27 @@ use bytemuck::Pod;
 ///
 /// A mapping table of a simulated device is read at random for every request; on pages of 4 KiB
 /// each such read also misses the translation buffer of the processor, which costs as much again.
-pub struct Table<T> {
+pub struct HugePageTable<T> {
     entries: Vec<T>,
 }
 
-impl<T: Pod> Table<T> {
+impl<T: Pod> HugePageTable<T> {
     /// `len` entries of `value`.
-    pub fn new(len: usize, value: T) -> Table<T> {
+    pub fn new(len: usize, value: T) -> HugePageTable<T> {
         if bytemuck::bytes_of(&value).iter().all(|byte| *byte == 0) {
             // Fresh pages are zero; they come when they are first written, and not all at once here.
             let mut entries = bytemuck::zeroed_vec(len);
             want_huge_pages(&mut entries);
-            return Table { entries };
+            return HugePageTable { entries };
         }
         let mut entries = Vec::with_capacity(len);
         want_huge_pages(&mut entries);
         entries.resize(len, value);
-        Table { entries }
+        HugePageTable { entries }
     }
 }
 
-impl<T> Deref for Table<T> {
+impl<T> Deref for HugePageTable<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
@@ -37,23 +37,23 @@ impl<T> Deref for Table<T> {
     }
 }
 
-impl<T> DerefMut for Table<T> {
+impl<T> DerefMut for HugePageTable<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.entries
     }
 }
 
-impl<T: Copy> Clone for Table<T> {
-    fn clone(&self) -> Table<T> {
+impl<T: Copy> Clone for HugePageTable<T> {
+    fn clone(&self) -> HugePageTable<T> {
         let mut entries = Vec::with_capacity(self.len());
         want_huge_pages(&mut entries);
         entries.extend_from_slice(self);
-        Table { entries }
+        HugePageTable { entries }
     }
 }
 
-impl<T> fmt::Debug for Table<T> {
+impl<T> fmt::Debug for HugePageTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table of {} entries", self.len())
     }
@@ -89,11 +89,11 @@ fn want_huge_pages<T>(_: &mut Vec<T>) {}
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::HugePageTable;
 
     #[test]
     fn entries_of_odd_sizes_fit() {
-        let mut table: Table<[u8; 3]> = Table::new(7, [1, 2, 3]);
+        let mut table: HugePageTable<[u8; 3]> = HugePageTable::new(7, [1, 2, 3]);
         table[6] = [4, 5, 6];
         assert_eq!((table[0], table[6], table.len()), ([1, 2, 3], [4, 5, 6], 7));
     }
@@ -102,7 +102,7 @@ mod tests {
     fn holds_what_is_put_in() {
         for len in [0, 1, 5, 3_000_000] {
             for value in [0, u32::MAX] {
-                let mut table: Table<u32> = Table::new(len, value);
+                let mut table: HugePageTable<u32> = HugePageTable::new(len, value);
                 assert_eq!(table.len(), len);
                 assert!(table.iter().all(|entry| *entry == value));
                 if let Some(last) = table.last_mut() {
@@ -120,7 +120,7 @@ mod tests {
         if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return eprintln!("this kernel has no transparent huge pages");
         }
-        let table: Table<u8> = Table::new(64 << 20, 1);
+        let table: HugePageTable<u8> = HugePageTable::new(64 << 20, 1);
         let middle = table[32 << 20..].as_ptr().addr();
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut inside = false;

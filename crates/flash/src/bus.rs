@@ -58,7 +58,7 @@ impl OnfiMode {
 
 /// How fast a byte crosses the bus, kept in the form in which it was written.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Bus {
+pub enum FlashChannel {
     /// A bandwidth: `"333MB/s"`.
     Bandwidth(Bandwidth),
     /// A time for each byte: `"25ns/B"`.
@@ -67,13 +67,13 @@ pub enum Bus {
     Onfi(OnfiMode),
 }
 
-impl Bus {
+impl FlashChannel {
     /// The time that `bytes` need.
     pub fn time_for(&self, bytes: u64) -> Time {
         match self {
-            Bus::Bandwidth(bandwidth) => bandwidth.time_for(bytes),
-            Bus::PerByte(span) => span.0.checked_mul(bytes).unwrap_or(Time::MAX),
-            Bus::Onfi(mode) => mode.time_for(bytes),
+            FlashChannel::Bandwidth(bandwidth) => bandwidth.time_for(bytes),
+            FlashChannel::PerByte(span) => span.0.checked_mul(bytes).unwrap_or(Time::MAX),
+            FlashChannel::Onfi(mode) => mode.time_for(bytes),
         }
     }
 }
@@ -82,39 +82,39 @@ const EXPECTED: &str = "a bus such as \"333MB/s\", \"25ns/B\" or an ONFI mode: \
     \"onfi-nv-ddr-0\" to \"-5\", \"onfi-nv-ddr2-0\" to \"-10\", \"onfi-nv-ddr3-0\" to \"-19\" or \
     \"onfi-nv-lpddr4-0\" to \"-19\"";
 
-impl FromStr for Bus {
+impl FromStr for FlashChannel {
     type Err = UnitError;
-    fn from_str(text: &str) -> Result<Bus, UnitError> {
+    fn from_str(text: &str) -> Result<FlashChannel, UnitError> {
         let error = |_| UnitError { text: text.to_owned(), expected: EXPECTED };
         if let Some(mode) = OnfiMode::find(text) {
-            return Ok(Bus::Onfi(mode));
+            return Ok(FlashChannel::Onfi(mode));
         }
         match text.strip_suffix("/B") {
-            Some(span) => span.parse().map(Bus::PerByte).map_err(error),
-            None => text.parse().map(Bus::Bandwidth).map_err(error),
+            Some(span) => span.parse().map(FlashChannel::PerByte).map_err(error),
+            None => text.parse().map(FlashChannel::Bandwidth).map_err(error),
         }
     }
 }
 
-impl fmt::Display for Bus {
+impl fmt::Display for FlashChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bus::Bandwidth(bandwidth) => bandwidth.fmt(f),
-            Bus::PerByte(span) => write!(f, "{span}/B"),
-            Bus::Onfi(mode) => write!(f, "onfi-{}-{}", mode.interface, mode.number),
+            FlashChannel::Bandwidth(bandwidth) => bandwidth.fmt(f),
+            FlashChannel::PerByte(span) => write!(f, "{span}/B"),
+            FlashChannel::Onfi(mode) => write!(f, "onfi-{}-{}", mode.interface, mode.number),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Bus {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bus, D::Error> {
+impl<'de> Deserialize<'de> for FlashChannel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FlashChannel, D::Error> {
         struct Text;
         impl Visitor<'_> for Text {
-            type Value = Bus;
+            type Value = FlashChannel;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(EXPECTED)
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bus, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<FlashChannel, E> {
                 text.parse().map_err(E::custom)
             }
         }
@@ -122,13 +122,13 @@ impl<'de> Deserialize<'de> for Bus {
     }
 }
 
-impl Serialize for Bus {
+impl Serialize for FlashChannel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl JsonSchema for Bus {
+impl JsonSchema for FlashChannel {
     fn schema_name() -> Cow<'static, str> {
         "Bus".into()
     }
@@ -149,15 +149,15 @@ mod tests {
             ("onfi-sdr-5", 81_920),
             ("onfi-nv-ddr-5", 20_480),
         ] {
-            let bus: Bus = text.parse().unwrap();
+            let bus: FlashChannel = text.parse().unwrap();
             assert_eq!(bus.to_string(), text);
             assert_eq!(bus.time_for(4096).as_ns(), ns);
         }
-        assert!("25ns".parse::<Bus>().is_err());
+        assert!("25ns".parse::<FlashChannel>().is_err());
         for wrong in
             ["onfi-nv-ddr-6", "onfi-nv-ddr2-11", "onfi-nv-ddr3-20", "onfi-sdr-05", "onfi-5"]
         {
-            assert!(wrong.parse::<Bus>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FlashChannel>().is_err(), "{wrong}");
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
         for (interface, rates) in rates {
             for (number, rate) in rates.iter().enumerate() {
                 let name = format!("onfi-{interface}-{number}");
-                let bus: Bus = name.parse().unwrap();
+                let bus: FlashChannel = name.parse().unwrap();
                 assert_eq!(bus.to_string(), name);
                 let found = 1.0 / bus.time_for(1_000_000).as_s_f64();
                 assert!((found / rate - 1.0).abs() < 0.001, "{name}: {found} and not {rate} MT/s");
@@ -196,9 +196,9 @@ mod tests {
     /// The presets' figures stand on this one: 833 ps a byte.
     #[test]
     fn the_mode_of_the_presets_is_what_it_was() {
-        let bus: Bus = "onfi-nv-ddr3-12".parse().unwrap();
+        let bus: FlashChannel = "onfi-nv-ddr3-12".parse().unwrap();
         assert_eq!(bus.time_for(4096).as_ps(), 4096 * 833);
-        let odd: Bus = "onfi-nv-ddr3-19".parse().unwrap();
+        let odd: FlashChannel = "onfi-nv-ddr3-19".parse().unwrap();
         assert_eq!((odd.time_for(1).as_ps(), odd.time_for(2).as_ps()), (417, 833));
         assert_eq!(bus.time_for(u64::MAX), Time::MAX);
     }

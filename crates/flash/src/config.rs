@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 
-use crate::{Bus, Divisor, Geometry, Timing};
+use crate::{Divisor, FlashChannel, FlashTiming, Geometry};
 
 /// Bits in a cell: how many kinds of page a block has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -105,7 +105,7 @@ fn cache_busy() -> Span {
 /// The `[flash]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct FlashConfig {
     /// Channels (buses) of the controller; 1 to 1024.
     pub channels: u32,
     /// Chips (packages) on each channel.
@@ -133,7 +133,7 @@ pub struct Config {
     /// Block erase, tBERS.
     pub erase_time: Span,
     /// The bus: bandwidth, time per byte or ONFI mode.
-    pub bus: Bus,
+    pub bus: FlashChannel,
     /// Command and address cycles before each operation, on the bus.
     #[serde(default)]
     pub command_time: Span,
@@ -194,7 +194,7 @@ pub struct Config {
     pub factory_bad: f64,
 }
 
-impl Config {
+impl FlashConfig {
     /// Checks everything and gives the geometry. Dies of a chip that cannot interleave count as one
     /// die with the planes of all of them.
     pub fn geometry(&self) -> Result<Geometry, ConfigError> {
@@ -264,7 +264,7 @@ impl Config {
     }
 
     /// Checks everything and gives the times.
-    pub fn timing(&self) -> Result<Timing, ConfigError> {
+    pub fn timing(&self) -> Result<FlashTiming, ConfigError> {
         let transfer = self.transfer()?;
         for (key, value, most) in [
             ("endurance_spread", self.endurance_spread, 0.3),
@@ -278,7 +278,7 @@ impl Config {
                 ));
             }
         }
-        Ok(Timing {
+        Ok(FlashTiming {
             read: self.levels("read_time", &self.read_time)?,
             program: self.levels("program_time", &self.program_time)?,
             levels: Divisor::new(self.cell.bits() as u32),

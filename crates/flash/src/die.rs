@@ -1,7 +1,7 @@
 //! The state of one die.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 
 use crate::{FlashOp, OpKind};
 
@@ -18,7 +18,7 @@ pub(crate) const MOST_PLANES: usize = 16;
 pub(crate) struct Group {
     pub(crate) kind: OpKind,
     /// That of the oldest member.
-    pub(crate) cause: Cause,
+    pub(crate) cause: FlashCause,
     pub(crate) len: u8,
     /// How many of them are copies.
     pub(crate) copies: u8,
@@ -28,7 +28,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(kind: OpKind, cause: Cause) -> Group {
+    pub(crate) fn new(kind: OpKind, cause: FlashCause) -> Group {
         Group { kind, cause, len: 0, copies: 0, mixed: false, members: Fifo::default() }
     }
     pub(crate) fn is_full(&self) -> bool {
@@ -89,7 +89,7 @@ impl Die {
     pub(crate) fn new() -> Die {
         Die {
             phase: Phase::Idle,
-            group: Group::new(OpKind::Read, Cause::None),
+            group: Group::new(OpKind::Read, FlashCause::None),
             generation: 0,
             called: false,
             array_from: Time::ZERO,
@@ -117,7 +117,7 @@ pub(crate) struct Queued {
     pub(crate) to_epoch: u16,
     pub(crate) kind: OpKind,
     pub(crate) sector_only: bool,
-    pub(crate) cause: Cause,
+    pub(crate) cause: FlashCause,
 }
 
 impl Queued {

@@ -2,7 +2,7 @@
 //!
 //! Dies, planes, blocks and pages are numbered through the whole device, channel by channel:
 //! die = (channel * chips + chip) * dies_per_chip + die in chip, and so on down. A page number
-//! fits in 32 bits; [`Config::geometry`](crate::Config::geometry) refuses what does not.
+//! fits in 32 bits; [`Config::geometry`](crate::FlashConfig::geometry) refuses what does not.
 
 /// Division by a number that is known only at run time, without a divide instruction where it is
 /// a power of two (it nearly always is).
@@ -41,7 +41,7 @@ impl Divisor {
     }
 }
 
-/// How the flash is organised. Made by [`Config::geometry`](crate::Config::geometry).
+/// How the flash is organised. Made by [`Config::geometry`](crate::FlashConfig::geometry).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Channels (buses) of the controller.

@@ -1,7 +1,7 @@
 //! NAND flash: geometry, timing, dies, planes and channels.
 //!
-//! Key types: [`Config`] (what a device file says), [`Geometry`] (sizes and addresses),
-//! [`Timing`] (spans in picoseconds), [`FlashOp`] (what an FTL asks for), [`FlashArray`] (the dies
+//! Key types: [`FlashConfig`] (what a device file says), [`Geometry`] (sizes and addresses),
+//! [`FlashTiming`] (spans in picoseconds), [`FlashOp`] (what an FTL asks for), [`FlashArray`] (the dies
 //! with their queues, and the channels between them and the controller).
 //!
 //! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong. The array is stricter than hardware: a
@@ -30,9 +30,9 @@ mod geometry;
 mod op;
 mod timing;
 
-pub use array::{FlashArray, FlashEvent, Port};
-pub use bus::{Bus, OnfiMode};
-pub use config::{CellType, ChannelOrder, Config, CopyMode, MultiPlane, PerLevel};
+pub use array::{FlashArray, FlashEvent, PlanePort};
+pub use bus::{FlashChannel, OnfiMode};
+pub use config::{CellType, ChannelOrder, CopyMode, FlashConfig, MultiPlane, PerLevel};
 pub use geometry::{Divisor, Geometry};
 pub use op::{FlashOp, NO_OWNER, OpKind};
-pub use timing::Timing;
+pub use timing::FlashTiming;

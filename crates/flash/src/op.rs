@@ -1,6 +1,6 @@
 //! What an FTL asks of the flash.
 
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 
 /// Nobody waits for this operation.
 pub const NO_OWNER: u32 = u32::MAX;
@@ -25,7 +25,7 @@ pub struct FlashOp {
     /// What to do.
     pub kind: OpKind,
     /// On whose behalf.
-    pub cause: Cause,
+    pub cause: FlashCause,
     /// The plane, counted through the device.
     pub plane: u32,
     /// The page; for [`OpKind::Erase`] the first page of the block.
@@ -42,23 +42,23 @@ pub struct FlashOp {
 }
 
 impl FlashOp {
-    const fn plain(kind: OpKind, plane: u32, page: u32, cause: Cause) -> FlashOp {
+    const fn plain(kind: OpKind, plane: u32, page: u32, cause: FlashCause) -> FlashOp {
         FlashOp { kind, cause, plane, page, to: 0, after_mapping: false, sector_only: false }
     }
     /// A read of `page`.
-    pub const fn read(plane: u32, page: u32, cause: Cause) -> FlashOp {
+    pub const fn read(plane: u32, page: u32, cause: FlashCause) -> FlashOp {
         FlashOp::plain(OpKind::Read, plane, page, cause)
     }
     /// A program of `page`.
-    pub const fn program(plane: u32, page: u32, cause: Cause) -> FlashOp {
+    pub const fn program(plane: u32, page: u32, cause: FlashCause) -> FlashOp {
         FlashOp::plain(OpKind::Program, plane, page, cause)
     }
     /// A copy of `page` to `to`, both in `plane`.
-    pub const fn copy(plane: u32, page: u32, to: u32, cause: Cause) -> FlashOp {
+    pub const fn copy(plane: u32, page: u32, to: u32, cause: FlashCause) -> FlashOp {
         FlashOp { to, ..FlashOp::plain(OpKind::Copy, plane, page, cause) }
     }
     /// An erase of the block that begins at `page`.
-    pub const fn erase(plane: u32, page: u32, cause: Cause) -> FlashOp {
+    pub const fn erase(plane: u32, page: u32, cause: FlashCause) -> FlashOp {
         FlashOp::plain(OpKind::Erase, plane, page, cause)
     }
 }

@@ -6,7 +6,7 @@ use crate::Divisor;
 
 /// Times of one flash part on its bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timing {
+pub struct FlashTiming {
     /// Array read by page type.
     pub(crate) read: [Time; 4],
     /// Array program by page type.
@@ -29,7 +29,7 @@ pub struct Timing {
     pub cache_program: Time,
 }
 
-impl Timing {
+impl FlashTiming {
     /// Page types in a block: page n has type n modulo this.
     pub fn page_types(&self) -> u32 {
         self.levels.get()

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, PartKind};
+use ssdyno_engine::events::{Activity, Busy, EventLog, EventReader, FlashCause, PartKind};
 use ssdyno_engine::{Event, EventQueue};
-use ssdyno_flash::{Config, FlashArray, FlashEvent, FlashOp, Port};
+use ssdyno_flash::{FlashArray, FlashConfig, FlashEvent, FlashOp, PlanePort};
 
 #[derive(Clone, Copy)]
 struct Only(FlashEvent);
@@ -41,7 +41,7 @@ impl Rig {
             "blocks_per_plane":8,"pages_per_block":8,"page_size":"4KiB","read_time":"50us",
             "program_time":"500us","erase_time":"3ms","bus":"409600000B/s"{rules}}}"#
         );
-        let config: Config = serde_json::from_str(&text).unwrap();
+        let config: FlashConfig = serde_json::from_str(&text).unwrap();
         let mut array = FlashArray::new(&config).unwrap();
         // Block 0 of each plane is full.
         for block in [0, 8] {
@@ -52,7 +52,8 @@ impl Rig {
 
     fn enqueue(&mut self, now: Time, owner: u32, op: FlashOp) {
         let mut done = Vec::new();
-        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        let mut port =
+            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
         self.array.enqueue(op, owner, &mut port);
         assert!(done.is_empty(), "nothing completes at once");
     }
@@ -67,14 +68,14 @@ impl Rig {
         while let Some((now, Only(event))) = self.queue.pop_due(end) {
             let mut done = Vec::new();
             let mut port =
-                Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+                PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
             self.array.handle(event, &mut port);
             self.done.extend(done.into_iter().map(|owner| (owner, now.as_ns())));
         }
     }
 }
 
-const HOST: Cause = Cause::Host;
+const HOST: FlashCause = FlashCause::Host;
 
 /// First page of block `block` of plane `plane`.
 fn page(plane: u32, block: u32) -> u32 {
@@ -105,7 +106,7 @@ fn planes_join_as_the_rules_allow() {
 fn copies_go_inside_the_plane_or_through_the_controller() {
     let copy = |rules: &str| {
         let mut rig = Rig::new(rules);
-        rig.enqueue(Time::ZERO, 1, FlashOp::copy(0, page(0, 0), page(0, 1), Cause::Cleaning));
+        rig.enqueue(Time::ZERO, 1, FlashOp::copy(0, page(0, 0), page(0, 1), FlashCause::Cleaning));
         rig.run()
     };
     assert_eq!(copy(r#","copy":"copy-back""#), [(1, 550.0)]);
@@ -138,7 +139,7 @@ fn programs_join_copies_that_pass_the_controller() {
         // The first keeps the die busy until both others wait.
         rig.enqueue(Time::ZERO, 0, FlashOp::read(0, page(0, 0), HOST));
         rig.enqueue(Time::ZERO, 1, FlashOp::program(1, page(1, 1), HOST));
-        let copy = FlashOp::copy(0, page(0, 0), page(0, 1), Cause::Cleaning);
+        let copy = FlashOp::copy(0, page(0, 0), page(0, 1), FlashCause::Cleaning);
         rig.enqueue(Time::ZERO, 2, copy);
         let ended = rig.run();
         let mut pages = Pages::default();
@@ -159,12 +160,12 @@ fn page_types_take_their_own_times() {
         "blocks_per_plane":2,"pages_per_block":8,"page_size":"4KiB","cell":"tlc",
         "read_time":["10us","20us","30us"],"program_time":"100us","erase_time":"1ms",
         "bus":"409600000B/s"}"#;
-    let config: Config = serde_json::from_str(text).unwrap();
+    let config: FlashConfig = serde_json::from_str(text).unwrap();
     let timing = config.timing().unwrap();
     let times: Vec<u64> = (0..4).map(|page| timing.read(page).as_ns()).collect();
     assert_eq!(times, [10_000, 20_000, 30_000, 10_000]);
     let wrong = text.replace(r#","30us""#, "");
-    let config: Config = serde_json::from_str(&wrong).unwrap();
+    let config: FlashConfig = serde_json::from_str(&wrong).unwrap();
     assert_eq!(config.timing().unwrap_err().key, "flash.read_time");
 }
 
@@ -172,10 +173,10 @@ fn page_types_take_their_own_times() {
 fn a_read_takes_the_old_place_of_a_page_that_waits_to_be_copied() {
     let mut rig = Rig::new(r#","read_priority":true,"copy":"copy-back""#);
     for number in 0..8 {
-        let copy = FlashOp::copy(0, page(0, 0) + number, page(0, 1) + number, Cause::Cleaning);
+        let copy = FlashOp::copy(0, page(0, 0) + number, page(0, 1) + number, FlashCause::Cleaning);
         rig.enqueue(Time::ZERO, 100, copy);
     }
-    rig.enqueue(Time::ZERO, 101, FlashOp::erase(0, page(0, 0), Cause::Cleaning));
+    rig.enqueue(Time::ZERO, 101, FlashOp::erase(0, page(0, 0), FlashCause::Cleaning));
     // The host already sees the last page at its new place.
     rig.enqueue(Time::ZERO, 1, FlashOp::read(0, page(0, 1) + 7, HOST));
     let done = rig.run();
@@ -188,7 +189,7 @@ fn a_read_waits_for_the_new_data_of_a_block_that_is_used_again() {
     for rules in [r#","read_priority":true"#, r#","read_priority":true,"erase_suspend":true"#] {
         let mut rig = Rig::new(rules);
         rig.enqueue(Time::ZERO, 1, FlashOp::read(0, page(0, 0), HOST));
-        rig.enqueue(Time::ZERO, 2, FlashOp::erase(0, page(0, 0), Cause::Cleaning));
+        rig.enqueue(Time::ZERO, 2, FlashOp::erase(0, page(0, 0), FlashCause::Cleaning));
         // Old data: before the erase.
         rig.enqueue(Time::ZERO, 3, FlashOp::read(0, page(0, 0) + 7, HOST));
         rig.enqueue(Time::ZERO, 4, FlashOp::program(0, page(0, 0), HOST));
@@ -205,10 +206,10 @@ fn a_read_waits_for_the_new_data_of_a_block_that_is_used_again() {
 fn a_read_follows_the_copies_of_its_own_epoch() {
     let mut rig = Rig::new(r#","read_priority":true,"copy":"copy-back""#);
     let (a, b, c) = (page(0, 0), page(0, 1), page(0, 2));
-    rig.enqueue(Time::ZERO, 1, FlashOp::copy(0, a, b, Cause::Cleaning));
-    rig.enqueue(Time::ZERO, 2, FlashOp::erase(0, a, Cause::Cleaning));
-    rig.enqueue(Time::ZERO, 3, FlashOp::copy(0, b, a, Cause::Cleaning));
-    rig.enqueue(Time::ZERO, 4, FlashOp::copy(0, a, c, Cause::Cleaning));
+    rig.enqueue(Time::ZERO, 1, FlashOp::copy(0, a, b, FlashCause::Cleaning));
+    rig.enqueue(Time::ZERO, 2, FlashOp::erase(0, a, FlashCause::Cleaning));
+    rig.enqueue(Time::ZERO, 3, FlashOp::copy(0, b, a, FlashCause::Cleaning));
+    rig.enqueue(Time::ZERO, 4, FlashOp::copy(0, a, c, FlashCause::Cleaning));
     // Its data lies at `a` now, and at `a` again when it is copied to `c`: both are the same data.
     rig.enqueue(Time::ZERO, 5, FlashOp::read(0, c, HOST));
     let done: Vec<u32> = rig.run().into_iter().map(|(owner, _)| owner).collect();

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, PartKind};
+use ssdyno_engine::events::{Activity, Busy, EventLog, EventReader, FlashCause, PartKind};
 use ssdyno_engine::{Event, EventQueue};
-use ssdyno_flash::{Config, FlashArray, FlashEvent, FlashOp, Port};
+use ssdyno_flash::{FlashArray, FlashConfig, FlashEvent, FlashOp, PlanePort};
 
 #[derive(Clone, Copy)]
 struct Only(FlashEvent);
@@ -48,7 +48,7 @@ impl Dies {
             "program_time":"500us","erase_time":"3ms","bus":"409600000B/s","multi_plane":"off",
             "suspend_time":"20us","cache_read_busy":"5us","cache_program_busy":"3us"{rules}}}"#
         );
-        let config: Config = serde_json::from_str(&text).unwrap();
+        let config: FlashConfig = serde_json::from_str(&text).unwrap();
         let mut array = FlashArray::new(&config).unwrap();
         for plane in 0..2 * dies {
             array.set_written(plane * 8, 8);
@@ -60,7 +60,8 @@ impl Dies {
         self.run_until(Time::from_us(us));
         let mut done = Vec::new();
         let now = Time::from_us(us);
-        let mut port = Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+        let mut port =
+            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
         self.array.enqueue(op, owner, &mut port);
         assert!(done.is_empty(), "nothing completes at once");
     }
@@ -69,7 +70,7 @@ impl Dies {
         while let Some((now, Only(event))) = self.queue.pop_due(end) {
             let mut done = Vec::new();
             let mut port =
-                Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
+                PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut done };
             self.array.handle(event, &mut port);
             self.done.extend(done.into_iter().map(|owner| (owner, now.as_ns() as f64 / 1e3)));
         }
@@ -88,11 +89,11 @@ fn page(plane: u32, block: u32) -> u32 {
 }
 
 fn read(number: u32) -> FlashOp {
-    FlashOp::read(0, page(0, 0) + number, Cause::Host)
+    FlashOp::read(0, page(0, 0) + number, FlashCause::Host)
 }
 
 fn program(number: u32) -> FlashOp {
-    FlashOp::program(0, page(0, 1) + number, Cause::Host)
+    FlashOp::program(0, page(0, 1) + number, FlashCause::Host)
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn reads_follow_one_another_and_the_last_is_fetched() {
 fn a_read_of_another_plane_follows_too() {
     let mut die = Dies::new("");
     die.at(0, 0, read(0));
-    die.at(0, 1, FlashOp::read(1, page(1, 0), Cause::Host));
+    die.at(0, 1, FlashOp::read(1, page(1, 0), FlashCause::Host));
     assert_eq!(die.run(), [(0, 65.0), (1, 120.0)]);
 }
 
@@ -135,9 +136,9 @@ fn erases_and_copies_do_not_follow() {
     for (rules, copied) in [(r#","copy":"copy-back""#, 550.0), (r#","copy":"controller""#, 570.0)] {
         let mut die = Dies::new(rules);
         die.at(0, 0, program(0));
-        die.at(0, 1, FlashOp::copy(0, page(0, 0), page(0, 2), Cause::Cleaning));
+        die.at(0, 1, FlashOp::copy(0, page(0, 0), page(0, 2), FlashCause::Cleaning));
         die.at(0, 2, read(1));
-        die.at(0, 3, FlashOp::erase(0, page(0, 3), Cause::Cleaning));
+        die.at(0, 3, FlashOp::erase(0, page(0, 3), FlashCause::Cleaning));
         die.at(0, 4, program(1));
         let copied = 510.0 + copied;
         let expected = [
@@ -180,7 +181,7 @@ fn reads_do_not_follow_while_a_program_is_suspended() {
     assert_eq!(die.run(), [(1, 180.0), (2, 240.0), (0, 240.0 + 20.0 + 410.0)]);
     // An erase has no data.
     let mut die = Dies::new(rules);
-    die.at(0, 0, FlashOp::erase(0, page(0, 3), Cause::Cleaning));
+    die.at(0, 0, FlashOp::erase(0, page(0, 3), FlashCause::Cleaning));
     die.at(100, 1, read(0));
     die.at(100, 2, read(1));
     assert_eq!(die.run(), [(1, 185.0), (2, 240.0), (0, 240.0 + 20.0 + 2900.0)]);
@@ -208,8 +209,8 @@ fn a_read_interrupts_a_program_that_waited_for_the_channel() {
             format!(r#","read_priority":true,"program_suspend":true,"channel_order":"{order}""#);
         let mut dies = Dies::with(2, &rules);
         dies.at(0, 0, program(0));
-        dies.at(0, 1, FlashOp::program(2, page(2, 1), Cause::Host));
-        dies.at(5, 2, FlashOp::read(2, page(2, 0), Cause::Host));
+        dies.at(0, 1, FlashOp::program(2, page(2, 1), FlashCause::Host));
+        dies.at(5, 2, FlashOp::read(2, page(2, 0), FlashCause::Host));
         // In from 10 to 20; suspended by 40, read by 90, out by 100; resumed by 120.
         assert_eq!(dies.run(), [(2, 100.0), (0, 510.0), (1, 620.0)], "{order}");
     }

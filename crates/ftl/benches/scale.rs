@@ -16,7 +16,7 @@ use rustc_hash::FxHasher;
 use ssdyno_engine::Rng;
 use ssdyno_flash::FlashOp;
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Ftl, FtlFacts, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{Ftl, FtlFacts, Plane, Precondition, PrepareWatch, build};
 
 const PAGES_PER_BLOCK: u32 = 64;
 
@@ -58,7 +58,7 @@ fn device(ftl: &str, more: &str, (gib, blocks): (u32, u32)) -> Result<Box<dyn Ft
     let geometry = flash.geometry().map_err(|error| error.to_string())?;
     let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
     let mut ftl = build(&facts).map_err(|error| error.to_string())?;
-    ftl.precondition(&Precondition::default(), 1, &mut Watch::new(&mut |_| true))
+    ftl.precondition(&Precondition::default(), 1, &mut PrepareWatch::new(&mut |_| true))
         .map_err(|error| error.to_string())?;
     Ok(ftl)
 }

@@ -5,10 +5,12 @@ use std::error::Error;
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{FlashOp, Geometry};
 use ssdyno_ftl::conformance::{check_built, ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Health, Plane, Precondition, PrepareError, ReadOnly, Watch};
+use ssdyno_ftl::{
+    Fill, Ftl, FtlFacts, Health, Plane, Precondition, PrepareError, PrepareWatch, ReadOnly,
+};
 
 /// The blocks of a plane in use: `used` of them from `tail` on, around the ring.
 #[derive(Clone, Debug)]
@@ -99,10 +101,10 @@ impl RingLog {
         for from in first..first + self.geometry.pages_per_block.get() {
             if let Some(page) = self.owner[from as usize] {
                 let to = self.append(plane, page);
-                out.push(FlashOp::copy(plane, from, to, Cause::Cleaning));
+                out.push(FlashOp::copy(plane, from, to, FlashCause::Cleaning));
             }
         }
-        out.push(FlashOp::erase(plane, first, Cause::Cleaning));
+        out.push(FlashOp::erase(plane, first, FlashCause::Cleaning));
         let ring = &mut self.rings[plane as usize];
         ring.tail = (ring.tail + 1) % self.geometry.blocks_per_plane;
         ring.used -= 1;
@@ -116,7 +118,7 @@ impl Ftl for RingLog {
 
     fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
         let Some(at) = self.locate(page) else { return false };
-        out.push(FlashOp::read(page % self.geometry.planes(), at, Cause::Host));
+        out.push(FlashOp::read(page % self.geometry.planes(), at, FlashCause::Host));
         true
     }
 
@@ -132,7 +134,7 @@ impl Ftl for RingLog {
             self.clean(plane, out);
         }
         let at = self.append(plane, page);
-        out.push(FlashOp::program(plane, at, Cause::Host));
+        out.push(FlashOp::program(plane, at, FlashCause::Host));
         Ok(())
     }
 
@@ -148,7 +150,7 @@ impl Ftl for RingLog {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.logical_pages())?;
         let mut rng = Rng::new(seed, "precondition");

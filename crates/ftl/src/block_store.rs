@@ -1,7 +1,7 @@
 //! Logical blocks, data blocks, and where every page is: the state under all FTLs that map blocks.
 
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::blocks::Searches;
@@ -9,7 +9,7 @@ use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
 use crate::reverse::Reverse;
-use crate::{Blocks, Cleaning, Config, HotCold, Placement, ReadOnly, WearLevelling};
+use crate::{Blocks, Cleaning, FtlConfig, HotCold, Placement, ReadOnly, WearLevelling};
 
 /// A logical block: its plane, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct Store {
     pub(crate) geometry: Geometry,
     pub(crate) shares: Shares,
     pub(crate) blocks: Blocks,
-    pub(crate) config: Config,
+    pub(crate) config: FtlConfig,
     pub(crate) chooser: Chooser,
     pub(crate) planes: Divisor,
     /// Logical page of each plane's page 0.
@@ -91,7 +91,7 @@ impl Store {
     pub(crate) fn assemble(
         geometry: Geometry,
         shares: Shares,
-        config: Config,
+        config: FtlConfig,
         blocks: Blocks,
         chooser: Chooser,
         logical_pages: u32,
@@ -190,7 +190,7 @@ impl Store {
         let plane = block / self.geometry.blocks_per_plane;
         self.written[block as usize] = 0;
         self.blocks.erased(block);
-        out.push(FlashOp::erase(plane, self.geometry.first_page(block), Cause::Cleaning));
+        out.push(FlashOp::erase(plane, self.geometry.first_page(block), FlashCause::Cleaning));
     }
 
     /// Takes over page `number` of `block` for logical page `page`; where it was before.
@@ -218,7 +218,7 @@ impl Store {
     ) {
         let Some(page) = self.page(place, offset) else { return };
         let (_, to) = self.put(page, block, number);
-        out.push(FlashOp::program(place.plane, to, Cause::Host));
+        out.push(FlashOp::program(place.plane, to, FlashCause::Host));
     }
 
     /// Copies what is valid among `offsets` of `place`, wherever it is but in `block` itself, to
@@ -265,7 +265,7 @@ impl Store {
             return;
         }
         let (from, to) = self.put(page, block, offset);
-        out.push(FlashOp::copy(place.plane, from, to, Cause::Cleaning));
+        out.push(FlashOp::copy(place.plane, from, to, FlashCause::Cleaning));
     }
 
     /// Programs `offset` in place if the data block allows it, opening one if there is none; false
@@ -299,7 +299,7 @@ impl Store {
 }
 
 /// Options that only make sense where any page can be anywhere.
-fn refuse_what_cannot_be(config: &Config) -> Result<(), ConfigError> {
+fn refuse_what_cannot_be(config: &FtlConfig) -> Result<(), ConfigError> {
     let name = &config.name;
     let refuse = |key: &str, help: &str| {
         let problem = format!("`{name}` maps blocks, which leaves no choice here");
@@ -324,7 +324,7 @@ fn refuse_what_cannot_be(config: &Config) -> Result<(), ConfigError> {
 }
 
 /// Log blocks of a plane with `blocks`: at least two.
-fn log_blocks(config: &Config, blocks: u32) -> Result<u32, ConfigError> {
+fn log_blocks(config: &FtlConfig, blocks: u32) -> Result<u32, ConfigError> {
     if !(0.0..1.0).contains(&config.log_blocks) {
         return Err(ConfigError::new(
             "ftl.log_blocks",

@@ -1,6 +1,6 @@
 //! The state of every block: valid pages, wear, free, open, closed or bad.
 
-use ssdyno_engine::{Table, prefetch};
+use ssdyno_engine::{HugePageTable, prefetch};
 
 use crate::order::Order;
 use crate::ranks::Ranks;
@@ -27,7 +27,7 @@ pub struct Blocks {
     blocks_per_plane: u32,
     data_pages: u32,
     ranks: Ranks,
-    erases: Table<u32>,
+    erases: HugePageTable<u32>,
     /// Erases that a block survives; empty where blocks last for ever.
     endures: Vec<u32>,
     free: Vec<Free>,
@@ -76,7 +76,7 @@ impl Blocks {
             blocks_per_plane,
             data_pages,
             ranks: Ranks::new(planes, blocks_per_plane),
-            erases: Table::new(all as usize, 0),
+            erases: HugePageTable::new(all as usize, 0),
             endures,
             free,
             order: (searches.window > 0)

@@ -14,7 +14,7 @@ use crate::{Cleaning, contract};
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// By logical page: channel first, then way (chip and die), die's plane last … in the order of
-    /// [`Config::static_order`].
+    /// [`FtlConfig::static_order`].
     #[default]
     Static,
     /// One plane after another, whatever the logical page.
@@ -34,7 +34,7 @@ pub enum HotCold {
     Off,
     /// What survived a cleaning is cold: it gets its own open block.
     Survivors,
-    /// Each of [`Config::classes`] has its own blocks in every plane and is cleaned within them;
+    /// Each of [`FtlConfig::classes`] has its own blocks in every plane and is cleaned within them;
     /// `page` only.
     Classes,
 }
@@ -80,7 +80,7 @@ pub enum WearLevelling {
     /// The least worn free block is used first.
     Dynamic,
     /// Dynamic; and when the wear of a plane's blocks differs by more than
-    /// [`Config::wear_threshold`], the least worn block is moved although it is not worth cleaning.
+    /// [`FtlConfig::wear_threshold`], the least worn block is moved although it is not worth cleaning.
     Static,
 }
 
@@ -103,7 +103,7 @@ fn is_zero(n: &u32) -> bool {
 /// The `[ftl]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct FtlConfig {
     /// Which FTL: `page`, `dftl`, `block`, `bast`, `fast`, `agrawal`.
     pub name: String,
     /// Physical / logical - 1.
@@ -190,7 +190,7 @@ pub struct Precondition {
     pub share: f64,
     /// Pages that random writes of the host reach the FTL in: 1, or as many as the write buffer writes
     /// back together, beginning with a multiple of that. No key of a file: it follows from `[buffer]`, see
-    /// [`Buffer::pages_together`](crate::buffer::Buffer::pages_together).
+    /// [`Buffer::pages_together`](crate::buffer::WriteBuffer::pages_together).
     #[serde(skip, default = "alone")]
     pub together: u32,
 }
@@ -217,7 +217,7 @@ impl Precondition {
 
 /// Numbers that follow from `[ftl]` and the geometry, checked against each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct FtlLimits {
     /// Pages that the host sees.
     pub logical_pages: u32,
     /// Pages of the mapping table that are kept in flash behind them.
@@ -234,21 +234,21 @@ pub struct Limits {
     pub valid_most: u32,
 }
 
-impl Config {
-    /// Checks the numbers and derives [`Limits`] for an FTL that maps pages; `bad_most` is the
+impl FtlConfig {
+    /// Checks the numbers and derives [`FtlLimits`] for an FTL that maps pages; `bad_most` is the
     /// largest number of bad blocks that a plane starts with.
-    pub fn limits(&self, geometry: &Geometry, bad_most: u32) -> Result<Limits, ConfigError> {
+    pub fn limits(&self, geometry: &Geometry, bad_most: u32) -> Result<FtlLimits, ConfigError> {
         self.limits_with_mapping(geometry, bad_most, |_| 0)
     }
 
-    /// As [`limits`](Config::limits) for an FTL that keeps its mapping table in flash, in
+    /// As [`limits`](FtlConfig::limits) for an FTL that keeps its mapping table in flash, in
     /// `mapping_pages(logical pages)` pages and blocks of their own.
     pub(crate) fn limits_with_mapping(
         &self,
         geometry: &Geometry,
         bad_most: u32,
         mapping_pages: impl Fn(u32) -> u32,
-    ) -> Result<Limits, ConfigError> {
+    ) -> Result<FtlLimits, ConfigError> {
         let blocks = geometry.blocks_per_plane;
         self.check_shares(geometry)?;
         let logical_pages = self.logical_pages(geometry)?;
@@ -272,7 +272,7 @@ impl Config {
             );
             return Err(self.cannot_hold(geometry, problem, "lower ftl.free_blocks_low, ", fits));
         }
-        Ok(Limits {
+        Ok(FtlLimits {
             logical_pages,
             mapping_pages: with_table(logical_pages) - logical_pages,
             data_pages,
@@ -362,7 +362,7 @@ impl Config {
     ) -> ConfigError {
         let logical = |steps: u64| {
             let over_provisioning = steps as f64 / 1e4;
-            Config { over_provisioning, ..self.clone() }.logical_pages(geometry).ok()
+            FtlConfig { over_provisioning, ..self.clone() }.logical_pages(geometry).ok()
         };
         // More over-provisioning means fewer logical pages, down to one a plane.
         let most = f64::from(geometry.pages() / geometry.planes()) * 1e4;

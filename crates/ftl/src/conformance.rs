@@ -11,11 +11,11 @@
 use std::collections::BTreeMap;
 
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
-use ssdyno_flash::{Config as FlashConfig, FlashOp, Geometry, OpKind};
+use ssdyno_engine::events::FlashCause;
+use ssdyno_flash::{FlashConfig, FlashOp, Geometry, OpKind};
 
 use crate::contract::FtlFacts;
-use crate::{Config, Fill, Ftl, Plane, Precondition, Watch, build};
+use crate::{Fill, Ftl, FtlConfig, Plane, Precondition, PrepareWatch, build};
 
 /// Content of a page: logical page and generation; summaries and mapping pages hold `u64::MAX`.
 type Data = u64;
@@ -133,7 +133,7 @@ pub fn small_flash(channels: u32, planes: u32, blocks: u32, pages: u32) -> Flash
 }
 
 /// An `[ftl]` table for tests: `name`, over-provisioning and further keys as JSON members.
-pub fn ftl_config(name: &str, over_provisioning: f64, more: &str) -> Config {
+pub fn ftl_config(name: &str, over_provisioning: f64, more: &str) -> FtlConfig {
     let text = format!(r#"{{"name":"{name}","over_provisioning":{over_provisioning}{more}}}"#);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -142,7 +142,7 @@ pub fn ftl_config(name: &str, over_provisioning: f64, more: &str) -> Config {
 ///
 /// # Panics
 /// With the broken promise; the same arguments replay it.
-pub fn check_ftl(flash: &FlashConfig, config: &Config, fill: Fill, seed: u64, requests: u32) {
+pub fn check_ftl(flash: &FlashConfig, config: &FtlConfig, fill: Fill, seed: u64, requests: u32) {
     let geometry = flash.geometry().unwrap_or_else(|error| panic!("{error}"));
     let facts = FtlFacts { geometry, flash, config, seed };
     let mut ftl = build(&facts).unwrap_or_else(|error| panic!("{error}"));
@@ -171,7 +171,7 @@ pub fn check_built(ftl: &mut dyn Ftl, flash: &FlashConfig, fill: Fill, seed: u64
 ///
 /// # Panics
 /// With the broken promise; the same arguments replay it.
-pub fn check_erased(flash: &FlashConfig, config: &Config, seed: u64, requests: u32) {
+pub fn check_erased(flash: &FlashConfig, config: &FtlConfig, seed: u64, requests: u32) {
     let geometry = flash.geometry().unwrap_or_else(|error| panic!("{error}"));
     let facts = FtlFacts { geometry, flash, config, seed };
     let make = || build(&facts).unwrap_or_else(|error| panic!("{error}"));
@@ -203,7 +203,7 @@ struct Host {
 impl Host {
     fn new(ftl: &mut dyn Ftl, geometry: Geometry, fill: Fill, seed: u64) -> Host {
         let how = Precondition { fill, ..Precondition::default() };
-        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true))
+        ftl.precondition(&how, seed, &mut PrepareWatch::new(&mut |_| true))
             .unwrap_or_else(|error| panic!("{error}"));
         let mut host = Host {
             flash: StrictFlash::new(geometry),
@@ -271,17 +271,17 @@ impl Host {
     /// Executes what the FTL asked for; the one operation of the host itself must be an `own`.
     fn run(&mut self, data: Data, own: Option<OpKind>) -> Option<Data> {
         let ops = std::mem::take(&mut self.ops);
-        let host = |op: &&FlashOp| op.cause == Cause::Host;
+        let host = |op: &&FlashOp| op.cause == FlashCause::Host;
         let kinds: Vec<OpKind> = ops.iter().filter(host).map(|op| op.kind).collect();
         assert_eq!(kinds, own.as_slice(), "operations that the request itself is made of");
         let mut found = None;
         let mut mapped = false;
         for op in &ops {
-            mapped |= op.cause == Cause::Mapping;
-            if op.cause == Cause::Host && op.kind == OpKind::Read {
+            mapped |= op.cause == FlashCause::Mapping;
+            if op.cause == FlashCause::Host && op.kind == OpKind::Read {
                 assert_eq!(op.after_mapping, mapped, "{op:?} must wait for the mapping");
             }
-            let host = op.cause == Cause::Host;
+            let host = op.cause == FlashCause::Host;
             let read = self.flash.execute(op, if host { data } else { u64::MAX });
             if host && op.kind == OpKind::Read {
                 found = read;

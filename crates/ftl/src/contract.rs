@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 
 use ssdyno_block::ConfigError;
-use ssdyno_flash::{Config as FlashConfig, FlashOp, Geometry};
+use ssdyno_flash::{FlashConfig, FlashOp, Geometry};
 
 use crate::log_blocks::BlockFtl;
-use crate::{Config, Endurance, HotCold, Precondition, PrepareError, Watch};
+use crate::{Endurance, FtlConfig, HotCold, Precondition, PrepareError, PrepareWatch};
 
 /// The device reached its end of life: too many blocks are bad to take another write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -122,7 +122,7 @@ pub trait Ftl: Debug + Send {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError>;
 
     /// Pages programmed in block `block`, for the flash to agree with after preconditioning.
@@ -186,7 +186,7 @@ pub struct FtlFacts<'a> {
     /// The `[flash]` table.
     pub flash: &'a FlashConfig,
     /// The `[ftl]` table.
-    pub config: &'a Config,
+    pub config: &'a FtlConfig,
     /// Seed of everything random in the FTL.
     pub seed: u64,
 }

@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
 use crate::contract::FtlFacts;
@@ -31,8 +31,8 @@ use crate::page_map::{PageMap, Stream};
 use crate::random_writes::RandomWrites;
 use crate::sample::{Sampled, Written};
 use crate::{
-    Fill, Ftl, Health, HotCold, Plane, PlaneUse, Precondition, PrepareError, ReadOnly, Watch,
-    sample,
+    Fill, Ftl, Health, HotCold, Plane, PlaneUse, Precondition, PrepareError, PrepareWatch,
+    ReadOnly, sample,
 };
 
 /// Bytes of an entry in flash: a physical page number.
@@ -101,7 +101,12 @@ impl Dftl {
         self.inner.locate(self.translation_page(number))
     }
 
-    fn read_translation_page(&self, number: u32, cause: Cause, out: &mut Vec<FlashOp>) -> bool {
+    fn read_translation_page(
+        &self,
+        number: u32,
+        cause: FlashCause,
+        out: &mut Vec<FlashOp>,
+    ) -> bool {
         let Some(at) = self.directory(number) else { return false };
         let geometry = &self.inner.geometry;
         let plane = geometry.block_of_page(at) / geometry.blocks_per_plane;
@@ -126,7 +131,7 @@ impl Dftl {
     fn write_translation_page(
         &mut self,
         number: u32,
-        cause: Cause,
+        cause: FlashCause,
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         if self.inner.read_only {
@@ -153,7 +158,7 @@ impl Dftl {
             if !self.is_stale[number as usize] {
                 continue;
             }
-            if self.write_translation_page(number, Cause::Cleaning, out).is_err() {
+            if self.write_translation_page(number, FlashCause::Cleaning, out).is_err() {
                 self.stale.push_front(number);
                 return;
             }
@@ -170,13 +175,13 @@ impl Dftl {
             let victim = self.cache.oldest();
             if self.cache.is_dirty(victim) {
                 let number = self.cache.group_of(victim);
-                self.write_translation_page(number, Cause::Mapping, out)?;
+                self.write_translation_page(number, FlashCause::Mapping, out)?;
             }
             self.cache.remove(victim);
         }
         self.cache.insert(page);
         let number = self.cache.group_of(page);
-        Ok(self.read_translation_page(number, Cause::Mapping, out))
+        Ok(self.read_translation_page(number, FlashCause::Mapping, out))
     }
 
     /// Writes translation pages of data below `pages` that are not in flash yet.
@@ -185,7 +190,7 @@ impl Dftl {
         for number in 0..self.cache.groups(pages) {
             if self.directory(number).is_none() {
                 out.clear();
-                self.write_translation_page(number, Cause::Mapping, &mut out)?;
+                self.write_translation_page(number, FlashCause::Mapping, &mut out)?;
             }
         }
         Ok(())
@@ -252,7 +257,7 @@ impl Sampled for Dftl {
         &self,
         (pages, together): (u32, u32),
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<Dftl, PrepareError> {
         let planes = self.inner.geometry.planes();
         let groups = self.cache.groups(pages);
@@ -283,7 +288,7 @@ impl Ftl for Dftl {
         let waits = if self.inner.read_only && !self.cache.holds(page) {
             // Nothing can be thrown out of the cache any more.
             let number = self.cache.group_of(page);
-            self.read_translation_page(number, Cause::Mapping, out)
+            self.read_translation_page(number, FlashCause::Mapping, out)
         } else {
             // A device that turns read-only here still reads.
             let _ = self.look_up(page, out);
@@ -345,7 +350,7 @@ impl Ftl for Dftl {
     fn flush(&mut self, out: &mut Vec<FlashOp>) {
         for number in 0..self.is_stale.len() as u32 {
             if (self.is_stale[number as usize] || self.cache.is_group_dirty(number))
-                && self.write_translation_page(number, Cause::Mapping, out).is_err()
+                && self.write_translation_page(number, FlashCause::Mapping, out).is_err()
             {
                 return;
             }
@@ -356,7 +361,7 @@ impl Ftl for Dftl {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.host_pages)?;
         let read_only = |_| sample::cannot_fill(pages);

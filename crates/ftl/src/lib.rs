@@ -1,6 +1,6 @@
 //! Flash translation layers: where a logical page lives, and how room is made for the next one.
 //!
-//! Key types: the [`Ftl`] contract with its suite in [`conformance`]; [`Config`] (the `[ftl]` table
+//! Key types: the [`Ftl`] contract with its suite in [`conformance`]; [`FtlConfig`] (the `[ftl]` table
 //! of a device file) and [`build`], which makes an FTL by name; [`Cleaning`] policies; the write
 //! buffer in [`buffer`]; what write amplification must come out at in [`closed_forms`].
 //!
@@ -49,10 +49,11 @@ mod search_oracle;
 pub use blocks::Blocks;
 pub use cleaning::Cleaning;
 pub use config::{
-    CleaningPace, Config, Fill, HotCold, Limits, PageClass, Placement, Precondition, WearLevelling,
+    CleaningPace, Fill, FtlConfig, FtlLimits, HotCold, PageClass, Placement, Precondition,
+    WearLevelling,
 };
 pub use contract::{
     Ftl, FtlFacts, Health, Plane, PlaneUse, Pool, ReadOnly, build, descriptions, names,
 };
 pub use life::Endurance;
-pub use watch::{PrepareError, Watch};
+pub use watch::{PrepareError, PrepareWatch};

@@ -1,7 +1,7 @@
 //! When blocks fail.
 
 use ssdyno_engine::Rng;
-use ssdyno_flash::Config;
+use ssdyno_flash::FlashConfig;
 
 /// The life of every block, drawn from the device's seed. The FTL asks at each erase; real flash
 /// answers with a failed status, here the answer is known when the erase is ordered.
@@ -15,7 +15,7 @@ pub struct Endurance {
 
 impl Endurance {
     /// From the `[flash]` table.
-    pub fn new(config: &Config, seed: u64) -> Endurance {
+    pub fn new(config: &FlashConfig, seed: u64) -> Endurance {
         Endurance {
             mean_cycles: config.endurance_cycles,
             spread: config.endurance_spread,

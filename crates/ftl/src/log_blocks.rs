@@ -15,7 +15,7 @@ use std::fmt::Debug;
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
 pub(crate) use crate::block_store::{Place, Shares, Store};
@@ -25,8 +25,8 @@ use crate::page_map::NONE;
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
 use crate::{
-    Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, PrepareError, ReadOnly, Watch,
-    sample,
+    Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, PrepareError, PrepareWatch,
+    ReadOnly, sample,
 };
 
 /// What one plane's policy does; one instance a plane, which knows nothing of the others.
@@ -80,7 +80,11 @@ impl<P: Policy> BlockFtl<P> {
         BlockFtl { store, policies }
     }
 
-    fn fill_in_order(&mut self, pages: u32, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
+    fn fill_in_order(
+        &mut self,
+        pages: u32,
+        watch: &mut PrepareWatch<'_>,
+    ) -> Result<(), PrepareError> {
         watch.expect(u64::from(pages));
         let mut out = Vec::new();
         for page in 0..pages {
@@ -110,7 +114,7 @@ impl<P: Policy> BlockFtl<P> {
         &mut self,
         (pages, together): (u32, u32),
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let planes = self.store.geometry.planes();
         let per_plane = pages.div_ceil(planes);
@@ -182,7 +186,7 @@ impl<P: Policy> Ftl for BlockFtl<P> {
 
     fn read(&mut self, page: u32, out: &mut Vec<FlashOp>) -> bool {
         let Some(physical) = self.locate(page) else { return false };
-        out.push(FlashOp::read(self.store.chooser.home(page), physical, Cause::Host));
+        out.push(FlashOp::read(self.store.chooser.home(page), physical, FlashCause::Host));
         true
     }
 
@@ -228,7 +232,7 @@ impl<P: Policy> Ftl for BlockFtl<P> {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.store.logical_pages)?;
         match how.fill {

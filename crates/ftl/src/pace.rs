@@ -8,7 +8,7 @@
 //! without one is passed over: with random victims, or FIFO and a few pages a block, that is often,
 //! and write amplification is lower than of whole blocks.
 
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
 use crate::CleaningPace;
@@ -111,7 +111,7 @@ impl PageMap {
         if self.blocks.valid(victim) == 0 {
             self.begun[plane as usize] = Begun::NOTHING;
             self.blocks.erased(victim);
-            out.push(FlashOp::erase(plane, first, Cause::Cleaning));
+            out.push(FlashOp::erase(plane, first, FlashCause::Cleaning));
             self.level_wear(plane, out);
             self.begin_cleaning(plane);
         } else {

@@ -2,7 +2,7 @@
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
@@ -10,8 +10,8 @@ use crate::map::Map;
 use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::{
-    Blocks, CleaningPace, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse,
-    Precondition, PrepareError, ReadOnly, Watch, sample,
+    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, Plane, PlaneUse,
+    Precondition, PrepareError, PrepareWatch, ReadOnly, sample,
 };
 
 /// In a map: this logical page holds no data.
@@ -49,8 +49,8 @@ pub(crate) enum Stream {
 pub(crate) struct PageMap {
     pub(crate) geometry: Geometry,
     blocks_in_plane: Divisor,
-    pub(crate) limits: Limits,
-    pub(crate) config: Config,
+    pub(crate) limits: FtlLimits,
+    pub(crate) config: FtlConfig,
     pub(crate) map: Map,
     pub(crate) blocks: Blocks,
     /// One or two a plane: host, survivors.
@@ -100,8 +100,8 @@ impl PageMap {
 
     pub(crate) fn assemble(
         geometry: Geometry,
-        limits: Limits,
-        config: Config,
+        limits: FtlLimits,
+        config: FtlConfig,
         blocks: Blocks,
         chooser: Chooser,
         seed: u64,
@@ -174,7 +174,7 @@ impl PageMap {
         &mut self,
         plane: u32,
         stream: Stream,
-        cause: Cause,
+        cause: FlashCause,
         out: &mut Vec<FlashOp>,
     ) {
         let Frontier { block, next } = self.frontiers[self.frontier_index(plane, stream)];
@@ -182,7 +182,7 @@ impl PageMap {
             return;
         }
         let first = self.geometry.first_page(block);
-        let cause = if cause == Cause::Cleaning { cause } else { Cause::Mapping };
+        let cause = if cause == FlashCause::Cleaning { cause } else { FlashCause::Mapping };
         for summary in 0..self.config.summary_pages {
             let mut op = FlashOp::program(plane, first + next + summary, cause);
             op.sector_only = true;
@@ -196,7 +196,7 @@ impl PageMap {
         &mut self,
         plane: u32,
         page: u32,
-        cause: Cause,
+        cause: FlashCause,
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         let stream = if page < self.mapping_from { Stream::Host } else { Stream::Mapping };
@@ -240,7 +240,7 @@ impl PageMap {
 
     /// Valid pages that `plane` holds when all that are not reserved or open are valid.
     fn capacity(&self, plane: u32) -> u32 {
-        let Limits { free_low, free_background, frontiers, data_pages, .. } = self.limits;
+        let FtlLimits { free_low, free_background, frontiers, data_pages, .. } = self.limits;
         let begun = u32::from(self.config.cleaning_pace == CleaningPace::Paced);
         let kept = free_low.max(free_background) + frontiers - 1 + begun;
         let good = self.geometry.blocks_per_plane - self.blocks.bad_count(plane);
@@ -259,7 +259,7 @@ impl PageMap {
         self.clean_a_little(plane, out);
         // The copies may have filled the open block.
         self.make_room(plane, Stream::Host, out)?;
-        self.append(plane, page, Cause::Host, out)
+        self.append(plane, page, FlashCause::Host, out)
     }
 }
 
@@ -275,7 +275,7 @@ impl Ftl for PageMap {
         }
         let block = self.geometry.block_of_page(physical);
         let plane = self.plane_of(block);
-        out.push(FlashOp::read(plane, physical, Cause::Host));
+        out.push(FlashOp::read(plane, physical, FlashCause::Host));
         true
     }
 
@@ -323,7 +323,7 @@ impl Ftl for PageMap {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.limits.logical_pages)?;
         match how.fill {

@@ -1,9 +1,9 @@
 //! Which plane a logical page goes to.
 
 use ssdyno_block::ConfigError;
-use ssdyno_flash::{Config as FlashConfig, Divisor, Geometry};
+use ssdyno_flash::{Divisor, FlashConfig, Geometry};
 
-use crate::{Config, Placement, Plane};
+use crate::{FtlConfig, Placement, Plane};
 
 /// Chooses planes.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Chooser {
 
 impl Chooser {
     pub(crate) fn new(
-        config: &Config,
+        config: &FtlConfig,
         flash: &FlashConfig,
         geometry: &Geometry,
     ) -> Result<Chooser, ConfigError> {

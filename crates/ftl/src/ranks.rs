@@ -1,6 +1,6 @@
 //! Valid pages of every block, and which block of a plane has the fewest.
 
-use ssdyno_engine::{Table, prefetch};
+use ssdyno_engine::{HugePageTable, prefetch};
 
 /// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
 const NOT_CLOSED: u16 = 1 << 15;
@@ -36,7 +36,7 @@ pub(crate) struct Ranks {
     blocks_per_plane: u32,
     groups_per_plane: u32,
     /// Valid pages, and [`NOT_CLOSED`].
-    ranks: Table<u16>,
+    ranks: HugePageTable<u16>,
     /// Least rank of each group of each plane.
     group_least: Vec<u16>,
 }
@@ -48,7 +48,7 @@ impl Ranks {
         Ranks {
             blocks_per_plane,
             groups_per_plane,
-            ranks: Table::new((planes * blocks_per_plane) as usize, NOT_CLOSED),
+            ranks: HugePageTable::new((planes * blocks_per_plane) as usize, NOT_CLOSED),
             group_least: vec![NOT_CLOSED; (planes * groups_per_plane) as usize],
         }
     }

@@ -1,20 +1,20 @@
 //! From physical to logical pages in three bytes a page, beside a map that is a plain table.
 
-use ssdyno_engine::Table;
+use ssdyno_engine::HugePageTable;
 
 /// The number of the logical page that was last written to each physical page.
 ///
 /// Three bytes each. Larger numbers get a fourth byte each, once one is seen.
 #[derive(Clone, Debug)]
 pub(crate) struct Reverse {
-    low: Table<[u8; 3]>,
+    low: HugePageTable<[u8; 3]>,
     high: Vec<u8>,
 }
 
 impl Reverse {
     /// For `pages` physical pages.
     pub(crate) fn new(pages: u32) -> Reverse {
-        Reverse { low: Table::new(pages as usize, [0; 3]), high: Vec::new() }
+        Reverse { low: HugePageTable::new(pages as usize, [0; 3]), high: Vec::new() }
     }
 
     #[inline]

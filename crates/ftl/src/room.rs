@@ -1,6 +1,6 @@
 //! Making room: victims are cleaned at once, a whole block at a time. In small steps: [`crate::pace`].
 
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
 use crate::page_map::{NONE, PageMap, Stream};
@@ -102,7 +102,7 @@ impl PageMap {
         }
         self.gather = gather;
         self.blocks.erased(victim);
-        out.push(FlashOp::erase(plane, first, Cause::Cleaning));
+        out.push(FlashOp::erase(plane, first, FlashCause::Cleaning));
         true
     }
 
@@ -127,11 +127,12 @@ impl PageMap {
         frontier.next += count as u32 - 1;
         let pages = &pages[..count];
         self.map.relocate(first, pages);
-        let copy =
-            |(to, (from, _)): (u32, &(u32, u32))| FlashOp::copy(plane, *from, to, Cause::Cleaning);
+        let copy = |(to, (from, _)): (u32, &(u32, u32))| {
+            FlashOp::copy(plane, *from, to, FlashCause::Cleaning)
+        };
         out.extend((first..).zip(pages).map(copy));
         self.blocks.add_valid(block, count as u32);
-        self.close_if_full(plane, stream, Cause::Cleaning, out);
+        self.close_if_full(plane, stream, FlashCause::Cleaning, out);
         count
     }
 

@@ -14,7 +14,7 @@ use ssdyno_engine::Rng;
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
-use crate::{Blocks, Endurance, Ftl, Limits, Plane, PrepareError, Watch};
+use crate::{Blocks, Endurance, Ftl, FtlLimits, Plane, PrepareError, PrepareWatch};
 
 /// Overwrites of the sample plane before its first use. Greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
@@ -24,7 +24,7 @@ const WARM_UP: u64 = 6;
 pub(crate) fn fill_in_order(
     ftl: &mut PageMap,
     pages: u32,
-    watch: &mut Watch<'_>,
+    watch: &mut PrepareWatch<'_>,
 ) -> Result<(), PrepareError> {
     let mut out = Vec::new();
     for page in 0..pages {
@@ -71,7 +71,7 @@ pub(crate) trait Sampled: Ftl + Sized {
         &self,
         pages: (u32, u32),
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<Self, PrepareError>;
 
     /// The page map under it.
@@ -83,7 +83,7 @@ impl Sampled for PageMap {
         &self,
         (pages, _): (u32, u32),
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<PageMap, PrepareError> {
         let mut plane = empty_plane(self, pages, 0, seed);
         fill_in_order(&mut plane, pages, watch)?;
@@ -102,7 +102,7 @@ pub(crate) fn empty_plane(whole: &PageMap, pages: u32, table_pages: u32, seed: u
     let searches = whole.config.searches(good);
     let endless = Endurance::endless(seed);
     let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);
-    let limits = Limits { logical_pages: pages, mapping_pages: table_pages, ..whole.limits };
+    let limits = FtlLimits { logical_pages: pages, mapping_pages: table_pages, ..whole.limits };
     let config = whole.config.clone();
     PageMap::assemble(geometry, limits, config, blocks, Chooser::single(), seed)
 }
@@ -123,7 +123,7 @@ pub(crate) fn fill_steady<F: Sampled>(
     ftl: &mut F,
     written: Written,
     seed: u64,
-    watch: &mut Watch<'_>,
+    watch: &mut PrepareWatch<'_>,
 ) -> Result<(), PrepareError> {
     let Written { pages, table_pages, together } = written;
     let map = ftl.page_map();
@@ -155,7 +155,7 @@ pub(crate) fn overwrite(
     ftl: &mut impl Ftl,
     writes: u64,
     random: &mut RandomWrites,
-    watch: &mut Watch<'_>,
+    watch: &mut PrepareWatch<'_>,
 ) -> Result<(), PrepareError> {
     let mut out = Vec::new();
     for _ in 0..writes {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use ssdyno_engine::{Table, prefetch};
+use ssdyno_engine::{HugePageTable, prefetch};
 use ssdyno_flash::Divisor;
 
 /// A number in a table.
@@ -99,17 +99,17 @@ impl Stamp<'_> {
 pub(crate) struct Tables<E: Entry> {
     /// By slot: one more than the page of the flash; 0 where there is no data, so that fresh memory
     /// says just that.
-    forward: Table<E>,
+    forward: HugePageTable<E>,
     /// By page of the flash: the slot of the page that was written there last.
-    reverse: Table<E>,
+    reverse: HugePageTable<E>,
 }
 
 impl<E: Entry> Tables<E> {
     /// No data in `slots` slots and `pages` pages.
     pub(crate) fn new(slots: usize, pages: u32) -> Tables<E> {
         Tables {
-            forward: Table::new(slots, E::of(0)),
-            reverse: Table::new(pages as usize, E::of(0)),
+            forward: HugePageTable::new(slots, E::of(0)),
+            reverse: HugePageTable::new(pages as usize, E::of(0)),
         }
     }
 

@@ -20,7 +20,7 @@ pub enum PrepareError {
 ///
 /// The watcher gets the share of the work that is done, 0 to 1, never falling; false asks for an
 /// end. It decides about nothing else: what is prepared does not depend on being watched.
-pub struct Watch<'a> {
+pub struct PrepareWatch<'a> {
     watcher: &'a mut dyn FnMut(f64) -> bool,
     done: u64,
     expected: u64,
@@ -28,10 +28,10 @@ pub struct Watch<'a> {
     share: f64,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> PrepareWatch<'a> {
     /// Steps that `watcher` hears of.
-    pub fn new(watcher: &'a mut dyn FnMut(f64) -> bool) -> Watch<'a> {
-        Watch { watcher, done: 0, expected: 0, call_at: CALL_EVERY, share: 0.0 }
+    pub fn new(watcher: &'a mut dyn FnMut(f64) -> bool) -> PrepareWatch<'a> {
+        PrepareWatch { watcher, done: 0, expected: 0, call_at: CALL_EVERY, share: 0.0 }
     }
 
     /// `steps` more will come; a page written is a step.
@@ -70,7 +70,7 @@ mod tests {
             shares.push(share);
             shares.len() < 4
         };
-        let mut watch = Watch::new(&mut watcher);
+        let mut watch = PrepareWatch::new(&mut watcher);
         watch.expect(4 * CALL_EVERY);
         watch.step(CALL_EVERY - 1).unwrap();
         watch.step(1).unwrap();

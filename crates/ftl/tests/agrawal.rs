@@ -3,12 +3,12 @@
 
 use proptest::prelude::*;
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::Cause;
-use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
+use ssdyno_engine::events::FlashCause;
+use ssdyno_flash::{FlashConfig, FlashOp, OpKind};
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{Fill, Ftl, FtlConfig, FtlFacts, Plane, Precondition, PrepareWatch, build};
 
-fn build_on(flash: &FlashConfig, config: &Config) -> Result<Box<dyn Ftl>, ConfigError> {
+fn build_on(flash: &FlashConfig, config: &FtlConfig) -> Result<Box<dyn Ftl>, ConfigError> {
     build(&FtlFacts { geometry: flash.geometry()?, flash, config, seed: 1 })
 }
 
@@ -36,7 +36,7 @@ fn dies_of_a_chip_are_packages_of_their_own() {
     ftl.precondition(
         &Precondition { fill: Fill::Sequential, ..Precondition::default() },
         1,
-        &mut Watch::new(&mut |_| true),
+        &mut PrepareWatch::new(&mut |_| true),
     )
     .unwrap();
     // Consecutive pages: the channel changes fastest.
@@ -181,7 +181,7 @@ fn replay(sequential: bool, early: u32, requests: u32) -> (Counts, Counts) {
     let mut ftl = build_on(&flash, &config).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(ftl.logical_pages(), 7_019_712);
     let full = Precondition { fill: Fill::Sequential, ..Precondition::default() };
-    ftl.precondition(&full, 1, &mut Watch::new(&mut |_| true))
+    ftl.precondition(&full, 1, &mut PrepareWatch::new(&mut |_| true))
         .unwrap_or_else(|error| panic!("{error}"));
     let mut writes = Writes::new(sequential);
     let (mut counts, mut at_early) = (Counts::default(), Counts::default());
@@ -199,7 +199,7 @@ fn replay(sequential: bool, early: u32, requests: u32) -> (Counts, Counts) {
                     OpKind::Erase => counts.cleans += 1,
                     OpKind::Copy => counts.moved += 1,
                     OpKind::Program if op.sector_only => counts.summaries += 1,
-                    OpKind::Program => assert_eq!(op.cause, Cause::Host),
+                    OpKind::Program => assert_eq!(op.cause, FlashCause::Host),
                     OpKind::Read => {}
                 }
             }

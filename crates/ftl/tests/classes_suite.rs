@@ -5,9 +5,11 @@
 use proptest::prelude::*;
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
-use ssdyno_flash::Config as FlashConfig;
+use ssdyno_flash::FlashConfig;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, PageClass, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{
+    Fill, Ftl, FtlConfig, FtlFacts, PageClass, Plane, Precondition, PrepareWatch, build,
+};
 
 const POLICIES: [&str; 6] = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
 const FILLS: [Fill; 3] = [Fill::Empty, Fill::Sequential, Fill::Random];
@@ -15,19 +17,19 @@ const TWO: &str = r#"[{"space":0.25,"writes":0.8},{"space":0.75,"writes":0.2}]"#
 const THREE: &str =
     r#"[{"space":0.1,"spare":0.5},{"space":0.3,"spare":0.3},{"space":0.6,"spare":0.2}]"#;
 
-fn with_classes(over_provisioning: f64, classes: &str, more: &str) -> Config {
+fn with_classes(over_provisioning: f64, classes: &str, more: &str) -> FtlConfig {
     let more = format!(r#","hot_cold":"classes","classes":{classes}{more}"#);
     ftl_config("page", over_provisioning, &more)
 }
 
-fn made(flash: &FlashConfig, config: &Config, seed: u64) -> Result<Box<dyn Ftl>, ConfigError> {
+fn made(flash: &FlashConfig, config: &FtlConfig, seed: u64) -> Result<Box<dyn Ftl>, ConfigError> {
     let geometry = flash.geometry().unwrap();
     build(&FtlFacts { geometry, flash, config, seed })
 }
 
-fn filled(flash: &FlashConfig, config: &Config) -> Box<dyn Ftl> {
+fn filled(flash: &FlashConfig, config: &FtlConfig) -> Box<dyn Ftl> {
     let mut ftl = made(flash, config, 1).unwrap();
-    ftl.precondition(&Precondition::default(), 1, &mut Watch::new(&mut |_| true)).unwrap();
+    ftl.precondition(&Precondition::default(), 1, &mut PrepareWatch::new(&mut |_| true)).unwrap();
     ftl
 }
 
@@ -91,14 +93,14 @@ fn what_cannot_be_is_refused_by_key() {
     );
     assert!(error(&nine, "").problem.contains("9 classes"));
     // A setting that changes nothing would be taken for one that does.
-    let config = Config { hot_cold: Default::default(), ..with_classes(0.9, TWO, "") };
+    let config = FtlConfig { hot_cold: Default::default(), ..with_classes(0.9, TWO, "") };
     for name in ssdyno_ftl::names() {
-        let config = Config { name: name.into(), ..config.clone() };
+        let config = FtlConfig { name: name.into(), ..config.clone() };
         let error = made(&small_flash(1, 2, 32, 8), &config, 1).unwrap_err();
         assert_eq!(error.key, "ftl.classes", "{name}: {error:?}");
     }
     for name in ssdyno_ftl::names().filter(|name| *name != "page") {
-        let config = Config { name: name.into(), ..with_classes(0.9, TWO, "") };
+        let config = FtlConfig { name: name.into(), ..with_classes(0.9, TWO, "") };
         let error = made(&small_flash(1, 2, 32, 8), &config, 1).unwrap_err();
         assert_eq!(error.key, "ftl.hot_cold", "{name}: {error:?}");
     }
@@ -231,7 +233,8 @@ fn no_class_keeps_spare_blocks_from_one_that_is_worn_out() {
         let more =
             format!(r#","cleaning":"{policy}","cleaning_pace":"{pace}","free_blocks_low":0"#);
         let mut ftl = made(&flash, &with_classes(0.5, TWO, &more), seed).unwrap();
-        ftl.precondition(&Precondition::default(), seed, &mut Watch::new(&mut |_| true)).unwrap();
+        ftl.precondition(&Precondition::default(), seed, &mut PrepareWatch::new(&mut |_| true))
+            .unwrap();
         wear_out(&mut *ftl, u64::MAX, &mut Rng::new(seed, "wear"));
         let pools = ftl.pools();
         // A reserve of two, one open, what the data fill, and one to gain.
@@ -321,7 +324,7 @@ fn part_of_the_space_can_be_filled() {
             ftl.precondition(
                 &Precondition { fill, share, ..Precondition::default() },
                 1,
-                &mut Watch::new(&mut |_| true),
+                &mut PrepareWatch::new(&mut |_| true),
             )
             .unwrap();
             let share = if fill == Fill::Empty { 0.0 } else { share };
@@ -342,7 +345,7 @@ fn progress_is_of_all_classes() {
         shares.push(share);
         true
     };
-    ftl.precondition(&Precondition::default(), 1, &mut Watch::new(&mut watcher)).unwrap();
+    ftl.precondition(&Precondition::default(), 1, &mut PrepareWatch::new(&mut watcher)).unwrap();
     assert!(shares.windows(2).all(|pair| pair[0] <= pair[1]));
     let middle = shares[shares.len() / 2];
     assert!((0.4..0.6).contains(&middle), "{middle} half-way");

@@ -4,16 +4,16 @@
 
 use proptest::prelude::*;
 use ssdyno_block::ConfigError;
-use ssdyno_flash::Config as FlashConfig;
+use ssdyno_flash::FlashConfig;
 use ssdyno_ftl::conformance::{check_erased, check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, FtlFacts, build};
+use ssdyno_ftl::{Fill, FtlConfig, FtlFacts, build};
 
 const FTLS: [&str; 4] = ["dftl", "block", "bast", "fast"];
 /// Those of them that refuse a flash with bad blocks, as the example `ring_log` does.
 const WITHOUT_BAD_BLOCKS: [&str; 0] = [];
 const FILLS: [Fill; 3] = [Fill::Empty, Fill::Sequential, Fill::Random];
 
-fn builds(flash: &FlashConfig, config: &Config, seed: u64) -> Result<(), ConfigError> {
+fn builds(flash: &FlashConfig, config: &FtlConfig, seed: u64) -> Result<(), ConfigError> {
     let geometry = flash.geometry().unwrap();
     build(&FtlFacts { geometry, flash, config, seed }).map(|_| ())
 }

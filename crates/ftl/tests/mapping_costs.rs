@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::Cause;
-use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
+use ssdyno_engine::events::FlashCause;
+use ssdyno_flash::{FlashConfig, FlashOp, OpKind};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, PrepareWatch, build};
 
 const BLOCK_FTLS: [&str; 3] = ["block", "bast", "fast"];
 
@@ -18,7 +18,7 @@ fn device(flash: &FlashConfig, name: &str, spare: f64, more: &str, fill: Fill) -
     ftl.precondition(
         &Precondition { fill, ..Precondition::default() },
         1,
-        &mut Watch::new(&mut |_| true),
+        &mut PrepareWatch::new(&mut |_| true),
     )
     .unwrap();
     ftl
@@ -135,7 +135,10 @@ fn dftl_reads_its_table_on_a_miss_only() {
     let mut ops = Vec::new();
     assert!(ftl.read(300, &mut ops));
     let seen: Vec<_> = ops.iter().map(|op| (op.kind, op.cause, op.after_mapping)).collect();
-    assert_eq!(seen, [(OpKind::Read, Cause::Mapping, false), (OpKind::Read, Cause::Host, true)]);
+    assert_eq!(
+        seen,
+        [(OpKind::Read, FlashCause::Mapping, false), (OpKind::Read, FlashCause::Host, true)]
+    );
     ops.clear();
     assert!(ftl.read(300, &mut ops));
     assert_eq!(ops.len(), 1);
@@ -154,7 +157,8 @@ fn dftl_writes_back_in_batches() {
     for page in 256..272 {
         let mut ops = Vec::new();
         ftl.read(page, &mut ops);
-        let programs = |op: &&FlashOp| op.kind == OpKind::Program && op.cause == Cause::Mapping;
+        let programs =
+            |op: &&FlashOp| op.kind == OpKind::Program && op.cause == FlashCause::Mapping;
         mapping_programs.push(ops.iter().filter(programs).count());
     }
     assert_eq!(mapping_programs[0], 1);
@@ -177,7 +181,7 @@ fn dftl_pays_for_entries_that_cleaning_changed() {
     for _ in 0..4 * pages {
         let ops = write(ftl.as_mut(), rng.below(u64::from(pages)) as u32);
         let cleaning: Vec<_> =
-            ops.iter().filter(|op| op.cause == Cause::Cleaning).copied().collect();
+            ops.iter().filter(|op| op.cause == FlashCause::Cleaning).copied().collect();
         rewrites += count(&cleaning, OpKind::Program);
         data_cleanings += count(&cleaning, OpKind::Copy) / 16;
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{CleaningPace, Config, Fill, FtlFacts, Precondition, Watch, build};
+use ssdyno_ftl::{CleaningPace, Fill, FtlConfig, FtlFacts, Precondition, PrepareWatch, build};
 
 const POLICIES: [&str; 6] = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
 
@@ -17,7 +17,7 @@ fn passes_the_suite_with_every_policy() {
             let config = ftl_config("page", 0.5, &more);
             for fill in [Fill::Empty, Fill::Sequential, Fill::Random] {
                 check_ftl(&small_flash(2, 2, 24, 8), &config, fill, 1, 4_000);
-                let paced = Config { cleaning_pace: CleaningPace::Paced, ..config.clone() };
+                let paced = FtlConfig { cleaning_pace: CleaningPace::Paced, ..config.clone() };
                 check_ftl(&small_flash(2, 2, 24, 8), &paced, fill, 1, 4_000);
             }
         }
@@ -76,7 +76,8 @@ fn background_cleaning_comes_to_an_end() {
         let geometry = flash.geometry().unwrap();
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
-        ftl.precondition(&Precondition::default(), 1, &mut Watch::new(&mut |_| true)).unwrap();
+        ftl.precondition(&Precondition::default(), 1, &mut PrepareWatch::new(&mut |_| true))
+            .unwrap();
         let mut out = Vec::new();
         for plane in 0..2 {
             let calls = (0..10_000).take_while(|_| ftl.background(plane, &mut out)).count();

@@ -5,10 +5,10 @@
 
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_flash::{Config as FlashConfig, FlashOp, OpKind};
-use ssdyno_ftl::buffer::{Admit, Buffer, BufferConfig, BufferPolicy, WriteBack};
+use ssdyno_flash::{FlashConfig, FlashOp, OpKind};
+use ssdyno_ftl::buffer::{Admit, BufferConfig, BufferPolicy, WriteBack, WriteBuffer};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build, closed_forms};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, PrepareWatch, build, closed_forms};
 
 /// Every FTL with every policy that it has: name and further keys of the table.
 fn every_ftl() -> Vec<(&'static str, String)> {
@@ -28,7 +28,7 @@ fn every_ftl() -> Vec<(&'static str, String)> {
 /// An FTL after preconditioning, and what goes through it.
 struct Bench {
     ftl: Box<dyn Ftl>,
-    buffer: Option<Buffer>,
+    buffer: Option<WriteBuffer>,
     batch: Vec<WriteBack>,
     ops: Vec<FlashOp>,
     rng: Rng,
@@ -45,10 +45,10 @@ impl Bench {
         let config = ftl_config(name, spare, more);
         let mut ftl = build(&FtlFacts { geometry, flash, config: &config, seed }).unwrap();
         let (page_bytes, b) = (geometry.page_bytes, geometry.pages_per_block.get());
-        let buffer = Buffer::new(buffer, page_bytes, b, ftl.logical_pages()).unwrap();
-        let together = buffer.as_ref().map_or(1, Buffer::pages_together);
+        let buffer = WriteBuffer::new(buffer, page_bytes, b, ftl.logical_pages()).unwrap();
+        let together = buffer.as_ref().map_or(1, WriteBuffer::pages_together);
         let how = Precondition { fill: Fill::Random, together, ..Precondition::default() };
-        ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
+        ftl.precondition(&how, seed, &mut PrepareWatch::new(&mut |_| true)).unwrap();
         let rng = Rng::new(seed, "steady");
         let mut bench = Bench { ftl, buffer, batch: Vec::new(), ops: Vec::new(), rng };
         // A buffer is empty at first, as that of a drive that had nothing to do: what fits costs no program,
@@ -79,7 +79,7 @@ impl Bench {
         programs
     }
 
-    fn write_back(&mut self, buffer: &mut Buffer) -> u64 {
+    fn write_back(&mut self, buffer: &mut WriteBuffer) -> u64 {
         let (mut batch, mut programs) = (std::mem::take(&mut self.batch), 0);
         loop {
             batch.clear();
@@ -225,7 +225,7 @@ fn blocks_of_a_buffer_cost_what_the_closed_form_says() {
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
         let how = Precondition { fill: Fill::Random, together, ..Precondition::default() };
-        ftl.precondition(&how, 1, &mut Watch::new(&mut |_| true)).unwrap();
+        ftl.precondition(&how, 1, &mut PrepareWatch::new(&mut |_| true)).unwrap();
         let form = closed_forms::greedy(ftl.effective_utilisation().unwrap(), 64 / 16).unwrap();
         assert_eq!(ftl.logical_pages(), groups * together);
         let groups = u64::from(groups);
@@ -268,7 +268,7 @@ fn a_mapping_cache_is_warm_from_the_first_request_on() {
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
         let how = Precondition { fill, ..Precondition::default() };
-        ftl.precondition(&how, 1, &mut Watch::new(&mut |_| true)).unwrap();
+        ftl.precondition(&how, 1, &mut PrepareWatch::new(&mut |_| true)).unwrap();
         let (mut rng, mut ops, mut looked_up) = (Rng::new(1, "reads"), Vec::new(), 0);
         for _ in 0..20_000 {
             ops.clear();

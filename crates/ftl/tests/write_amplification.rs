@@ -7,7 +7,7 @@ use ssdyno_engine::Rng;
 use ssdyno_flash::{FlashOp, OpKind};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Config, Fill, Ftl, FtlFacts, Plane, Precondition, Watch, build};
+use ssdyno_ftl::{Fill, Ftl, FtlConfig, FtlFacts, Plane, Precondition, PrepareWatch, build};
 
 /// Pages of the device: many blocks, since the forms are limits for many.
 const PAGES: u32 = 1 << 18;
@@ -46,7 +46,7 @@ impl Bench {
         // Two blocks are the least reserve.
         let spare = f64::from(blocks) / (utilisation * f64::from(blocks - 2)) - 1.0;
         let more = format!(r#","cleaning":"{policy}","free_blocks_low":0{more}"#);
-        let config: Config = ftl_config("page", spare, &more);
+        let config: FtlConfig = ftl_config("page", spare, &more);
         let flash = small_flash(1, 1, blocks, b);
         let geometry = flash.geometry().unwrap();
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
@@ -54,7 +54,7 @@ impl Bench {
         ftl.precondition(
             &Precondition { fill, ..Precondition::default() },
             1,
-            &mut Watch::new(&mut |_| true),
+            &mut PrepareWatch::new(&mut |_| true),
         )
         .unwrap();
         let utilisation = ftl.effective_utilisation().unwrap();
@@ -180,7 +180,7 @@ fn paced_cleaning_is_in_its_steady_state_from_the_first_write_on() {
             let facts = FtlFacts { geometry, flash: &flash, config: &config, seed };
             let mut ftl = build(&facts).unwrap();
             let how = Precondition { fill: Fill::Random, ..Precondition::default() };
-            ftl.precondition(&how, seed, &mut Watch::new(&mut |_| true)).unwrap();
+            ftl.precondition(&how, seed, &mut PrepareWatch::new(&mut |_| true)).unwrap();
             let mut bench = Bench { ftl, utilisation: 0.0, host, programs, ops: vec![], most: 0 };
             let (mut draw, pages) = (uniform(seed), bench.ftl.logical_pages());
             (0..16 * 60).for_each(|_| bench.write(draw(pages)));

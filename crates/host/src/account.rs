@@ -5,7 +5,7 @@ use ssdyno_block::Time;
 /// What a core spends its time on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
-pub enum Cause {
+pub enum CpuCause {
     /// Into the kernel and out again.
     SystemCall,
     /// The block layer: by request, and by piece (bio) of it.
@@ -39,42 +39,42 @@ pub enum Cause {
 /// Number of causes.
 pub const CAUSES: usize = 14;
 
-impl Cause {
+impl CpuCause {
     /// Every cause, in the order of its discriminant.
-    pub const ALL: [Cause; CAUSES] = [
-        Cause::SystemCall,
-        Cause::BlockLayer,
-        Cause::Scsi,
-        Cause::Driver,
-        Cause::Lock,
-        Cause::Registers,
-        Cause::Copy,
-        Cause::Interrupt,
-        Cause::Completion,
-        Cause::Switch,
-        Cause::Poll,
-        Cause::Network,
-        Cause::Cache,
-        Cause::FileSystem,
+    pub const ALL: [CpuCause; CAUSES] = [
+        CpuCause::SystemCall,
+        CpuCause::BlockLayer,
+        CpuCause::Scsi,
+        CpuCause::Driver,
+        CpuCause::Lock,
+        CpuCause::Registers,
+        CpuCause::Copy,
+        CpuCause::Interrupt,
+        CpuCause::Completion,
+        CpuCause::Switch,
+        CpuCause::Poll,
+        CpuCause::Network,
+        CpuCause::Cache,
+        CpuCause::FileSystem,
     ];
 
     /// Name in results.
     pub const fn name(self) -> &'static str {
         match self {
-            Cause::SystemCall => "system_call",
-            Cause::BlockLayer => "block_layer",
-            Cause::Scsi => "scsi",
-            Cause::Driver => "driver",
-            Cause::Lock => "lock",
-            Cause::Registers => "registers",
-            Cause::Copy => "copy",
-            Cause::Interrupt => "interrupt",
-            Cause::Completion => "completion",
-            Cause::Switch => "switch",
-            Cause::Poll => "poll",
-            Cause::Network => "network",
-            Cause::Cache => "cache",
-            Cause::FileSystem => "file_system",
+            CpuCause::SystemCall => "system_call",
+            CpuCause::BlockLayer => "block_layer",
+            CpuCause::Scsi => "scsi",
+            CpuCause::Driver => "driver",
+            CpuCause::Lock => "lock",
+            CpuCause::Registers => "registers",
+            CpuCause::Copy => "copy",
+            CpuCause::Interrupt => "interrupt",
+            CpuCause::Completion => "completion",
+            CpuCause::Switch => "switch",
+            CpuCause::Poll => "poll",
+            CpuCause::Network => "network",
+            CpuCause::Cache => "cache",
+            CpuCause::FileSystem => "file_system",
         }
     }
 }
@@ -89,12 +89,12 @@ impl CpuTime {
     }
 
     #[inline]
-    pub(crate) fn charge(&mut self, core: u16, cause: Cause, time: Time) {
+    pub(crate) fn charge(&mut self, core: u16, cause: CpuCause, time: Time) {
         self.0[core as usize][cause as usize] += time;
     }
 
     /// What all cores spent on `cause`.
-    pub fn of(&self, cause: Cause) -> Time {
+    pub fn of(&self, cause: CpuCause) -> Time {
         self.0.iter().map(|core| core[cause as usize]).sum()
     }
 

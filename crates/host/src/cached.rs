@@ -3,12 +3,12 @@
 use ssdyno_block::{Op, Request, Time};
 
 use crate::Host;
-use crate::account::Cause;
+use crate::account::CpuCause;
 use crate::cache::Piece;
 use crate::host::Event;
 use crate::jobs::{Command, INNER, Job, State};
-use crate::port::Port;
-use crate::watch::Watch;
+use crate::port::HostPort;
+use crate::watch::CoreWatch;
 
 /// The thread of the kernel that writes back, where there is a cache.
 pub(crate) const FLUSHER: u32 = 0;
@@ -59,7 +59,7 @@ pub(crate) struct WriteBack {
     pub(crate) throttled: Vec<u32>,
 }
 
-impl<P: Port, W: Watch> Host<P, W> {
+impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// Looks the request of `token` up in the cache unless that was done; gives the work, or `None`
     /// where it has to wait because too much is dirty.
     pub(crate) fn plan_job(&mut self, core: u16, token: u32, at: Time) -> Option<Time> {
@@ -83,10 +83,10 @@ impl<P: Port, W: Watch> Host<P, W> {
         }
         self.plans[place] = lookup.pieces;
         let costs = self.costs;
-        let mut work = self.charge(core, Cause::Cache, costs.page * lookup.touched);
-        work += self.charge(core, Cause::FileSystem, costs.file_system);
+        let mut work = self.charge(core, CpuCause::Cache, costs.page * lookup.touched);
+        work += self.charge(core, CpuCause::FileSystem, costs.file_system);
         if request.op == Op::Write {
-            work += self.charge(core, Cause::Copy, costs.copy(request.length_bytes));
+            work += self.charge(core, CpuCause::Copy, costs.copy(request.length_bytes));
             self.set_timer(FLUSH, at);
             self.write_back(at, Some(core));
         }

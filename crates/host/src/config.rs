@@ -22,7 +22,7 @@ pub enum LoadError {
 /// A host file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub struct HostConfig {
     /// One line about the machine, and where its numbers come from.
     #[serde(default)]
     pub description: String,
@@ -205,7 +205,7 @@ impl ThreadMode {
 /// How a thread learns that its request is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Waiting {
+pub enum CompletionWait {
     /// It sleeps; the device interrupts.
     #[default]
     Interrupt,
@@ -215,20 +215,20 @@ pub enum Waiting {
     Hybrid,
 }
 
-impl Waiting {
+impl CompletionWait {
     /// Name in results and options.
     pub const fn name(self) -> &'static str {
         match self {
-            Waiting::Interrupt => "interrupt",
-            Waiting::Poll => "poll",
-            Waiting::Hybrid => "hybrid",
+            CompletionWait::Interrupt => "interrupt",
+            CompletionWait::Poll => "poll",
+            CompletionWait::Hybrid => "hybrid",
         }
     }
 }
 
 /// How a host is used.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct HostUse {
     /// Cores that take part, 1 to those of the host; threads are spread over them in turn.
     pub cores: u16,
     /// How threads issue.
@@ -236,7 +236,7 @@ pub struct Plan {
     /// Threads with [`ThreadMode::Async`] and [`ThreadMode::Batch`].
     pub threads: u32,
     /// How they learn of completions.
-    pub waiting: Waiting,
+    pub waiting: CompletionWait,
     /// Requests go through the SCSI translation.
     pub scsi: bool,
     /// Doorbells once for all commands that a thread issues together, not for each.
@@ -246,13 +246,13 @@ pub struct Plan {
     pub classes: Vec<u8>,
 }
 
-impl Config {
+impl HostConfig {
     /// Reads a host file.
     ///
     /// # Errors
     /// [`LoadError`] says what is wrong, and in which key.
-    pub fn parse(text: &str) -> Result<Config, LoadError> {
-        let config: Config = toml::from_str(text)?;
+    pub fn parse(text: &str) -> Result<HostConfig, LoadError> {
+        let config: HostConfig = toml::from_str(text)?;
         config.check()?;
         Ok(config)
     }
@@ -317,7 +317,7 @@ impl Config {
     }
 }
 
-impl Config {
+impl HostConfig {
     fn check_cache(&self) -> Result<(), ConfigError> {
         let error =
             |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));

@@ -6,15 +6,15 @@ use ssdyno_block::{Completion, ConfigError, Request, SubmitError, Time, Token};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
 
-use crate::account::{Account, Cause};
+use crate::account::{Account, CpuCause};
 use crate::cache::{CacheState, Piece};
 use crate::cached::WriteBack;
-use crate::config::{Config, Plan, ThreadMode};
+use crate::config::{HostConfig, HostUse, ThreadMode};
 use crate::core::{Core, Doing};
 use crate::jobs::{Commands, Job, Jobs, State, Step, Thread};
 use crate::lock::{Draw, SpinLock};
-use crate::port::{Port, Registers};
-use crate::watch::{Unwatched, Watch};
+use crate::port::{HostPort, Registers};
+use crate::watch::{CoreWatch, Unwatched};
 
 /// What can happen on the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +82,7 @@ pub(crate) struct Costs {
 }
 
 impl Costs {
-    fn new(config: &Config, plan: &Plan) -> Costs {
+    fn new(config: &HostConfig, plan: &HostUse) -> Costs {
         let c = &config.costs;
         let at = |cost: crate::Cost| cost.at(config.cpu.clock);
         let rate = c.copy.filter(|_| config.stack.copy || config.cache.is_some());
@@ -127,12 +127,12 @@ const MEDIUM: u8 = 2;
 /// system call, and completes when its thread knows.
 ///
 /// Tokens are threads: with [`ThreadMode::Sync`] each token has its own, otherwise the tokens are
-/// dealt out to [`Plan::threads`] in turn. The submitter should hand freed tokens out again last
+/// dealt out to [`HostUse::threads`] in turn. The submitter should hand freed tokens out again last
 /// in, first out, so that a thread goes on with what it was doing.
 pub struct Host<P, W = Unwatched> {
     pub(crate) port: P,
     pub(crate) watch: W,
-    pub(crate) plan: Plan,
+    pub(crate) plan: HostUse,
     pub(crate) costs: Costs,
     pub(crate) copies: bool,
     pub(crate) write_behind: bool,
@@ -164,7 +164,7 @@ pub struct Host<P, W = Unwatched> {
     pub(crate) users: Vec<u16>,
     pub(crate) account: Account,
     pub(crate) device_bytes: u64,
-    /// Mean time of a command at the device, for [`Waiting::Hybrid`](crate::Waiting::Hybrid).
+    /// Mean time of a command at the device, for [`Waiting::Hybrid`](crate::CompletionWait::Hybrid).
     pub(crate) device_mean: Time,
     /// Commands that nobody waited for and that failed.
     pub(crate) late_errors: u64,
@@ -176,12 +176,17 @@ pub struct Host<P, W = Unwatched> {
     pub(crate) done: Vec<Completion>,
 }
 
-impl<P: Port, W: Watch> Host<P, W> {
+impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// A host in front of `port`, at rest.
     ///
     /// # Errors
     /// [`ConfigError`] where the plan does not fit the host.
-    pub fn new(config: &Config, plan: Plan, port: P, seed: u64) -> Result<Host<P, W>, ConfigError> {
+    pub fn new(
+        config: &HostConfig,
+        plan: HostUse,
+        port: P,
+        seed: u64,
+    ) -> Result<Host<P, W>, ConfigError> {
         config.check()?;
         if plan.cores == 0 || plan.cores > config.cpu.cores {
             return Err(ConfigError::new(
@@ -463,12 +468,12 @@ impl<P: Port, W: Watch> Host<P, W> {
         self.account.register_reads += u64::from(reads);
         let time = self.costs.register_write * u64::from(writes)
             + self.costs.register_read * u64::from(reads);
-        self.charge(core, Cause::Registers, time)
+        self.charge(core, CpuCause::Registers, time)
     }
 
     /// Charges `time`, and gives it back for the sum.
     #[inline]
-    pub(crate) fn charge(&mut self, core: u16, cause: Cause, time: Time) -> Time {
+    pub(crate) fn charge(&mut self, core: u16, cause: CpuCause, time: Time) -> Time {
         self.account.cpu.charge(core, cause, time);
         self.watch.charged(core, cause, time);
         time

@@ -3,20 +3,20 @@
 use ssdyno_block::{Completion, Op, Status, Time};
 
 use crate::Host;
-use crate::account::Cause;
-use crate::config::{ThreadMode, Waiting};
+use crate::account::CpuCause;
+use crate::config::{CompletionWait, ThreadMode};
 use crate::core::Doing;
 use crate::host::Event;
 use crate::jobs::{Command, State, Step};
-use crate::port::Port;
-use crate::watch::Watch;
+use crate::port::HostPort;
+use crate::watch::CoreWatch;
 
-impl<P: Port, W: Watch> Host<P, W> {
+impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// The message of `vector` has arrived.
     #[inline(always)]
     pub(crate) fn message(&mut self, at: Time, vector: u16) {
         self.account.messages += 1;
-        if self.plan.waiting != Waiting::Interrupt {
+        if self.plan.waiting != CompletionWait::Interrupt {
             // Interrupts are off; the message only says from when on a look finds something.
             return self.found(at, vector);
         }
@@ -40,7 +40,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     /// Interrupt entry on `core`; gives when its handler begins.
     #[inline(always)]
     fn interrupt(&mut self, core: u16, at: Time) -> Time {
-        let length = self.charge(core, Cause::Interrupt, self.costs.interrupt);
+        let length = self.charge(core, CpuCause::Interrupt, self.costs.interrupt);
         let place = &self.cores[core as usize];
         let mut from = at;
         if let Doing::Idle(since) = place.doing
@@ -87,8 +87,8 @@ impl<P: Port, W: Watch> Host<P, W> {
     fn completion_work(&mut self, core: u16, completion: &Completion) -> Time {
         let Command { op, bytes, .. } = *self.commands.get(completion.token.0);
         let protocol = self.port.protocol_work(op, bytes, true);
-        self.charge(core, Cause::Completion, self.costs.completion)
-            + self.charge(core, Cause::Network, protocol)
+        self.charge(core, CpuCause::Completion, self.costs.completion)
+            + self.charge(core, CpuCause::Network, protocol)
     }
 
     /// Without interrupts: commands are done from `at` on, for those who look.
@@ -183,7 +183,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     pub(crate) fn wake(&mut self, thread: u32, at: Time, by: u16) {
-        let length = self.charge(by, Cause::Switch, self.costs.wakeup);
+        let length = self.charge(by, CpuCause::Switch, self.costs.wakeup);
         let end = self.work(by, at, length);
         self.make_ready(thread, end);
     }

@@ -1,10 +1,10 @@
 //! The host machine on virtual time: cores, threads, locks, interrupts, copies, and what each
 //! costs.
 //!
-//! Key types: [`Config`] (a host file; named ones in [`presets`]), [`Plan`] (how it is used: cores,
-//! threads, completion), [`Host`] (the machine, event-driven, over one [`Port`]), [`Port`] (what it
+//! Key types: [`HostConfig`] (a host file; named ones in [`presets`]), [`HostUse`] (how it is used: cores,
+//! threads, completion), [`Host`] (the machine, event-driven, over one [`HostPort`]), [`HostPort`] (what it
 //! needs of a driver and the device behind it), [`Account`] (what it did: CPU time by core and
-//! [`Cause`], interrupts, switches, register accesses), [`Watched`] (and when: for timelines).
+//! [`CpuCause`], interrupts, switches, register accesses), [`Watched`] (and when: for timelines).
 //!
 //! A core is a server with a run queue; interrupts pre-empt its thread and push the end of the
 //! thread's work out by their own length. Work is a duration and its causes, so that every
@@ -34,13 +34,13 @@ mod steps;
 mod tests;
 mod watch;
 
-pub use account::{Account, CAUSES, CacheAccount, Cause, CpuTime};
+pub use account::{Account, CAUSES, CacheAccount, CpuCause, CpuTime};
 pub use cache::{CacheConfig, FileSystemConfig, Journal};
 pub use config::{
-    Config, CostConfig, CpuConfig, LoadError, LockConfig, LockOrder, Plan, StackConfig, ThreadMode,
-    Waiting,
+    CompletionWait, CostConfig, CpuConfig, HostConfig, HostUse, LoadError, LockConfig, LockOrder,
+    StackConfig, ThreadMode,
 };
 pub use cost::{Cost, Frequency};
 pub use host::Host;
-pub use port::{Choice, Port, Registers};
-pub use watch::{Unwatched, Watch, Watched};
+pub use port::{Choice, HostPort, Registers};
+pub use watch::{CoreWatch, Unwatched, Watched};

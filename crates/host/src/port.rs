@@ -22,13 +22,13 @@ pub struct Choice {
 
 /// A driver with its function and device, as the host calls it.
 ///
-/// The port owes: every command taken by [`submit`](Port::submit) is given back exactly once by
-/// [`complete`](Port::complete); the same calls give the same answers; it has no costs of its own -
+/// The port owes: every command taken by [`submit`](HostPort::submit) is given back exactly once by
+/// [`complete`](HostPort::complete); the same calls give the same answers; it has no costs of its own -
 /// the host charges them.
 ///
-/// The host owes: `now` never goes back; [`advance`](Port::advance) is called for every time that
-/// [`next_event`](Port::next_event) names; it holds the lock of a [`Choice`] while it submits.
-pub trait Port {
+/// The host owes: `now` never goes back; [`advance`](HostPort::advance) is called for every time that
+/// [`next_event`](HostPort::next_event) names; it holds the lock of a [`Choice`] while it submits.
+pub trait HostPort {
     /// Size of the device, in bytes.
     fn capacity_bytes(&self) -> u64;
     /// Unit of address and length, in bytes.
@@ -63,9 +63,9 @@ pub trait Port {
     ) -> Result<Registers, SubmitError>;
     /// Rings doorbells that still wait.
     fn ring(&mut self, now: Time, queue: u16) -> Registers;
-    /// The next time at which [`advance`](Port::advance) may find something to do.
+    /// The next time at which [`advance`](HostPort::advance) may find something to do.
     fn next_event(&self) -> Option<Time>;
-    /// Brings the device towards `until`, at least through what [`next_event`](Port::next_event)
+    /// Brings the device towards `until`, at least through what [`next_event`](HostPort::next_event)
     /// names, and no further than to the first time at which an interrupt reaches its core or anything
     /// else happens that the host may answer. Appends the vectors of the interrupts; without interrupts
     /// (polling), those whose handlers would find something new. Gives the time of the last thing that

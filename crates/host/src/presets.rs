@@ -19,14 +19,14 @@ pub fn find(name: &str) -> Option<&'static Preset> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Config;
+    use crate::HostConfig;
 
     #[test]
     fn presets_are_sound_and_complete() {
         for preset in ALL {
-            let config = Config::parse(preset.text).unwrap();
+            let config = HostConfig::parse(preset.text).unwrap();
             assert!(!config.description.is_empty(), "{}", preset.name);
-            assert_eq!(Config::parse(&config.to_toml()).unwrap(), config, "{}", preset.name);
+            assert_eq!(HostConfig::parse(&config.to_toml()).unwrap(), config, "{}", preset.name);
         }
     }
 }

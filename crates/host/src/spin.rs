@@ -3,14 +3,14 @@
 use ssdyno_block::Time;
 
 use crate::Host;
-use crate::account::Cause;
+use crate::account::CpuCause;
 use crate::core::Doing;
 use crate::jobs::{State, Step};
 use crate::lock::Waiter;
-use crate::port::Port;
-use crate::watch::Watch;
+use crate::port::HostPort;
+use crate::watch::CoreWatch;
 
-impl<P: Port, W: Watch> Host<P, W> {
+impl<P: HostPort, W: CoreWatch> Host<P, W> {
     pub(crate) fn take_lock(&mut self, core: u16, thread: u32, at: Time) {
         let class = self.threads[thread as usize].class;
         let choice = self.port.choose(core, class);
@@ -25,8 +25,8 @@ impl<P: Port, W: Watch> Host<P, W> {
 
     /// The lock is held: build the command and issue it.
     fn hold(&mut self, core: u16, thread: u32, issue: Step, at: Time) {
-        let length = self.charge(core, Cause::Lock, self.costs.lock)
-            + self.charge(core, Cause::Driver, self.costs.command);
+        let length = self.charge(core, CpuCause::Lock, self.costs.lock)
+            + self.charge(core, CpuCause::Driver, self.costs.command);
         self.begin(core, thread, issue, at, length);
     }
 
@@ -39,11 +39,11 @@ impl<P: Port, W: Watch> Host<P, W> {
         let State::Running(Step::Spin { queue }) = state else {
             unreachable!("{state:?} waits for a lock")
         };
-        let spun = self.end_spin(winner.core, Cause::Lock, at);
+        let spun = self.end_spin(winner.core, CpuCause::Lock, at);
         self.account.lock_wait += spun;
         // A core inside an interrupt takes it when it is back.
         let back = self.cores[winner.core as usize].begin(at);
-        let from = back + self.charge(winner.core, Cause::Lock, self.costs.lock_handover);
+        let from = back + self.charge(winner.core, CpuCause::Lock, self.costs.lock_handover);
         self.watch.placed(winner.core, from);
         self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, from);
     }
@@ -59,7 +59,7 @@ impl<P: Port, W: Watch> Host<P, W> {
     }
 
     /// Ends the spinning of `core` and charges it; gives how long it was.
-    pub(crate) fn end_spin(&mut self, core: u16, cause: Cause, at: Time) -> Time {
+    pub(crate) fn end_spin(&mut self, core: u16, cause: CpuCause, at: Time) -> Time {
         let place = &self.cores[core as usize];
         let Doing::Spin { since, stolen, .. } = place.doing else { return Time::ZERO };
         let until = place.begin(at);

@@ -3,16 +3,16 @@
 use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 
 use crate::Host;
-use crate::account::Cause;
+use crate::account::CpuCause;
 use crate::cached::{Next, Prepared};
-use crate::config::{ThreadMode, Waiting};
+use crate::config::{CompletionWait, ThreadMode};
 use crate::core::Doing;
 use crate::host::Event;
 use crate::jobs::{Command, INNER, State, Step};
-use crate::port::Port;
-use crate::watch::Watch;
+use crate::port::HostPort;
+use crate::watch::CoreWatch;
 
-impl<P: Port, W: Watch> Host<P, W> {
+impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// `thread` wants its core from `at` on.
     pub(crate) fn make_ready(&mut self, thread: u32, at: Time) {
         let entry = &mut self.threads[thread as usize];
@@ -26,7 +26,7 @@ impl<P: Port, W: Watch> Host<P, W> {
             Doing::Spin { thread: other, .. }
                 if self.threads[other as usize].state == State::Running(Step::Poll) =>
             {
-                self.end_spin(core, Cause::Poll, at);
+                self.end_spin(core, CpuCause::Poll, at);
                 self.threads[other as usize].state = State::Ready;
                 self.threads[other as usize].ready_at = at;
                 self.cores[core as usize].ready.push_back(other);
@@ -54,7 +54,7 @@ impl<P: Port, W: Watch> Host<P, W> {
         }
         place.since = at;
         self.account.context_switches += 1;
-        let switch = self.charge(core, Cause::Switch, self.costs.context_switch);
+        let switch = self.charge(core, CpuCause::Switch, self.costs.context_switch);
         self.run_thread(core, thread, at, switch);
     }
 
@@ -116,7 +116,7 @@ impl<P: Port, W: Watch> Host<P, W> {
         entry.returning = entry.finished.len();
         let bytes = |slot: &u32| self.costs.copy(self.commands.get(*slot).bytes);
         let copies = entry.inbox.iter().map(bytes).sum::<Time>() + self.copies_back(thread);
-        let length = before + self.charge(core, Cause::Copy, copies);
+        let length = before + self.charge(core, CpuCause::Copy, copies);
         self.begin(core, thread, Step::Return, at, length);
     }
 
@@ -188,16 +188,16 @@ impl<P: Port, W: Watch> Host<P, W> {
         let job = self.jobs[token];
         let costs = self.costs;
         let first = if job.commands == 0 { costs.request } else { Time::ZERO };
-        length += self.charge(core, Cause::BlockLayer, first + costs.piece);
-        length += self.charge(core, Cause::Scsi, costs.scsi);
+        length += self.charge(core, CpuCause::BlockLayer, first + costs.piece);
+        length += self.charge(core, CpuCause::Scsi, costs.scsi);
         let Request { op, length_bytes, .. } = next.request;
         if op == Op::Write && self.copies {
-            length += self.charge(core, Cause::Copy, costs.copy(length_bytes));
+            length += self.charge(core, CpuCause::Copy, costs.copy(length_bytes));
         }
         let protocol = self.port.protocol_work(op, length_bytes, false);
-        length += self.charge(core, Cause::Network, protocol);
+        length += self.charge(core, CpuCause::Network, protocol);
         if !self.shared {
-            length += self.charge(core, Cause::Driver, costs.command);
+            length += self.charge(core, CpuCause::Driver, costs.command);
         }
         Prepared::Command(length)
     }
@@ -213,8 +213,8 @@ impl<P: Port, W: Watch> Host<P, W> {
         self.account.context_switches += self.switch_debt as u64;
         self.switch_debt = self.switch_debt.fract();
         let switches = self.costs.context_switch.as_ps() as f64 * self.costs.extra_switches;
-        self.charge(core, Cause::SystemCall, self.costs.system_call)
-            + self.charge(core, Cause::Switch, Time::from_ps(switches as u64))
+        self.charge(core, CpuCause::SystemCall, self.costs.system_call)
+            + self.charge(core, CpuCause::Switch, Time::from_ps(switches as u64))
     }
 
     /// Hands the next command of `thread` to the driver; gives when the core is free again, or
@@ -343,10 +343,10 @@ impl<P: Port, W: Watch> Host<P, W> {
     fn park(&mut self, core: u16, thread: u32, at: Time) {
         let end = at + self.ring(core, thread, at);
         let awaited = self.threads[thread as usize].at_device > 0;
-        if awaited && self.plan.waiting == Waiting::Poll {
+        if awaited && self.plan.waiting == CompletionWait::Poll {
             return self.look(core, thread, end);
         }
-        if awaited && self.plan.waiting == Waiting::Hybrid {
+        if awaited && self.plan.waiting == CompletionWait::Hybrid {
             if self.threads[thread as usize].napped || self.device_mean == Time::ZERO {
                 return self.look(core, thread, end);
             }
@@ -363,7 +363,7 @@ impl<P: Port, W: Watch> Host<P, W> {
         if self.cores[core as usize].ready.is_empty() {
             return self.spin(core, thread, Step::Poll, at);
         }
-        let look = self.charge(core, Cause::Poll, self.costs.poll);
+        let look = self.charge(core, CpuCause::Poll, self.costs.poll);
         let entry = &mut self.threads[thread as usize];
         entry.state = State::Ready;
         entry.ready_at = at + look;
@@ -382,8 +382,8 @@ impl<P: Port, W: Watch> Host<P, W> {
     /// A thread that looks has found something, or something else to do.
     pub(crate) fn stop_polling(&mut self, thread: u32, at: Time) {
         let core = self.threads[thread as usize].core;
-        self.end_spin(core, Cause::Poll, at);
-        let look = self.charge(core, Cause::Poll, self.costs.poll);
+        self.end_spin(core, CpuCause::Poll, at);
+        let look = self.charge(core, CpuCause::Poll, self.costs.poll);
         self.run_thread(core, thread, at, look);
     }
 

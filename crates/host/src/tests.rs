@@ -7,7 +7,8 @@ use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 
 use crate::{
-    Account, Cause, Choice, Config, Host, LockOrder, Plan, Port, Registers, ThreadMode, Waiting,
+    Account, Choice, CompletionWait, CpuCause, Host, HostConfig, HostPort, HostUse, LockOrder,
+    Registers, ThreadMode,
 };
 
 /// Queues over `servers` that serve in order, each command for `service`.
@@ -56,7 +57,7 @@ impl FixedPort {
     }
 }
 
-impl Port for FixedPort {
+impl HostPort for FixedPort {
     fn capacity_bytes(&self) -> u64 {
         1 << 30
     }
@@ -178,16 +179,16 @@ poll = "40ns"
 copy = "1GB/s"
 "#;
 
-pub(crate) fn config() -> Config {
-    Config::parse(HOST).unwrap()
+pub(crate) fn config() -> HostConfig {
+    HostConfig::parse(HOST).unwrap()
 }
 
-pub(crate) fn plan(cores: u16, mode: ThreadMode) -> Plan {
-    Plan {
+pub(crate) fn plan(cores: u16, mode: ThreadMode) -> HostUse {
+    HostUse {
         cores,
         mode,
         threads: u32::from(cores),
-        waiting: Waiting::Interrupt,
+        waiting: CompletionWait::Interrupt,
         scsi: false,
         doorbell_per_batch: false,
         classes: Vec::new(),
@@ -233,7 +234,7 @@ pub(crate) fn settled(host: &Target, requests: u64) {
     assert_eq!(account.delivered_by_core.iter().sum::<u64>(), requests);
     assert_eq!(host.0.commands.in_use, 0);
     assert!(host.0.no_buffer.is_empty() && host.0.no_room.iter().all(Vec::is_empty));
-    if host.0.plan.waiting == Waiting::Interrupt {
+    if host.0.plan.waiting == CompletionWait::Interrupt {
         assert_eq!(account.messages, account.interrupts + account.interrupts_merged);
     }
     for core in 0..account.cpu.cores() {
@@ -263,7 +264,7 @@ fn one_thread_takes_the_sum_of_all_costs() {
     let each = 100 + 200 + 50 + 150 + 60 + 600 + 180 + 250 + 60 + 900;
     // The first switch to the thread, when it starts, comes on top of one for each request.
     assert_eq!(cpu.total(), Time::from_ns(each * 100 + 900));
-    assert_eq!(cpu.of(Cause::Registers), Time::from_ns(120 * 100));
+    assert_eq!(cpu.of(CpuCause::Registers), Time::from_ns(120 * 100));
 }
 
 /// A core that never idles serves 1 / (CPU time of a request); latency follows by Little.
@@ -287,14 +288,14 @@ fn a_busy_core_bounds_the_rate() {
 fn polling_trades_cpu_for_latency() {
     let run = |waiting| {
         let port = FixedPort::new(1, 1, false, 64, 1);
-        let plan = Plan { waiting, ..plan(1, ThreadMode::Sync) };
+        let plan = HostUse { waiting, ..plan(1, ThreadMode::Sync) };
         let mut host = Target(Host::new(&config(), plan, port, 1).unwrap());
         let (end, _) = load(&mut host, READ, 1, 1_000);
         (end.as_ns_f64() / 1_000.0, account(&host).cpu.total().as_s_f64() / end.as_s_f64())
     };
-    let (interrupt, interrupt_cpu) = run(Waiting::Interrupt);
-    let (poll, poll_cpu) = run(Waiting::Poll);
-    let (hybrid, hybrid_cpu) = run(Waiting::Hybrid);
+    let (interrupt, interrupt_cpu) = run(CompletionWait::Interrupt);
+    let (poll, poll_cpu) = run(CompletionWait::Poll);
+    let (hybrid, hybrid_cpu) = run(CompletionWait::Hybrid);
     assert!(poll <= hybrid && hybrid < interrupt, "{poll} {hybrid} {interrupt}");
     assert!(interrupt_cpu < hybrid_cpu && hybrid_cpu < poll_cpu && poll_cpu > 0.95);
     // Half of the device's time, less what waking up takes, is slept through.
@@ -317,7 +318,7 @@ fn one_shared_queue_favours_one_core() {
     config.lock.favoured_weight = 3.0;
     let run = |queues, shared, depth, seed| {
         let port = FixedPort::new(8, queues, shared, depth, 2);
-        let plan = Plan { threads: 8, ..plan(8, ThreadMode::Async) };
+        let plan = HostUse { threads: 8, ..plan(8, ThreadMode::Async) };
         let mut host = Target(Host::new(&config, plan, port, seed).unwrap());
         load(&mut host, READ, 64, 20_000);
         shares(&host)
@@ -365,7 +366,7 @@ fn writes_complete_early_where_they_are_copied() {
 #[test]
 fn a_batch_is_reported_as_a_whole() {
     let port = FixedPort::new(2, 2, false, 4095, 4);
-    let plan = Plan { threads: 2, doorbell_per_batch: true, ..plan(2, ThreadMode::Batch) };
+    let plan = HostUse { threads: 2, doorbell_per_batch: true, ..plan(2, ThreadMode::Batch) };
     let mut host = Target(Host::new(&config(), plan, port, 1).unwrap());
     let (end, all) = load(&mut host, READ, 200, 2_000);
     let times: std::collections::BTreeSet<_> =
@@ -390,7 +391,7 @@ fn requests_are_cut_into_pieces() {
     assert!(account(&host).queue_full > 0, "128 pieces do not fit 64 places");
     // Who waits for room does not prepare the piece again.
     let block_layer = Time::from_ns(10 * 200 + 1_280 * 50);
-    assert_eq!(account(&host).cpu.of(Cause::BlockLayer), block_layer);
+    assert_eq!(account(&host).cpu.of(CpuCause::BlockLayer), block_layer);
 }
 
 #[test]
@@ -400,13 +401,13 @@ fn a_plan_must_fit_the_host() {
     assert!(error.to_string().contains("9 cores of 8"), "{error}");
 }
 
-fn some_plan() -> impl Strategy<Value = (Config, Plan, u16, bool, usize)> {
+fn some_plan() -> impl Strategy<Value = (HostConfig, HostUse, u16, bool, usize)> {
     let mode =
         prop_oneof![Just(ThreadMode::Sync), Just(ThreadMode::Async), Just(ThreadMode::Batch)];
     let waiting = prop_oneof![
-        3 => Just(Waiting::Interrupt),
-        1 => Just(Waiting::Poll),
-        1 => Just(Waiting::Hybrid)
+        3 => Just(CompletionWait::Interrupt),
+        1 => Just(CompletionWait::Poll),
+        1 => Just(CompletionWait::Hybrid)
     ];
     let stack = (any::<bool>(), any::<bool>(), 1u32..40, any::<bool>());
     let shape = (1u16..5, 1u32..9, any::<bool>(), 1usize..20, any::<bool>(), any::<bool>());
@@ -420,7 +421,7 @@ fn some_plan() -> impl Strategy<Value = (Config, Plan, u16, bool, usize)> {
         config.stack.buffer = Some("4KiB".parse().unwrap());
         config.lock.order = if random { LockOrder::Random } else { LockOrder::Fifo };
         let classes = vec![0, 3];
-        let plan = Plan { cores, mode, threads, waiting, scsi, doorbell_per_batch, classes };
+        let plan = HostUse { cores, mode, threads, waiting, scsi, doorbell_per_batch, classes };
         (config, plan, if shared { 3 } else { cores }, shared, depth)
     })
 }

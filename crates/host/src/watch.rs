@@ -7,19 +7,19 @@
 use std::fmt::Debug;
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{self, Activity, Busy, EventLog, Part, PartKind};
+use ssdyno_engine::events::{self, Activity, Busy, EventLog, PartEvent, PartKind};
 
-use crate::account::{CAUSES, Cause};
+use crate::account::{CAUSES, CpuCause};
 
 /// Activity of a core that spins for a lock: beside those of the causes.
 const LOCK_WAIT: u8 = CAUSES as u8;
 
 /// What a [`Host`](crate::Host) tells of its cores. Times are those of the host.
-pub trait Watch: Debug {
+pub trait CoreWatch: Debug {
     /// For so many cores.
     fn new(cores: u16) -> Self;
     /// `time` was charged to `core`; its place follows.
-    fn charged(&mut self, core: u16, cause: Cause, time: Time);
+    fn charged(&mut self, core: u16, cause: CpuCause, time: Time);
     /// What was charged is a thread's step that ends at `end`, or later by the interrupts until then.
     fn begun(&mut self, core: u16, end: Time);
     /// The step has ended.
@@ -31,7 +31,7 @@ pub trait Watch: Debug {
     /// The core begins to spin.
     fn spins(&mut self, core: u16);
     /// It has spun from `from` to `to`, for a lock or for the device, with the interrupts in between.
-    fn spun(&mut self, core: u16, cause: Cause, from: Time, to: Time);
+    fn spun(&mut self, core: u16, cause: CpuCause, from: Time, to: Time);
     /// Hands what was heard to `log`, in the time of its readers.
     fn show(&mut self, log: &mut EventLog);
 }
@@ -40,13 +40,13 @@ pub trait Watch: Debug {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 
-impl Watch for Unwatched {
+impl CoreWatch for Unwatched {
     #[inline(always)]
     fn new(_: u16) -> Unwatched {
         Unwatched
     }
     #[inline(always)]
-    fn charged(&mut self, _: u16, _: Cause, _: Time) {}
+    fn charged(&mut self, _: u16, _: CpuCause, _: Time) {}
     #[inline(always)]
     fn begun(&mut self, _: u16, _: Time) {}
     #[inline(always)]
@@ -58,7 +58,7 @@ impl Watch for Unwatched {
     #[inline(always)]
     fn spins(&mut self, _: u16) {}
     #[inline(always)]
-    fn spun(&mut self, _: u16, _: Cause, _: Time, _: Time) {}
+    fn spun(&mut self, _: u16, _: CpuCause, _: Time, _: Time) {}
     #[inline(always)]
     fn show(&mut self, _: &mut EventLog) {}
 }
@@ -118,9 +118,9 @@ impl Watched {
         }
         lane.end = to;
         self.events.push(Busy {
-            part: Part::new(PartKind::HostCore, core),
+            part: PartEvent::new(PartKind::HostCore, core),
             activity: Activity::Cpu(work),
-            cause: events::Cause::Host,
+            cause: events::FlashCause::Host,
             operations: 0,
             from,
             to,
@@ -145,12 +145,12 @@ impl Watched {
     }
 }
 
-impl Watch for Watched {
+impl CoreWatch for Watched {
     fn new(cores: u16) -> Watched {
         Watched { lanes: vec![Lane::default(); usize::from(cores)], events: Vec::new() }
     }
 
-    fn charged(&mut self, core: u16, cause: Cause, time: Time) {
+    fn charged(&mut self, core: u16, cause: CpuCause, time: Time) {
         if time > Time::ZERO {
             self.lanes[usize::from(core)].charge(cause as u8, time);
         }
@@ -194,13 +194,13 @@ impl Watch for Watched {
         self.lanes[usize::from(core)].opens();
     }
 
-    fn spun(&mut self, core: u16, cause: Cause, from: Time, to: Time) {
+    fn spun(&mut self, core: u16, cause: CpuCause, from: Time, to: Time) {
         let lane = &mut self.lanes[usize::from(core)];
         lane.open = false;
         let away = std::mem::take(&mut lane.away);
         let inside = |gap: &(Time, Time)| gap.1.min(to).saturating_sub(gap.0.max(from));
         let length = to.saturating_sub(from).saturating_sub(away.iter().map(inside).sum());
-        let work = if cause == Cause::Lock { LOCK_WAIT } else { cause as u8 };
+        let work = if cause == CpuCause::Lock { LOCK_WAIT } else { cause as u8 };
         let end = lane.end;
         lane.end = lane.before;
         self.lay(core, &[(work, length)], from, &away);
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::tests::{FixedPort, config, plan};
-    use crate::{Host, LockOrder, Plan, ThreadMode, Waiting};
+    use crate::{CompletionWait, Host, HostUse, LockOrder, ThreadMode};
 
     fn at(ns: u64) -> Time {
         Time::from_ns(ns)
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_causes() {
-        for cause in Cause::ALL {
+        for cause in CpuCause::ALL {
             assert_eq!(Activity::Cpu(cause as u8).name(), cause.name());
         }
         assert_eq!(Activity::Cpu(LOCK_WAIT).name(), "lock_wait");
@@ -245,16 +245,16 @@ mod tests {
     #[test]
     fn interrupts_cut_a_step_into_pieces() {
         let mut watch = Watched::new(1);
-        watch.charged(0, Cause::SystemCall, at(30));
-        watch.charged(0, Cause::Driver, at(70));
+        watch.charged(0, CpuCause::SystemCall, at(30));
+        watch.charged(0, CpuCause::Driver, at(70));
         watch.begun(0, at(200));
         for from in [110, 150] {
-            watch.charged(0, Cause::Interrupt, at(5));
-            watch.charged(0, Cause::Completion, at(5));
+            watch.charged(0, CpuCause::Interrupt, at(5));
+            watch.charged(0, CpuCause::Completion, at(5));
             watch.interrupted(0, at(from), at(from + 10));
         }
         watch.ended(0);
-        watch.charged(0, Cause::Registers, at(20));
+        watch.charged(0, CpuCause::Registers, at(20));
         watch.placed(0, at(240));
         assert_eq!(
             told(&watch),
@@ -276,9 +276,9 @@ mod tests {
     fn spinning_is_told_without_the_interrupts() {
         let mut watch = Watched::new(2);
         watch.spins(1);
-        watch.charged(1, Cause::Interrupt, at(10));
+        watch.charged(1, CpuCause::Interrupt, at(10));
         watch.interrupted(1, at(20), at(30));
-        watch.spun(1, Cause::Lock, at(5), at(50));
+        watch.spun(1, CpuCause::Lock, at(5), at(50));
         assert_eq!(
             told(&watch),
             [("lock_wait", 5, 20), ("interrupt", 20, 30), ("lock_wait", 30, 50)]
@@ -286,7 +286,7 @@ mod tests {
     }
 
     /// A closed loop over a device of fixed times.
-    fn run(plan: Plan, shared: bool, depth: u32) -> Host<FixedPort, Watched> {
+    fn run(plan: HostUse, shared: bool, depth: u32) -> Host<FixedPort, Watched> {
         let mut config = config();
         config.lock.order = LockOrder::Fifo;
         let cores = plan.cores;
@@ -311,10 +311,10 @@ mod tests {
     /// What is told of each core does not overlap, and adds up to its account to the picosecond.
     #[test]
     fn lanes_are_the_account_in_time() {
-        for waiting in [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid] {
+        for waiting in [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid] {
             for (cores, shared) in [(1, false), (3, false), (1, true), (4, true)] {
                 for mode in [ThreadMode::Sync, ThreadMode::Async, ThreadMode::Batch] {
-                    let host = run(Plan { waiting, ..plan(cores, mode) }, shared, 12);
+                    let host = run(HostUse { waiting, ..plan(cores, mode) }, shared, 12);
                     let account = &host.account().cpu;
                     let what = format!("{waiting:?} {cores} {shared} {mode:?}");
                     let mut by_core = vec![[Time::ZERO; CAUSES + 1]; usize::from(cores)];
@@ -328,8 +328,8 @@ mod tests {
                         let Activity::Cpu(work) = event.activity else { panic!("{event:?}") };
                         by_core[core][usize::from(work)] += event.to - event.from;
                     }
-                    for cause in Cause::ALL {
-                        let waited = if cause == Cause::Lock { CAUSES } else { cause as usize };
+                    for cause in CpuCause::ALL {
+                        let waited = if cause == CpuCause::Lock { CAUSES } else { cause as usize };
                         let of = |core: &[Time; CAUSES + 1]| {
                             let own = core[cause as usize];
                             if waited == CAUSES { own + core[CAUSES] } else { own }
@@ -339,7 +339,7 @@ mod tests {
                         // A lock may be handed to a core that an interrupt holds up: the hand-over is
                         // charged, but takes no time of its own.
                         let hidden = charged.saturating_sub(told);
-                        let exact = hidden == Time::ZERO || cause != Cause::Lock;
+                        let exact = hidden == Time::ZERO || cause != CpuCause::Lock;
                         assert!(!exact || told == charged, "{what}: {cause:?} {told} {charged}");
                         assert!(exact || hidden * 100 < charged, "{what}: {hidden} of {charged}");
                     }

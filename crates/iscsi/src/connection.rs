@@ -8,14 +8,14 @@ use crate::login::{Login, Outcome};
 use crate::parameters::{Parameters, RECEIVE_BYTES_MAX};
 use crate::pdu::{CONTINUE, FINAL, Framing, NO_TAG, Pdu, opcode, reject};
 use crate::pending::{Mailbox, Transport};
-use crate::target::{Portal, Session, Target};
+use crate::target::{IscsiTarget, Portal, Session};
 use crate::tasks::{Sequence, Tasks};
 use crate::text::{self, TEXT_BYTES_MAX};
 
 /// Whether a connection goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub enum Flow {
+pub enum ConnectionFlow {
     /// It does.
     Goes,
     /// It is to be closed, after what was answered.
@@ -24,7 +24,7 @@ pub enum Flow {
 
 /// One connection of an initiator to a target. Dropped, it ends its session.
 pub struct Connection {
-    target: Arc<Target>,
+    target: Arc<IscsiTarget>,
     portal: String,
     mailbox: Arc<Mailbox>,
     phase: Phase,
@@ -49,7 +49,11 @@ struct Full {
 impl Connection {
     /// A connection that was just opened. `portal` is the address at which the initiator found us,
     /// such as `192.0.2.1:3260`; `transport` is whoever reads and writes its bytes.
-    pub fn new(target: Arc<Target>, portal: String, transport: Arc<dyn Transport>) -> Connection {
+    pub fn new(
+        target: Arc<IscsiTarget>,
+        portal: String,
+        transport: Arc<dyn Transport>,
+    ) -> Connection {
         let mailbox = Arc::new(Mailbox::new(transport));
         Connection { target, portal, mailbox, phase: Phase::Login(Box::default()) }
     }
@@ -69,17 +73,17 @@ impl Connection {
     }
 
     /// Takes a PDU and appends what is answered.
-    pub fn receive(&mut self, pdu: Pdu, out: &mut Vec<Pdu>) -> Flow {
+    pub fn receive(&mut self, pdu: Pdu, out: &mut Vec<Pdu>) -> ConnectionFlow {
         match &mut self.phase {
             Phase::Login(login) => match login.receive(&pdu, &self.target, &self.mailbox, out) {
-                Outcome::Goes => Flow::Goes,
+                Outcome::Goes => ConnectionFlow::Goes,
                 Outcome::Refused => self.end(),
                 Outcome::Done(session, numbers) => {
                     let sequence = Sequence::new(numbers.status, numbers.command);
                     let tasks = Tasks::new(login.parameters, sequence, self.mailbox.clone());
                     let (early, text) = (BTreeMap::new(), Vec::new());
                     self.phase = Phase::Full(Box::new(Full { session, tasks, early, text }));
-                    Flow::Goes
+                    ConnectionFlow::Goes
                 }
             },
             Phase::Full(full) => {
@@ -87,11 +91,11 @@ impl Connection {
                 let flow = full.receive(&self.target, &self.portal, pdu, out);
                 full.tasks.deliver(out);
                 match flow {
-                    Flow::Goes => Flow::Goes,
-                    Flow::Ends => self.end(),
+                    ConnectionFlow::Goes => ConnectionFlow::Goes,
+                    ConnectionFlow::Ends => self.end(),
                 }
             }
-            Phase::Over => Flow::Ends,
+            Phase::Over => ConnectionFlow::Ends,
         }
     }
 
@@ -103,11 +107,11 @@ impl Connection {
         }
     }
 
-    fn end(&mut self) -> Flow {
+    fn end(&mut self) -> ConnectionFlow {
         if let Phase::Full(full) = std::mem::replace(&mut self.phase, Phase::Over) {
             self.target.log_out(&full.session);
         }
-        Flow::Ends
+        ConnectionFlow::Ends
     }
 }
 
@@ -124,25 +128,31 @@ impl fmt::Debug for Connection {
 }
 
 impl Full {
-    fn receive(&mut self, t: &Target, portal: &str, pdu: Pdu, out: &mut Vec<Pdu>) -> Flow {
+    fn receive(
+        &mut self,
+        t: &IscsiTarget,
+        portal: &str,
+        pdu: Pdu,
+        out: &mut Vec<Pdu>,
+    ) -> ConnectionFlow {
         if self.session.is_closed() {
-            return Flow::Ends;
+            return ConnectionFlow::Ends;
         }
         match pdu.opcode() {
             opcode::DATA_OUT => {
                 self.data_out(t, pdu, out);
-                return Flow::Goes;
+                return ConnectionFlow::Goes;
             }
             opcode::SNACK => {
                 self.tasks.reject(&pdu, reject::SNACK, out);
-                return Flow::Goes;
+                return ConnectionFlow::Goes;
             }
             _ => {}
         }
         if pdu.damaged {
             // As if it had not come: its CmdSN is still expected (RFC 7143, clause 7.8).
             self.tasks.reject(&pdu, reject::DATA_DIGEST, out);
-            return Flow::Goes;
+            return ConnectionFlow::Goes;
         }
         if pdu.is_immediate() {
             return self.request(t, portal, pdu, out);
@@ -152,25 +162,25 @@ impl Full {
         let ahead = number.wrapping_sub(sequence.command);
         if ahead > sequence.command_max.wrapping_sub(sequence.command) || ahead >= 1 << 31 {
             // Outside the window: not there (RFC 7143, clause 4.2.2.1).
-            return Flow::Goes;
+            return ConnectionFlow::Goes;
         }
         if ahead > 0 {
             self.early.entry(number).or_insert((pdu, Vec::new()));
-            return Flow::Goes;
+            return ConnectionFlow::Goes;
         }
         let mut next = Some((pdu, Vec::new()));
         while let Some((pdu, data)) = next {
             self.tasks.sequence.command = self.tasks.sequence.command.wrapping_add(1);
-            if self.request(t, portal, pdu, out) == Flow::Ends {
-                return Flow::Ends;
+            if self.request(t, portal, pdu, out) == ConnectionFlow::Ends {
+                return ConnectionFlow::Ends;
             }
             data.into_iter().for_each(|pdu| self.data_out(t, pdu, out));
             next = self.early.remove(&self.tasks.sequence.command);
         }
-        Flow::Goes
+        ConnectionFlow::Goes
     }
 
-    fn data_out(&mut self, t: &Target, pdu: Pdu, out: &mut Vec<Pdu>) {
+    fn data_out(&mut self, t: &IscsiTarget, pdu: Pdu, out: &mut Vec<Pdu>) {
         let tag = pdu.task_tag();
         let command = |early: &&mut (Pdu, Vec<Pdu>)| {
             early.0.opcode() == opcode::SCSI_COMMAND && early.0.task_tag() == tag
@@ -186,7 +196,13 @@ impl Full {
     }
 
     /// A request in its turn.
-    fn request(&mut self, t: &Target, portal: &str, pdu: Pdu, out: &mut Vec<Pdu>) -> Flow {
+    fn request(
+        &mut self,
+        t: &IscsiTarget,
+        portal: &str,
+        pdu: Pdu,
+        out: &mut Vec<Pdu>,
+    ) -> ConnectionFlow {
         match (pdu.opcode(), self.session.nexus) {
             (opcode::NOP_OUT, _) => self.nop(&pdu, out),
             (opcode::TEXT, _) => return self.text(t, portal, &pdu, out),
@@ -196,7 +212,7 @@ impl Full {
                 let waiting = self.forget_early(&pdu);
                 if self.tasks.manage(t, nexus, &pdu, waiting, out) {
                     t.end_all();
-                    return Flow::Ends;
+                    return ConnectionFlow::Ends;
                 }
             }
             (opcode::SCSI_COMMAND | opcode::TASK_MANAGEMENT | opcode::LOGIN, _) => {
@@ -204,7 +220,7 @@ impl Full {
             }
             _ => self.tasks.reject(&pdu, reject::NOT_SUPPORTED, out),
         }
-        Flow::Goes
+        ConnectionFlow::Goes
     }
 
     /// ABORT TASK of a command before its turn: it becomes one that does nothing.
@@ -233,7 +249,13 @@ impl Full {
     }
 
     /// Text Request (RFC 7143, clause 11.10): SendTargets, and what is declared anew.
-    fn text(&mut self, t: &Target, portal: &str, pdu: &Pdu, out: &mut Vec<Pdu>) -> Flow {
+    fn text(
+        &mut self,
+        t: &IscsiTarget,
+        portal: &str,
+        pdu: &Pdu,
+        out: &mut Vec<Pdu>,
+    ) -> ConnectionFlow {
         let mut answer = Pdu::new(opcode::TEXT_RESPONSE);
         answer.set_word(16, pdu.task_tag());
         answer.set_lun(pdu.lun());
@@ -241,18 +263,18 @@ impl Full {
         if self.text.len() > TEXT_BYTES_MAX {
             self.text.clear();
             self.tasks.reject(pdu, reject::PROTOCOL_ERROR, out);
-            return Flow::Ends;
+            return ConnectionFlow::Ends;
         }
         if pdu.flags() & CONTINUE != 0 {
             // A tag that asks for the rest.
             answer.set_word(20, 1);
             self.tasks.answer(answer, out);
-            return Flow::Goes;
+            return ConnectionFlow::Goes;
         }
         let text = std::mem::take(&mut self.text);
         let Some(pairs) = text::pairs(&text) else {
             self.tasks.reject(pdu, reject::PROTOCOL_ERROR, out);
-            return Flow::Goes;
+            return ConnectionFlow::Goes;
         };
         for (key, value) in pairs {
             match key {
@@ -267,11 +289,11 @@ impl Full {
         answer.set_word(20, NO_TAG);
         answer.data.truncate(self.tasks.parameters.send_bytes_max as usize);
         self.tasks.answer(answer, out);
-        Flow::Goes
+        ConnectionFlow::Goes
     }
 
     /// RFC 7143, appendix C.
-    fn send_targets(&self, t: &Target, portal: &str, value: &str, out: &mut Vec<u8>) {
+    fn send_targets(&self, t: &IscsiTarget, portal: &str, value: &str, out: &mut Vec<u8>) {
         let ours = value == t.name() || value.is_empty() && self.session.nexus.is_some();
         if ours || value == "All" {
             text::push(out, "TargetName", t.name());
@@ -285,7 +307,7 @@ impl Full {
     }
 
     /// Logout Request (RFC 7143, clause 11.14): session, or its one connection, end alike.
-    fn logout(&mut self, pdu: &Pdu, out: &mut Vec<Pdu>) -> Flow {
+    fn logout(&mut self, pdu: &Pdu, out: &mut Vec<Pdu>) -> ConnectionFlow {
         let mut answer = Pdu::new(opcode::LOGOUT_RESPONSE);
         answer.header[1] = FINAL;
         answer.set_word(16, pdu.task_tag());
@@ -293,6 +315,6 @@ impl Full {
         let ends = pdu.flags() & 0x7f < 2;
         answer.header[2] = if ends { 0 } else { 2 };
         self.tasks.answer(answer, out);
-        if ends { Flow::Ends } else { Flow::Goes }
+        if ends { ConnectionFlow::Ends } else { ConnectionFlow::Goes }
     }
 }

@@ -1,7 +1,7 @@
 //! An iSCSI target (RFC 7143): login, text, tasks with their data, task management; one connection
 //! a session, error recovery level 0, no authentication.
 //!
-//! Key types: [`Server`] listens and gives each connection its threads; [`Target`] is what they
+//! Key types: [`IscsiServer`] listens and gives each connection its threads; [`IscsiTarget`] is what they
 //! share; [`LogicalUnits`] is what is served, and [`NvmeUnits`] the implementation that this crate
 //! is for: the SCSI translation over the NVMe driver over a controller at a [`PciFunction`].
 //! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
@@ -14,7 +14,7 @@
 //! commands are at the controller ends with the last of them, and the function is answered then.
 //!
 //! To serve a device takes three steps: put it into a slot, [`NvmeUnits::start`],
-//! [`Server::start`]. To initiators behind an address translation, such as a virtual machine's, the
+//! [`IscsiServer::start`]. To initiators behind an address translation, such as a virtual machine's, the
 //! address of our socket means nothing: [`Portal`] says what they are told instead.
 //!
 //! Errors: [`StackError`] where the device cannot be served. What an initiator does wrong is answered
@@ -46,11 +46,11 @@ mod transfer;
 mod units;
 mod wire;
 
-pub use connection::{Connection, Flow};
+pub use connection::{Connection, ConnectionFlow};
 pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
 pub use pending::Transport;
-pub use server::Server;
+pub use server::IscsiServer;
 pub use ssdyno_serve::ServedClock;
 pub use stack::{NvmeUnits, StackError, UnitOptions};
-pub use target::{NameError, Portal, Target};
-pub use units::{Answer, Attribute, Ended, LogicalUnits, Task, TaskId};
+pub use target::{IscsiTarget, NameError, Portal};
+pub use units::{LogicalUnits, ScsiTask, TaskAttribute, TaskEnd, TaskId, TaskResponse};

@@ -6,10 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::connection::{Connection, Flow};
+use crate::connection::{Connection, ConnectionFlow};
 use crate::pdu::{BHS_BYTES, Framing, Pdu};
 use crate::pending::Transport;
-use crate::target::Target;
+use crate::target::IscsiTarget;
 use crate::wire;
 
 /// How long a login may take between its PDUs.
@@ -89,7 +89,7 @@ fn lock<'a, 'b>(talk: &'a Mutex<Talk<'b>>) -> MutexGuard<'a, Talk<'b>> {
 }
 
 /// One connection until its end.
-pub(crate) fn serve(stream: &TcpStream, target: Arc<Target>) -> io::Result<()> {
+pub(crate) fn serve(stream: &TcpStream, target: Arc<IscsiTarget>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOGIN_TIMEOUT))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
@@ -134,7 +134,7 @@ fn requests(reader: &mut impl Read, talk: &Mutex<Talk<'_>>) -> io::Result<()> {
             stream.set_read_timeout(None)?;
         }
         talk.send(framing)?;
-        if flow == Flow::Ends {
+        if flow == ConnectionFlow::Ends {
             return Ok(());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::parameters::Parameters;
 use crate::pdu::{CONTINUE, FINAL, Pdu, opcode};
 use crate::pending::Mailbox;
-use crate::target::{Session, Target};
+use crate::target::{IscsiTarget, Session};
 use crate::text::{self, TEXT_BYTES_MAX};
 
 /// Stages (clause 11.12.3); 0 is security.
@@ -65,7 +65,7 @@ impl Login {
     pub(crate) fn receive(
         &mut self,
         pdu: &Pdu,
-        target: &Target,
+        target: &IscsiTarget,
         mailbox: &Arc<Mailbox>,
         out: &mut Vec<Pdu>,
     ) -> Outcome {
@@ -100,7 +100,7 @@ impl Login {
     }
 
     /// One request; true where the full-feature phase begins.
-    fn step(&mut self, pdu: &Pdu, target: &Target, answer: &mut Pdu) -> Result<bool, Status> {
+    fn step(&mut self, pdu: &Pdu, target: &IscsiTarget, answer: &mut Pdu) -> Result<bool, Status> {
         let flags = pdu.flags();
         let (current, next) = (flags >> 2 & 3, flags & 3);
         let (transit, goes_on) = (flags & FINAL != 0, flags & CONTINUE != 0);
@@ -169,7 +169,7 @@ impl Login {
     }
 
     /// The first request names initiator and target (clause 6.3.1).
-    fn check_names(&self, target: &Target) -> Result<(), Status> {
+    fn check_names(&self, target: &IscsiTarget) -> Result<(), Status> {
         match (&self.initiator, &self.target) {
             (None, _) => Err(MISSING_PARAMETER),
             (Some(initiator), _) if initiator.is_empty() || initiator.len() > 223 => {
@@ -186,7 +186,7 @@ impl Login {
     fn finish(
         &mut self,
         pdu: &Pdu,
-        target: &Target,
+        target: &IscsiTarget,
         mailbox: &Arc<Mailbox>,
         answer: &mut Pdu,
     ) -> Result<Session, Status> {

@@ -4,7 +4,7 @@ use ssdyno_scsi::Nexus;
 
 use crate::pdu::{FINAL, Pdu, opcode};
 use crate::pending::Aborts;
-use crate::target::Target;
+use crate::target::IscsiTarget;
 use crate::tasks::Tasks;
 use crate::transfer::Transfer;
 
@@ -33,7 +33,7 @@ impl Tasks {
     /// `waiting`: the task to abort had not had its turn.
     pub(crate) fn manage(
         &mut self,
-        t: &Target,
+        t: &IscsiTarget,
         nexus: Nexus,
         pdu: &Pdu,
         waiting: bool,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssdyno_scsi::Nexus;
 
-use crate::units::{Ended, TaskId};
+use crate::units::{TaskEnd, TaskId};
 
 /// What a connection asks of those who read and write its bytes.
 pub trait Transport: Send + Sync {
@@ -21,7 +21,7 @@ pub trait Transport: Send + Sync {
 #[derive(Debug)]
 pub(crate) enum Mail {
     /// One of its commands has ended.
-    Ended(Ended),
+    Ended(TaskEnd),
     /// The task management function with this tag has.
     Managed { tag: u32, response: u8 },
 }
@@ -122,7 +122,7 @@ impl Pending {
     }
 
     /// A task has ended: its connection hears of it, and those who waited for that.
-    pub(crate) fn end(&mut self, mut ended: Ended) {
+    pub(crate) fn end(&mut self, mut ended: TaskEnd) {
         let id = ended.id;
         if let Some((owner, aborted)) = self.tasks.remove(&id) {
             ended.answer = ended.answer.filter(|_| !aborted);

@@ -7,30 +7,30 @@ use std::sync::Arc;
 use ssdyno_serve::{TcpService, TimeKeeper};
 
 use crate::line;
-use crate::target::Target;
+use crate::target::IscsiTarget;
 
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 256;
 
 /// A target that listens. Dropped, it ends all connections and waits for their threads.
 #[derive(Debug)]
-pub struct Server {
-    target: Arc<Target>,
+pub struct IscsiServer {
+    target: Arc<IscsiTarget>,
     /// Before the keeper of the time: commands that are pending at the end may go on until it is over.
     service: TcpService,
     _clock: TimeKeeper,
 }
 
-impl Server {
+impl IscsiServer {
     /// Listens at `address`; port 0 takes a free one.
     ///
     /// # Errors
     /// The address cannot be used.
-    pub fn start(address: impl ToSocketAddrs, target: Arc<Target>) -> io::Result<Server> {
+    pub fn start(address: impl ToSocketAddrs, target: Arc<IscsiTarget>) -> io::Result<IscsiServer> {
         let served = target.clone();
         let serve = move |stream: &_| line::serve(stream, served.clone());
         let service = TcpService::start(address, "iscsi", CONNECTIONS_MAX, serve)?;
-        Ok(Server { _clock: target.keep_time()?, service, target })
+        Ok(IscsiServer { _clock: target.keep_time()?, service, target })
     }
 
     /// Where it listens.
@@ -39,7 +39,7 @@ impl Server {
     }
 
     /// The target.
-    pub fn target(&self) -> &Arc<Target> {
+    pub fn target(&self) -> &Arc<IscsiTarget> {
         &self.target
     }
 }

@@ -12,7 +12,7 @@ use ssdyno_serve::{Served, ServedClock, Shared, TimeKeeper};
 
 use crate::LogicalUnits;
 use crate::pending::{Aborts, Mailbox, Owner, Pending};
-use crate::units::{Ended, Task, TaskId};
+use crate::units::{ScsiTask, TaskEnd, TaskId};
 
 /// Sessions at a time.
 const SESSIONS_MAX: usize = 256;
@@ -42,7 +42,7 @@ pub enum Portal {
 }
 
 /// A target node with one portal group.
-pub struct Target {
+pub struct IscsiTarget {
     name: String,
     portal: Portal,
     state: Arc<Shared<State>>,
@@ -53,7 +53,7 @@ struct State {
     units: Box<dyn LogicalUnits>,
     pending: Pending,
     /// What the units have just ended.
-    ended: Vec<Ended>,
+    ended: Vec<TaskEnd>,
     /// By TSIH.
     sessions: BTreeMap<u16, Entry>,
     next_handle: u16,
@@ -87,12 +87,12 @@ impl Session {
     }
 }
 
-impl Target {
+impl IscsiTarget {
     /// A target with this iSCSI name that serves `units`, which follow the time on the wall from now on.
     ///
     /// # Errors
     /// [`NameError`] (RFC 7143, clause 4.2.7).
-    pub fn new(name: &str, units: Box<dyn LogicalUnits>) -> Result<Target, NameError> {
+    pub fn new(name: &str, units: Box<dyn LogicalUnits>) -> Result<IscsiTarget, NameError> {
         if !is_name(name) {
             return Err(NameError { name: name.to_owned() });
         }
@@ -106,24 +106,24 @@ impl Target {
             target_resets: 0,
         };
         let state = Arc::new(Shared::new(state, ServedClock::wall()));
-        Ok(Target { name: name.to_owned(), portal: Portal::default(), state })
+        Ok(IscsiTarget { name: name.to_owned(), portal: Portal::default(), state })
     }
 
     /// The same, with another answer to who asks for its address.
     #[must_use]
-    pub fn with_portal(self, portal: Portal) -> Target {
-        Target { portal, ..self }
+    pub fn with_portal(self, portal: Portal) -> IscsiTarget {
+        IscsiTarget { portal, ..self }
     }
 
     /// The same, with another clock.
     #[must_use]
-    pub fn with_clock(self, clock: ServedClock) -> Target {
+    pub fn with_clock(self, clock: ServedClock) -> IscsiTarget {
         self.state.lock().set_clock(clock);
         self
     }
 
     /// Lets happen what is due by the target's clock, and gives when something is due next, from now on;
-    /// `None`: nothing is. A [`Server`](crate::Server) does this by itself.
+    /// `None`: nothing is. A [`IscsiServer`](crate::IscsiServer) does this by itself.
     pub fn run(&self) -> Option<Duration> {
         self.state.catch_up()
     }
@@ -139,7 +139,7 @@ impl Target {
         &self,
         owner: Owner,
         resets: u64,
-        task: impl FnOnce(TaskId) -> Task,
+        task: impl FnOnce(TaskId) -> ScsiTask,
     ) -> Option<TaskId> {
         let begun = self.state.with(|state, now| {
             if state.resets(owner.lun) != resets {
@@ -314,7 +314,7 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for IscsiTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("name", &self.name).finish_non_exhaustive()
     }

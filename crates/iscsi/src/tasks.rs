@@ -9,9 +9,9 @@ use ssdyno_spec::scsi::{AdditionalSense, SenseKey, status};
 use crate::parameters::Parameters;
 use crate::pdu::{FINAL, NO_TAG, Pdu, READ, WRITE, opcode, reject};
 use crate::pending::{Mail, Mailbox, Owner};
-use crate::target::Target;
+use crate::target::IscsiTarget;
 use crate::transfer::{DataError, Transfer};
-use crate::units::{Answer, Attribute, Task, TaskId};
+use crate::units::{ScsiTask, TaskAttribute, TaskId, TaskResponse};
 
 /// Commands of a session that may be on their way, wait for data, or be pending.
 pub(crate) const WINDOW: u32 = 64;
@@ -109,7 +109,7 @@ impl Tasks {
     }
 
     /// A SCSI Command.
-    pub(crate) fn command(&mut self, t: &Target, nexus: Nexus, pdu: Pdu, out: &mut Vec<Pdu>) {
+    pub(crate) fn command(&mut self, t: &IscsiTarget, nexus: Nexus, pdu: Pdu, out: &mut Vec<Pdu>) {
         let tag = pdu.task_tag();
         let mut open = self.transfers.iter().chain(self.running.values());
         if open.any(|transfer| transfer.command.task_tag() == tag) {
@@ -140,7 +140,13 @@ impl Tasks {
     }
 
     /// A Data-Out. One for a task that is not there (any more) is thrown away.
-    pub(crate) fn data_out(&mut self, t: &Target, nexus: Nexus, pdu: &Pdu, out: &mut Vec<Pdu>) {
+    pub(crate) fn data_out(
+        &mut self,
+        t: &IscsiTarget,
+        nexus: Nexus,
+        pdu: &Pdu,
+        out: &mut Vec<Pdu>,
+    ) {
         let same = |transfer: &Transfer| transfer.command.task_tag() == pdu.task_tag();
         let Some(index) = self.transfers.iter().position(same) else { return };
         let mut transfer = self.transfers.remove(index);
@@ -152,7 +158,13 @@ impl Tasks {
     }
 
     /// Does the command, asks for its data, or waits for them.
-    fn proceed(&mut self, t: &Target, nexus: Nexus, mut transfer: Transfer, out: &mut Vec<Pdu>) {
+    fn proceed(
+        &mut self,
+        t: &IscsiTarget,
+        nexus: Nexus,
+        mut transfer: Transfer,
+        out: &mut Vec<Pdu>,
+    ) {
         if transfer.is_complete() {
             return self.execute(t, nexus, transfer);
         }
@@ -178,7 +190,7 @@ impl Tasks {
 
     /// Has the units do the command, unless a reset has ended it meanwhile: then there is no answer
     /// (SAM-5, 5.6).
-    fn execute(&mut self, t: &Target, nexus: Nexus, mut transfer: Transfer) {
+    fn execute(&mut self, t: &IscsiTarget, nexus: Nexus, mut transfer: Transfer) {
         let command = &transfer.command;
         let (lun, flags) = (command.lun(), command.flags());
         let mut bytes = [0; 16];
@@ -187,12 +199,12 @@ impl Tasks {
         let data_out = std::mem::take(&mut transfer.data);
         // RFC 7143, clause 11.3.1.
         let attribute = match flags & 7 {
-            2 => Attribute::Ordered,
-            3 => Attribute::HeadOfQueue,
-            _ => Attribute::Simple,
+            2 => TaskAttribute::Ordered,
+            3 => TaskAttribute::HeadOfQueue,
+            _ => TaskAttribute::Simple,
         };
         let owner = Owner { nexus, lun, mailbox: self.mailbox.clone() };
-        let id = t.submit(owner, transfer.resets, |id| Task {
+        let id = t.submit(owner, transfer.resets, |id| ScsiTask {
             id,
             nexus,
             lun,
@@ -212,7 +224,7 @@ impl Tasks {
     }
 
     fn refuse(&mut self, transfer: &Transfer, sense: Sense, out: &mut Vec<Pdu>) {
-        let answer = Answer { status: status::CHECK_CONDITION, sense: sense.encode(false) };
+        let answer = TaskResponse { status: status::CHECK_CONDITION, sense: sense.encode(false) };
         self.respond(transfer, &answer, &[], out);
     }
 
@@ -220,7 +232,7 @@ impl Tasks {
     fn respond(
         &mut self,
         transfer: &Transfer,
-        answer: &Answer,
+        answer: &TaskResponse,
         data_in: &[u8],
         out: &mut Vec<Pdu>,
     ) {

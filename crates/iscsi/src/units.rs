@@ -9,7 +9,7 @@ pub struct TaskId(pub u64);
 
 /// When a task may begin, as its initiator asks (SAM-5, 8.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Attribute {
+pub enum TaskAttribute {
     /// At any time after the ordered tasks before it.
     #[default]
     Simple,
@@ -21,7 +21,7 @@ pub enum Attribute {
 
 /// One SCSI command with all its data.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct ScsiTask {
     /// Its number, by which its end is told.
     pub id: TaskId,
     /// Who sent it.
@@ -29,7 +29,7 @@ pub struct Task {
     /// The LUN field, eight bytes (SAM-5, 4.7).
     pub lun: u64,
     /// When it may begin.
-    pub attribute: Attribute,
+    pub attribute: TaskAttribute,
     /// Command descriptor block; a shorter one is padded.
     pub cdb: [u8; 16],
     /// What the initiator has for a command that writes, in bytes.
@@ -40,7 +40,7 @@ pub struct Task {
 
 /// How a command ended. Data for the initiator are beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub struct TaskResponse {
     /// Status (SAM-5, table 30).
     pub status: u8,
     /// Sense data.
@@ -49,11 +49,11 @@ pub struct Answer {
 
 /// The end of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ended {
+pub struct TaskEnd {
     /// Which.
     pub id: TaskId,
     /// How; `None`: it was aborted, and the initiator is told nothing.
-    pub answer: Option<Answer>,
+    pub answer: Option<TaskResponse>,
     /// What the command returns.
     pub data_in: Vec<u8>,
 }
@@ -74,14 +74,14 @@ pub trait LogicalUnits: Send {
     /// that will be refused whatever comes.
     fn data_out_bytes(&self, lun: u64, cdb: &[u8]) -> u64;
     /// Begins a command at `now`.
-    fn submit(&mut self, now: Time, task: Task);
+    fn submit(&mut self, now: Time, task: ScsiTask);
     /// Brings everything to `now`, or a part of the way where that is much: then
     /// [`next_event`](LogicalUnits::next_event) is not after `now`.
     fn advance(&mut self, now: Time);
     /// When something happens next by itself; `None`: never.
     fn next_event(&self) -> Option<Time>;
     /// Appends the tasks that have ended to `out`.
-    fn take_ended(&mut self, out: &mut Vec<Ended>);
+    fn take_ended(&mut self, out: &mut Vec<TaskEnd>);
     /// ABORT TASK: it ends as aborted, unless it has ended.
     fn abort_task(&mut self, id: TaskId);
     /// ABORT TASK SET. `false`: there is no such logical unit.

@@ -6,7 +6,9 @@ use crate::answer::Answer;
 use crate::assumptions::{AssumedValue, Assumptions, Changes};
 use crate::measured::{Measured, Point};
 use crate::vary::{Answers, Step, Varied, judge, vary};
-use crate::{Claim, ClaimState, Flow, Options, PaperError, Progress, Selector, Vary};
+use crate::{
+    Claim, ClaimState, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector, Vary,
+};
 
 /// What the runs say of a statement, and the numbers; `None` where what it needs was not run.
 pub(crate) type Verdict = Option<(Answer, String)>;
@@ -80,7 +82,7 @@ impl<F> Claims<F> {
 pub(crate) struct Judge<'a, F: 'static, P> {
     pub(crate) claims: &'a Claims<F>,
     pub(crate) assumptions: &'a Assumptions,
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a PapersOptions,
     /// What the runs say of a claim.
     pub(crate) check: &'a dyn Fn(&ClaimCheck<F>, &Measured<P>) -> Verdict,
     /// Why there is no verdict.
@@ -93,7 +95,7 @@ pub(crate) struct Judge<'a, F: 'static, P> {
 pub(crate) type Simulate<'a, P> = dyn Fn(
         &BTreeSet<P>,
         Changes<'_>,
-        &mut dyn FnMut(&Progress) -> Flow,
+        &mut dyn FnMut(&PapersProgress) -> KeepGoing,
     ) -> Result<Measured<P>, PaperError>
     + 'a;
 
@@ -103,7 +105,7 @@ impl<F, P: Point> Judge<'_, F, P> {
         &self,
         selector: &Selector,
         measured: &Measured<P>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
     ) -> Result<(Vec<Claim>, bool), PaperError> {
         let mut claims = Vec::new();
         let (mut base, mut points) = (Answers::new(), BTreeMap::new());
@@ -123,7 +125,7 @@ impl<F, P: Point> Judge<'_, F, P> {
             let all: BTreeSet<P> = wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
             let varied = (self.simulate)(&all, step.changes, &mut |p| {
                 let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
-                progress(&Progress { running, ..*p })
+                progress(&PapersProgress { running, ..*p })
             })?;
             stopped |= varied.partial;
             let answer = |claim: &&'static str| {

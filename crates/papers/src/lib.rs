@@ -1,9 +1,9 @@
 //! The papers' tables and figures: what is printed, what the printed parameters give, what a
 //! corrected model gives, and where the paper cannot be right.
 //!
-//! Key types: [`run`] takes a [`Selector`] such as `S3/table5` and [`Options`] and gives a
-//! [`Report`]: [`Cell`]s, [`Claim`]s, [`Figure`]s and the [`RunSummary`] of every simulation behind
-//! them. The report serialises to the published shape and prints itself ([`Report::text`]).
+//! Key types: [`run`] takes a [`Selector`] such as `S3/table5` and [`PapersOptions`] and gives a
+//! [`PapersReport`]: [`FigureCell`]s, [`Claim`]s, [`Figure`]s and the [`RunSummary`] of every simulation behind
+//! them. The report serialises to the published shape and prints itself ([`PapersReport::text`]).
 //!
 //! The numbers live in `papers/<paper>/printed.toml`, the runs in `plan.toml`, remarks for people
 //! in `notes.md`; this crate holds formulas, checks and drawing.
@@ -37,14 +37,19 @@ mod text;
 mod vary;
 
 pub use error::PaperError;
-pub use options::{Options, Progress, Vary};
-pub use report::{Assumption, Cell, Claim, ClaimState, Figure, Report, RunSummary, Table, Trial};
+pub use options::{PapersOptions, PapersProgress, Vary};
+pub use report::{
+    Assumption, Claim, ClaimState, Figure, FigureCell, FigureTable, PapersReport, RunSummary, Trial,
+};
 pub use selector::Selector;
-pub use ssdyno_rig::Flow;
+pub use ssdyno_rig::KeepGoing;
 
 /// Re-runs a part of a paper.
-type Rerun =
-    fn(&Selector, &Options, &mut dyn FnMut(&Progress) -> Flow) -> Result<Report, PaperError>;
+type Rerun = fn(
+    &Selector,
+    &PapersOptions,
+    &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError>;
 
 /// Identifiers, with a title each.
 type Titles = Vec<(String, String)>;
@@ -67,16 +72,16 @@ const PAPERS: &[Paper] = &[
 
 /// Re-runs what `selector` names.
 ///
-/// `progress` is called every few milliseconds; when it says [`Flow::Stop`], the simulations end
+/// `progress` is called every few milliseconds; when it says [`KeepGoing::Stop`], the simulations end
 /// early and the report is marked partial.
 ///
 /// # Errors
 /// A selector that names nothing, a trace that cannot be read, a preset that is broken.
 pub fn run(
     selector: &str,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, PaperError> {
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
     let selector: Selector = selector.parse().unwrap_or_else(|never| match never {});
     let Some(paper) = PAPERS.iter().find(|paper| selector.is_about(paper.id)) else {
         return Err(PaperError::nothing(&selector, selectable()?));

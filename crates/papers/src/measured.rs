@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ssdyno_result::{HostResult, RunResult};
-use ssdyno_rig::{Flow, Run};
+use ssdyno_rig::{KeepGoing, SimRun};
 
 use crate::mean::Mean;
 use crate::parallel::execute;
-use crate::{Options, PaperError, Progress, RunSummary};
+use crate::{PaperError, PapersOptions, PapersProgress, RunSummary};
 
 /// A point of a figure: one run for each seed.
 pub(crate) trait Point: Clone + Ord + Sync {
@@ -36,9 +36,9 @@ impl<P: Point> Measured<P> {
     pub(crate) fn simulate(
         points: &BTreeSet<P>,
         seeds: &[u64],
-        options: &Options,
-        build: impl Fn(&P, u64) -> Result<Run, PaperError> + Sync,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        options: &PapersOptions,
+        build: impl Fn(&P, u64) -> Result<SimRun, PaperError> + Sync,
+        progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
     ) -> Result<Measured<P>, PaperError> {
         let jobs: Vec<(&P, u64)> =
             points.iter().flat_map(|point| seeds.iter().map(move |seed| (point, *seed))).collect();

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::PaperError;
 
-/// Endings under which a trace is looked for in [`Options::trace_directory`].
+/// Endings under which a trace is looked for in [`PapersOptions::trace_directory`].
 const ENDINGS: [&str; 5] = ["", ".gz", ".zst", ".xz", ".bz2"];
 
 /// How a paper is re-run.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PapersOptions {
     /// Trace files by name, as `--trace NAME=FILE` gives them.
     pub traces: BTreeMap<String, PathBuf>,
     /// Where `NAME.trace`, possibly compressed, is looked for when no file was given.
@@ -37,7 +37,7 @@ pub enum Vary {
     None,
 }
 
-impl Options {
+impl PapersOptions {
     /// Adds `NAME=FILE`.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Options {
 
 /// How far the simulations are.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Progress {
+pub struct PapersProgress {
     /// Requests simulated, all runs together.
     pub done: u64,
     /// Requests to simulate, all runs together.

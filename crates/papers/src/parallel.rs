@@ -1,10 +1,10 @@
 //! Simulations side by side, on as many threads as there are cores.
 
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Flow, Run};
+use ssdyno_rig::{KeepGoing, SimRun};
 use ssdyno_session::{StopFlag, side_by_side};
 
-use crate::{PaperError, Progress};
+use crate::{PaperError, PapersProgress};
 
 /// Runs all `jobs` on `threads`, by default one for each core; gives the results by place in the list,
 /// in its order, without those that it was told to stop before.
@@ -14,9 +14,9 @@ use crate::{PaperError, Progress};
 pub(crate) fn execute<J: Sync>(
     jobs: &[J],
     name: &(dyn Fn(&J) -> String + Sync),
-    build: &(dyn Fn(&J) -> Result<Run, PaperError> + Sync),
+    build: &(dyn Fn(&J) -> Result<SimRun, PaperError> + Sync),
     threads: Option<usize>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<Vec<(usize, RunResult)>, PaperError> {
     let run = |job: &J, stop: &StopFlag| {
         let refused = |problem| PaperError::Refused { run: name(job), problem };
@@ -31,7 +31,7 @@ pub(crate) fn execute<J: Sync>(
     let of = jobs.len() as u64;
     let results = side_by_side(jobs, threads, run, &mut |done| {
         let done = done as u64;
-        progress(&Progress { done, of, running: vec![format!("{done} of {of} runs")] })
+        progress(&PapersProgress { done, of, running: vec![format!("{done} of {of} runs")] })
     })?;
     let results = results.into_iter().enumerate();
     Ok(results.filter_map(|(at, result)| Some((at, result?))).collect())

@@ -46,9 +46,9 @@ impl PresetFile {
     pub(crate) fn host_with(
         &self,
         changes: Changes<'_>,
-    ) -> Result<ssdyno_host::Config, PaperError> {
+    ) -> Result<ssdyno_host::HostConfig, PaperError> {
         let text = changes.applied(&self.file, "host", self.text)?;
-        ssdyno_host::Config::parse(&text).map_err(|error| defect(&self.file, error))
+        ssdyno_host::HostConfig::parse(&text).map_err(|error| defect(&self.file, error))
     }
 
     /// Its text without the tables `without`, and with the keys of `changes`, by table.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Cell, PaperError, Selector};
+use crate::{FigureCell, PaperError, Selector};
 
 /// A row `[[cells]]` of `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -39,12 +39,12 @@ fn yes() -> bool {
 }
 
 impl PrintedNumber {
-    fn cell(&self, id: String, printed: f64, ours: Option<f64>) -> Cell {
+    fn cell(&self, id: String, printed: f64, ours: Option<f64>) -> FigureCell {
         let note = match self.note.is_empty() {
             true => self.requirement.clone(),
             false => format!("{}: {}", self.requirement, self.note),
         };
-        Cell {
+        FigureCell {
             id,
             printed,
             printed_text: self.printed.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn arithmetic(
     numbers: &[PrintedNumber],
     selector: &Selector,
     formula: impl Fn(&str) -> Result<Option<f64>, PaperError>,
-) -> Result<Vec<Cell>, PaperError> {
+) -> Result<Vec<FigureCell>, PaperError> {
     let mut cells = Vec::new();
     for number in numbers {
         let name = &number.name;
@@ -102,7 +102,7 @@ pub(crate) fn arithmetic(
 /// What holds for the numbers of every paper: each is worked out, is as expected, and has a reason
 /// where it is not expected to match.
 #[cfg(test)]
-pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[Cell]) {
+pub(crate) fn assert_worked_out(numbers: &[PrintedNumber], cells: &[FigureCell]) {
     assert_eq!(cells.len(), numbers.len());
     for cell in cells {
         let reason = cell.expected_to_match || cell.note.contains(": ") || cell.ours.is_none();

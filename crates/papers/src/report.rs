@@ -7,7 +7,7 @@ use crate::answer::Answer;
 
 /// One printed number and what becomes of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Cell {
+pub struct FigureCell {
     /// Paper, table, column, row with unit: `S3/table3/random_write/energy_joules`.
     pub id: String,
     /// What the paper prints.
@@ -30,7 +30,7 @@ pub struct Cell {
     pub note: String,
 }
 
-impl Cell {
+impl FigureCell {
     /// True if the cell was run and lies within its tolerance.
     pub fn matches(&self) -> bool {
         self.relative_error.is_some_and(|error| error.abs() <= self.tolerance)
@@ -172,7 +172,7 @@ pub struct Figure {
 
 /// The numbers behind a figure that prints none of its own: columns of text for people.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Table {
+pub struct FigureTable {
     /// `S0/figure5`: that of the figure.
     pub id: String,
     /// What it shows.
@@ -239,18 +239,18 @@ impl RunSummary {
 
 /// Everything about the selected part of a paper.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct PapersReport {
     /// Title of the paper.
     pub title: String,
     /// Printed numbers beside ours.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<FigureCell>,
     /// Statements, checked.
     pub claims: Vec<Claim>,
     /// Figures, drawn.
     pub figures: Vec<Figure>,
     /// The numbers of figures.
     #[serde(default)]
-    pub tables: Vec<Table>,
+    pub tables: Vec<FigureTable>,
     /// The simulations behind them.
     pub runs: Vec<RunSummary>,
     /// What a reader must know of the whole.
@@ -259,9 +259,9 @@ pub struct Report {
     pub partial: bool,
 }
 
-impl Report {
+impl PapersReport {
     /// Cells that should match and do not.
-    pub fn mismatches(&self) -> impl Iterator<Item = &Cell> {
+    pub fn mismatches(&self) -> impl Iterator<Item = &FigureCell> {
         self.cells.iter().filter(|cell| cell.expected_to_match && !cell.matches())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Assumption, Cell, ClaimState, Report, RunSummary};
+use crate::{Assumption, ClaimState, FigureCell, PapersReport, RunSummary};
 
 /// A number with as many digits as tell something.
 fn number(value: f64) -> String {
@@ -39,14 +39,14 @@ fn aligned(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-impl Report {
+impl PapersReport {
     /// Everything but the drawings, in columns: printed, as-printed model, corrected model, error,
     /// note.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.title);
         let mut notes: Vec<&str> = Vec::new();
         // Each table once, in the order of their first cells.
-        let mut tables: Vec<(&str, Vec<&Cell>)> = Vec::new();
+        let mut tables: Vec<(&str, Vec<&FigureCell>)> = Vec::new();
         for cell in &self.cells {
             let table = table_of(&cell.id);
             match tables.iter_mut().find(|(known, _)| *known == table) {
@@ -106,7 +106,7 @@ impl Report {
         &self,
         out: &mut String,
         table: &str,
-        cells: &[&'a Cell],
+        cells: &[&'a FigureCell],
         notes: &mut Vec<&'a str>,
     ) {
         let _ = writeln!(out, "\n{table}");
@@ -276,9 +276,9 @@ mod tests {
             joules_per_request: 0.0,
             partial: name == "b_seed_2",
         };
-        let mut report = Report {
+        let mut report = PapersReport {
             runs: vec![run("a_seed_1", 1.0, 3), run("b_seed_1", 5.0, 0), run("a_seed_2", 3.0, 5)],
-            ..Report::default()
+            ..PapersReport::default()
         };
         report.runs.push(run("b_seed_2", 7.0, 0));
         let mut text = String::new();

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{assert_as_documented, documented, rerun};
-use ssdyno_papers::{ClaimState, Options, selectable};
+use ssdyno_papers::{ClaimState, PapersOptions, selectable};
 
 /// Every row is about a claim that there is, and names what it follows from.
 #[test]
@@ -23,7 +23,7 @@ fn the_table_is_about_claims_that_there_are() {
 /// Claims whose runs, with every value that bears on them, take some seconds.
 #[test]
 fn the_table_has_the_states_that_runs_give() {
-    let whole = Options::default();
+    let whole = PapersOptions::default();
     for selector in [
         "S3/claims/totals_are_sums",
         "S4/claims/iscsi_rises_then_falls",

@@ -5,12 +5,13 @@
 mod common;
 
 use common::{assert_as_documented, rerun, unlisted};
-use ssdyno_papers::{ClaimState, Flow, Options, Vary, run};
+use ssdyno_papers::{ClaimState, KeepGoing, PapersOptions, Vary, run};
 
 /// 2.4 % and 0.1 % below another way of response is neither the maximum nor surely below it.
 #[test]
 fn a_maximum_within_the_slack_is_undecided() {
-    let options = Options { requests: Some(2000), vary: Vary::None, ..Options::default() };
+    let options =
+        PapersOptions { requests: Some(2000), vary: Vary::None, ..PapersOptions::default() };
     let report = rerun("S0/claims/maximum_is_largest_block_complete", &options);
     let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
     assert_eq!((claim.state, claim.holds), (Some(ClaimState::Undecided), None));
@@ -19,7 +20,8 @@ fn a_maximum_within_the_slack_is_undecided() {
 
 #[test]
 fn short_runs_give_every_figure_and_the_same_answers() {
-    let options = Options { requests: Some(2000), vary: Vary::None, ..Options::default() };
+    let options =
+        PapersOptions { requests: Some(2000), vary: Vary::None, ..PapersOptions::default() };
     let report = rerun("S0", &options);
     println!("{}", report.text());
     assert_eq!(report.tables.len(), 7);
@@ -31,17 +33,21 @@ fn short_runs_give_every_figure_and_the_same_answers() {
 
 #[test]
 fn parts_can_be_selected_and_repeat_to_the_bit() {
-    let options =
-        Options { requests: Some(500), threads: Some(1), vary: Vary::None, ..Options::default() };
+    let options = PapersOptions {
+        requests: Some(500),
+        threads: Some(1),
+        vary: Vary::None,
+        ..PapersOptions::default()
+    };
     let report = rerun("S0/mixed", &options);
     assert_eq!((report.figures.len(), report.cells.len()), (1, 0));
     assert_eq!(report.runs.len(), 5 * 5);
-    let again = rerun("S0/mixed", &Options { threads: Some(2), ..options.clone() });
+    let again = rerun("S0/mixed", &PapersOptions { threads: Some(2), ..options.clone() });
     assert_eq!(report.tables, again.tables);
     assert_eq!(rerun("S0/figure7/curve", &options).figures.len(), 3);
     assert_eq!(rerun("S0/claims/mixed_lies_between", &options).claims.len(), 1);
     assert_eq!(rerun("S0/arithmetic", &options).cells.len(), 4);
-    assert!(run("S0/figure9", &options, &mut |_| Flow::Continue).is_err());
+    assert!(run("S0/figure9", &options, &mut |_| KeepGoing::Continue).is_err());
 }
 
 /// The lists of claims in `assumptions.toml` are complete: no other claim has another answer with a
@@ -49,7 +55,8 @@ fn parts_can_be_selected_and_repeat_to_the_bit() {
 #[test]
 #[ignore = "simulates 40 million requests: for soak runs"]
 fn values_bear_on_no_other_claim() {
-    let options = Options { requests: Some(2000), vary: Vary::All, ..Options::default() };
+    let options =
+        PapersOptions { requests: Some(2000), vary: Vary::All, ..PapersOptions::default() };
     let mut report = rerun("S0", &options);
     report.claims.retain(|claim| claim.id != "S0/claims/littles_law");
     let wrong = unlisted(&report, include_str!("../../../papers/s0/assumptions.toml"));
@@ -59,7 +66,7 @@ fn values_bear_on_no_other_claim() {
 #[test]
 #[ignore = "simulates 40 million requests: for soak runs"]
 fn full_runs_give_the_same_answers() {
-    let report = rerun("S0", &Options::default());
+    let report = rerun("S0", &PapersOptions::default());
     println!("{}", report.text());
     assert_as_documented(&report);
 }

@@ -5,13 +5,13 @@
 mod common;
 
 use common::{assert_as_documented, assert_lists_are_complete, rerun};
-use ssdyno_papers::{ClaimState, Flow, Options, Vary, run};
+use ssdyno_papers::{ClaimState, KeepGoing, PapersOptions, Vary, run};
 
 /// The preset favours a core at the lock by a weight that nothing in the thesis gives. Without it no
 /// core gets more; a claim that has nothing to do with it stays as it is.
 #[test]
 fn one_core_that_gets_more_is_assumed() {
-    let options = Options { requests: Some(80), ..Options::default() };
+    let options = PapersOptions { requests: Some(80), ..PapersOptions::default() };
     let report = rerun("S1/claims/one_core_is_favoured", &options);
     let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
     assert_eq!((claim.state, claim.holds), (Some(ClaimState::Assumed), None), "{claim:?}");
@@ -26,7 +26,7 @@ fn one_core_that_gets_more_is_assumed() {
     assert!(text.contains("  assumed: Figure 5.3"), "{text}");
     assert!(text.contains("2.5 assumed, 1 to 5 plausible: does not hold"), "{text}");
     // Varied all the same, a command reads no register.
-    let options = Options { requests: Some(4), vary: Vary::All, ..Options::default() };
+    let options = PapersOptions { requests: Some(4), vary: Vary::All, ..PapersOptions::default() };
     let report = rerun("S1/claims/nvme_reads_no_registers", &options);
     let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
     assert_eq!((claim.state, claim.holds), (Some(ClaimState::Holds), Some(true)), "{claim:?}");
@@ -36,18 +36,19 @@ fn one_core_that_gets_more_is_assumed() {
 
 #[test]
 fn parts_can_be_selected() {
-    let options = Options { requests: Some(40), vary: Vary::None, ..Options::default() };
+    let options =
+        PapersOptions { requests: Some(40), vary: Vary::None, ..PapersOptions::default() };
     let report = rerun("S1/claims/writes_look_faster", &options);
     assert_eq!((report.claims.len(), report.figures.len(), report.runs.len()), (1, 0, 2 * 5));
     assert_as_documented(&report);
     assert_eq!(rerun("S1/arithmetic", &options).cells.len(), 47);
-    assert!(run("S1/figure6_1", &options, &mut |_| Flow::Continue).is_err());
+    assert!(run("S1/figure6_1", &options, &mut |_| KeepGoing::Continue).is_err());
 }
 
 #[test]
 #[ignore = "two minutes: for soak runs"]
 fn full_runs_give_the_same_answers() {
-    let report = rerun("S1", &Options { vary: Vary::None, ..Options::default() });
+    let report = rerun("S1", &PapersOptions { vary: Vary::None, ..PapersOptions::default() });
     println!("{}", report.text());
     assert_eq!((report.tables.len(), report.figures.len()), (8, 8));
     assert_as_documented(&report);
@@ -68,7 +69,7 @@ fn full_runs_give_the_same_answers() {
 #[test]
 #[ignore = "soak: every claim with the values that bear on it, five minutes of CPU time"]
 fn every_claim_is_as_documented() {
-    let report = rerun("S1/claims", &Options::default());
+    let report = rerun("S1/claims", &PapersOptions::default());
     println!("{}", report.text());
     assert!(report.claims.len() > 15);
     assert_as_documented(&report);
@@ -84,13 +85,13 @@ fn is_about_iops(claim: &str) -> bool {
 #[test]
 #[ignore = "soak: runs of throughput with every assumed value, half an hour of CPU time"]
 fn values_bear_on_no_other_claim_about_throughput() {
-    let options = Options { vary: Vary::All, ..Options::default() };
+    let options = PapersOptions { vary: Vary::All, ..PapersOptions::default() };
     assert_lists_are_complete("S1", ASSUMPTIONS, &options, |claim| !is_about_iops(claim));
 }
 
 #[test]
 #[ignore = "soak: runs of figure 5.7 with every assumed value, half an hour of CPU time"]
 fn values_bear_on_no_other_claim_about_iops() {
-    let options = Options { vary: Vary::All, ..Options::default() };
+    let options = PapersOptions { vary: Vary::All, ..PapersOptions::default() };
     assert_lists_are_complete("S1", ASSUMPTIONS, &options, is_about_iops);
 }

@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use ssdyno_papers::{Flow, Options, PaperError, Report, run};
+use ssdyno_papers::{KeepGoing, PaperError, PapersOptions, PapersReport, run};
 
-fn rerun(selector: &str, options: &Options) -> Report {
-    run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
+fn rerun(selector: &str, options: &PapersOptions) -> PapersReport {
+    run(selector, options, &mut |_| KeepGoing::Continue).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The traces that are at hand; they belong to others and are not part of the project.
-fn traces() -> Options {
+fn traces() -> PapersOptions {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
-    Options { trace_directory: Some(directory), ..Options::default() }
+    PapersOptions { trace_directory: Some(directory), ..PapersOptions::default() }
 }
 
-fn assert_matches(report: &Report) {
+fn assert_matches(report: &PapersReport) {
     let wrong: Vec<String> = report
         .mismatches()
         .map(|cell| format!("{}: printed {}, ours {:?}", cell.id, cell.printed_text, cell.ours))
@@ -33,7 +33,7 @@ const SHORT_RUNS: [(&str, f64); 4] = [
 
 #[test]
 fn short_runs_give_the_latencies_of_the_original() {
-    let options = Options { requests: Some(250_000), ..Options::default() };
+    let options = PapersOptions { requests: Some(250_000), ..PapersOptions::default() };
     let report = rerun("S3/table3", &options);
     assert_eq!(report.runs.len(), 4);
     for (name, latency_ms) in SHORT_RUNS {
@@ -59,7 +59,7 @@ fn short_runs_give_the_latencies_of_the_original() {
 #[test]
 #[ignore = "simulates 20 million requests: for soak runs"]
 fn table_3_matches_in_full() {
-    let report = rerun("S3/table3", &Options::default());
+    let report = rerun("S3/table3", &PapersOptions::default());
     println!("{}", report.text());
     assert_eq!(report.cells.iter().filter(|cell| cell.expected_to_match).count(), 32);
     assert_matches(&report);
@@ -124,7 +124,7 @@ fn iozone_matches_table_4() {
 
 #[test]
 fn without_a_trace_the_cells_say_so() {
-    let report = rerun("S3/table6", &Options::default());
+    let report = rerun("S3/table6", &PapersOptions::default());
     assert_eq!(report.cells.len(), 24);
     assert!(report.runs.is_empty());
     for cell in &report.cells {
@@ -139,7 +139,7 @@ fn without_a_trace_the_cells_say_so() {
 
 #[test]
 fn parameters_are_cells_with_what_they_should_have_been() {
-    let report = rerun("s3/table2/nand2", &Options::default());
+    let report = rerun("s3/table2/nand2", &PapersOptions::default());
     assert_eq!(report.cells.len(), 10);
     let planes = report.cells.iter().find(|cell| cell.id.ends_with("planes_per_chip")).unwrap();
     assert_eq!((planes.printed, planes.ours), (4.0, Some(8.0)));
@@ -149,7 +149,7 @@ fn parameters_are_cells_with_what_they_should_have_been() {
 
 #[test]
 fn printed_totals_are_checked_against_their_parts() {
-    let report = rerun("S3/claims/totals_are_sums", &Options::default());
+    let report = rerun("S3/claims/totals_are_sums", &PapersOptions::default());
     assert!(report.cells.is_empty() && report.runs.is_empty());
     let [claim] = &report.claims[..] else { panic!("{:?}", report.claims) };
     assert_eq!(claim.holds, Some(false));
@@ -159,7 +159,7 @@ fn printed_totals_are_checked_against_their_parts() {
 
 #[test]
 fn figures_are_drawn_even_where_nothing_was_run() {
-    let report = rerun("S3/figure5", &Options::default());
+    let report = rerun("S3/figure5", &PapersOptions::default());
     let [figure] = &report.figures[..] else { panic!("{:?}", report.figures) };
     assert!(figure.svg.contains("not run") && figure.svg.contains("page size (KiB)"));
 }
@@ -167,30 +167,32 @@ fn figures_are_drawn_even_where_nothing_was_run() {
 #[test]
 fn what_is_unknown_is_refused_with_what_is_known() {
     for selector in ["S3/table9", "S9", "S3/table5/nand4"] {
-        let error = run(selector, &Options::default(), &mut |_| Flow::Continue).unwrap_err();
+        let error =
+            run(selector, &PapersOptions::default(), &mut |_| KeepGoing::Continue).unwrap_err();
         assert!(matches!(error, PaperError::UnknownSelector { .. }));
         assert!(error.to_string().contains("S3/table5"), "{error}");
     }
-    let mut options = Options::default();
+    let mut options = PapersOptions::default();
     let error = options.add_trace("iozne=file").unwrap_err();
     assert!(error.to_string().contains("iozone, postmark"), "{error}");
     assert!(options.add_trace("iozone").is_err());
     options.add_trace("iozone=some/file").unwrap();
     assert_eq!(options.traces["iozone"], PathBuf::from("some/file"));
-    let error = run("S3/table5", &options, &mut |_| Flow::Continue).unwrap_err();
+    let error = run("S3/table5", &options, &mut |_| KeepGoing::Continue).unwrap_err();
     assert!(matches!(error, PaperError::Workload { .. }), "{error}");
 }
 
 #[test]
 fn a_run_that_is_stopped_is_marked() {
-    let report = run("S3/table3/random_write", &Options::default(), &mut |_| Flow::Stop).unwrap();
+    let report =
+        run("S3/table3/random_write", &PapersOptions::default(), &mut |_| KeepGoing::Stop).unwrap();
     assert!(report.partial && report.runs[0].partial);
     assert!(report.cells.iter().all(|cell| !cell.expected_to_match));
 }
 
 #[test]
 fn the_report_has_the_published_shape() {
-    let report = rerun("S3/table1/value/dram_idle_power_milliwatts", &Options::default());
+    let report = rerun("S3/table1/value/dram_idle_power_milliwatts", &PapersOptions::default());
     let value = serde_json::to_value(&report).unwrap();
     let cell = &value["cells"][0];
     assert_eq!(cell["id"], "S3/table1/value/dram_idle_power_milliwatts");
@@ -199,7 +201,7 @@ fn the_report_has_the_published_shape() {
     for key in ["as_printed_model", "relative_error", "note"] {
         assert!(!cell[key].is_null(), "{key}");
     }
-    let report = rerun("S3/claims/totals_are_sums", &Options::default());
+    let report = rerun("S3/claims/totals_are_sums", &PapersOptions::default());
     let claim = &serde_json::to_value(&report).unwrap()["claims"][0];
     for key in ["id", "text", "holds", "evidence"] {
         assert!(!claim[key].is_null(), "{key}");

@@ -7,7 +7,7 @@ use core::str::FromStr;
 ///
 /// Addresses sort in the order in which a scan meets them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Address {
+pub struct PciAddress {
     /// Segment group, or "domain": 0 but on large machines and behind some controllers.
     pub segment: u32,
     /// Bus, 0 to 255.
@@ -23,14 +23,14 @@ pub(crate) const DEVICES: u8 = 32;
 /// Functions of a device.
 pub(crate) const FUNCTIONS: u8 = 8;
 
-impl Address {
+impl PciAddress {
     /// The address with these parts.
     ///
     /// # Panics
     /// There are 32 devices on a bus and 8 functions in a device; more is a bug of the caller.
-    pub const fn new(segment: u32, bus: u8, device: u8, function: u8) -> Address {
+    pub const fn new(segment: u32, bus: u8, device: u8, function: u8) -> PciAddress {
         assert!(device < DEVICES && function < FUNCTIONS, "no such device or function");
-        Address { segment, bus, device, function }
+        PciAddress { segment, bus, device, function }
     }
 
     /// Device on the bus, 0 to 31.
@@ -46,28 +46,28 @@ impl Address {
     /// Another function of the same device.
     ///
     /// # Panics
-    /// As for [`Address::new`].
-    pub const fn with_function(self, function: u8) -> Address {
-        Address::new(self.segment, self.bus, self.device, function)
+    /// As for [`PciAddress::new`].
+    pub const fn with_function(self, function: u8) -> PciAddress {
+        PciAddress::new(self.segment, self.bus, self.device, function)
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Address { segment, bus, device, function } = self;
+        let PciAddress { segment, bus, device, function } = self;
         write!(f, "{segment:04x}:{bus:02x}:{device:02x}.{function}")
     }
 }
 
-/// A text is no [`Address`].
+/// A text is no [`PciAddress`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not the address of a PCI function; write it as in 0000:01:03.0 or 01:03.0")]
 pub struct AddressError;
 
-impl FromStr for Address {
+impl FromStr for PciAddress {
     type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Address, AddressError> {
+    fn from_str(text: &str) -> Result<PciAddress, AddressError> {
         let (buses, function) = text.rsplit_once('.').ok_or(AddressError)?;
         let (buses, device) = buses.rsplit_once(':').ok_or(AddressError)?;
         let (segment, bus) = buses.rsplit_once(':').unwrap_or(("0", buses));
@@ -77,7 +77,7 @@ impl FromStr for Address {
         if device >= u32::from(DEVICES) || function >= u32::from(FUNCTIONS) {
             return Err(AddressError);
         }
-        Ok(Address { segment, bus, device: device as u8, function: function as u8 })
+        Ok(PciAddress { segment, bus, device: device as u8, function: function as u8 })
     }
 }
 
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn with_and_without_a_segment() {
-        assert_eq!("01:03.0".parse(), Ok(Address::new(0, 1, 3, 0)));
-        assert_eq!("0001:ff:1f.7".parse(), Ok(Address::new(1, 255, 31, 7)));
+        assert_eq!("01:03.0".parse(), Ok(PciAddress::new(0, 1, 3, 0)));
+        assert_eq!("0001:ff:1f.7".parse(), Ok(PciAddress::new(1, 255, 31, 7)));
         // Domains behind Intel's volume management device start at 0x10000.
-        assert_eq!("10000:e0:06.0".parse(), Ok(Address::new(0x10000, 0xe0, 6, 0)));
+        assert_eq!("10000:e0:06.0".parse(), Ok(PciAddress::new(0x10000, 0xe0, 6, 0)));
     }
 
     #[test]
@@ -122,14 +122,14 @@ mod tests {
             "00:000.0",
             "00:00.0 ",
         ] {
-            assert_eq!(wrong.parse::<Address>(), Err(AddressError), "{wrong}");
+            assert_eq!(wrong.parse::<PciAddress>(), Err(AddressError), "{wrong}");
         }
     }
 
     proptest! {
         #[test]
         fn text_and_back(segment: u32, bus: u8, device in 0..32_u8, function in 0..8_u8) {
-            let address = Address::new(segment, bus, device, function);
+            let address = PciAddress::new(segment, bus, device, function);
             prop_assert_eq!(address.to_string().parse(), Ok(address));
         }
     }

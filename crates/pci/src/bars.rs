@@ -8,7 +8,7 @@ use ssdyno_spec::pci::{
 };
 
 use crate::config::ConfigSpace;
-use crate::header::{Header, bar_count};
+use crate::header::{ConfigHeader, bar_count};
 
 /// A base address register that exists (PCI clause 6.2.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ pub struct HeldBar {
 }
 
 /// The registers of `header` that hold something, be it only their kind.
-pub fn held_bars(header: &Header) -> Vec<HeldBar> {
+pub fn held_bars(header: &ConfigHeader) -> Vec<HeldBar> {
     let bars = if header.is_gone() { &[][..] } else { &header.bars[..bar_count(header.layout)] };
     let mut held = Vec::new();
     let mut index = 0;
@@ -156,7 +156,7 @@ pub fn set_bar(space: &mut dyn ConfigSpace, bar: &Bar, address: u64) {
 mod tests {
     use ssdyno_spec::pci::{HEADER_TYPE, LAYOUT_BRIDGE, LAYOUT_CARDBUS};
 
-    use crate::Address;
+    use crate::PciAddress;
     use crate::config::{At, Snapshot};
 
     use super::*;
@@ -168,9 +168,9 @@ mod tests {
         for (slot, bar) in image[usize::from(BAR0)..].chunks_exact_mut(4).zip(bars) {
             slot.copy_from_slice(&bar.to_le_bytes());
         }
-        let (mut snapshot, at) = (Snapshot::default(), Address::new(0, 0, 0, 0));
+        let (mut snapshot, at) = (Snapshot::default(), PciAddress::new(0, 0, 0, 0));
         snapshot.add(at, image.to_vec());
-        held_bars(&Header::read(&mut At::new(&mut snapshot, at)))
+        held_bars(&ConfigHeader::read(&mut At::new(&mut snapshot, at)))
     }
 
     fn bar(index: u8, space: BarSpace, address: u64) -> HeldBar {

@@ -82,7 +82,7 @@ pub enum CapabilityKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pcie {
     /// What kind of port it is.
-    pub port: Port,
+    pub port: PciePort,
     /// There is a slot behind it.
     pub slot: bool,
     /// Largest payload of a packet, in bytes.
@@ -106,7 +106,7 @@ pub struct Link {
 
 /// Kind of a PCI Express function (PCIe clause 7.5.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Port {
+pub enum PciePort {
     /// An endpoint.
     Endpoint,
     /// An endpoint with I/O space and locks.
@@ -129,40 +129,40 @@ pub enum Port {
     Other(u8),
 }
 
-impl Port {
-    fn of(code: u8) -> Port {
+impl PciePort {
+    fn of(code: u8) -> PciePort {
         match code {
-            0x0 => Port::Endpoint,
-            0x1 => Port::LegacyEndpoint,
-            0x4 => Port::RootPort,
-            0x5 => Port::Upstream,
-            0x6 => Port::Downstream,
-            0x7 => Port::ToPci,
-            0x8 => Port::FromPci,
-            0x9 => Port::Integrated,
-            0xa => Port::EventCollector,
-            other => Port::Other(other),
+            0x0 => PciePort::Endpoint,
+            0x1 => PciePort::LegacyEndpoint,
+            0x4 => PciePort::RootPort,
+            0x5 => PciePort::Upstream,
+            0x6 => PciePort::Downstream,
+            0x7 => PciePort::ToPci,
+            0x8 => PciePort::FromPci,
+            0x9 => PciePort::Integrated,
+            0xa => PciePort::EventCollector,
+            other => PciePort::Other(other),
         }
     }
 
     /// True if a link leads away from it, on which there is one device: number 0 (PCIe clause 7.3.1).
     pub fn has_one_device_behind(self) -> bool {
-        matches!(self, Port::RootPort | Port::Downstream | Port::FromPci)
+        matches!(self, PciePort::RootPort | PciePort::Downstream | PciePort::FromPci)
     }
 
     /// The name of it.
     pub fn name(self) -> &'static str {
         match self {
-            Port::Endpoint => "endpoint",
-            Port::LegacyEndpoint => "legacy endpoint",
-            Port::RootPort => "root port",
-            Port::Upstream => "upstream port",
-            Port::Downstream => "downstream port",
-            Port::ToPci => "bridge to PCI",
-            Port::FromPci => "bridge from PCI",
-            Port::Integrated => "integrated endpoint",
-            Port::EventCollector => "event collector",
-            Port::Other(_) => "port of unknown kind",
+            PciePort::Endpoint => "endpoint",
+            PciePort::LegacyEndpoint => "legacy endpoint",
+            PciePort::RootPort => "root port",
+            PciePort::Upstream => "upstream port",
+            PciePort::Downstream => "downstream port",
+            PciePort::ToPci => "bridge to PCI",
+            PciePort::FromPci => "bridge from PCI",
+            PciePort::Integrated => "integrated endpoint",
+            PciePort::EventCollector => "event collector",
+            PciePort::Other(_) => "port of unknown kind",
         }
     }
 }
@@ -200,18 +200,18 @@ pub enum ListFault {
 
 /// Capabilities, in the order of the list, and what is wrong with the list.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Capabilities {
+pub struct CapabilityList {
     /// Those below 0x100, then the extended ones.
     pub all: Vec<Capability>,
     /// Why a walk ended early.
     pub faults: Vec<ListFault>,
 }
 
-impl Capabilities {
+impl CapabilityList {
     /// Walks along the lists of a function with header layout `layout` (PCI clause 6.7, PCIe clause
     /// 7.6.3). Ends for every content: no offset is visited twice.
-    pub fn read(space: &mut dyn ConfigSpace, layout: u8) -> Capabilities {
-        let mut found = Capabilities::default();
+    pub fn read(space: &mut dyn ConfigSpace, layout: u8) -> CapabilityList {
+        let mut found = CapabilityList::default();
         if space.read16(STATUS) & STATUS_CAPABILITIES != 0 {
             found.walk(space, layout);
         }
@@ -376,7 +376,7 @@ fn kind(space: &mut dyn ConfigSpace, id: u8, at: u16) -> CapabilityKind {
 
 fn pcie(space: &mut dyn ConfigSpace, at: u16) -> Pcie {
     let can = space.read16(at + PCIE_CAPABILITIES);
-    let port = Port::of((can >> 4 & 0xf) as u8);
+    let port = PciePort::of((can >> 4 & 0xf) as u8);
     let payload_code = space.read32(at + PCIE_DEVICE_CAPABILITIES) & 7;
     let link = |register: u32| {
         let link = Link { generation: (register & 0xf) as u8, lanes: (register >> 4 & 0x3f) as u8 };
@@ -387,7 +387,7 @@ fn pcie(space: &mut dyn ConfigSpace, at: u16) -> Pcie {
     // Version 1 structures end before the second set of registers (PCIe clause 7.5.3).
     let second = can & 0xf >= 2 && at + PCIE_DEVICE_CONTROL_2 + 2 <= CONFIG_BYTES;
     let second = second && at + PCIE_DEVICE_CONTROL_2 + 2 <= space.bytes();
-    let forwards = matches!(port, Port::RootPort | Port::Downstream) && second;
+    let forwards = matches!(port, PciePort::RootPort | PciePort::Downstream) && second;
     Pcie {
         port,
         slot: can & 1 << 8 != 0,

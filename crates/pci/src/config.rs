@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::{COMMAND, EXTENDED_CONFIG_BYTES};
 
-use crate::{Address, PciFunction};
+use crate::{PciAddress, PciFunction};
 
 /// The configuration space of a machine.
 ///
@@ -14,15 +14,15 @@ use crate::{Address, PciFunction};
 /// multiples of 4 and below [`bytes`](ConfigAccess::bytes).
 pub trait ConfigAccess {
     /// The dword at `offset` of the function at `address`.
-    fn read(&mut self, address: Address, offset: u16) -> u32;
+    fn read(&mut self, address: PciAddress, offset: u16) -> u32;
     /// Sets the dword at `offset` of the function at `address`.
-    fn write(&mut self, address: Address, offset: u16, value: u32);
+    fn write(&mut self, address: PciAddress, offset: u16, value: u32);
     /// How much of the space can be reached: 4096, 256 by the ports of conventional PCI, less where
     /// a saved image ends early or the reader has no right to more.
-    fn bytes(&mut self, address: Address) -> u16;
+    fn bytes(&mut self, address: PciAddress) -> u16;
     /// The functions to look at, where that is known beforehand, as from a saved image; `None` where
     /// one must scan.
-    fn known(&self) -> Option<Vec<Address>> {
+    fn known(&self) -> Option<Vec<PciAddress>> {
         None
     }
 }
@@ -55,12 +55,12 @@ pub trait ConfigSpace {
 /// One function of a machine.
 pub struct At<'a> {
     access: &'a mut dyn ConfigAccess,
-    address: Address,
+    address: PciAddress,
 }
 
 impl<'a> At<'a> {
     /// The function at `address`.
-    pub fn new(access: &'a mut dyn ConfigAccess, address: Address) -> At<'a> {
+    pub fn new(access: &'a mut dyn ConfigAccess, address: PciAddress) -> At<'a> {
         At { access, address }
     }
 }
@@ -96,7 +96,7 @@ impl ConfigSpace for OfFunction<'_> {
 /// in an image reads as ones; writes are lost.
 #[derive(Clone, Default, Debug)]
 pub struct Snapshot {
-    images: BTreeMap<Address, Vec<u8>>,
+    images: BTreeMap<PciAddress, Vec<u8>>,
 }
 
 impl Snapshot {
@@ -107,7 +107,7 @@ impl Snapshot {
 
     /// Adds the image of a function: its first bytes, as far as they are known, at most 4096.
     /// False if there is one of this address already; then it stays.
-    pub fn add(&mut self, address: Address, mut image: Vec<u8>) -> bool {
+    pub fn add(&mut self, address: PciAddress, mut image: Vec<u8>) -> bool {
         image.truncate(usize::from(EXTENDED_CONFIG_BYTES));
         image.truncate(image.len() & !3);
         let free = !self.images.contains_key(&address);
@@ -129,16 +129,16 @@ impl Snapshot {
 }
 
 impl ConfigAccess for Snapshot {
-    fn read(&mut self, address: Address, offset: u16) -> u32 {
+    fn read(&mut self, address: PciAddress, offset: u16) -> u32 {
         let start = usize::from(offset);
         let dword = self.images.get(&address).and_then(|image| image.get(start..start + 4));
         dword.and_then(|d| d.try_into().ok()).map_or(u32::MAX, u32::from_le_bytes)
     }
-    fn write(&mut self, _address: Address, _offset: u16, _value: u32) {}
-    fn bytes(&mut self, address: Address) -> u16 {
+    fn write(&mut self, _address: PciAddress, _offset: u16, _value: u32) {}
+    fn bytes(&mut self, address: PciAddress) -> u16 {
         self.images.get(&address).map_or(0, |image| image.len() as u16)
     }
-    fn known(&self) -> Option<Vec<Address>> {
+    fn known(&self) -> Option<Vec<PciAddress>> {
         Some(self.images.keys().copied().collect())
     }
 }
@@ -147,7 +147,7 @@ impl ConfigAccess for Snapshot {
 mod tests {
     use super::*;
 
-    const HERE: Address = Address::new(0, 1, 2, 3);
+    const HERE: PciAddress = PciAddress::new(0, 1, 2, 3);
 
     #[test]
     fn parts_of_a_dword() {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((space.read8(0), space.read8(1), space.read8(3)), (0x11, 0x22, 0x44));
         assert_eq!((space.read16(0), space.read16(2)), (0x2211, 0x4433));
         assert_eq!((space.bytes(), space.read32(4)), (4, u32::MAX), "half a dword is none");
-        assert_eq!(At::new(&mut snapshot, Address::new(0, 0, 0, 0)).read32(0), u32::MAX);
+        assert_eq!(At::new(&mut snapshot, PciAddress::new(0, 0, 0, 0)).read32(0), u32::MAX);
     }
 
     /// Remembers the last write.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::EXTENDED_CONFIG_BYTES;
 
-use crate::Address;
+use crate::PciAddress;
 use crate::config::Snapshot;
 
 /// What was saved.
@@ -16,14 +16,14 @@ pub struct Dump {
     /// The configuration spaces.
     pub snapshot: Snapshot,
     /// What follows the class in the line of a function: its maker and name.
-    pub names: BTreeMap<Address, String>,
+    pub names: BTreeMap<PciAddress, String>,
     /// The interrupt that `-v` prints: what the operating system of the machine said. Of a function
     /// that uses MSI it is that of a message, not of its pin.
-    pub interrupts: BTreeMap<Address, u32>,
+    pub interrupts: BTreeMap<PciAddress, u32>,
     /// The driver that `-v` or `-k` prints.
-    pub drivers: BTreeMap<Address, String>,
+    pub drivers: BTreeMap<PciAddress, String>,
     /// What a base address register asks for, in bytes, by its number, where `-vv` prints it.
-    pub bar_bytes: BTreeMap<(Address, u8), u64>,
+    pub bar_bytes: BTreeMap<(PciAddress, u8), u64>,
     /// Lines that were left out, in order: messages and prompts of a terminal, and functions without bytes.
     pub skipped: Vec<DumpError>,
 }
@@ -63,12 +63,12 @@ pub enum Garbled {
     TooMany,
     /// The function was there before.
     #[error("function {0} is in the file twice")]
-    Twice(Address),
+    Twice(PciAddress),
     /// The header is not complete.
     #[error("function {address} has {bytes} of the 64 bytes of its header; save with lspci -xxxx")]
     NoHeader {
         /// The function.
-        address: Address,
+        address: PciAddress,
         /// How many there are.
         bytes: usize,
     },
@@ -79,7 +79,7 @@ pub enum Garbled {
 
 /// A function whose bytes are being read.
 struct Open {
-    address: Address,
+    address: PciAddress,
     line: usize,
     image: Vec<u8>,
 }
@@ -203,7 +203,7 @@ fn add_bytes(image: &mut Vec<u8>, offset: usize, bytes: &str) -> Result<(), Garb
 }
 
 /// The address that a line starts with, and the text behind it.
-fn function_line(line: &str) -> Option<(Address, &str)> {
+fn function_line(line: &str) -> Option<(PciAddress, &str)> {
     let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
     Some((address.parse().ok()?, rest))
 }
@@ -302,7 +302,7 @@ mod tests {
         let (first, second) = (function("00:00.0", "5a"), function("00:1f.3", "01"));
         let alone = |address: &str| format!("{address} SMBus: Some Maker Another thing\n");
         let no_header = |device, function, bytes| Garbled::NoHeader {
-            address: Address::new(0, 0, device, function),
+            address: PciAddress::new(0, 0, device, function),
             bytes,
         };
         let unknown = Garbled::Unknown;
@@ -330,7 +330,7 @@ mod tests {
             assert_eq!(skipped(&text), left_out, "{text}");
             let mut dump = parse(&text).unwrap();
             assert_eq!(dump.snapshot.known().unwrap().len(), 2, "{text}");
-            let at = Address::new(0, 0, 0x1f, 3);
+            let at = PciAddress::new(0, 0, 0x1f, 3);
             assert_eq!(dump.snapshot.read(at, 60), 0x0101_0101);
             assert_eq!(dump.names[&at], "Some Maker A thing");
         }
@@ -355,7 +355,7 @@ mod tests {
         let mut dump = parse(&text.replace('\n', "\r\n")).unwrap();
         let far = "10000:e1:1f.7".parse().unwrap();
         assert_eq!(dump.snapshot.known().unwrap().len(), 2);
-        assert_eq!(dump.snapshot.read(Address::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
+        assert_eq!(dump.snapshot.read(PciAddress::new(0, 0, 0, 0), 60), 0x5a5a_5a5a);
         assert_eq!((dump.snapshot.read(far, 0), dump.snapshot.bytes(far)), (0x0101_0101, 64));
         assert_eq!(dump.names[&far], "Some Maker A thing");
         let returns = parse(&text.replace('\n', "\r")).unwrap();
@@ -385,7 +385,7 @@ mod tests {
             + &with("00:0b.0", "Region 6: Memory at d0 [size=99999999999T]")
             + &with("00:07.0", "Flags: fast devsel, IRQ x");
         let dump = parse(&text).unwrap();
-        let at = |device| Address::new(0, 0, device, 0);
+        let at = |device| PciAddress::new(0, 0, device, 0);
         let expected = [(at(1), 17), (at(2), 209), (at(3), 16)];
         assert_eq!(dump.interrupts, BTreeMap::from(expected));
         assert_eq!(dump.drivers, BTreeMap::from([(at(6), "vfio-pci".to_owned())]));
@@ -402,7 +402,7 @@ mod tests {
                 "00: 5a",
                 "\tCapabilities: [90] Message Signalled Interrupts: 64bit-\nQueue=0/0\n00: 5a",
             );
-        let at = Address::new(0, 0, 1, 0);
+        let at = PciAddress::new(0, 0, 1, 0);
         for quoted in [text.clone(), text.replace('\n', "\n> "), text.replace('\n', "\n>> ")] {
             let mut dump = parse(&quoted).unwrap();
             assert_eq!(dump.names[&at], "Some Maker A thing with a name that is long");
@@ -421,7 +421,7 @@ mod tests {
         for indent in ["    ", "\t", "> "] {
             let indented = text.replace('\n', &format!("\n{indent}"));
             let mut dump = parse(&format!("{indent}{indented}")).unwrap();
-            let (first, second) = (Address::new(0, 0, 1, 0), Address::new(0, 1, 0, 0));
+            let (first, second) = (PciAddress::new(0, 0, 1, 0), PciAddress::new(0, 1, 0, 0));
             assert_eq!(dump.snapshot.read(first, 60), 0x5a5a_5a5a);
             assert_eq!(dump.snapshot.read(second, 60), 0xa5a5_a5a5);
             assert_eq!(dump.interrupts, BTreeMap::from([(first, 209)]));
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!(error(&good.replace("30: ", "30: 00 ")), (5, Garbled::Bytes));
         let gap = Garbled::Offset { found: 0x30, expected: 0x20 };
         assert_eq!(error(&good.replace("20: 00", "30: 00")), (4, gap));
-        let again = Address::new(0, 0, 0, 0);
+        let again = PciAddress::new(0, 0, 0, 0);
         assert_eq!(error(&format!("{good}{good}")), (6, Garbled::Twice(again)));
         let cut = good.split("30:").next().unwrap();
         let no_header = Garbled::NoHeader { address: again, bytes: 48 };
@@ -481,7 +481,7 @@ mod tests {
             let mut dump = parse(&text).unwrap().snapshot;
             prop_assert_eq!(dump.len(), images.len());
             for (bus, image) in images {
-                let at = Address::new(0, bus, 31, 3);
+                let at = PciAddress::new(0, bus, 31, 3);
                 prop_assert_eq!(usize::from(dump.bytes(at)), image.len() & !3);
                 for (index, dword) in image.chunks_exact(4).enumerate() {
                     let expected = u32::from_le_bytes(dword.try_into().unwrap());

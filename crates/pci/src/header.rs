@@ -62,7 +62,7 @@ pub struct BusNumbers {
 
 /// What the header says (PCI clause 6.1, Bridge clause 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct ConfigHeader {
     /// Vendor identifier.
     pub vendor: u16,
     /// Device identifier.
@@ -89,9 +89,9 @@ pub struct Header {
     pub interrupt_line: u8,
 }
 
-impl Header {
+impl ConfigHeader {
     /// Reads it.
-    pub fn read(space: &mut dyn ConfigSpace) -> Header {
+    pub fn read(space: &mut dyn ConfigSpace) -> ConfigHeader {
         let identifiers = space.read32(VENDOR_ID);
         let class_revision = space.read32(CLASS_REVISION);
         let header_type = space.read8(HEADER_TYPE);
@@ -109,7 +109,7 @@ impl Header {
             let both = space.read32(SUBSYSTEM_VENDOR_ID);
             (both as u16, (both >> 16) as u16)
         });
-        Header {
+        ConfigHeader {
             vendor: identifiers as u16,
             device: (identifiers >> 16) as u16,
             class: class_revision >> 8,
@@ -209,10 +209,10 @@ mod tests {
     struct Image([u8; 64]);
 
     impl Image {
-        fn with(bytes: &[(u16, u8)]) -> Header {
+        fn with(bytes: &[(u16, u8)]) -> ConfigHeader {
             let mut image = [0; 64];
             bytes.iter().for_each(|&(at, value)| image[usize::from(at)] = value);
-            Header::read(&mut Image(image))
+            ConfigHeader::read(&mut Image(image))
         }
     }
 
@@ -271,6 +271,6 @@ mod tests {
         let numbers = BusNumbers { primary: 1, secondary: 2, subordinate: 3 };
         assert_eq!((bridge.bus_numbers, bridge.pin()), (Some(numbers), Some(Pin::A)));
         assert_eq!((bridge.bars, bridge.subsystem), ([0; 6], None), "bus numbers are no BAR");
-        assert!(Header::read(&mut Image([0xff; 64])).is_gone());
+        assert!(ConfigHeader::read(&mut Image([0xff; 64])).is_gone());
     }
 }

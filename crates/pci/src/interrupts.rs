@@ -2,10 +2,10 @@
 
 use ssdyno_spec::pci::HEADER_TYPE;
 
-use crate::capability::Capabilities;
+use crate::capability::CapabilityList;
 use crate::config::{ConfigSpace, OfFunction};
 use crate::driver::DriverFlags;
-use crate::header::Header;
+use crate::header::ConfigHeader;
 use crate::{FunctionError, InterruptMode, PciFunction};
 
 /// What kinds of interrupts a function has, and how many vectors of each.
@@ -21,7 +21,7 @@ pub struct InterruptAbilities {
 
 impl InterruptAbilities {
     /// From what the header and the capabilities say.
-    pub fn of(header: &Header, capabilities: &Capabilities) -> InterruptAbilities {
+    pub fn of(header: &ConfigHeader, capabilities: &CapabilityList) -> InterruptAbilities {
         InterruptAbilities {
             msix_vectors: capabilities.msix_vectors(),
             msi_vectors: capabilities.msi_vectors(),
@@ -33,8 +33,8 @@ impl InterruptAbilities {
     pub fn read(function: &mut dyn PciFunction) -> InterruptAbilities {
         let mut space = OfFunction(function);
         let layout = space.read8(HEADER_TYPE) & 0x7f;
-        let header = Header::read(&mut space);
-        InterruptAbilities::of(&header, &Capabilities::read(&mut space, layout))
+        let header = ConfigHeader::read(&mut space);
+        InterruptAbilities::of(&header, &CapabilityList::read(&mut space, layout))
     }
 
     /// The best kind, MSI-X before MSI before the pin, and its vectors; `None` if it has none.

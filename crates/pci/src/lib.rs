@@ -45,13 +45,13 @@ pub mod topology;
 pub mod tree;
 pub mod window;
 
-pub use address::{Address, AddressError};
+pub use address::{AddressError, PciAddress};
 pub use assign::assign;
 pub use config::{ConfigAccess, ConfigSpace};
 
 pub use device::{BusMaster, DmaDirection, DmaFault, Identity, MsixPlace, PciDevice};
 pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
-pub use header::{BusNumbers, DeviceClass, Header, Pin};
+pub use header::{BusNumbers, ConfigHeader, DeviceClass, Pin};
 pub use ids::PciIds;
 pub use mp::{MpError, MpTable};
 pub use pool::{DmaPiece, DmaPool};

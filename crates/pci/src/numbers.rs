@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::BUS_NUMBERS;
 
-use crate::Address;
+use crate::PciAddress;
 use crate::config::{At, ConfigAccess, ConfigSpace};
 use crate::header::BusNumbers;
 use crate::scan::{RootBus, leads_to_one_device, on_bus};
@@ -13,7 +13,7 @@ use crate::tree::{Note, Oddity};
 /// A bridge that was met.
 #[derive(Clone, Copy)]
 struct Bridge {
-    address: Address,
+    address: PciAddress,
     numbers: BusNumbers,
     one_device: bool,
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::VENDOR_ID;
 
-use crate::Address;
+use crate::PciAddress;
 use crate::address::{DEVICES, FUNCTIONS};
 use crate::config::{At, ConfigAccess, ConfigSpace};
 use crate::numbers;
@@ -75,7 +75,7 @@ pub(crate) fn on_bus(
 ) -> Vec<Function> {
     let mut found = Vec::new();
     for device in 0..if one_device { 1 } else { DEVICES } {
-        let first = Address::new(segment, bus, device, 0);
+        let first = PciAddress::new(segment, bus, device, 0);
         // Without function 0 there is no device (PCI clause 3.2.2.3.4).
         if !answers(access, first) {
             continue;
@@ -101,7 +101,7 @@ pub(crate) fn leads_to_one_device(bridge: &Function) -> bool {
 /// Whether there is a function. Vendor 0xffff is nobody (PCI clause 6.2.1); some bridges answer with
 /// zeros for nobody; 0xffff0001 means *ask later* (PCIe clause 2.3.2), which who does not wait for it
 /// cannot use.
-fn answers(access: &mut dyn ConfigAccess, address: Address) -> bool {
+fn answers(access: &mut dyn ConfigAccess, address: PciAddress) -> bool {
     let identifiers = At::new(access, address).read32(VENDOR_ID);
     !matches!(identifiers as u16, 0xffff | 0x0000) && identifiers != 0xffff_0001
 }

@@ -9,7 +9,7 @@ use std::vec::Vec;
 
 use crate::config::Snapshot;
 use crate::mp::MpTable;
-use crate::{Address, MpError};
+use crate::{MpError, PciAddress};
 
 /// Where Linux lists PCI functions.
 pub const DEVICES: &str = "/sys/bus/pci/devices";
@@ -22,11 +22,11 @@ pub struct System {
     /// The configuration spaces, as far as they may be read: without privileges 64 bytes.
     pub snapshot: Snapshot,
     /// The interrupt of the pin; functions that use messages are left out, as theirs is no pin's.
-    pub interrupts: BTreeMap<Address, u32>,
+    pub interrupts: BTreeMap<PciAddress, u32>,
     /// The driver that has the function.
-    pub drivers: BTreeMap<Address, String>,
+    pub drivers: BTreeMap<PciAddress, String>,
     /// What a base address register asks for, in bytes, by its number.
-    pub bar_bytes: BTreeMap<(Address, u8), u64>,
+    pub bar_bytes: BTreeMap<(PciAddress, u8), u64>,
 }
 
 /// Why the machine cannot be read.
@@ -49,7 +49,9 @@ pub fn read(devices: &Path) -> Result<System, SysfsError> {
     let mut system = System::default();
     for entry in fs::read_dir(devices).map_err(|e| error(devices, e))? {
         let entry = entry.map_err(|e| error(devices, e))?;
-        let Ok(address) = entry.file_name().to_string_lossy().parse::<Address>() else { continue };
+        let Ok(address) = entry.file_name().to_string_lossy().parse::<PciAddress>() else {
+            continue;
+        };
         let directory = entry.path();
         let config = directory.join("config");
         let image = match fs::read(&config) {

@@ -4,30 +4,30 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::capability::{Capabilities, ListFault};
+use crate::capability::{CapabilityList, ListFault};
 use crate::config::{At, ConfigAccess};
-use crate::header::Header;
-use crate::{Address, DeviceClass};
+use crate::header::ConfigHeader;
+use crate::{DeviceClass, PciAddress};
 
 /// One function, as its configuration space tells it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
     /// Where it is.
-    pub address: Address,
+    pub address: PciAddress,
     /// Its header.
-    pub header: Header,
+    pub header: ConfigHeader,
     /// Its capabilities.
-    pub capabilities: Capabilities,
+    pub capabilities: CapabilityList,
     /// Index of the bridge whose secondary bus it is on; `None` on a root bus (S1-11).
     pub parent: Option<usize>,
 }
 
 impl Function {
     /// Reads the function at `address`, whose parent is not known yet.
-    pub fn read(access: &mut dyn ConfigAccess, address: Address) -> Function {
+    pub fn read(access: &mut dyn ConfigAccess, address: PciAddress) -> Function {
         let mut space = At::new(access, address);
-        let header = Header::read(&mut space);
-        let capabilities = Capabilities::read(&mut space, header.layout);
+        let header = ConfigHeader::read(&mut space);
+        let capabilities = CapabilityList::read(&mut space, header.layout);
         Function { address, header, capabilities, parent: None }
     }
 
@@ -47,7 +47,7 @@ impl Function {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Of which function.
-    pub address: Address,
+    pub address: PciAddress,
     /// What.
     pub what: Oddity,
 }
@@ -100,7 +100,7 @@ pub enum Oddity {
         /// That bus.
         secondary: u8,
         /// The bridge that is believed.
-        first: Address,
+        first: PciAddress,
     },
     /// Buses behind the bridge are not all behind the bridge before it.
     #[error("the bridge leads up to bus {subordinate:#04x}, the bridge before it to {limit:#04x}")]
@@ -141,7 +141,7 @@ impl Tree {
     }
 
     /// The function at `address`.
-    pub fn find(&self, address: Address) -> Option<usize> {
+    pub fn find(&self, address: PciAddress) -> Option<usize> {
         self.functions.binary_search_by_key(&address, |function| function.address).ok()
     }
 
@@ -164,7 +164,7 @@ impl Tree {
     fn bridges(&mut self) -> BTreeMap<(u32, u8), usize> {
         let mut bridges = BTreeMap::new();
         for (index, function) in self.functions.iter().enumerate() {
-            let Address { segment, bus, .. } = function.address;
+            let PciAddress { segment, bus, .. } = function.address;
             let Some(numbers) = function.header.bridge() else { continue };
             let secondary = numbers.secondary;
             let oddity = if secondary <= bus {

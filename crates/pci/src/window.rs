@@ -9,7 +9,7 @@ use crate::config::ConfigSpace;
 
 /// The three kinds of addresses that a bridge passes on separately.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum WindowKind {
     /// I/O ports.
     Io,
     /// Memory, below 4 GiB behind a bridge.
@@ -18,15 +18,15 @@ pub enum Kind {
     Prefetch,
 }
 
-impl Kind {
+impl WindowKind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Io, Kind::Memory, Kind::Prefetch];
+    pub const ALL: [WindowKind; 3] = [WindowKind::Io, WindowKind::Memory, WindowKind::Prefetch];
 
     /// What sizes and addresses of its windows are multiples of.
     pub fn window_step_bytes(self) -> u64 {
         match self {
-            Kind::Io => IO_WINDOW_BYTES,
-            Kind::Memory | Kind::Prefetch => MEMORY_WINDOW_BYTES,
+            WindowKind::Io => IO_WINDOW_BYTES,
+            WindowKind::Memory | WindowKind::Prefetch => MEMORY_WINDOW_BYTES,
         }
     }
 }
@@ -58,16 +58,16 @@ impl Range {
 }
 
 /// How far the addresses of a window reach; `None` where the bridge has no such window.
-pub(crate) fn is_wide(space: &mut dyn ConfigSpace, kind: Kind) -> Option<bool> {
-    if kind == Kind::Memory {
+pub(crate) fn is_wide(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<bool> {
+    if kind == WindowKind::Memory {
         return Some(false);
     }
-    let offset = if kind == Kind::Io { IO_WINDOW } else { PREFETCH_WINDOW };
+    let offset = if kind == WindowKind::Io { IO_WINDOW } else { PREFETCH_WINDOW };
     let old = space.read32(offset);
     // A window that is not there is hard-wired to zeros (Bridge clauses 3.2.5.6, 3.2.5.9): try to
     // close it. The status bits beside the I/O window are cleared by ones, so zeros go there.
-    let closed = if kind == Kind::Io { 0x0000_00f0 } else { 0x0000_fff0 };
-    let keep = if kind == Kind::Io { 0x0000_ffff } else { u32::MAX };
+    let closed = if kind == WindowKind::Io { 0x0000_00f0 } else { 0x0000_fff0 };
+    let keep = if kind == WindowKind::Io { 0x0000_ffff } else { u32::MAX };
     space.write32(offset, closed);
     let back = space.read32(offset);
     space.write32(offset, old & keep);
@@ -75,18 +75,18 @@ pub(crate) fn is_wide(space: &mut dyn ConfigSpace, kind: Kind) -> Option<bool> {
 }
 
 /// What the bridge passes on now; `None` if nothing. A window at address 0 was never set.
-pub fn read_window(space: &mut dyn ConfigSpace, kind: Kind) -> Option<Range> {
+pub fn read_window(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<Range> {
     let step = kind.window_step_bytes();
     let (base, limit) = match kind {
-        Kind::Io => {
+        WindowKind::Io => {
             let both = space.read32(IO_WINDOW);
             let wide = both & WINDOW_TYPE == WINDOW_WIDE;
             let upper = if wide { space.read32(IO_WINDOW_UPPER) } else { 0 };
             let part = |low: u32, high: u32| u64::from((low & 0xf0) << 8 | high << 16);
             (part(both, upper & 0xffff), part(both >> 8, upper >> 16))
         }
-        Kind::Memory | Kind::Prefetch => {
-            let prefetch = kind == Kind::Prefetch;
+        WindowKind::Memory | WindowKind::Prefetch => {
+            let prefetch = kind == WindowKind::Prefetch;
             let both = space.read32(if prefetch { PREFETCH_WINDOW } else { MEMORY_WINDOW });
             let wide = prefetch && both & WINDOW_TYPE == WINDOW_WIDE;
             let mut upper = |offset| if wide { space.read32(offset) } else { 0 };
@@ -102,26 +102,26 @@ pub fn read_window(space: &mut dyn ConfigSpace, kind: Kind) -> Option<Range> {
 }
 
 /// Makes the bridge pass on `range`, or nothing. It must not pass anything on meanwhile.
-pub(crate) fn set_window(space: &mut dyn ConfigSpace, kind: Kind, range: Option<Range>) {
+pub(crate) fn set_window(space: &mut dyn ConfigSpace, kind: WindowKind, range: Option<Range>) {
     // Nothing is a base above the limit.
     let step = kind.window_step_bytes();
     let highest = match kind {
-        Kind::Io => 0xf000,
-        Kind::Memory | Kind::Prefetch => 0xfff0_0000,
+        WindowKind::Io => 0xf000,
+        WindowKind::Memory | WindowKind::Prefetch => 0xfff0_0000,
     };
     let (base, limit) = match range {
         Some(range) => (range.start, range.end() - step),
         None => (highest, 0),
     };
     match kind {
-        Kind::Io => {
+        WindowKind::Io => {
             let part = |address: u64| (address >> 8 & 0xf0) as u32;
             space.write32(IO_WINDOW, part(base) | part(limit) << 8);
             let upper = |address: u64| (address >> 16 & 0xffff) as u32;
             space.write32(IO_WINDOW_UPPER, upper(base) | upper(limit) << 16);
         }
-        Kind::Memory | Kind::Prefetch => {
-            let prefetch = kind == Kind::Prefetch;
+        WindowKind::Memory | WindowKind::Prefetch => {
+            let prefetch = kind == WindowKind::Prefetch;
             let part = |address: u64| (address >> 16 & 0xfff0) as u32;
             let offset = if prefetch { PREFETCH_WINDOW } else { MEMORY_WINDOW };
             space.write32(offset, part(base) | part(limit) << 16);

@@ -1,11 +1,11 @@
 //! Purge, preconditioning, rounds.
 
 use ssdyno_result::{ByOp, LatencyBin, RunResult};
-use ssdyno_rig::{Flow, Progress};
+use ssdyno_rig::{KeepGoing, RunProgress};
 
 use crate::error::PtsError;
-use crate::plan::{Load, PartPlan, Plan, Test};
-use crate::result::{Cell, Histogram, Part, PtsResult, Round, Settings, Step, Tracked};
+use crate::plan::{Load, PartPlan, PtsPlan, Test};
+use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
 use crate::rule::Window;
 use crate::subject::{Outcome, Subject};
 
@@ -23,7 +23,7 @@ pub struct Stage {
 /// Who watches a test.
 pub trait Observer {
     /// Called many times a second; says whether to go on.
-    fn under_way(&mut self, stage: &Stage, progress: &Progress) -> Flow;
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
 
     /// Called after every round with all that has been measured, for whoever wants to keep it in
     /// case the machine goes down. It is marked partial.
@@ -35,7 +35,7 @@ const SPECIFICATION: &str = "SNIA Solid State Storage Performance Test Specifica
 /// Version of the shape of [`PtsResult`].
 const SCHEMA_VERSION: u32 = 1;
 
-impl Plan {
+impl PtsPlan {
     /// Carries the test out. An error before the first load is returned; a later one comes with
     /// the partial result.
     ///
@@ -78,7 +78,7 @@ impl Plan {
         let failure = flow.parts(&parts).err();
         let mut result = flow.result;
         result.partial = failure.is_some();
-        result.steady = failure.is_none() && result.parts.iter().all(Part::is_steady);
+        result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         self.remark(&mut result);
         Ok((result, failure))
     }
@@ -119,7 +119,7 @@ impl Plan {
 }
 
 struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a PtsPlan,
     subject: &'a mut dyn Subject,
     observer: &'a mut dyn Observer,
     result: PtsResult,
@@ -139,7 +139,11 @@ impl Run<'_> {
                 load: part.tracked.name(),
                 ..Tracked::default()
             };
-            self.result.parts.push(Part { name: part.name.clone(), tracked, ..Part::default() });
+            self.result.parts.push(PtsPart {
+                name: part.name.clone(),
+                tracked,
+                ..PtsPart::default()
+            });
             let ended =
                 self.prepare().and_then(|()| self.rounds(part)).and_then(|()| self.histogram(part));
             if let Some(last) = self.result.parts.last_mut() {
@@ -158,7 +162,7 @@ impl Run<'_> {
             let mut interrupted = false;
             let detail = self.subject.purge(&mut |progress| {
                 let flow = observer.under_way(stage, progress);
-                interrupted |= flow == Flow::Stop;
+                interrupted |= flow == KeepGoing::Stop;
                 flow
             })?;
             if interrupted {
@@ -187,7 +191,7 @@ impl Run<'_> {
 
     fn step(&mut self, step: &str, detail: String, seconds: f64, written_bytes: u64) {
         if let Some(part) = self.result.parts.last_mut() {
-            part.steps.push(Step { step: step.to_owned(), detail, seconds, written_bytes });
+            part.steps.push(PtsStep { step: step.to_owned(), detail, seconds, written_bytes });
         }
     }
 
@@ -252,7 +256,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn figure(&self, cell: &Cell) -> f64 {
+    fn figure(&self, cell: &PtsCell) -> f64 {
         match self.plan.test {
             Test::Iops => cell.iops,
             Test::Throughput => cell.throughput_bytes_per_second,
@@ -262,7 +266,7 @@ impl Run<'_> {
 
     fn load(
         &mut self,
-        config: &ssdyno_workload::Config,
+        config: &ssdyno_workload::WorkloadConfig,
         length: Option<ssdyno_block::Time>,
         name: &str,
     ) -> Result<Outcome, PtsError> {
@@ -270,14 +274,14 @@ impl Run<'_> {
         // Every load draws other addresses, the same in every test with this seed.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(stage.done);
         let mut interrupted = false;
-        let mut watch = |progress: &Progress| {
+        let mut watch = |progress: &RunProgress| {
             let flow = observer.under_way(stage, progress);
-            interrupted |= flow == Flow::Stop;
+            interrupted |= flow == KeepGoing::Stop;
             flow
         };
         // Loads may be shorter than the time between two reports of progress.
         let mut outcome = self.subject.load(config, seed, length, &mut watch)?;
-        if watch(&Progress::default()) == Flow::Stop {
+        if watch(&RunProgress::default()) == KeepGoing::Stop {
             outcome.stopped = true;
         }
         outcome.stopped |= interrupted;
@@ -288,9 +292,9 @@ impl Run<'_> {
     }
 }
 
-fn cell(load: &Load, result: &RunResult) -> Cell {
+fn cell(load: &Load, result: &RunResult) -> PtsCell {
     let latency = result.latency_ns.as_ref().map(|latency| latency.all);
-    Cell {
+    PtsCell {
         read_percent: load.read_percent,
         block_bytes: load.block_bytes,
         iops: result.iops,
@@ -303,7 +307,7 @@ fn cell(load: &Load, result: &RunResult) -> Cell {
     }
 }
 
-fn histogram(load: String, result: &RunResult, cell: Cell) -> Histogram {
+fn histogram(load: String, result: &RunResult, cell: PtsCell) -> PtsHistogram {
     // Either reads or writes or both: bins of the same place are one.
     let mut bins: Vec<LatencyBin> = Vec::new();
     for bin in sorted(&result.latency_distribution) {
@@ -314,7 +318,7 @@ fn histogram(load: String, result: &RunResult, cell: Cell) -> Histogram {
             _ => bins.push(*bin),
         }
     }
-    Histogram {
+    PtsHistogram {
         load,
         seconds: result.simulated_seconds,
         requests: bins.iter().map(|bin| bin.count).sum(),

@@ -1,7 +1,7 @@
 //! The SNIA *Solid State Storage Performance Test Specification* (PTS) 2.0.2: IOPS, throughput and
 //! latency of a device that is in steady state, measured in rounds.
 //!
-//! Key types: [`Plan`] (which test, how long, where) whose [`execute`](Plan::execute) drives a
+//! Key types: [`PtsPlan`] (which test, how long, where) whose [`execute`](PtsPlan::execute) drives a
 //! [`Subject`] - [`Simulated`] or [`Real`] - through purge, preconditioning and rounds, tells an
 //! [`Observer`] how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when a
 //! device is steady. [`text`] and [`html`] show a result.
@@ -24,9 +24,9 @@ mod text;
 pub use error::PtsError;
 pub use flow::{Observer, Stage};
 pub use page::html;
-pub use plan::{Plan, Test};
+pub use plan::{PtsPlan, Test};
 pub use result::{
-    Average, Cell, Histogram, Part, PtsResult, Round, Settings, Step, Tracked, schema,
+    Average, PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked, schema,
 };
 pub use rule::{RANGE_MOST, SLOPE_MOST, WINDOW_ROUNDS, Window};
 pub use subject::{Outcome, Real, Simulated, Subject};

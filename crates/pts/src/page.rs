@@ -5,7 +5,7 @@ use ssdyno_result::{
 };
 
 use crate::plan::{Test, block_name};
-use crate::result::{Cell, Histogram, Part, PtsResult};
+use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult};
 use crate::rule::{RANGE_MOST, Window};
 use crate::text::{summary, tables, verdict};
 
@@ -39,8 +39,8 @@ pub fn html(result: &PtsResult) -> String {
     page.finish()
 }
 
-fn steps(part: &Part) -> String {
-    let row = |step: &crate::Step| {
+fn steps(part: &PtsPart) -> String {
+    let row = |step: &crate::PtsStep| {
         let gigabytes = format!("{} GB", significant(step.written_bytes as f64 / 1e9, 4));
         vec![step.step.replace('_', " "), step.detail.clone(), seconds(step.seconds), gigabytes]
     };
@@ -48,7 +48,7 @@ fn steps(part: &Part) -> String {
     html_table(&["before the rounds", "", "took", "written"], &rows)
 }
 
-type Look = (fn(&Cell) -> Option<f64>, &'static str, fn(f64) -> String);
+type Look = (fn(&PtsCell) -> Option<f64>, &'static str, fn(f64) -> String);
 
 fn look(test: Test) -> Look {
     match test {
@@ -71,7 +71,7 @@ fn round_ticks(from: usize, to: usize) -> Vec<(f64, String)> {
 }
 
 /// The tracked figure in the window: values, average, the bounds of the range, the best line.
-fn window_plot(test: Test, part: &Part) -> String {
+fn window_plot(test: Test, part: &PtsPart) -> String {
     let Some(window) = &part.tracked.window else { return String::new() };
     let Window { first_round, last_round, average, fit_first, fit_last, .. } = *window;
     let (first, last) = (f64::from(first_round), f64::from(last_round));
@@ -92,7 +92,7 @@ fn window_plot(test: Test, part: &Part) -> String {
 }
 
 /// Requests by latency, both on logarithmic axes: the rare long ones are what it is drawn for.
-fn histogram(histogram: &Histogram) -> String {
+fn histogram(histogram: &PtsHistogram) -> String {
     let (Some(first), Some(last)) = (histogram.bins.first(), histogram.bins.last()) else {
         return String::new();
     };
@@ -121,12 +121,12 @@ fn histogram(histogram: &Histogram) -> String {
 const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
 
 /// Writes of each block size over all rounds: whether and when they settled.
-fn convergence(test: Test, part: &Part) -> String {
+fn convergence(test: Test, part: &PtsPart) -> String {
     let (pick, label, format) = look(test);
     let Some(first) = part.rounds.first().filter(|_| part.rounds.len() > 1) else {
         return String::new();
     };
-    let writes: Vec<(usize, &Cell)> =
+    let writes: Vec<(usize, &PtsCell)> =
         first.cells.iter().enumerate().filter(|(_, cell)| cell.read_percent == 0).collect();
     let line = |at: usize| -> Vec<(f64, f64)> {
         let point =

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_workload::{Address, Config, DeviceFacts, Pattern};
+use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
 use crate::error::PtsError;
 use crate::rule::WINDOW_ROUNDS;
@@ -82,7 +82,7 @@ pub(crate) struct PartPlan {
 
 /// A test and how it goes about it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Plan {
+pub struct PtsPlan {
     /// Name of the target in results.
     pub target: String,
     /// Which test.
@@ -107,11 +107,11 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl PtsPlan {
     /// The parts of the test on a device; `notes` says what is left out.
     pub(crate) fn parts(
         &self,
-        facts: &DeviceFacts,
+        facts: &TargetFacts,
         notes: &mut Vec<String>,
     ) -> Result<Vec<PartPlan>, PtsError> {
         self.check()?;
@@ -213,37 +213,37 @@ impl Plan {
     }
 
     /// The workload of one load.
-    pub(crate) fn config(&self, load: &Load) -> Config {
-        Config {
+    pub(crate) fn config(&self, load: &Load) -> WorkloadConfig {
+        WorkloadConfig {
             depth: Some(self.outstanding()),
             read_percent: Some(f64::from(load.read_percent)),
             write_percent: Some(f64::from(100 - load.read_percent)),
             block_size: Some(Bytes(load.block_bytes)),
-            address: Address {
+            address: AddressPattern {
                 pattern: if load.sequential { Pattern::Sequential } else { Pattern::Random },
                 length_percent: Some(self.active_range_percent),
-                ..Address::default()
+                ..AddressPattern::default()
             },
             // Time ends it.
             requests: Some(u64::MAX / 2),
-            ..Config::default()
+            ..WorkloadConfig::default()
         }
     }
 
     /// The sequential writes before the rounds; `None` where there are none.
-    pub(crate) fn precondition(&self, facts: &DeviceFacts) -> Option<Config> {
+    pub(crate) fn precondition(&self, facts: &TargetFacts) -> Option<WorkloadConfig> {
         let block = PRECONDITION_BLOCK.min(facts.capacity_bytes);
         let block = block / u64::from(facts.sector_bytes) * u64::from(facts.sector_bytes);
         let bytes = facts.capacity_bytes as f64 * self.precondition;
         let requests = (bytes / block.max(1) as f64).ceil() as u64;
-        (requests > 0).then(|| Config {
+        (requests > 0).then(|| WorkloadConfig {
             depth: Some(self.depth),
             read_percent: Some(0.0),
             write_percent: Some(100.0),
             block_size: Some(Bytes(block)),
-            address: Address { pattern: Pattern::Sequential, ..Address::default() },
+            address: AddressPattern { pattern: Pattern::Sequential, ..AddressPattern::default() },
             requests: Some(requests),
-            ..Config::default()
+            ..WorkloadConfig::default()
         })
     }
 }
@@ -252,10 +252,10 @@ impl Plan {
 mod tests {
     use super::*;
 
-    const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    const FACTS: TargetFacts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
 
-    pub(crate) fn plan(test: Test) -> Plan {
-        Plan {
+    pub(crate) fn plan(test: Test) -> PtsPlan {
+        PtsPlan {
             target: "sim:x".into(),
             test,
             round: Time::from_ms(10),
@@ -288,16 +288,16 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out_and_said() {
-        let facts = DeviceFacts { capacity_bytes: 1 << 20, sector_bytes: 4096 };
+        let facts = TargetFacts { capacity_bytes: 1 << 20, sector_bytes: 4096 };
         let mut notes = Vec::new();
-        let small = Plan { active_range_percent: 50.0, ..plan(Test::Iops) };
+        let small = PtsPlan { active_range_percent: 50.0, ..plan(Test::Iops) };
         let parts = small.parts(&facts, &mut notes).unwrap();
         assert_eq!(parts[0].loads.len(), 6 * 7);
         assert!(notes[0].contains("1024 KiB, 0.5 KiB"), "{notes:?}");
-        let tiny = DeviceFacts { capacity_bytes: 2048, sector_bytes: 512 };
+        let tiny = TargetFacts { capacity_bytes: 2048, sector_bytes: 512 };
         assert!(small.parts(&tiny, &mut notes).is_err());
-        let none = Plan { active_range_percent: f64::NAN, ..plan(Test::Iops) };
+        let none = PtsPlan { active_range_percent: f64::NAN, ..plan(Test::Iops) };
         assert!(none.parts(&FACTS, &mut notes).is_err());
-        assert!(Plan { rounds_max: 4, ..plan(Test::Iops) }.parts(&FACTS, &mut notes).is_err());
+        assert!(PtsPlan { rounds_max: 4, ..plan(Test::Iops) }.parts(&FACTS, &mut notes).is_err());
     }
 }

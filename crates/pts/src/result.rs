@@ -28,7 +28,7 @@ pub struct PtsResult {
     /// How it was set up.
     pub settings: Settings,
     /// The parts: one, or for throughput one for each block size.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PtsPart>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
 }
@@ -58,11 +58,11 @@ pub struct Settings {
 
 /// One part of a test: preparation, and rounds until it is steady.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Part {
+pub struct PtsPart {
     /// What it is: `random, 32 outstanding`, `sequential 128 KiB`.
     pub name: String,
     /// What was done before the rounds.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PtsStep>,
     /// The rounds.
     pub rounds: Vec<Round>,
     /// The figure that decides about steady state.
@@ -71,12 +71,12 @@ pub struct Part {
     pub averages: Vec<Average>,
     /// All answers of the tracked load in one long run after the rounds; of the latency test only.
     #[serde(default)]
-    pub histogram: Option<Histogram>,
+    pub histogram: Option<PtsHistogram>,
 }
 
 /// How long answers took, in a run of one load.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Histogram {
+pub struct PtsHistogram {
     /// The load.
     pub load: String,
     /// How long it ran, on the clock of the device; 1200 in the specification.
@@ -96,7 +96,7 @@ pub struct Histogram {
 
 /// A step before the rounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct PtsStep {
     /// `purge`, `workload_independent_preconditioning`.
     pub step: String,
     /// What was done.
@@ -113,12 +113,12 @@ pub struct Round {
     /// Its number, from 1.
     pub round: u32,
     /// Its loads, in the order they ran.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PtsCell>,
 }
 
 /// One load of a round.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Cell {
+pub struct PtsCell {
     /// Reads among the requests, in percent; the others are writes.
     pub read_percent: u32,
     /// Size of every request.
@@ -170,7 +170,7 @@ pub struct Average {
     pub latency_ns_max: Option<f64>,
 }
 
-impl Part {
+impl PtsPart {
     /// Whether the tracked figure is in steady state.
     pub fn is_steady(&self) -> bool {
         self.tracked.window.is_some_and(|window| window.steady)
@@ -184,7 +184,8 @@ impl Part {
         self.averages = (0..if window.is_empty() { 0 } else { loads })
             .map(|at| {
                 let cells = || window.iter().map(|round| round.cells[at]);
-                let mean = |pick: fn(&Cell) -> f64| cells().map(|c| pick(&c)).sum::<f64>() / rounds;
+                let mean =
+                    |pick: fn(&PtsCell) -> f64| cells().map(|c| pick(&c)).sum::<f64>() / rounds;
                 let latencies: Option<f64> = cells().map(|cell| cell.latency_ns_mean).sum();
                 let first = window[0].cells[at];
                 Average {

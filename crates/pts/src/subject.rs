@@ -1,12 +1,12 @@
 //! What is tested: a simulated device that keeps its state, or a real target.
 
-use ssdyno_bench::Run;
+use ssdyno_bench::BenchRun;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_ftl::Fill;
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Attach, Flow, Limits, Progress, Session, Source};
-use ssdyno_workload::{Address, Config, DeviceFacts, Pattern};
+use ssdyno_rig::{Attach, KeepGoing, RunLimits, RunProgress, Session, Source};
+use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
 use crate::error::PtsError;
 
@@ -25,13 +25,16 @@ pub trait Subject {
     ///
     /// # Errors
     /// It cannot be opened.
-    fn facts(&mut self) -> Result<DeviceFacts, PtsError>;
+    fn facts(&mut self) -> Result<TargetFacts, PtsError>;
 
     /// Brings it as near as possible to a state as if nothing had ever been written, and says how.
     ///
     /// # Errors
     /// It failed, other than for the want of means to do so.
-    fn purge(&mut self, progress: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError>;
+    fn purge(
+        &mut self,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<String, PtsError>;
 
     /// Loads it until the workload is done or `length` is over.
     ///
@@ -39,10 +42,10 @@ pub trait Subject {
     /// The load cannot be carried.
     fn load(
         &mut self,
-        config: &Config,
+        config: &WorkloadConfig,
         seed: u64,
         length: Option<Time>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) -> Result<Outcome, PtsError>;
 }
 
@@ -65,11 +68,11 @@ impl Simulated {
 }
 
 impl Subject for Simulated {
-    fn facts(&mut self) -> Result<DeviceFacts, PtsError> {
+    fn facts(&mut self) -> Result<TargetFacts, PtsError> {
         Ok(self.session.facts())
     }
 
-    fn purge(&mut self, _: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError> {
+    fn purge(&mut self, _: &mut dyn FnMut(&RunProgress) -> KeepGoing) -> Result<String, PtsError> {
         let Some(config) = self.attach.ssd_mut() else {
             return Ok("none: a device without flash has no state to purge".to_owned());
         };
@@ -80,12 +83,12 @@ impl Subject for Simulated {
 
     fn load(
         &mut self,
-        config: &Config,
+        config: &WorkloadConfig,
         seed: u64,
         length: Option<Time>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) -> Result<Outcome, PtsError> {
-        let limits = Limits { duration: length, ..Limits::default() };
+        let limits = RunLimits { duration: length, ..RunLimits::default() };
         let loaded = self.session.load(config, seed, limits, progress)?;
         Ok(Outcome { result: loaded.result, stopped: loaded.stopped })
     }
@@ -97,34 +100,37 @@ const DISCARD_BYTES: u64 = 16 << 20;
 /// A block device or a file.
 #[derive(Debug)]
 pub struct Real {
-    run: Run,
-    facts: DeviceFacts,
+    run: BenchRun,
+    facts: TargetFacts,
 }
 
 impl Real {
     /// Loads with `run`, whose workload, seed and limits do not matter: its access must permit
     /// writing.
-    pub fn new(run: Run, facts: DeviceFacts) -> Real {
+    pub fn new(run: BenchRun, facts: TargetFacts) -> Real {
         Real { run, facts }
     }
 }
 
 impl Subject for Real {
-    fn facts(&mut self) -> Result<DeviceFacts, PtsError> {
+    fn facts(&mut self) -> Result<TargetFacts, PtsError> {
         Ok(self.facts)
     }
 
-    fn purge(&mut self, progress: &mut dyn FnMut(&Progress) -> Flow) -> Result<String, PtsError> {
+    fn purge(
+        &mut self,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<String, PtsError> {
         let sector = u64::from(self.facts.sector_bytes);
         let block = DISCARD_BYTES.min(self.facts.capacity_bytes) / sector * sector;
-        let config = Config {
+        let config = WorkloadConfig {
             trim_percent: Some(100.0),
             read_percent: Some(0.0),
             write_percent: Some(0.0),
             block_size: Some(Bytes(block)),
-            address: Address { pattern: Pattern::Sequential, ..Address::default() },
+            address: AddressPattern { pattern: Pattern::Sequential, ..AddressPattern::default() },
             requests: Some(self.facts.capacity_bytes / block.max(1)),
-            ..Config::default()
+            ..WorkloadConfig::default()
         };
         let outcome = self.load(&config, 0, None, progress)?;
         Ok(match (outcome.stopped, outcome.result.errors) {
@@ -140,14 +146,14 @@ impl Subject for Real {
 
     fn load(
         &mut self,
-        config: &Config,
+        config: &WorkloadConfig,
         seed: u64,
         length: Option<Time>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) -> Result<Outcome, PtsError> {
         self.run.source = Source::Generator(config.clone());
         self.run.seed = seed;
-        self.run.limits = Limits { duration: length, ..Limits::default() };
+        self.run.limits = RunLimits { duration: length, ..RunLimits::default() };
         let measured = self.run.execute(progress)?;
         let stopped = matches!(measured.failure, Some(ssdyno_bench::BenchError::Interrupted));
         match measured.failure {

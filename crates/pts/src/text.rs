@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ssdyno_result::{bytes_per_second, nanoseconds, rate, seconds, significant};
 
 use crate::plan::{Test, block_name};
-use crate::result::{Average, Histogram, Part, PtsResult, Tracked};
+use crate::result::{Average, PtsHistogram, PtsPart, PtsResult, Tracked};
 use crate::rule::{RANGE_MOST, SLOPE_MOST, Window};
 
 /// Tables of all parts, the measurement window, and notes.
@@ -55,8 +55,8 @@ pub fn text(result: &PtsResult) -> String {
 }
 
 /// The figures beside a response time histogram.
-pub(crate) fn summary(histogram: &Histogram) -> String {
-    let Histogram { load, requests, .. } = histogram;
+pub(crate) fn summary(histogram: &PtsHistogram) -> String {
+    let PtsHistogram { load, requests, .. } = histogram;
     let latency = |value: Option<f64>| value.map_or("-".to_owned(), nanoseconds);
     format!(
         "response times of {load} over {}: {requests} requests, mean {}, 99.999 % within {}, \
@@ -69,7 +69,7 @@ pub(crate) fn summary(histogram: &Histogram) -> String {
 }
 
 /// Whether the tracked figure is steady, with the numbers of the rule.
-pub(crate) fn verdict(part: &Part) -> String {
+pub(crate) fn verdict(part: &PtsPart) -> String {
     let Tracked { load, values, window, .. } = &part.tracked;
     let Some(Window { first_round, last_round, range_excursion, slope_excursion, steady, .. }) =
         window
@@ -89,7 +89,7 @@ pub(crate) fn verdict(part: &Part) -> String {
 }
 
 /// The tables of the specification: rows are block sizes, columns mixes.
-pub(crate) fn tables(test: Test, part: &Part) -> Vec<(String, Vec<Vec<String>>)> {
+pub(crate) fn tables(test: Test, part: &PtsPart) -> Vec<(String, Vec<Vec<String>>)> {
     if part.averages.is_empty() {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ pub(crate) fn tables(test: Test, part: &Part) -> Vec<(String, Vec<Vec<String>>)>
     all.iter().map(|(name, show)| ((*name).to_owned(), matrix(part, show))).collect()
 }
 
-fn matrix(part: &Part, show: &dyn Fn(&Average) -> String) -> Vec<Vec<String>> {
+fn matrix(part: &PtsPart, show: &dyn Fn(&Average) -> String) -> Vec<Vec<String>> {
     let (mut blocks, mut mixes) = (Vec::new(), Vec::new());
     for cell in &part.averages {
         if !blocks.contains(&cell.block_bytes) {

@@ -4,8 +4,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
-use ssdyno_rig::{Flow, Progress};
+use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Simulated, Stage, Subject, Test};
+use ssdyno_rig::{KeepGoing, RunProgress};
 
 /// Configuration A with few blocks: a device of some hundred MiB.
 fn small() -> Simulated {
@@ -16,8 +16,8 @@ fn small() -> Simulated {
     Simulated::new(device.into(), 1).unwrap()
 }
 
-fn plan(test: Test) -> Plan {
-    Plan {
+fn plan(test: Test) -> PtsPlan {
+    PtsPlan {
         target: "sim:small".into(),
         test,
         round: Time::from_ms(4),
@@ -45,11 +45,11 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn under_way(&mut self, stage: &Stage, _: &Progress) -> Flow {
+    fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
         self.last = Some(stage.clone());
         assert!(stage.done <= stage.of, "{stage:?}");
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 { Flow::Stop } else { Flow::Continue }
+        if self.left == 0 { KeepGoing::Stop } else { KeepGoing::Continue }
     }
 
     fn checkpoint(&mut self, result: &PtsResult) {
@@ -57,7 +57,7 @@ impl Observer for Watch {
     }
 }
 
-fn finished(plan: &Plan, subject: &mut dyn Subject) -> (PtsResult, Watch) {
+fn finished(plan: &PtsPlan, subject: &mut dyn Subject) -> (PtsResult, Watch) {
     let mut watch = Watch::new(u64::MAX);
     let (result, failure) = plan.execute(subject, &mut watch).unwrap();
     assert!(failure.is_none(), "{failure:?}");
@@ -101,8 +101,8 @@ fn iops_of_a_simulated_device() {
 #[test]
 fn only_the_latency_test_has_a_histogram_and_only_where_it_is_wanted() {
     let short =
-        |test| Plan { rounds_max: 5, round: Time::from_ms(1), precondition: 0.1, ..plan(test) };
-    let none = Plan { histogram: Time::ZERO, ..short(Test::Latency) };
+        |test| PtsPlan { rounds_max: 5, round: Time::from_ms(1), precondition: 0.1, ..plan(test) };
+    let none = PtsPlan { histogram: Time::ZERO, ..short(Test::Latency) };
     assert!(finished(&none, &mut small()).0.parts[0].histogram.is_none());
     assert!(finished(&short(Test::Iops), &mut small()).0.parts[0].histogram.is_none());
 }
@@ -110,7 +110,7 @@ fn only_the_latency_test_has_a_histogram_and_only_where_it_is_wanted() {
 #[test]
 fn the_same_seed_gives_the_same_rounds() {
     let plan =
-        Plan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
+        PtsPlan { precondition: 0.1, round: Time::from_ms(1), rounds_max: 5, ..plan(Test::Iops) };
     let (first, _) = finished(&plan, &mut small());
     let (again, _) = finished(&plan, &mut small());
     assert!(first == again);
@@ -174,7 +174,7 @@ fn an_interrupt_keeps_what_was_measured() {
 
 #[test]
 fn a_device_too_small_is_refused() {
-    let tiny = Plan { active_range_percent: 1e-6, ..plan(Test::Iops) };
+    let tiny = PtsPlan { active_range_percent: 1e-6, ..plan(Test::Iops) };
     let refused = tiny.execute(&mut small(), &mut Watch::new(u64::MAX));
     assert!(matches!(refused, Err(PtsError::Plan { .. })));
 }
@@ -182,28 +182,28 @@ fn a_device_too_small_is_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file() {
-    use ssdyno_bench::{Access, Options, Run, Target, safety};
-    use ssdyno_rig::{Limits, Source};
+    use ssdyno_bench::{Access, BenchOptions, BenchRun, RealTarget, safety};
+    use ssdyno_rig::{RunLimits, Source};
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("target").display().to_string();
     let permit = safety::create(&path, Bytes(16 << 20).0).unwrap();
     let access = Access::Write(permit);
-    let facts = Target::open(&path, &access).unwrap().facts();
-    let run = Run {
+    let facts = RealTarget::open(&path, &access).unwrap().facts();
+    let run = BenchRun {
         target: path,
         access,
         more: Vec::new(),
         workload: "pts".into(),
-        source: Source::Generator(ssdyno_workload::Config::default()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::default()),
         seed: 1,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: ssdyno_result::Keep::Summary,
         rows_in: None,
         interval: None,
-        options: Options::default(),
+        options: BenchOptions::default(),
     };
-    let short = Plan { rounds_max: 5, round: Time::from_ms(5), depth: 4, ..plan(Test::Latency) };
+    let short = PtsPlan { rounds_max: 5, round: Time::from_ms(5), depth: 4, ..plan(Test::Latency) };
     let (result, _) = finished(&short, &mut ssdyno_pts::Real::new(run, facts));
     assert_eq!(result.parts[0].tracked.values.len(), 5);
     assert!(result.notes.iter().any(|note| note.contains("one minute")), "{:?}", result.notes);

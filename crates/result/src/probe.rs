@@ -11,7 +11,7 @@ use crate::text::things;
 
 /// The machine while a real target was loaded, on one timeline with the series.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Machine {
+pub struct MachineActivity {
     /// The device whose own counters were read, as the kernel names it: the target, or that on
     /// which a file lies; `null` where there is none.
     pub device: Option<String>,
@@ -257,7 +257,7 @@ fn near_requests(run: Moved, device: Moved) -> bool {
     near(run.reads, device.reads) && near(run.writes, device.writes)
 }
 
-impl Machine {
+impl MachineActivity {
     /// The mean of a figure over the samples that have it, by their length.
     pub(crate) fn mean(&self, pick: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
         let mut sums = (0.0, 0.0);
@@ -356,7 +356,7 @@ mod tests {
             ..Sample::default()
         };
         let samples = vec![sample(1.0, Some(10.0)), sample(3.0, Some(2.0)), sample(9.0, None)];
-        let machine = Machine { samples, ..Machine::default() };
+        let machine = MachineActivity { samples, ..MachineActivity::default() };
         assert_eq!(machine.mean(|s| s.context_switches_per_second), Some(4.0));
         assert_eq!(machine.mean(|s| s.interrupts_per_second), None);
         assert!(machine.text().contains("power not available"), "{}", machine.text());

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use ssdyno_block::Time;
 
-use crate::glance::Glance;
+use crate::live_snapshot::LiveSnapshot;
 use crate::until::Until;
 
 /// Where a run stops issuing, whatever the workload would do.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Limits {
+pub struct RunLimits {
     /// Requests issued.
     pub requests: Option<u64>,
     /// Time since the start.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub until: Option<Until>,
 }
 
-impl Limits {
+impl RunLimits {
     /// The most requests and time of a workload that has `bounds` of its own.
     pub fn with(&self, bounds: (Option<u64>, Option<Time>)) -> (Option<u64>, Option<Time>) {
         let (requests, duration) = bounds;
@@ -31,7 +31,7 @@ impl Limits {
 
 /// How far a run is.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Progress {
+pub struct RunProgress {
     /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
     /// from then on.
     pub preparing: Option<f64>,
@@ -43,25 +43,25 @@ pub struct Progress {
     pub completed: u64,
     /// Mean latency so far, in ns; 0 before the first completion.
     pub latency_ns_mean: f64,
-    /// What is recorded so far, where it was asked for with [`Flow::Glance`].
-    pub glance: Option<Box<Glance>>,
+    /// What is recorded so far, where it was asked for with [`KeepGoing::LiveSnapshot`].
+    pub glance: Option<Box<LiveSnapshot>>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Before the load begins: `share` of the device's preparation is done.
-    pub fn preparing(share: f64) -> Progress {
-        Progress { preparing: Some(share), ..Progress::default() }
+    pub fn preparing(share: f64) -> RunProgress {
+        RunProgress { preparing: Some(share), ..RunProgress::default() }
     }
 }
 
 /// Whether to go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flow {
+pub enum KeepGoing {
     /// Go on.
     Continue,
     /// Go on, and tell what is recorded so far when it can be told: with the next report or the
     /// one after. It costs some microseconds.
-    Glance,
+    LiveSnapshot,
     /// Issue nothing more, wait for what is in flight, and end as a partial run.
     Stop,
 }
@@ -77,7 +77,7 @@ pub enum RunStart {
     Never,
 }
 
-/// Who says when a run begins, hears how far it is, and may stop it. A closure that takes a [`Progress`] is one
+/// Who says when a run begins, hears how far it is, and may stop it. A closure that takes a [`RunProgress`] is one
 /// that lets the run begin at once.
 pub trait Supervisor {
     /// Everything is ready for the first request. Called once; it may wait until it is known when to begin.
@@ -87,11 +87,11 @@ pub trait Supervisor {
 
     /// How far the run is, and whether to go on. Called every few milliseconds of a simulation and some 20 times
     /// a second on a real target, also while the run is prepared.
-    fn report(&mut self, progress: &Progress) -> Flow;
+    fn report(&mut self, progress: &RunProgress) -> KeepGoing;
 }
 
-impl<F: FnMut(&Progress) -> Flow> Supervisor for F {
-    fn report(&mut self, progress: &Progress) -> Flow {
+impl<F: FnMut(&RunProgress) -> KeepGoing> Supervisor for F {
+    fn report(&mut self, progress: &RunProgress) -> KeepGoing {
         self(progress)
     }
 }

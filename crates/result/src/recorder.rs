@@ -9,9 +9,9 @@ use ssdyno_block::{Completion, Op, Request, Status, Time};
 
 use crate::batches::Batches;
 use crate::buckets::Grid;
-use crate::glance::Glance;
 use crate::histogram::Histogram;
 use crate::little::Little;
+use crate::live_snapshot::LiveSnapshot;
 use crate::recording::Recording;
 use crate::rows::{Row, Rows};
 use crate::series::Series;
@@ -301,8 +301,8 @@ impl Recorder {
     }
 
     /// What is recorded so far: some microseconds of work, for a few times a second.
-    pub fn glance(&self) -> Glance {
-        Glance::of([&self.ops])
+    pub fn glance(&self) -> LiveSnapshot {
+        LiveSnapshot::of([&self.ops])
     }
 
     /// Sum of the latencies recorded, in picoseconds: what a live view makes a mean from.

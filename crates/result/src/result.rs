@@ -10,7 +10,7 @@ use crate::faults::FaultsResult;
 use crate::host::HostResult;
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
-use crate::probe::Machine;
+use crate::probe::MachineActivity;
 use crate::steady::SteadyState;
 use crate::stop::StopReason;
 use crate::until::Precision;
@@ -141,7 +141,7 @@ pub struct RunResult {
     pub own_cost: Option<OwnCost>,
     /// What the machine did meanwhile; `null` for a simulated target, or where it was not probed.
     #[serde(default)]
-    pub machine: Option<Machine>,
+    pub machine: Option<MachineActivity>,
     /// Figures over time. Counts and bytes sum to the figures of the run.
     #[serde(default)]
     pub series: Vec<SeriesPoint>,

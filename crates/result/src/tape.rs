@@ -4,8 +4,8 @@ use ssdyno_block::{Op, Request, Status, Time};
 
 use crate::batches::Batches;
 use crate::buckets::Grid;
-use crate::glance::Glance;
 use crate::little::Little;
+use crate::live_snapshot::LiveSnapshot;
 use crate::recorder::{Inside, Keep, Totals, is_data};
 use crate::recording::Recording;
 use crate::rows::{Row, Rows, Spool, Stamp, Strip};
@@ -304,9 +304,9 @@ impl Tape {
 
     /// What is recorded so far: some microseconds of work, for a few times a second.
     #[cold]
-    pub fn glance(&self) -> Glance {
+    pub fn glance(&self) -> LiveSnapshot {
         let waited = self.waited.iter().map(|waited| &waited.ops);
-        Glance::of(std::iter::once(&self.ops).chain(waited))
+        LiveSnapshot::of(std::iter::once(&self.ops).chain(waited))
     }
 
     /// Requests announced and not yet completed.

@@ -11,16 +11,16 @@ mod common;
 
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
-use ssdyno_host::Waiting;
+use ssdyno_host::CompletionWait;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, RunLimits, SimRun, Source};
 
 use common::{speed, spread, workload};
 
 /// One row: the device, and the host before it.
 struct Case {
     device: &'static str,
-    host: Option<(QueuePolicy, u16, Waiting)>,
+    host: Option<(QueuePolicy, u16, CompletionWait)>,
     workload: &'static str,
 }
 
@@ -34,7 +34,7 @@ impl Case {
                     QueuePolicy::Single => "one queue",
                     _ => "round robin",
                 };
-                let polled = if waiting == Waiting::Poll { ", polled" } else { "" };
+                let polled = if waiting == CompletionWait::Poll { ", polled" } else { "" };
                 format!("{policy}, {cores} cores{polled}")
             }
         };
@@ -43,8 +43,8 @@ impl Case {
 }
 
 fn cases() -> Vec<Case> {
-    let per_core = |cores| Some((QueuePolicy::PerCore, cores, Waiting::Interrupt));
-    let shared = |policy| Some((policy, 8, Waiting::Interrupt));
+    let per_core = |cores| Some((QueuePolicy::PerCore, cores, CompletionWait::Interrupt));
+    let shared = |policy| Some((policy, 8, CompletionWait::Interrupt));
     let mut all = Vec::new();
     for workload in ["randread", "randwrite"] {
         let hosts = [
@@ -53,7 +53,7 @@ fn cases() -> Vec<Case> {
             per_core(8),
             shared(QueuePolicy::RoundRobin { as_printed: false }),
             shared(QueuePolicy::Single),
-            Some((QueuePolicy::PerCore, 8, Waiting::Poll)),
+            Some((QueuePolicy::PerCore, 8, CompletionWait::Poll)),
         ];
         all.extend(hosts.map(|host| Case { device: "config-a", host, workload }));
         for device in ["p3600", "nvme-tlc", "gen4-consumer", "gen5-datacenter"] {
@@ -78,7 +78,7 @@ fn device(name: &str) -> Config {
     config
 }
 
-fn run(case: &Case, requests: u64, seed: u64) -> Run {
+fn run(case: &Case, requests: u64, seed: u64) -> SimRun {
     let mut load = workload(case.workload);
     load.requests = Some(requests);
     let attach = match case.host {
@@ -86,7 +86,7 @@ fn run(case: &Case, requests: u64, seed: u64) -> Run {
         Some((policy, cores, waiting)) => {
             let options = HostOptions { cores: Some(cores), waiting, ..HostOptions::default() };
             let text = ssdyno_host::presets::ALL[0].text;
-            let host = match ssdyno_host::Config::parse(text) {
+            let host = match ssdyno_host::HostConfig::parse(text) {
                 Ok(config) => HostPlan::new("server", config, &options, Some(&load)),
                 Err(error) => panic!("host: {error}"),
             };
@@ -97,13 +97,13 @@ fn run(case: &Case, requests: u64, seed: u64) -> Run {
             }
         }
     };
-    Run {
+    SimRun {
         target: format!("sim:{}", case.device),
         device: attach,
         workload: case.workload.into(),
         source: Source::Generator(load),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
     }

@@ -11,7 +11,7 @@ mod common;
 
 use ssdyno_device::{Config, Ssd, presets};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Limits, Run, Source};
+use ssdyno_rig::{RunLimits, SimRun, Source};
 
 use common::{speed, spread, workload};
 
@@ -70,17 +70,17 @@ fn device(changes: &[(&str, &str, &str)]) -> Config {
     }
 }
 
-fn run(case: &Case, seed: u64) -> Run {
+fn run(case: &Case, seed: u64) -> SimRun {
     let mut workload = workload(case.workload);
     workload.depth = Some(case.depth);
     workload.requests = Some(case.requests);
-    Run {
+    SimRun {
         target: "sim:config-a".into(),
         device: device(case.changes).into(),
         workload: case.workload.into(),
         source: Source::Generator(workload),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
     }

@@ -15,8 +15,8 @@ use ssdyno_block::{
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::{Device, DeviceConfig, DeviceFacts, DeviceReport, DeviceSpec};
 use ssdyno_energy::{PartPower, PowerModel};
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_rig::{Attach, Flow, Limits, Run, Source};
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_rig::{Attach, KeepGoing, RunLimits, SimRun, Source};
 
 /// The `[drum]` table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -131,9 +131,9 @@ impl BlockTarget for Drum {
             let from = self.comes_by(accepted, request.offset_bytes);
             completed = from + self.passes(request.length_bytes.into());
             self.events.push(Busy {
-                part: Part::new(PartKind::Declared, HEADS),
+                part: PartEvent::new(PartKind::Declared, HEADS),
                 activity: Activity::Declared(if request.op == Op::Read { READ } else { WRITE }),
-                cause: Cause::None,
+                cause: FlashCause::None,
                 operations: 1,
                 from,
                 to: completed,
@@ -192,19 +192,19 @@ pub(crate) fn drum(turn: &str, more: &str) -> DrumConfig {
 }
 
 /// 2000 random reads of 512 B of a drum, one at a time.
-pub(crate) fn run(config: DrumConfig) -> Result<ssdyno_rig::Measured, Box<dyn Error>> {
+pub(crate) fn run(config: DrumConfig) -> Result<ssdyno_rig::SimMeasured, Box<dyn Error>> {
     let load = "read_percent = 100\nblock_size = \"512B\"\ndepth = 1\nrequests = 2000";
-    let run = Run {
+    let run = SimRun {
         target: "drum".into(),
         device: Attach::from(DeviceSpec::new(config)),
         workload: "random reads".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(load)?),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load)?),
         seed: 1,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: ssdyno_result::Keep::Summary,
         interval: None,
     };
-    Ok(run.execute(&mut |_| Flow::Continue)?)
+    Ok(run.execute(&mut |_| KeepGoing::Continue)?)
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {

@@ -3,8 +3,8 @@
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
-use ssdyno_driver_ring::Options as RingOptions;
-use ssdyno_host::{Plan, ThreadMode, Waiting};
+use ssdyno_driver_ring::RingDriverOptions as RingOptions;
+use ssdyno_host::{CompletionWait, HostUse, ThreadMode};
 
 use crate::network::NetworkConfig;
 
@@ -33,9 +33,9 @@ pub struct HostPlan {
     /// Its name in results.
     pub name: String,
     /// The machine.
-    pub config: ssdyno_host::Config,
+    pub config: ssdyno_host::HostConfig,
     /// Cores, threads, completion. Whether there is a SCSI stack is not said here: the driver does.
-    pub plan: ssdyno_host::Plan,
+    pub plan: ssdyno_host::HostUse,
     /// The stack that is wished for. A driver that reports another is an error; models of cost alone
     /// (adapter, network) have the one that is wished for. None: as the driver reports.
     pub stack: Option<Stack>,
@@ -57,12 +57,12 @@ pub struct HostOptions {
     /// How threads issue; none: as the host file says.
     pub mode: Option<ThreadMode>,
     /// How threads learn of completions.
-    pub waiting: Waiting,
+    pub waiting: CompletionWait,
     /// The stack, see [`HostPlan::stack`].
     pub stack: Option<Stack>,
     /// One doorbell for all that a thread issues together.
     pub doorbell_per_batch: bool,
-    /// Priority classes of the threads, see [`Plan::classes`].
+    /// Priority classes of the threads, see [`HostUse::classes`].
     pub classes: Vec<u8>,
     /// See [`HostPlan::namespaces`].
     pub namespaces: Vec<u32>,
@@ -75,15 +75,15 @@ impl HostPlan {
     /// without a request.
     pub fn new(
         name: &str,
-        config: ssdyno_host::Config,
+        config: ssdyno_host::HostConfig,
         options: &HostOptions,
-        load: Option<&ssdyno_workload::Config>,
+        load: Option<&ssdyno_workload::WorkloadConfig>,
     ) -> HostPlan {
         let cores = options.cores.unwrap_or(config.cpu.cores);
         let said = load.and_then(|load| load.threads);
         let depth = load.filter(|load| load.arrivals.is_none()).map(|load| load.depth.unwrap_or(1));
         let threads = said.unwrap_or_else(|| depth.unwrap_or(u32::MAX).min(u32::from(cores)));
-        let plan = Plan {
+        let plan = HostUse {
             cores,
             mode: options.mode.unwrap_or(config.threads),
             threads,

@@ -6,8 +6,8 @@ use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Flow, Limits, Precise, Precision, Progress, Recorder};
-use ssdyno_workload::{Finished, Step, Workload};
+use ssdyno_result::{KeepGoing, Precise, Precision, Recorder, RunLimits, RunProgress};
+use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::drift::WriteTrack;
 use crate::streams::Streams;
@@ -34,14 +34,14 @@ pub struct Drive<'a> {
     /// Who hears of the requests of each stream, where the workload has several.
     pub streams: Option<&'a mut Streams>,
     /// Where to stop.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// When it begins on the device's clock: not before it has settled from what it did before.
     pub start: Time,
 }
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ended {
+pub struct DriveEnd {
     /// When the last request completed.
     pub last_completion: Time,
     /// When the device had finished all it began.
@@ -52,7 +52,7 @@ pub struct Ended {
     pub stopped: bool,
     /// True if there was no memory for more rows.
     pub out_of_memory: bool,
-    /// What became of [`Limits::until`], if it was set.
+    /// What became of [`RunLimits::until`], if it was set.
     pub precision: Option<Precision>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
@@ -69,7 +69,10 @@ pub struct Ended {
 /// Runs until the workload is done or a limit is reached, and all requests are answered.
 ///
 /// `progress` is called every few milliseconds and may stop the run.
-pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) -> Ended {
+pub fn drive(
+    mut drive: Drive<'_>,
+    progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+) -> DriveEnd {
     let started = std::time::Instant::now();
     let begins_later = drive.recorder.begins_later();
     let mut state = State { now: drive.start, begins_later, ..State::default() };
@@ -95,7 +98,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
             None => state.wake,
             Some(start) => Some(state.wake.map_or(start, |wake| wake.min(start))),
         };
-        let Some(next) = drive.device.towards_answer(wake, &mut batch) else { break };
+        let Some(next) = drive.device.run_until_completion(wake, &mut batch) else { break };
         state.now = next;
         for completion in &batch {
             state.complete(&mut drive, completion);
@@ -131,7 +134,7 @@ pub fn drive(mut drive: Drive<'_>, progress: &mut dyn FnMut(&Progress) -> Flow) 
     }
     state.show_events(&mut drive);
     state.give_up(&mut drive);
-    Ended {
+    DriveEnd {
         last_completion: state.last_completion,
         settled: state.now,
         issued: state.issued,
@@ -197,7 +200,7 @@ impl State {
         self.held = None;
     }
 
-    fn over(&self, limits: &Limits) -> bool {
+    fn over(&self, limits: &RunLimits) -> bool {
         limits.requests.is_some_and(|most| self.issued >= most)
             || limits.duration.is_some_and(|end| self.now >= end)
     }
@@ -215,7 +218,7 @@ impl State {
                 return self.stop();
             }
             match drive.workload.next(self.now) {
-                Step::Issue { request, intended } => {
+                WorkloadStep::Issue { request, intended } => {
                     let upcoming = drive.workload.upcoming();
                     if !upcoming.is_empty() {
                         drive.device.expect(upcoming);
@@ -226,14 +229,14 @@ impl State {
                         return;
                     }
                 }
-                Step::NotBefore(at) => {
+                WorkloadStep::NotBefore(at) => {
                     // A limit of time also ends the waiting.
                     let at = drive.limits.duration.map_or(at, |end| end.min(at));
                     self.wake = Some(at.max(self.now));
                     return;
                 }
-                Step::Wait => return,
-                Step::Done => self.stop(),
+                WorkloadStep::Wait => return,
+                WorkloadStep::Done => self.stop(),
             }
         }
     }
@@ -340,22 +343,22 @@ impl State {
         }
     }
 
-    fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&Progress) -> Flow) {
+    fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&RunProgress) -> KeepGoing) {
         let flow = progress(&self.progress(recorder));
-        self.look = flow == Flow::Glance;
+        self.look = flow == KeepGoing::LiveSnapshot;
         if recorder.must_end() {
             self.out_of_memory = !self.done;
             self.stop();
         }
-        if flow == Flow::Stop {
+        if flow == KeepGoing::Stop {
             self.stopped = true;
             self.stop();
         }
     }
 
-    fn progress(&self, recorder: &Recorder) -> Progress {
+    fn progress(&self, recorder: &Recorder) -> RunProgress {
         let recorded = recorder.recorded().max(1);
-        Progress {
+        RunProgress {
             preparing: None,
             now: self.now,
             issued: self.issued,

@@ -6,9 +6,9 @@ use ssdyno_device::DeviceReport;
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, Pool, WearLevelling};
 use ssdyno_result::{Expected, RunResult};
-use ssdyno_workload::{Config as WorkloadConfig, Kind, Pattern, Source};
+use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
-use crate::run::Run;
+use crate::run::SimRun;
 
 /// Appends the write amplification of random single-page writes where that is what was run: page
 /// mapping in steady state, in one pool or in pools for classes of pages that are written uniformly.
@@ -18,7 +18,7 @@ use crate::run::Run;
 /// Nothing where blocks are bad: planes then are not equally full.
 pub(crate) fn fill(
     result: &mut RunResult,
-    run: &Run,
+    run: &SimRun,
     (before, after): (&DeviceReport, &DeviceReport),
     capacity_bytes: u64,
 ) {
@@ -381,7 +381,7 @@ fn is_by_page(workload: &WorkloadConfig, page_bytes: u32) -> bool {
     let [_, write, trim] = workload.op_weights();
     let address = &workload.address;
     let alignment = workload.alignment.map_or(page_bytes, |bytes| bytes.0);
-    workload.kind == Kind::Mix
+    workload.kind == WorkloadKind::Mix
         && write > 0.0
         && trim == 0.0
         && workload.sizes().iter().all(|size| size.size.0 == page_bytes)

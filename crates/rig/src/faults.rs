@@ -7,7 +7,7 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_device::faults::{FaultConfig, Injected, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
-use ssdyno_host::Waiting;
+use ssdyno_host::CompletionWait;
 use ssdyno_result::DeviceFaults;
 
 use crate::attach::Attach;
@@ -111,7 +111,7 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
         Attach::Adapter { device, .. } => without_driver(device.faults(), "adapter"),
         Attach::Network { device, .. } => without_driver(device.faults(), "network"),
         Attach::Nvme { device, host, .. } => {
-            let polled = host.plan.waiting != Waiting::Interrupt;
+            let polled = host.plan.waiting != CompletionWait::Interrupt;
             with_interrupts(&device.faults, polled, "leave --completion out")
         }
         Attach::Ring { card, driver, .. } => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
-use ssdyno_host::{Account, CacheAccount, Cause};
+use ssdyno_host::{Account, CacheAccount, CpuCause};
 use ssdyno_result::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 
 use crate::attach::{Attach, HostPlan, Stack};
@@ -21,7 +21,7 @@ pub(crate) fn result(
     let each = |count: u64| count as f64 / requests;
     let nanoseconds = |time: Time| time.as_ns_f64() / requests;
     let cpu = &account.cpu;
-    let by_cause: BTreeMap<String, f64> = Cause::ALL
+    let by_cause: BTreeMap<String, f64> = CpuCause::ALL
         .iter()
         .map(|cause| (cause.name().to_owned(), nanoseconds(cpu.of(*cause))))
         .collect();

@@ -1,7 +1,7 @@
 //! The runner in virtual time: workload, host, driver and device on one clock.
 //!
-//! Key types: [`drive`] (the loop: ask the workload, submit, advance, reap, record), [`Run`] (a
-//! device with what lies before it - [`Attach`] -, a workload and a seed) whose [`execute`](Run::execute) gives a
+//! Key types: [`drive`] (the loop: ask the workload, submit, advance, reap, record), [`SimRun`] (a
+//! device with what lies before it - [`Attach`] -, a workload and a seed) whose [`execute`](SimRun::execute) gives a
 //! [`RunResult`](ssdyno_result::RunResult) with energy, write amplification, expected figures and
 //! invariants.
 //!
@@ -35,12 +35,12 @@ mod streams;
 mod timeline;
 
 pub use attach::{Attach, HostOptions, HostPlan, Stack};
-pub use drive::{Drive, Ended, drive};
+pub use drive::{Drive, DriveEnd, drive};
 pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
-pub use run::{Measured, Run, RunError};
-pub use session::{Loaded, Session};
-pub use ssdyno_result::{Flow, Limits, Progress, RunStart, Supervisor};
+pub use run::{RunError, SimMeasured, SimRun};
+pub use session::{LoadResult, Session};
+pub use ssdyno_result::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
 pub use ssdyno_workload::Source;
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -3,17 +3,17 @@
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Account, Host, Plan, Unwatched, Watch, Watched};
+use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
 use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
 
 use crate::attach::{Attach, HostPlan, Stack};
 use crate::faults;
-use crate::namespaces::{self, Apart};
-use crate::ports::{Behind, NvmePort, PathFigures, QueuedPort, RingPort};
+use crate::namespaces::{self, PerNamespaceRecorder};
+use crate::ports::{NvmePort, PathFigures, PathReport, QueuedPort, RingPort};
 use crate::run::RunError;
 
 /// What a run needs of its target beyond a device.
-pub(crate) trait Rigged {
+pub(crate) trait SimTarget {
     /// What the loop drives.
     fn as_device(&mut self) -> &mut dyn Device;
     /// The same, to be asked.
@@ -33,7 +33,7 @@ pub(crate) trait Rigged {
 /// A device with nothing before it.
 struct Alone(Box<dyn Device>);
 
-impl Rigged for Alone {
+impl SimTarget for Alone {
     fn as_device(&mut self) -> &mut dyn Device {
         self.0.as_mut()
     }
@@ -50,8 +50,8 @@ impl Rigged for Alone {
 }
 
 /// What a workload must know of `target`.
-pub(crate) fn facts(target: &dyn Device) -> ssdyno_workload::DeviceFacts {
-    ssdyno_workload::DeviceFacts {
+pub(crate) fn facts(target: &dyn Device) -> ssdyno_workload::TargetFacts {
+    ssdyno_workload::TargetFacts {
         capacity_bytes: target.capacity_bytes(),
         sector_bytes: target.sector_bytes(),
     }
@@ -66,7 +66,11 @@ struct Machine<P, W> {
 /// Builds what `attach` says, with a driver that is ready and a device that is still to be
 /// preconditioned ([`Device::precondition`]): whatever cannot be built shows before that has taken
 /// its time. Where `told`, the log of events also has what each core of the host did.
-pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Rigged>, RunError> {
+pub(crate) fn build(
+    attach: &Attach,
+    seed: u64,
+    told: bool,
+) -> Result<Box<dyn SimTarget>, RunError> {
     faults::check(attach)?;
     match attach {
         Attach::Direct(device) => Ok(Box::new(Alone(device.build(seed)?))),
@@ -86,7 +90,7 @@ pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Ri
             let machine = machine(host, port, seed, told)?;
             Ok(match host.namespaces.is_empty() {
                 true => machine,
-                false => Box::new(Apart::new(machine, host, &loaded)),
+                false => Box::new(PerNamespaceRecorder::new(machine, host, &loaded)),
             })
         }
         Attach::Ring { card, driver, host } => {
@@ -95,27 +99,27 @@ pub(crate) fn build(attach: &Attach, seed: u64, told: bool) -> Result<Box<dyn Ri
     }
 }
 
-fn machine<P: Behind + 'static>(
+fn machine<P: PathReport + 'static>(
     plan: &HostPlan,
     port: P,
     seed: u64,
     told: bool,
-) -> Result<Box<dyn Rigged>, RunError> {
-    fn made<P: Behind + 'static, W: Watch + 'static>(
+) -> Result<Box<dyn SimTarget>, RunError> {
+    fn made<P: PathReport + 'static, W: CoreWatch + 'static>(
         plan: &HostPlan,
         port: P,
         seed: u64,
-    ) -> Result<Box<dyn Rigged>, RunError> {
+    ) -> Result<Box<dyn SimTarget>, RunError> {
         let mut path = PathFigures::default();
         port.path(Time::ZERO, &mut path);
-        let driven = Plan { scsi: path.stack == Stack::Scsi, ..plan.plan.clone() };
+        let driven = HostUse { scsi: path.stack == Stack::Scsi, ..plan.plan.clone() };
         let host = Host::<P, W>::new(&plan.config, driven, port, seed);
         Ok(Box::new(Machine { host: host.map_err(RunError::Host)? }))
     }
     if told { made::<P, Watched>(plan, port, seed) } else { made::<P, Unwatched>(plan, port, seed) }
 }
 
-impl<P: Behind, W: Watch> BlockTarget for Machine<P, W> {
+impl<P: PathReport, W: CoreWatch> BlockTarget for Machine<P, W> {
     fn capacity_bytes(&self) -> u64 {
         self.host.port().capacity_bytes()
     }
@@ -138,7 +142,7 @@ impl<P: Behind, W: Watch> BlockTarget for Machine<P, W> {
     }
 }
 
-impl<P: Behind, W: Watch> Device for Machine<P, W> {
+impl<P: PathReport, W: CoreWatch> Device for Machine<P, W> {
     fn events(&mut self) -> &mut EventLog {
         self.host.log(P::events)
     }
@@ -163,12 +167,16 @@ impl<P: Behind, W: Watch> Device for Machine<P, W> {
         self.host.port().is_gone()
     }
 
-    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+    fn run_until_completion(
+        &mut self,
+        limit: Option<Time>,
+        out: &mut Vec<Completion>,
+    ) -> Option<Time> {
         self.host.run(limit.unwrap_or(Time::MAX), out)
     }
 }
 
-impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
+impl<P: PathReport + 'static, W: CoreWatch> SimTarget for Machine<P, W> {
     fn as_device(&mut self) -> &mut dyn Device {
         self
     }
@@ -191,7 +199,7 @@ impl<P: Behind + 'static, W: Watch> Rigged for Machine<P, W> {
     }
 }
 
-impl<P: Behind, W: Watch> Machine<P, W> {
+impl<P: PathReport, W: CoreWatch> Machine<P, W> {
     /// Laws of the host.
     fn laws(&self, faults: bool, laws: &mut Vec<Invariant>) {
         let account = self.host.account();

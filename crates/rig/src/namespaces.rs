@@ -12,7 +12,7 @@ use ssdyno_host::{Account, ThreadMode};
 use ssdyno_result::{Invariant, Keep, NamespaceResult, Recorder};
 
 use crate::attach::HostPlan;
-use crate::machine::Rigged;
+use crate::machine::SimTarget;
 use crate::ports::PathFigures;
 use crate::run::RunError;
 
@@ -83,8 +83,8 @@ struct Sent {
 }
 
 /// A machine whose threads have namespaces of their own, and figures for each of those.
-pub(crate) struct Apart {
-    machine: Box<dyn Rigged>,
+pub(crate) struct PerNamespaceRecorder {
+    machine: Box<dyn SimTarget>,
     span: u64,
     /// Of the threads in turn: which of `loaded` it has.
     of_thread: Vec<usize>,
@@ -95,11 +95,15 @@ pub(crate) struct Apart {
     sent: Vec<Option<Sent>>,
 }
 
-impl Apart {
+impl PerNamespaceRecorder {
     /// `machine` with the namespaces that `host` names, in the order of their addresses.
-    pub(crate) fn new(machine: Box<dyn Rigged>, host: &HostPlan, loaded: &[Namespace]) -> Apart {
+    pub(crate) fn new(
+        machine: Box<dyn SimTarget>,
+        host: &HostPlan,
+        loaded: &[Namespace],
+    ) -> PerNamespaceRecorder {
         let first = |id: u32| loaded.iter().position(|other| other.id == id);
-        Apart {
+        PerNamespaceRecorder {
             machine,
             span: span(loaded),
             of_thread: loaded.iter().filter_map(|namespace| first(namespace.id)).collect(),
@@ -127,7 +131,7 @@ impl Apart {
     }
 }
 
-impl BlockTarget for Apart {
+impl BlockTarget for PerNamespaceRecorder {
     fn capacity_bytes(&self) -> u64 {
         self.span
     }
@@ -163,7 +167,7 @@ impl BlockTarget for Apart {
     }
 }
 
-impl Device for Apart {
+impl Device for PerNamespaceRecorder {
     fn events(&mut self) -> &mut EventLog {
         self.machine.as_device().events()
     }
@@ -184,15 +188,19 @@ impl Device for Apart {
         self.machine.as_device().begin_window(at);
     }
 
-    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+    fn run_until_completion(
+        &mut self,
+        limit: Option<Time>,
+        out: &mut Vec<Completion>,
+    ) -> Option<Time> {
         let first = out.len();
-        let reached = self.machine.as_device().towards_answer(limit, out);
+        let reached = self.machine.as_device().run_until_completion(limit, out);
         self.record(&out[first..]);
         reached
     }
 }
 
-impl Rigged for Apart {
+impl SimTarget for PerNamespaceRecorder {
     fn as_device(&mut self) -> &mut dyn Device {
         self
     }

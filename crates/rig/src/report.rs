@@ -5,7 +5,7 @@ use std::time::Duration;
 use ssdyno_block::{ConfigError, Op};
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
-use ssdyno_engine::events::{Activity, Cause};
+use ssdyno_engine::events::{Activity, FlashCause};
 use ssdyno_ftl::Health;
 use ssdyno_result::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
@@ -15,10 +15,10 @@ use ssdyno_result::{
 use ssdyno_workload::FioFiles;
 
 use crate::attach::Attach;
-use crate::drive::Ended;
-use crate::machine::Rigged;
+use crate::drive::DriveEnd;
+use crate::machine::SimTarget;
 use crate::ports::PathFigures;
-use crate::run::{Run, RunError};
+use crate::run::{RunError, SimRun};
 use crate::{bounds, expected, host_report, ports, spread};
 
 /// A meter for the device that has said `report` of itself.
@@ -35,7 +35,7 @@ pub(crate) fn meter(report: &DeviceReport) -> Result<DeviceMeter, ConfigError> {
 }
 
 /// The account of a package as it is reported.
-fn package(energy: &ssdyno_energy::PackageEnergy) -> PackageEnergy {
+fn package(energy: &ssdyno_energy::PackageBreakdown) -> PackageEnergy {
     let operations = |activity| energy.operations(activity);
     let seconds = |activity| energy.seconds(activity);
     PackageEnergy {
@@ -53,13 +53,13 @@ fn package(energy: &ssdyno_energy::PackageEnergy) -> PackageEnergy {
 
 /// Everything a result is made from.
 pub(crate) struct Parts<'a> {
-    pub(crate) run: &'a Run,
-    pub(crate) target: &'a dyn Rigged,
+    pub(crate) run: &'a SimRun,
+    pub(crate) target: &'a dyn SimTarget,
     /// Figures of namespaces, where those were chosen.
     pub(crate) namespaces: Vec<NamespaceResult>,
     /// What the device said before the load.
     pub(crate) before: &'a DeviceReport,
-    pub(crate) ended: &'a Ended,
+    pub(crate) ended: &'a DriveEnd,
     /// Of the whole device.
     pub(crate) energy: &'a Breakdown,
     /// The same by unit.
@@ -154,7 +154,7 @@ impl Parts<'_> {
     fn fill_flash(&self, result: &mut RunResult, recording: &Recording) {
         let counts = &self.energy.flash_operations;
         let programs = counts.total(Activity::Program);
-        let relocations = counts.get(Activity::Program, Cause::Cleaning);
+        let relocations = counts.get(Activity::Program, FlashCause::Cleaning);
         result.flash_operations = Some(FlashOperations {
             reads: counts.total(Activity::Read),
             programs,
@@ -204,10 +204,10 @@ impl Parts<'_> {
             .map(|row| EnergyRow {
                 part: row.name.to_string(),
                 activity: match row.cause {
-                    Cause::None => row.activity.to_string(),
-                    Cause::Host => format!("{} for the host", row.activity),
-                    Cause::Mapping => format!("{} for the mapping", row.activity),
-                    Cause::Cleaning => format!("{} for cleaning", row.activity),
+                    FlashCause::None => row.activity.to_string(),
+                    FlashCause::Host => format!("{} for the host", row.activity),
+                    FlashCause::Mapping => format!("{} for the mapping", row.activity),
+                    FlashCause::Cleaning => format!("{} for cleaning", row.activity),
                 },
                 joules: row.joules,
                 seconds: row.seconds,

@@ -7,13 +7,14 @@ use ssdyno_driver_ring::RingError;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
 use ssdyno_result::{
-    Flow, Keep, Limits, Progress, Recorder, Recording, RowNames, RunResult, RunStart, Supervisor,
+    Keep, KeepGoing, Recorder, Recording, RowNames, RunLimits, RunProgress, RunResult, RunStart,
+    Supervisor,
 };
 use ssdyno_workload::{Source, Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};
-use crate::drive::{Drive, Ended, drive};
-use crate::machine::{self, Rigged};
+use crate::drive::{Drive, DriveEnd, drive};
+use crate::machine::{self, SimTarget};
 use crate::ports::PathFigures;
 use crate::report;
 use crate::source::load;
@@ -21,7 +22,7 @@ use crate::streams::Streams;
 
 /// A run in virtual time.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct SimRun {
     /// Name of the target in results, such as `sim:nvme-tlc`.
     pub target: String,
     /// The device, and what lies between it and the workload.
@@ -33,7 +34,7 @@ pub struct Run {
     /// Decides about everything random.
     pub seed: u64,
     /// Where to stop before the workload does.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// What is kept of each request.
     pub keep: Keep,
     /// Length of the points of the series; `None`: by the length of the run.
@@ -42,7 +43,7 @@ pub struct Run {
 
 /// What a run gave.
 #[derive(Debug)]
-pub struct Measured {
+pub struct SimMeasured {
     /// All figures.
     pub result: RunResult,
     /// Rows and distributions.
@@ -137,10 +138,10 @@ impl From<PrepareError> for RunError {
     }
 }
 
-impl Run {
+impl SimRun {
     /// Builds the device and the workload, preconditions the device, drives it to the end and works
     /// out the figures. An error before the first request is returned; a later one is in
-    /// [`Measured::failure`], with what was measured.
+    /// [`SimMeasured::failure`], with what was measured.
     ///
     /// `progress` is called every few milliseconds, while the device is prepared and while it is
     /// loaded, and may stop the run.
@@ -150,29 +151,30 @@ impl Run {
     /// the preparation.
     pub fn execute(
         &self,
-        mut progress: &mut dyn FnMut(&Progress) -> Flow,
-    ) -> Result<Measured, RunError> {
+        mut progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<SimMeasured, RunError> {
         self.supervise(None, &mut progress)
     }
 
-    /// As [`execute`](Run::execute), where `supervisor` says when it begins, too, and `reader` hears of every
+    /// As [`execute`](SimRun::execute), where `supervisor` says when it begins, too, and `reader` hears of every
     /// event of the device and of the cores of the host: a [`Timeline`](crate::Timeline), say.
     ///
     /// # Errors
-    /// Those of [`execute`](Run::execute).
+    /// Those of [`execute`](SimRun::execute).
     pub fn supervise(
         &self,
         reader: Option<&mut dyn EventReader>,
         supervisor: &mut dyn Supervisor,
-    ) -> Result<Measured, RunError> {
+    ) -> Result<SimMeasured, RunError> {
         let told = reader.is_some();
         let mut device = machine::build(&self.device, self.seed, told)?;
         report::meter(&DeviceReport::of(device.device()))?;
         let load = load(&self.source, &machine::facts(device.device()), self.seed)?;
-        let watcher = &mut |share| supervisor.report(&Progress::preparing(share)) != Flow::Stop;
+        let watcher =
+            &mut |share| supervisor.report(&RunProgress::preparing(share)) != KeepGoing::Stop;
         device.as_device().precondition(watcher)?;
         // A device that needs no preparation never asked.
-        let stopped = supervisor.report(&Progress::preparing(1.0)) == Flow::Stop;
+        let stopped = supervisor.report(&RunProgress::preparing(1.0)) == KeepGoing::Stop;
         if stopped || supervisor.ready() == RunStart::Never {
             return Err(RunError::Unprepared);
         }
@@ -228,11 +230,15 @@ impl Run {
         }
         .result(&mut recording);
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
-        Ok(Measured { result, recording, energy: by_unit.whole, failure })
+        Ok(SimMeasured { result, recording, energy: by_unit.whole, failure })
     }
 }
 
-fn failure(ended: &Ended, target: &dyn Rigged, workload: &mut dyn Workload) -> Option<RunError> {
+fn failure(
+    ended: &DriveEnd,
+    target: &dyn SimTarget,
+    workload: &mut dyn Workload,
+) -> Option<RunError> {
     if let Some((request, error)) = ended.refused {
         return Some(RunError::Refused { request, error });
     }
@@ -249,7 +255,7 @@ fn failure(ended: &Ended, target: &dyn Rigged, workload: &mut dyn Workload) -> O
 }
 
 /// From `at` on requests to `target` found nobody.
-pub(crate) fn gone(target: &dyn Rigged, at: Time) -> RunError {
+pub(crate) fn gone(target: &dyn SimTarget, at: Time) -> RunError {
     let mut path = PathFigures::default();
     target.path(at, &mut path);
     match path.gone_because {

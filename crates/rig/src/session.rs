@@ -3,19 +3,19 @@
 use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::DeviceMeter;
-use ssdyno_result::{Flow, Keep, Limits, Progress, Recorder, Recording, RunResult};
-use ssdyno_workload::{Config as WorkloadConfig, DeviceFacts};
+use ssdyno_result::{Keep, KeepGoing, Recorder, Recording, RunLimits, RunProgress, RunResult};
+use ssdyno_workload::{TargetFacts, WorkloadConfig};
 
 use crate::attach::Attach;
 use crate::drive::{Drive, drive};
-use crate::machine::{self, Rigged};
+use crate::machine::{self, SimTarget};
 use crate::report;
 use crate::run::{self, RunError};
 
 /// A device that keeps its state from load to load: what was written stays written, what is worn
 /// stays worn. Each load begins where the device has settled from the one before.
 pub struct Session {
-    target: Box<dyn Rigged>,
+    target: Box<dyn SimTarget>,
     meter: DeviceMeter,
     now: Time,
     /// The device is in the state that its file says.
@@ -24,7 +24,7 @@ pub struct Session {
 
 /// What one load of a [`Session`] gave.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadResult {
     /// The figures that follow from requests: no energy, no flash operations.
     pub result: RunResult,
     /// Distributions, and rows where they were kept.
@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// Size and sector of the device.
-    pub fn facts(&self) -> DeviceFacts {
+    pub fn facts(&self) -> TargetFacts {
         machine::facts(self.target.device())
     }
 
@@ -60,12 +60,12 @@ impl Session {
         &mut self,
         workload: &WorkloadConfig,
         seed: u64,
-        limits: Limits,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
-    ) -> Result<Loaded, RunError> {
+        limits: RunLimits,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<LoadResult, RunError> {
         let mut generator = workload.build(&self.facts(), seed)?;
         if !self.preconditioned {
-            let watcher = &mut |share| progress(&Progress::preparing(share)) != Flow::Stop;
+            let watcher = &mut |share| progress(&RunProgress::preparing(share)) != KeepGoing::Stop;
             self.target.as_device().precondition(watcher)?;
             self.preconditioned = true;
         }
@@ -94,6 +94,6 @@ impl Session {
         let mut recording = recorder.finish(ended.last_completion);
         let mut result = RunResult { partial: ended.stopped, ..RunResult::default() };
         recording.fill(&mut result);
-        Ok(Loaded { result, recording, stopped: ended.stopped })
+        Ok(LoadResult { result, recording, stopped: ended.stopped })
     }
 }

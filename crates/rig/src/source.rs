@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_workload::{
-    DeviceFacts, FioFiles, Source, Workload, WorkloadError, fio_entries, fio_streams,
+    FioFiles, Source, TargetFacts, Workload, WorkloadError, fio_entries, fio_streams,
     first_recorded, open_trace, run_together,
 };
 
@@ -12,7 +12,7 @@ use crate::streams::Streams;
 ///
 /// # Errors
 /// It is impossible on that device, or its trace cannot be read.
-pub(crate) fn load(source: &Source, facts: &DeviceFacts, seed: u64) -> Result<Load, WorkloadError> {
+pub(crate) fn load(source: &Source, facts: &TargetFacts, seed: u64) -> Result<Load, WorkloadError> {
     let plain =
         |workload, ramp_up| Load { workload, ramp_up, begin: Some(Time::ZERO), streams: None };
     match source {

@@ -12,7 +12,7 @@
 //!   victims on average. Where planes are treated alike, the emptiest of them gives u.
 
 use ssdyno_device::FlashReport;
-use ssdyno_ftl::{Cleaning, Config, Placement, PlaneUse, WearLevelling};
+use ssdyno_ftl::{Cleaning, FtlConfig, Placement, PlaneUse, WearLevelling};
 use ssdyno_result::Invariant;
 use ssdyno_workload::Source;
 
@@ -61,7 +61,7 @@ struct Work {
 /// Adds the laws that hold for `ftl` under `load`, with what the device was before and is now.
 pub(crate) fn add(
     laws: &mut Vec<Invariant>,
-    ftl: &Config,
+    ftl: &FtlConfig,
     load: Load,
     before: &FlashReport,
     now: &FlashReport,
@@ -82,7 +82,7 @@ pub(crate) fn add(
 }
 
 /// Whether every plane is as likely to be written as any other.
-fn are_alike(ftl: &Config, load: Load, now: &FlashReport) -> bool {
+fn are_alike(ftl: &FtlConfig, load: Load, now: &FlashReport) -> bool {
     let capacity = |plane: &PlaneUse| plane.capacity;
     let no_bad_blocks =
         now.planes.iter().map(capacity).min() == now.planes.iter().map(capacity).max();
@@ -94,7 +94,7 @@ fn are_alike(ftl: &Config, load: Load, now: &FlashReport) -> bool {
     }
 }
 
-fn placement(ftl: &Config, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
+fn placement(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
     let by_chance = wear_by_chance(ftl, now).filter(|_| alike);
     // Planes among which pages are dealt evenly, and how many times as many one may get as another.
     let (group, times) = match (ftl.placement, by_chance) {
@@ -126,7 +126,7 @@ fn placement(ftl: &Config, alike: bool, work: &[Work], now: &FlashReport) -> Opt
 /// How many times as fast as another a plane wears that is written as often, since it has more valid
 /// pages by chance: what cleaning costs goes with the reciprocal of what is not valid. `None` where that
 /// can be anything, as in small or nearly full planes.
-fn wear_by_chance(ftl: &Config, now: &FlashReport) -> Option<f64> {
+fn wear_by_chance(ftl: &FtlConfig, now: &FlashReport) -> Option<f64> {
     let capacity = f64::from(now.planes.iter().map(|plane| plane.capacity).min()?);
     let share = f64::from(now.planes.iter().map(|plane| plane.share).max()?);
     let apart = DEVIATIONS * share.sqrt();
@@ -135,7 +135,7 @@ fn wear_by_chance(ftl: &Config, now: &FlashReport) -> Option<f64> {
     (!levelled && least_room > 0.0).then(|| most_room / least_room)
 }
 
-fn cleaning(ftl: &Config, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
+fn cleaning(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> Option<Invariant> {
     // Both move pages that cleaning for want of room would not.
     if ftl.wear_levelling == WearLevelling::Static || ftl.free_blocks_background > 0.0 {
         return None;

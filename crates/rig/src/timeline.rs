@@ -7,7 +7,9 @@
 use std::io::{self, Write};
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventReader, Part, PartKind, UnitNames};
+use ssdyno_engine::events::{
+    Activity, Busy, EventReader, FlashCause, PartEvent, PartKind, UnitNames,
+};
 use ssdyno_result::Rows;
 
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
@@ -20,7 +22,7 @@ const REQUESTS_PROCESS: usize = 7;
 const PROCESSES: usize = 16;
 
 /// The process that shows `part`: a number of its kind and unit.
-fn process(part: Part) -> usize {
+fn process(part: PartEvent) -> usize {
     // Declared parts came after the requests had their number.
     let kind = match part.kind {
         PartKind::Declared => REQUESTS_PROCESS + 1,
@@ -103,7 +105,7 @@ impl Timeline {
     }
 
     /// Name of a declared part, and those of what it can do.
-    fn declared(&self, part: Part) -> Option<&(String, Vec<String>)> {
+    fn declared(&self, part: PartEvent) -> Option<&(String, Vec<String>)> {
         let unit = self.units.get(usize::from(part.unit))?;
         unit.parts.get(usize::from(part.index)).filter(|_| part.kind == PartKind::Declared)
     }
@@ -215,12 +217,12 @@ impl EventReader for Timeline {
 }
 
 /// Why, as the category of an event.
-fn cause(cause: Cause) -> &'static str {
+fn cause(cause: FlashCause) -> &'static str {
     match cause {
-        Cause::Host => "host",
-        Cause::Mapping => "mapping",
-        Cause::Cleaning => "cleaning",
-        Cause::None => "device",
+        FlashCause::Host => "host",
+        FlashCause::Mapping => "mapping",
+        FlashCause::Cleaning => "cleaning",
+        FlashCause::None => "device",
     }
 }
 
@@ -240,9 +242,9 @@ mod tests {
 
     fn busy(index: u16, from_ns: u64, to_ns: u64) -> Busy {
         Busy {
-            part: Part::new(PartKind::Die, index),
+            part: PartEvent::new(PartKind::Die, index),
             activity: Activity::Program,
-            cause: Cause::Cleaning,
+            cause: FlashCause::Cleaning,
             operations: 1,
             from: Time::from_ns(from_ns),
             to: Time::from_ns(to_ns),
@@ -287,18 +289,20 @@ mod tests {
         let text = ssdyno_device::presets::find("config-a").unwrap().text;
         let text = text.replace("blocks_per_plane = 512", "blocks_per_plane = 32");
         let workload = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 1\nrequests = 300";
-        let run = crate::Run {
+        let run = crate::SimRun {
             target: "sim:test".into(),
             device: ssdyno_device::Config::parse(&text).unwrap().into(),
             workload: "test".into(),
-            source: crate::Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
+            source: crate::Source::Generator(
+                ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap(),
+            ),
             seed: 5,
-            limits: crate::Limits::default(),
+            limits: crate::RunLimits::default(),
             keep: ssdyno_result::Keep::All,
             interval: None,
         };
         let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);
-        let go_on = &mut |_: &crate::Progress| crate::Flow::Continue;
+        let go_on = &mut |_: &crate::RunProgress| crate::KeepGoing::Continue;
         let measured = run.supervise(Some(&mut timeline), go_on).unwrap();
         let mut text = Vec::new();
         timeline.write(measured.recording.rows(), &mut text).unwrap();

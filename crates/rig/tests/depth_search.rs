@@ -10,36 +10,36 @@ use ssdyno_block::Time;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::presets;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Flow, Limits, Run, RunError, Source};
-use ssdyno_workload::{Config, read_fio_jobs};
+use ssdyno_rig::{KeepGoing, RunError, RunLimits, SimRun, Source};
+use ssdyno_workload::{WorkloadConfig, read_fio_jobs};
 
-fn run(source: Source) -> Run {
+fn run(source: Source) -> SimRun {
     let device = DelayConfig::parse(presets::find("delay-100us").unwrap().text).unwrap();
-    Run {
+    SimRun {
         target: "sim:delay-100us".into(),
         device: device.into(),
         workload: "test".into(),
         source,
         seed: 1,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::All,
         interval: None,
     }
 }
 
-fn plan(text: &str) -> Run {
-    run(Source::Generator(Config::from_toml(text).unwrap()))
+fn plan(text: &str) -> SimRun {
+    run(Source::Generator(WorkloadConfig::from_toml(text).unwrap()))
 }
 
-fn fio(name: &str, text: &str) -> Run {
+fn fio(name: &str, text: &str) -> SimRun {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
     let jobs = read_fio_jobs(&path).unwrap();
     run(Source::Jobs { path, jobs })
 }
 
-fn measure(run: &Run) -> RunResult {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+fn measure(run: &SimRun) -> RunResult {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
     let broken: Vec<_> = measured.result.invariants.iter().filter(|law| !law.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
@@ -105,7 +105,7 @@ fn a_job_without_a_target_is_recorded_meanwhile() {
 #[test]
 fn what_no_depth_meets_ends_the_run_with_an_error() {
     let run = plan("depth = 8\nlatency_target = \"99us\"\nlatency_window = \"10ms\"");
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let Some(RunError::Workload(error)) = &measured.failure else { panic!("no error") };
     assert!(error.to_string().contains("`latency_target`: no depth meets it"), "{error}");
     let [search] = &measured.result.depth_searches[..] else { panic!("one search") };

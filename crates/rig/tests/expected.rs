@@ -7,20 +7,20 @@ use proptest::prelude::*;
 use ssdyno_device::{Config, presets};
 use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Flow, Limits, Run, Source};
+use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 
 fn measure(device: Config, load: &str, seed: u64) -> RunResult {
-    let run = Run {
+    let run = SimRun {
         target: "sim:test".into(),
         device: device.into(),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(load).unwrap()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     };
-    run.execute(&mut |_| Flow::Continue).unwrap().result
+    run.execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 
 /// Two planes on two channels.

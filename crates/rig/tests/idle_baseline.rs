@@ -10,7 +10,7 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, Flow, HostOptions, Limits, Measured, Run, Source};
+use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
 
 /// One request at a time; a database with few customers; bursts with pauses in which CPU and device fall
 /// asleep; some requests with seconds between them; a ramp-up before; many at once.
@@ -24,28 +24,28 @@ const LOADS: [&str; 7] = [
     "write_percent = 50\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 600",
 ];
 
-fn direct(device: DeviceSpec, load: &str) -> Run {
-    Run {
+fn direct(device: DeviceSpec, load: &str) -> SimRun {
+    SimRun {
         target: "sim:test".into(),
         device: Attach::Direct(Box::new(device)),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(load).unwrap()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
         seed: 5,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     }
 }
 
-fn nvme(device: &Config, load: &str, state: Option<u8>) -> Run {
+fn nvme(device: &Config, load: &str, state: Option<u8>) -> SimRun {
     let features = state.map(Feature::PowerState).into_iter().collect();
     let driver = NvmeConfig { features, ..NvmeConfig::default() };
     common::run(device.clone(), driver, ("server", &HostOptions::default()), load, 5)
 }
 
 /// Joules above idle, which are what the result says, and no less than nothing.
-fn above(run: &Run, what: &str) -> f64 {
-    let Measured { result, energy, .. } = run.execute(&mut |_| Flow::Continue).unwrap();
+fn above(run: &SimRun, what: &str) -> f64 {
+    let SimMeasured { result, energy, .. } = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let above = result.energy_joules.unwrap().above_idle;
     assert!((above - energy.above_idle_joules).abs() <= f64::EPSILON, "{what}");
     let sum = energy.idle_joules + above;
@@ -87,7 +87,7 @@ fn a_request_a_second_adds_what_waking_costs() {
     let device = Config::parse(presets::find("nvme-tlc").unwrap().text).unwrap();
     let run = nvme(&device, LOADS[4], None);
     let added = above(&run, "a request a second");
-    let Measured { energy, .. } = run.execute(&mut |_| Flow::Continue).unwrap();
+    let SimMeasured { energy, .. } = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let awake = energy.idle_watts * energy.seconds;
     assert!(energy.idle_joules < 0.3 * awake, "{} J asleep, {awake} J awake", energy.idle_joules);
     // Each request keeps it awake for 100 ms, until the first state, at its idle power at most.

@@ -9,11 +9,11 @@ use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
-use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options as RingOptions};
+use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
-use ssdyno_host::{ThreadMode, Waiting};
-use ssdyno_result::{HostResult, Progress, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, Run, RunError, Source, Stack};
+use ssdyno_host::{CompletionWait, ThreadMode};
+use ssdyno_result::{HostResult, RunProgress, RunResult};
+use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunError, SimRun, Source, Stack};
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -30,7 +30,13 @@ fn load(threads: u32, depth: u32, size: &str, write_percent: u32, requests: u64)
     )
 }
 
-fn run(policy: QueuePolicy, options: &HostOptions, host: &str, workload: &str, seed: u64) -> Run {
+fn run(
+    policy: QueuePolicy,
+    options: &HostOptions,
+    host: &str,
+    workload: &str,
+    seed: u64,
+) -> SimRun {
     let driver = NvmeConfig { policy, ..NvmeConfig::default() };
     common::run(device(), driver, (host, options), workload, seed)
 }
@@ -51,7 +57,7 @@ const POLICIES: [QueuePolicy; 5] = [
 #[test]
 fn every_way_keeps_the_laws_and_repeats() {
     let modes = [ThreadMode::Sync, ThreadMode::Async, ThreadMode::Batch];
-    let ways = [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid];
+    let ways = [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid];
     let mixed = "read_percent = 60\nwrite_percent = 30\ntrim_percent = 10\nblock_size = \"16KiB\"\ndepth = 6\nthreads = 4\nrequests = 1500";
     for (index, policy) in POLICIES.into_iter().enumerate() {
         for (n, mode) in modes.into_iter().enumerate() {
@@ -133,7 +139,7 @@ fn the_stack_is_what_the_driver_reports() {
         driver.scsi = reports;
         run
     };
-    let has = |run: &Run| {
+    let has = |run: &SimRun| {
         let result = measure(run);
         let cost = host(&result).cpu_ns_per_request_by_cause["scsi"];
         assert_eq!(cost > 0.0, host(&result).stack == "scsi");
@@ -145,7 +151,7 @@ fn the_stack_is_what_the_driver_reports() {
     assert_eq!(has(&built(true, Some(Stack::Scsi))), "scsi");
     assert_eq!(has(&built(false, Some(Stack::Block))), "block");
     for (reports, wished) in [(true, Stack::Block), (false, Stack::Scsi)] {
-        let error = built(reports, Some(wished)).execute(&mut |_| Flow::Continue).unwrap_err();
+        let error = built(reports, Some(wished)).execute(&mut |_| KeepGoing::Continue).unwrap_err();
         let told = matches!(error, RunError::Stack { wished: w, .. } if w == wished);
         assert!(told && error.to_string().contains(wished.name()), "{error}");
     }
@@ -252,9 +258,9 @@ fn polling_is_faster_and_dearer() {
         let result = measure(&run(QueuePolicy::PerCore, &options, "server", &one, 1));
         (result.latency_ns.as_ref().unwrap().all.mean, host(&result).cpu_ns_per_request)
     };
-    let (interrupt, interrupt_cpu) = figures(Waiting::Interrupt);
-    let (poll, poll_cpu) = figures(Waiting::Poll);
-    let (hybrid, hybrid_cpu) = figures(Waiting::Hybrid);
+    let (interrupt, interrupt_cpu) = figures(CompletionWait::Interrupt);
+    let (poll, poll_cpu) = figures(CompletionWait::Poll);
+    let (hybrid, hybrid_cpu) = figures(CompletionWait::Hybrid);
     assert!(poll + 1_500.0 < interrupt, "{poll} and {interrupt}");
     assert!(hybrid < interrupt && hybrid >= poll - 1.0);
     assert!(interrupt_cpu < hybrid_cpu && hybrid_cpu < poll_cpu);
@@ -275,7 +281,7 @@ fn every_preset_comes_up_behind_its_driver() {
         config.ftl.over_provisioning = config.ftl.over_provisioning.max(0.25);
         let device =
             Attach::Nvme { device: Box::new(config), driver: driver.clone(), host: plan.clone() };
-        let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
+        let result = measure(&SimRun { target: preset.name.into(), device, ..run.clone() });
         assert_eq!(result.requests, 1_000, "{}", preset.name);
     }
     for preset in presets::CARDS {
@@ -283,7 +289,7 @@ fn every_preset_comes_up_behind_its_driver() {
         for driver in ring_options() {
             let (card, driver) = (Box::new(card.clone()), Box::new(driver));
             let device = Attach::Ring { card, driver, host: plan.clone() };
-            let result = measure(&Run { target: preset.name.into(), device, ..run.clone() });
+            let result = measure(&SimRun { target: preset.name.into(), device, ..run.clone() });
             assert_eq!(result.requests, 1_000, "{}", preset.name);
         }
     }
@@ -355,8 +361,10 @@ fn cores_of_the_host_are_on_the_timeline() {
         let options = HostOptions { cores: Some(3), stack, ..HostOptions::default() };
         let run = run(policy, &options, "server", &load(3, 4, "4KiB", 30, 2_000), 5);
         let mut lanes = Lanes(Vec::new());
-        let told =
-            run.supervise(Some(&mut lanes), &mut |_: &Progress| Flow::Continue).unwrap().result;
+        let told = run
+            .supervise(Some(&mut lanes), &mut |_: &RunProgress| KeepGoing::Continue)
+            .unwrap()
+            .result;
         let figures = |result: &RunResult| {
             let mut result = result.clone();
             (result.wall_seconds, result.own_cost) = (0.0, None);

@@ -10,7 +10,7 @@ use ssdyno_device::Config;
 use ssdyno_device::nvme::NamespaceConfig;
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_host::ThreadMode;
-use ssdyno_rig::{Flow, HostOptions, Run, RunError, Stack};
+use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun, Stack};
 
 /// Three namespaces: two of 256 MiB, with blocks of 512 B and of 4 KiB, and the rest.
 fn device() -> Config {
@@ -28,7 +28,7 @@ fn device() -> Config {
     device
 }
 
-fn run(options: HostOptions, workload: &str) -> Run {
+fn run(options: HostOptions, workload: &str) -> SimRun {
     common::run(device(), NvmeConfig::default(), ("server", &options), workload, 3)
 }
 
@@ -83,7 +83,7 @@ fn one_namespace_is_the_whole_device_of_the_workload() {
     measure(&run(chosen(&[1], ThreadMode::Async), &reads("512B")));
     measure(&run(chosen(&[3], ThreadMode::Sync), &reads("512B")));
     let refused = run(chosen(&[2], ThreadMode::Async), &reads("512B"));
-    assert!(refused.execute(&mut |_| Flow::Continue).is_err());
+    assert!(refused.execute(&mut |_| KeepGoing::Continue).is_err());
     let second = measure(&run(chosen(&[2], ThreadMode::Async), &reads("4KiB")));
     let host = second.host.unwrap();
     assert_eq!(host.namespaces[0].namespace, 2);
@@ -100,7 +100,7 @@ fn one_namespace_is_the_whole_device_of_the_workload() {
 fn what_cannot_be_is_told() {
     let told = |ids: &[u32], mode, workload: &str| {
         let run = run(chosen(ids, mode), workload);
-        match run.execute(&mut |_| Flow::Continue).unwrap_err() {
+        match run.execute(&mut |_| KeepGoing::Continue).unwrap_err() {
             RunError::Namespaces { problem, .. } => problem,
             other => panic!("{other}"),
         }

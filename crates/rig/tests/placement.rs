@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ssdyno_device::{Config, presets};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, closed_forms};
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Flow, Limits, Run, Source};
+use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 
 const PLACEMENTS: [Placement; 4] =
     [Placement::Static, Placement::RoundRobin, Placement::MostFree, Placement::LeastBusy];
@@ -18,17 +18,17 @@ fn measure(device: &Config, depth: u32, (ramp_up, requests): (u32, u32)) -> RunR
         "write_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nramp_up = {ramp_up}\n\
          requests = {requests}"
     );
-    run(device, &load, 1).execute(&mut |_| Flow::Continue).unwrap().result
+    run(device, &load, 1).execute(&mut |_| KeepGoing::Continue).unwrap().result
 }
 
-fn run(device: &Config, load: &str, seed: u64) -> Run {
-    Run {
+fn run(device: &Config, load: &str, seed: u64) -> SimRun {
+    SimRun {
         target: "sim:test".into(),
         device: device.clone().into(),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(load).unwrap()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     }
@@ -144,7 +144,7 @@ proptest! {
         let usable = f64::from(blocks) - (0.05 * f64::from(blocks)).ceil().max(2.0) - 5.0;
         device.ftl.over_provisioning = f64::from(blocks) / usable * (1.02 + spare) - 1.0;
         let load = format!("{mix}\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = 20000\n{address}");
-        let Ok(measured) = run(&device, &load, seed).execute(&mut |_| Flow::Continue) else {
+        let Ok(measured) = run(&device, &load, seed).execute(&mut |_| KeepGoing::Continue) else {
             // Too small for what it must hold.
             return Err(TestCaseError::reject("impossible"));
         };

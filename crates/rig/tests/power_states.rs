@@ -12,7 +12,7 @@ use ssdyno_device::Config;
 use ssdyno_device::nvme::OperationalState;
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Flow, HostOptions, Run, RunError};
+use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun};
 
 const READS: &str = "write_percent = 0\nblock_size = \"4KiB\"\ndepth = 64\nrequests = 30_000";
 const WRITES: &str = "write_percent = 100\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 12_000";
@@ -32,7 +32,7 @@ fn device(watts: &[f64]) -> Config {
     device
 }
 
-fn run(watts: &[f64], state: Option<u8>, workload: &str) -> Run {
+fn run(watts: &[f64], state: Option<u8>, workload: &str) -> SimRun {
     let features = state.map(Feature::PowerState).into_iter().collect();
     let driver = NvmeConfig { features, ..NvmeConfig::default() };
     common::run(device(watts), driver, ("server", &HostOptions::default()), workload, 7)
@@ -43,7 +43,7 @@ fn watts(result: &RunResult) -> f64 {
 }
 
 fn base_watts() -> f64 {
-    run(&[9.0], None, READS).execute(&mut |_| Flow::Continue).unwrap().energy.idle_watts
+    run(&[9.0], None, READS).execute(&mut |_| KeepGoing::Continue).unwrap().energy.idle_watts
 }
 
 /// What does not depend on the states' table, the machine's own speed, or notes.
@@ -96,7 +96,8 @@ fn the_first_state_and_one_that_is_wide_enough_change_nothing() {
 #[test]
 fn impossible_states_are_told() {
     let message = |watts: &[f64], state| {
-        let error = run(watts, Some(state), READS).execute(&mut |_| Flow::Continue).unwrap_err();
+        let error =
+            run(watts, Some(state), READS).execute(&mut |_| KeepGoing::Continue).unwrap_err();
         assert!(matches!(error, RunError::Device(_)), "{error}");
         error.to_string()
     };

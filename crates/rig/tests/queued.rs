@@ -11,7 +11,7 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig, Run, Source,
+    Attach, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits, SimRun, Source,
 };
 
 fn device(delay_us: f64, servers: u32) -> Box<DeviceSpec> {
@@ -21,11 +21,16 @@ fn device(delay_us: f64, servers: u32) -> Box<DeviceSpec> {
     Box::new(DeviceSpec::new(DelayConfig::parse(&text).unwrap()))
 }
 
-fn workload(cores: u16, depth: u32, size: &str, write_percent: u32) -> ssdyno_workload::Config {
+fn workload(
+    cores: u16,
+    depth: u32,
+    size: &str,
+    write_percent: u32,
+) -> ssdyno_workload::WorkloadConfig {
     let text = format!(
         "write_percent = {write_percent}\nblock_size = \"{size}\"\nthreads = {cores}\ndepth = {depth}\nrequests = 20000\nramp_up = 200"
     );
-    ssdyno_workload::Config::from_toml(&text).unwrap()
+    ssdyno_workload::WorkloadConfig::from_toml(&text).unwrap()
 }
 
 fn measure(
@@ -33,10 +38,10 @@ fn measure(
     network: Option<NetworkConfig>,
     host: &str,
     cores: u16,
-    load: ssdyno_workload::Config,
+    load: ssdyno_workload::WorkloadConfig,
 ) -> RunResult {
     let preset = ssdyno_host::presets::find(host).unwrap();
-    let config = ssdyno_host::Config::parse(preset.text).unwrap();
+    let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
     let options =
         HostOptions { cores: Some(cores), mode: Some(ThreadMode::Sync), ..HostOptions::default() };
     let host = Box::new(HostPlan::new(host, config, &options, Some(&load)));
@@ -44,17 +49,17 @@ fn measure(
         None => Attach::Adapter { device, host },
         Some(network) => Attach::Network { device, network: Box::new(network), host },
     };
-    let run = Run {
+    let run = SimRun {
         target: "sim:delay".into(),
         device: attach,
         workload: "test".into(),
         source: Source::Generator(load),
         seed: 1,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     };
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none());
     for law in &measured.result.invariants {
         assert!(law.holds, "{law:?}");

@@ -6,7 +6,8 @@ use ssdyno_block::Time;
 use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, Flow, HostOptions, HostPlan, Limits, Measured, Progress, Run, RunError, Session, Source,
+    Attach, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress, Session,
+    SimMeasured, SimRun, Source,
 };
 
 /// Configuration A with fewer blocks and some lines replaced.
@@ -19,21 +20,21 @@ fn config(changes: &[(&str, &str)]) -> Config {
     Config::parse(&text).unwrap()
 }
 
-fn run(device: Config, workload: &str, seed: u64) -> Run {
-    Run {
+fn run(device: Config, workload: &str, seed: u64) -> SimRun {
+    SimRun {
         target: "sim:test".into(),
         device: device.into(),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(workload).unwrap()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap()),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::All,
         interval: None,
     }
 }
 
-fn measure(run: &Run) -> Measured {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+fn measure(run: &SimRun) -> SimMeasured {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
     for law in &measured.result.invariants {
         assert!(law.holds, "{law:?}");
@@ -222,7 +223,7 @@ fn every_preset_gives_the_same_bytes_twice() {
         device.flash.blocks_per_plane = device.flash.blocks_per_plane.min(128);
         device.ftl.over_provisioning = device.ftl.over_provisioning.max(0.25);
         let run = run(device, mixed, 5);
-        let text = |m: &Measured| ssdyno_result::to_json(&figures(&m.result)).unwrap();
+        let text = |m: &SimMeasured| ssdyno_result::to_json(&figures(&m.result)).unwrap();
         let (first, again) = (measure(&run), measure(&run));
         assert!(text(&first) == text(&again), "{} differs from run to run", preset.name);
         let energy = first.result.energy_joules.unwrap();
@@ -255,7 +256,7 @@ fn a_slow_mode_and_sleep_save_energy_and_say_so() {
 fn an_interrupted_run_keeps_what_it_has() {
     let run = run(config(&[]), READS, 1);
     let measured = run.execute(&mut |progress| {
-        if progress.completed > 20_000 { Flow::Stop } else { Flow::Continue }
+        if progress.completed > 20_000 { KeepGoing::Stop } else { KeepGoing::Continue }
     });
     let measured = measured.unwrap();
     assert!(matches!(measured.failure, Some(RunError::Interrupted)));
@@ -269,14 +270,14 @@ fn limits_end_a_run_in_time() {
     run.limits.duration = Some(Time::from_ms(5));
     let seconds = measure(&run).result.simulated_seconds;
     assert!((0.005..0.006).contains(&seconds), "{seconds}");
-    run.limits = Limits { requests: Some(123), ..Limits::default() };
+    run.limits = RunLimits { requests: Some(123), ..RunLimits::default() };
     assert_eq!(measure(&run).result.requests, 123);
 }
 
 #[test]
 fn an_impossible_device_names_the_key() {
     let tight = config(&[("over_provisioning = 0.1454753722794959", "over_provisioning = 0.01")]);
-    match run(tight, READS, 1).execute(&mut |_| Flow::Continue) {
+    match run(tight, READS, 1).execute(&mut |_| KeepGoing::Continue) {
         Err(RunError::Device(error)) => {
             assert_eq!(error.key, "ftl.over_provisioning");
             assert!(error.help.contains("at least"), "{}", error.help);
@@ -292,7 +293,7 @@ fn preparation_is_told_of_and_can_be_ended() {
     let mut shares = Vec::new();
     let watched = run.execute(&mut |progress| {
         shares.extend(progress.preparing);
-        Flow::Continue
+        KeepGoing::Continue
     });
     assert!(shares.len() > 3, "{shares:?}");
     assert!(shares.is_sorted() && shares.iter().all(|s| (0.0..=1.0).contains(s)), "{shares:?}");
@@ -300,11 +301,11 @@ fn preparation_is_told_of_and_can_be_ended() {
     let ended = run.execute(&mut |progress| {
         assert!(progress.preparing.is_some(), "the load began all the same");
         calls += 1;
-        if calls < 3 { Flow::Continue } else { Flow::Stop }
+        if calls < 3 { KeepGoing::Continue } else { KeepGoing::Stop }
     });
     assert!(matches!(ended, Err(RunError::Unprepared)), "{ended:?}");
     assert_eq!(calls, 3, "the first word was heard");
-    let again = run.execute(&mut |_| Flow::Continue).unwrap().result;
+    let again = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
     assert_eq!(watched.unwrap().result.latency_ns, again.latency_ns);
 }
 
@@ -322,7 +323,7 @@ fn mistakes_are_told_before_the_device_is_prepared() {
     let mut nvme = large();
     nvme.nvme.get_or_insert_with(Default::default);
     let host = |cores| {
-        let config = ssdyno_host::Config::parse(ssdyno_host::presets::ALL[0].text).unwrap();
+        let config = ssdyno_host::HostConfig::parse(ssdyno_host::presets::ALL[0].text).unwrap();
         let options = HostOptions { cores: Some(cores), ..HostOptions::default() };
         Box::new(HostPlan::new("server", config, &options, None))
     };
@@ -333,10 +334,10 @@ fn mistakes_are_told_before_the_device_is_prepared() {
     };
     let adapter =
         |cores| Attach::Adapter { device: Box::new(DeviceSpec::new(large())), host: host(cores) };
-    let run = |device: Attach, workload| Run { device, ..run(config(&[]), workload, 1) };
+    let run = |device: Attach, workload| SimRun { device, ..run(config(&[]), workload, 1) };
     // Sectors are the unit of every target, and a host has no 60000 cores.
     let (odd, good) = ("block_size = \"4097B\"", "block_size = \"4KiB\"");
-    let mut unwatched = |_: &Progress| -> Flow { panic!("the device is being prepared") };
+    let mut unwatched = |_: &RunProgress| -> KeepGoing { panic!("the device is being prepared") };
     for device in [large().into(), nvme(2), adapter(2)] {
         match run(device, odd).execute(&mut unwatched) {
             Err(RunError::Workload(error)) => assert_eq!(error.key.unwrap(), "block_size"),
@@ -347,9 +348,9 @@ fn mistakes_are_told_before_the_device_is_prepared() {
         let ended = run(device, good).execute(&mut unwatched);
         assert!(matches!(ended, Err(RunError::Host(_))), "{ended:?}");
     }
-    let odd = ssdyno_workload::Config::from_toml(odd).unwrap();
+    let odd = ssdyno_workload::WorkloadConfig::from_toml(odd).unwrap();
     let mut session = Session::new(&large().into(), 1).unwrap();
-    let ended = session.load(&odd, 1, Limits::default(), &mut unwatched);
+    let ended = session.load(&odd, 1, RunLimits::default(), &mut unwatched);
     assert!(matches!(ended, Err(RunError::Workload(_))), "{ended:?}");
 }
 

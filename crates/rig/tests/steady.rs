@@ -11,7 +11,7 @@ use ssdyno_device::{Config, presets};
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Cleaning, WearLevelling};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Flow, Limits, Measured, Run, Source};
+use ssdyno_rig::{KeepGoing, RunLimits, SimMeasured, SimRun, Source};
 
 /// Parts that each end of a run is divided into, for its standard error.
 const PARTS: usize = 20;
@@ -19,24 +19,24 @@ const PARTS: usize = 20;
 const BUFFERS: u64 = 8;
 
 /// Random writes of a page, 32 outstanding, once the buffer is full.
-fn run(device: &Config, requests: u64, seed: u64) -> Measured {
+fn run(device: &Config, requests: u64, seed: u64) -> SimMeasured {
     let ramp_up = BUFFERS * device.buffer.size.0 / device.flash.page_size.0;
     let load = format!(
         "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nramp_up = {ramp_up}\n\
          requests = {}",
         ramp_up + requests
     );
-    let run = Run {
+    let run = SimRun {
         target: "sim:test".into(),
         device: device.clone().into(),
         workload: "test".into(),
-        source: Source::Generator(ssdyno_workload::Config::from_toml(&load).unwrap()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(&load).unwrap()),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
     };
-    run.execute(&mut |_| Flow::Continue).unwrap()
+    run.execute(&mut |_| KeepGoing::Continue).unwrap()
 }
 
 /// A figure of some requests, and its standard error by the means of parts.

@@ -10,11 +10,11 @@ use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{InterruptChoice, NvmeConfig, NvmeError, QueuePolicy};
-use ssdyno_driver_ring::Options as RingOptions;
-use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_driver_ring::RingDriverOptions as RingOptions;
+use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_pci::InterruptMode;
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Attach, Flow, HostOptions, Limits, Measured, Run, RunError, Stack};
+use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunError, RunLimits, SimMeasured, SimRun, Stack};
 
 /// A driver with `limit`, and twice as much for admin commands, as `--time-limit` sets it.
 fn limited(limit: Time) -> NvmeConfig {
@@ -29,8 +29,8 @@ fn load(depth: u32, size: &str, write_percent: u32, requests: u64) -> String {
 }
 
 /// What `run` gave. Whatever the timeout did: every law held, and every request was answered once.
-fn whole(run: &Run, requests: u64) -> Measured {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+fn whole(run: &SimRun, requests: u64) -> SimMeasured {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let result = &measured.result;
     for law in &result.invariants {
         assert!(law.holds, "{law:?}");
@@ -62,7 +62,7 @@ fn a_load_slower_than_the_time_limit_is_aborted_and_goes_on() {
     let load = load(256, "4KiB", 100, 6_000);
     let limit = limited(Time::from_ms(2));
     let run = common::run(drive("nvme-tlc"), limit, ("server", &options), &load, 1);
-    let Measured { result, .. } = whole(&run, 6_000);
+    let SimMeasured { result, .. } = whole(&run, 6_000);
     let faults = result.faults.as_ref().unwrap();
     assert!(faults.driver.aborts > 0 && result.errors > 0, "{faults:?}");
     assert!(faults.device.is_none() && faults.network.is_none());
@@ -72,7 +72,7 @@ fn a_load_slower_than_the_time_limit_is_aborted_and_goes_on() {
     // With time enough nothing is told.
     let calm =
         common::run(drive("nvme-tlc"), NvmeConfig::default(), ("server", &options), &load, 1);
-    let Measured { result, .. } = whole(&calm, 6_000);
+    let SimMeasured { result, .. } = whole(&calm, 6_000);
     assert_eq!((result.errors, result.faults.is_some()), (0, false));
     assert!(!told(&result).contains("time limit"), "{}", told(&result));
 }
@@ -87,7 +87,7 @@ fn completions_before_their_interrupts_are_not_lost() {
         let load = load(32, "4KiB", 30, 20_000);
         let limit = limited(Time::from_ms(1));
         let run = common::run(drive("nvme-tlc"), limit, ("server", &options), &load, seed);
-        let Measured { result, .. } = whole(&run, 20_000);
+        let SimMeasured { result, .. } = whole(&run, 20_000);
         found += result.faults.map_or(0, |faults| faults.driver.interrupts_missed);
     }
     assert!(found > 0, "the case did not happen");
@@ -119,7 +119,7 @@ fn every_drive_stands_a_short_limit() {
             let load = load(depth, "16KiB", 80, 3_000);
             let limit = limited(Time::from_ms(1));
             let run = common::run(device.clone(), limit, ("server", &options), &load, 1);
-            let Measured { result, .. } = whole(&run, 3_000);
+            let SimMeasured { result, .. } = whole(&run, 3_000);
             assert!(result.requests > 0, "{}: nothing was answered", preset.name);
         }
     }
@@ -133,7 +133,7 @@ fn a_drive_that_never_answers_in_time_is_given_up() {
     let options = HostOptions::default();
     let load = load(8, "4KiB", 0, 1_000);
     let run = common::run(device, limited(Time::from_ms(1)), ("server", &options), &load, 1);
-    let Measured { result, failure, .. } = whole(&run, 1_000);
+    let SimMeasured { result, failure, .. } = whole(&run, 1_000);
     let Some(RunError::GivenUp { error, .. }) = failure else { panic!("{failure:?}") };
     assert!(error.to_string().contains("resets in a row"), "{error}");
     assert!(result.partial && result.errors > 0);
@@ -156,7 +156,7 @@ fn a_ring_card_slower_than_its_limit_breaks_no_law() {
         let driver = RingOptions { timeout: Time::from_us(limit_us), ..RingOptions::default() };
         let Attach::Nvme { host, .. } = run.device else { unreachable!() };
         run.device = Attach::Ring { card: Box::new(card.clone()), driver: Box::new(driver), host };
-        let Measured { result, .. } = whole(&run, requests);
+        let SimMeasured { result, .. } = whole(&run, requests);
         let expired = told(&result).contains("ring driver's time limit");
         assert_eq!(expired, result.faults.is_some(), "{limit_us} us");
         assert_eq!(limit_us < 1_000_000, expired, "{limit_us} us: {:?}", result.faults);
@@ -171,8 +171,8 @@ fn a_limit_of_the_run_may_fall_into_a_reset() {
         let load = load(256, "4KiB", 100, 50_000);
         let limit = limited(Time::from_ms(2));
         let mut run = common::run(drive("nvme-tlc"), limit, ("server", &options), &load, 1);
-        run.limits = Limits { duration: Some(Time::from_us(us)), ..Limits::default() };
-        let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+        run.limits = RunLimits { duration: Some(Time::from_us(us)), ..RunLimits::default() };
+        let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
         for law in &measured.result.invariants {
             assert!(law.holds, "{us} us: {law:?}");
         }
@@ -279,9 +279,10 @@ impl Drawn {
         device
     }
 
-    fn run(&self, requests: u64) -> Run {
+    fn run(&self, requests: u64) -> SimRun {
         let limit = Time::from_us(self.limit_us);
-        let waiting = [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid][self.waiting];
+        let waiting =
+            [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid][self.waiting];
         let driver = NvmeConfig {
             admin_timeout: limit * self.admin,
             owner_timeout: Time::from_us(self.owner_us),

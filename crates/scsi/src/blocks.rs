@@ -4,8 +4,8 @@ use ssdyno_spec::nvme::nvm;
 use ssdyno_spec::scsi::{AdditionalSense, opcode};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
-use crate::job::{After, Job, Placing, Run, Work};
-use crate::request::Request;
+use crate::job::{After, Placing, Run, ScsiJob, Work};
+use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -69,7 +69,7 @@ fn byte_check(cdb: &[u8]) -> u8 {
 }
 
 /// The data-out that a command needs and the translator sees.
-fn seen<'a>(request: &Request<'a>, bytes: u64) -> Result<&'a [u8], Refusal> {
+fn seen<'a>(request: &ScsiRequest<'a>, bytes: u64) -> Result<&'a [u8], Refusal> {
     let data = usize::try_from(bytes).ok().and_then(|bytes| request.data_out.get(..bytes));
     data.ok_or(Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT).into())
 }
@@ -153,7 +153,7 @@ impl Translator {
     fn arriving(
         &self,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         extent: Extent,
     ) -> Result<Extent, Refusal> {
         let came = request.data_out_bytes;
@@ -169,7 +169,7 @@ impl Translator {
     }
 
     /// READ (6), (10), (12), (16).
-    pub(crate) fn read(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn read(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
         let extent = self.transfer(unit, cdb)?;
         job.buffer_in_bytes = self.bytes(unit, extent.blocks);
         let mut run = self.run(unit, nvm::READ, extent, Placing::Buffer);
@@ -181,9 +181,9 @@ impl Translator {
     /// WRITE (6), (10), (12), (16).
     pub(crate) fn write(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let extent = self.arriving(unit, request, self.transfer(unit, cdb)?)?;
@@ -197,9 +197,9 @@ impl Translator {
     /// may stay in a volatile cache.
     pub(crate) fn write_and_verify(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let check = byte_check(cdb);
@@ -223,9 +223,9 @@ impl Translator {
     /// VERIFY (10), (12), (16).
     pub(crate) fn verify(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         match byte_check(cdb) {
@@ -259,7 +259,7 @@ impl Translator {
     }
 
     /// Checks that blocks can be read: Verify, or a read whose data nobody looks at.
-    fn plain_verify(&self, job: &mut Job, unit: usize, extent: Extent) -> Run {
+    fn plain_verify(&self, job: &mut ScsiJob, unit: usize, extent: Extent) -> Run {
         if self.controller.optional.verify {
             return self.run(unit, nvm::VERIFY, extent, Placing::Nothing).forced();
         }
@@ -277,7 +277,13 @@ impl Translator {
 
     /// Keeps what `extent` is compared with: a controller that finds a difference does not say where,
     /// which the sense data must.
-    fn may_locate(&self, job: &mut Job, unit: usize, request: &Request<'_>, extent: Extent) {
+    fn may_locate(
+        &self,
+        job: &mut ScsiJob,
+        unit: usize,
+        request: &ScsiRequest<'_>,
+        extent: Extent,
+    ) {
         let bytes = self.bytes(unit, extent.blocks);
         if let Ok(expected) = seen(request, bytes) {
             job.hold(expected);
@@ -286,7 +292,7 @@ impl Translator {
     }
 
     /// Reads `extent` into the scratch, to be compared with `data`.
-    fn read_back(&self, job: &mut Job, unit: usize, extent: Extent, data: &[u8]) -> Run {
+    fn read_back(&self, job: &mut ScsiJob, unit: usize, extent: Extent, data: &[u8]) -> Run {
         let bytes = self.bytes(unit, extent.blocks) as usize;
         job.need_scratch(bytes);
         job.hold(data);
@@ -304,9 +310,9 @@ impl Translator {
     /// nobody else may.
     pub(crate) fn compare_and_write(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let extent = self.extent(unit, cdb)?;
@@ -338,9 +344,9 @@ impl Translator {
     /// ORWRITE (16) (SBC-3, 5.6).
     pub(crate) fn or_write(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let extent = self.transfer(unit, cdb)?;

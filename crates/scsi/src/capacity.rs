@@ -6,7 +6,7 @@ use ssdyno_spec::scsi::{ReadCapacity10Data, ReadCapacity16Data};
 use zerocopy::IntoBytes;
 
 use crate::bytes::{u32_at, u64_at};
-use crate::job::Job;
+use crate::job::ScsiJob;
 use crate::request::lun_field;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
@@ -15,7 +15,7 @@ impl Translator {
     /// READ CAPACITY (10) (SBC-3, 5.15; SBC-2 for PMI, which is obsolete).
     pub(crate) fn read_capacity_10(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
@@ -32,7 +32,7 @@ impl Translator {
     }
 
     /// READ CAPACITY (16) (SBC-3, 5.16; translation reference, 6.4).
-    pub(crate) fn read_capacity_16(&self, job: &mut Job, unit: usize, cdb: &[u8]) {
+    pub(crate) fn read_capacity_16(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) {
         let facts = &self.units[unit].facts;
         let managed = u16::from(self.unmaps()) << 15;
         let zeroes = u16::from(self.unmapped_reads_zero(unit)) << 14;
@@ -51,7 +51,7 @@ impl Translator {
     }
 
     /// REPORT LUNS (SPC-4, 6.33).
-    pub(crate) fn report_luns(&self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn report_luns(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
         let units = match cdb[2] {
             0x00 | 0x02 => self.units.as_slice(),
             // Only well known units: there are none.

@@ -8,7 +8,7 @@ use crate::commands::{Found, Operation};
 use crate::translator::Translator;
 
 impl Translator {
-    /// Whether [`Request::data_out`](crate::Request::data_out) must hold the data of this command:
+    /// Whether [`Request::data_out`](crate::ScsiRequest::data_out) must hold the data of this command:
     /// parameter lists, and data that are compared or combined: here where the controller cannot; and to
     /// say where they differ, which it does not.
     pub fn needs_data_out(&self, cdb: &[u8]) -> bool {
@@ -63,13 +63,15 @@ impl Translator {
 mod tests {
     use ssdyno_spec::scsi::opcode as op;
 
-    use crate::{CommandSet, Config, ControllerFacts, NamespaceFacts, Translator, lun_field};
+    use crate::{
+        CommandSet, ControllerFacts, NamespaceFacts, Translator, TranslatorConfig, lun_field,
+    };
 
     fn translator(commands: CommandSet) -> Translator {
         let mut controller = ControllerFacts::named("m", "s", "f");
         controller.optional.format = true;
         controller.optional.dataset_management = true;
-        let config = Config { commands, ..Config::default() };
+        let config = TranslatorConfig { commands, ..TranslatorConfig::default() };
         Translator::new(controller, &[NamespaceFacts::plain(2, 1000, 4096)], config).unwrap()
     }
 

@@ -301,7 +301,7 @@ pub enum UnmapBy {
 
 /// Choices of who runs the translator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct TranslatorConfig {
     /// Which commands are translated.
     pub commands: CommandSet,
     /// Longest READ or WRITE, in blocks, as block limits report it; more than one NVMe command is
@@ -321,9 +321,9 @@ pub struct Config {
     pub transport_version: u16,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for TranslatorConfig {
+    fn default() -> TranslatorConfig {
+        TranslatorConfig {
             commands: CommandSet::Full,
             transfer_blocks_max: 4096,
             write_same_blocks_max: 32768,

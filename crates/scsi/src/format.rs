@@ -3,8 +3,8 @@
 use ssdyno_spec::nvme::admin;
 use ssdyno_spec::scsi::AdditionalSense;
 
-use crate::job::{Job, NvmeCommand, Work};
-use crate::request::Request;
+use crate::job::{NvmeCommand, ScsiJob, Work};
+use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -15,9 +15,9 @@ impl Translator {
     /// [`replace_namespace`](Translator::replace_namespace).
     pub(crate) fn format_unit(
         &mut self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         // LONGLIST and CMPLST say something of the list that FMTDATA announces; without, they are

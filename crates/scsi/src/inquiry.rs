@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use crate::bytes::u16_at;
 use crate::facts::{NamespaceFacts, array};
-use crate::job::Job;
+use crate::job::ScsiJob;
 use crate::provisioning::UNMAP_DESCRIPTORS_MAX;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
@@ -29,7 +29,7 @@ const SBC_3: u16 = 0x04c0;
 
 impl Translator {
     /// INQUIRY to a LUN without unit.
-    pub(crate) fn inquiry_absent(&self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn inquiry_absent(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
         if cdb[1] & 1 != 0 {
             return Err(Sense::cdb(1, 0).into());
         }
@@ -42,7 +42,12 @@ impl Translator {
     }
 
     /// INQUIRY.
-    pub(crate) fn inquiry(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn inquiry(
+        &self,
+        job: &mut ScsiJob,
+        unit: usize,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
         let (page, allocation) = (cdb[2], usize::from(u16_at(cdb, 3)));
         if cdb[1] & 1 == 0 {
             if page != 0 {

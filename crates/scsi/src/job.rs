@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_spec::nvme::{Status, SubmissionEntry, nvm};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 use ssdyno_spec::scsi::status;
 
 use crate::Nexus;
@@ -14,21 +14,21 @@ use crate::sense::{Refusal, SenseBytes};
 
 /// Whose memory an NVMe command moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Place {
+pub enum DataPlace {
     /// No data.
     #[default]
     Nothing,
     /// The data buffer of the SCSI command: data-out or data-in.
     Buffer,
-    /// [`Job::scratch`].
+    /// [`ScsiJob::scratch`].
     Scratch,
 }
 
 /// The data of an NVMe command. The direction is in bits 1:0 of the opcode (base 2.0c, figure 88).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Data {
+pub struct ScsiData {
     /// Whose memory.
-    pub place: Place,
+    pub place: DataPlace,
     /// Where it begins there, in bytes.
     pub offset: u32,
     /// How much, in bytes.
@@ -62,7 +62,7 @@ pub struct NvmeCommand {
     /// Command dwords 10 to 15.
     pub dwords: [u32; 6],
     /// Data.
-    pub data: Data,
+    pub data: ScsiData,
     /// It is to be submitted so many milliseconds later, not at once.
     pub wait_ms: u32,
 }
@@ -127,13 +127,13 @@ impl Run {
         }
         let bytes = u64::from(blocks) << self.block_shift;
         let place = match self.placing {
-            Placing::Nothing => Place::Nothing,
-            Placing::Buffer => Place::Buffer,
-            Placing::Scratch | Placing::Overlaid => Place::Scratch,
+            Placing::Nothing => DataPlace::Nothing,
+            Placing::Buffer => DataPlace::Buffer,
+            Placing::Scratch | Placing::Overlaid => DataPlace::Scratch,
         };
-        let mut data = Data::default();
-        if place != Place::Nothing {
-            data = Data { place, offset: self.offset as u32, bytes: bytes as u32 };
+        let mut data = ScsiData::default();
+        if place != DataPlace::Nothing {
+            data = ScsiData { place, offset: self.offset as u32, bytes: bytes as u32 };
         }
         let range = [self.lba as u32, (self.lba >> 32) as u32, (blocks - 1) | self.flags];
         let command = NvmeCommand {
@@ -221,7 +221,7 @@ pub(crate) enum Holds {
 /// It owns memory only after a command that needed some (parameter data, WRITE SAME, ORWRITE …);
 /// READ and WRITE never allocate.
 #[derive(Debug, Default)]
-pub struct Job {
+pub struct ScsiJob {
     pub(crate) nexus: Nexus,
     /// Index of the logical unit; `None` while the job is idle or answers for no unit.
     pub(crate) unit: Option<usize>,
@@ -233,7 +233,7 @@ pub struct Job {
     pub(crate) locate: Option<Run>,
     pub(crate) holds: Holds,
     pub(crate) outstanding: u32,
-    pub(crate) failed: Option<Status>,
+    pub(crate) failed: Option<NvmeStatus>,
     pub(crate) dword0: u32,
     /// How much of the scratch is compared.
     pub(crate) compare_bytes: usize,
@@ -250,10 +250,10 @@ pub struct Job {
     pub(crate) kept_data: Vec<u8>,
 }
 
-impl Job {
+impl ScsiJob {
     /// An idle one.
-    pub fn new() -> Job {
-        Job::default()
+    pub fn new() -> ScsiJob {
+        ScsiJob::default()
     }
 
     /// The next NVMe command to submit; `None` when there is none for now. The caller submits all
@@ -285,7 +285,7 @@ impl Job {
         command
     }
 
-    /// True when [`next_command`](Job::next_command) has something.
+    /// True when [`next_command`](ScsiJob::next_command) has something.
     pub(crate) fn has_work(&self) -> bool {
         match &self.work {
             Work::Nothing => false,
@@ -295,7 +295,7 @@ impl Job {
     }
 
     /// ABORT TASK (SAM-5, 7.2): nothing more is submitted; the command ends as
-    /// [`Progress::Aborted`](crate::Progress::Aborted) with its last completion.
+    /// [`Progress::Aborted`](crate::JobProgress::Aborted) with its last completion.
     pub fn abort(&mut self) {
         self.aborted = true;
     }
@@ -322,12 +322,12 @@ impl Job {
     pub fn data_in(&self) -> &[u8] {
         &self.data_in
     }
-    /// How much data-in the command returns: the length of [`data_in`](Job::data_in), or what
-    /// READ puts into the caller's buffer (known from [`Progress::Submit`](crate::Progress) on).
+    /// How much data-in the command returns: the length of [`data_in`](ScsiJob::data_in), or what
+    /// READ puts into the caller's buffer (known from [`Progress::Submit`](crate::JobProgress) on).
     pub fn data_in_bytes(&self) -> u64 {
         self.buffer_in_bytes.max(self.data_in.len() as u64)
     }
-    /// Memory of the job that NVMe commands with [`Place::Scratch`] move: the caller writes here
+    /// Memory of the job that NVMe commands with [`DataPlace::Scratch`] move: the caller writes here
     /// what the device sent, before it tells the completion.
     pub fn scratch_mut(&mut self) -> &mut [u8] {
         &mut self.scratch

@@ -4,27 +4,27 @@
 //! SBC-3. A namespace is a logical unit. Pure and passive: no clock, no device, no waiting; READ
 //! and WRITE never allocate. `no_std` with `alloc`.
 //!
-//! Key types: [`Translator`] holds the state of all logical units; a [`Request`] is a CDB with its
-//! initiator; a [`Job`] is one command on its way; [`NvmeCommand`] is what the driver submits for
-//! it; [`Progress`] says what the caller owes next. [`Pieces`] and [`cdb`] are the other direction:
+//! Key types: [`Translator`] holds the state of all logical units; a [`ScsiRequest`] is a CDB with its
+//! initiator; a [`ScsiJob`] is one command on its way; [`NvmeCommand`] is what the driver submits for
+//! it; [`JobProgress`] says what the caller owes next. [`Pieces`] and [`cdb`] are the other direction:
 //! what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
 //!
 //! ```
 //! use ssdyno_scsi::*;
 //! # fn main() -> Result<(), FactsError> {
 //! let controller = ControllerFacts::named("Model", "Serial", "1.0");
-//! let config = Config { power_on_attention: false, ..Config::default() };
+//! let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
 //! let mut translator =
 //!     Translator::new(controller, &[NamespaceFacts::plain(1, 1 << 20, 4096)], config)?;
-//! let mut job = Job::new();
+//! let mut job = ScsiJob::new();
 //! let read = cdb::read16(8, 2);
-//! let mut progress = translator.begin(&mut job, &Request::local(0, read.as_bytes()));
+//! let mut progress = translator.begin(&mut job, &ScsiRequest::local(0, read.as_bytes()));
 //! while progress == Progress::Pending {
 //!     while let Some(command) = job.next_command() {
 //!         assert_eq!((command.lba(), command.blocks(), command.data.bytes), (8, 2, 8192));
 //!     }
 //!     // The driver reports each completion:
-//!     let status = ssdyno_spec::nvme::Status::SUCCESS;
+//!     let status = ssdyno_spec::nvme::NvmeStatus::SUCCESS;
 //!     progress = translator.complete(&mut job, status, 0);
 //! }
 //! assert_eq!((progress, job.status()), (Progress::Done, 0));
@@ -33,7 +33,7 @@
 //! ```
 //!
 //! Errors: [`FactsError`] names a namespace that cannot be shown. Whatever an initiator sends ends
-//! as a SCSI status, never as a panic; a caller that breaks the protocol of [`Job`] meets a debug
+//! as a SCSI status, never as a panic; a caller that breaks the protocol of [`ScsiJob`] meets a debug
 //! assertion.
 //!
 //! # What a transport must supply
@@ -41,22 +41,22 @@
 //! The independent conformance suite for iSCSI targets looks at more than commands. From here come
 //! status, sense data, data-in and its length; a transport adds:
 //!
-//! - **Residuals.** Underflow: the expected length less [`Job::data_in_bytes`], or less
+//! - **Residuals.** Underflow: the expected length less [`ScsiJob::data_in_bytes`], or less
 //!   [`Translator::data_out_bytes`]. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
-//!   give the job a buffer of [`Job::data_in_bytes`] and send the first part. A short WRITE writes
+//!   give the job a buffer of [`ScsiJob::data_in_bytes`] and send the first part. A short WRITE writes
 //!   the whole blocks that came; the residual is the rest.
 //! - **Direction.** What an initiator sends with a command that takes no data is thrown away.
 //! - **Data-out for the translator** where [`Translator::needs_data_out`] says so, all of it in one
-//!   slice; and [`Progress::Blocked`] commands kept and begun again.
+//!   slice; and [`JobProgress::Blocked`] commands kept and begun again.
 //! - **I_T nexuses.** [`Translator::attach`] with the TransportID at login, so that registrations
 //!   survive a reconnection; [`Translator::nexus_lost`] at logout or when the connection drops,
 //!   which ends a RESERVE. Two sessions with different ISIDs are two nexuses.
-//! - **Task management.** ABORT TASK: [`Job::abort`]; ABORT TASK SET, LOGICAL UNIT RESET and target
-//!   resets: the methods of [`Translator`]. Commands that end as [`Progress::Aborted`] are not
+//! - **Task management.** ABORT TASK: [`ScsiJob::abort`]; ABORT TASK SET, LOGICAL UNIT RESET and target
+//!   resets: the methods of [`Translator`]. Commands that end as [`JobProgress::Aborted`] are not
 //!   answered; the function is answered when they have ended. Refuse cold reset, or drop all
 //!   connections after it.
 //! - **Sequence numbers, data digests, text negotiation**: its own.
-//! - `Config::transport_version` 0x0960, so that INQUIRY claims iSCSI.
+//! - `TranslatorConfig::transport_version` 0x0960, so that INQUIRY claims iSCSI.
 //! - [`NvmeCommand::wait_ms`]: a SANITIZE that ends with its operation asks how far it is from time to time.
 //! - After FORMAT UNIT: identify the namespace again, [`Translator::replace_namespace`] with the nexus.
 //!
@@ -103,15 +103,15 @@ mod translator;
 mod unit;
 
 pub use facts::{
-    CommandSet, Config, ControllerFacts, DeallocatedReads, FactsError, NamespaceFacts, Optional,
-    UnmapBy,
+    CommandSet, ControllerFacts, DeallocatedReads, FactsError, NamespaceFacts, Optional,
+    TranslatorConfig, UnmapBy,
 };
 pub use initiator::{BlockOp, Cdb, Indirections, Piece, Pieces, cdb, unmap_list};
-pub use job::{Data, Fused, Job, NvmeCommand, Place};
-pub use request::{Request, lun_field};
+pub use job::{DataPlace, Fused, NvmeCommand, ScsiData, ScsiJob};
+pub use request::{ScsiRequest, lun_field};
 pub use sense::{FieldPointer, Sense, SenseBytes};
 pub use status::{Translated, translate};
-pub use translator::{Progress, Translator};
+pub use translator::{JobProgress, Translator};
 
 /// An initiator port that is connected to the target (SAM-5, 4.8: I_T nexus).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -6,7 +6,7 @@ use ssdyno_spec::nvme::admin;
 use ssdyno_spec::scsi::{AdditionalSense, mode::log};
 
 use crate::bytes::u16_at;
-use crate::job::{After, Data, Job, NvmeCommand, Place, Work};
+use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -36,7 +36,12 @@ pub(crate) struct LogRequest {
 
 impl Translator {
     /// LOG SENSE.
-    pub(crate) fn log_sense(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn log_sense(
+        &self,
+        job: &mut ScsiJob,
+        unit: usize,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
         // PC: only current cumulative values.
         if cdb[2] >> 6 != 1 {
@@ -63,7 +68,7 @@ impl Translator {
     }
 
     /// Get Log Page of the health log into the scratch of `job`.
-    pub(crate) fn health_log(job: &mut Job) -> NvmeCommand {
+    pub(crate) fn health_log(job: &mut ScsiJob) -> NvmeCommand {
         job.need_scratch(SMART_BYTES);
         job.scratch[..SMART_BYTES].fill(0);
         NvmeCommand {
@@ -72,12 +77,17 @@ impl Translator {
             // The log of the controller, not of the namespace.
             nsid: u32::MAX,
             dwords: [SMART | (SMART_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
-            data: Data { place: Place::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
+            data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes: SMART_BYTES as u32 },
             ..NvmeCommand::default()
         }
     }
 
-    fn supported_logs(&self, job: &mut Job, subpage: u8, allocation: usize) -> Result<(), Refusal> {
+    fn supported_logs(
+        &self,
+        job: &mut ScsiJob,
+        subpage: u8,
+        allocation: usize,
+    ) -> Result<(), Refusal> {
         let mut data = Vec::new();
         match subpage {
             0 => {
@@ -99,7 +109,7 @@ impl Translator {
     }
 
     /// Makes the page from the SMART log in the scratch (base 2.0c, figure 208).
-    pub(crate) fn log_page(&mut self, job: &mut Job, request: &LogRequest) {
+    pub(crate) fn log_page(&mut self, job: &mut ScsiJob, request: &LogRequest) {
         self.counts.bytes_copied += SMART_BYTES as u64;
         let smart = &job.scratch[..SMART_BYTES];
         let predicted = predicts_failure(smart);

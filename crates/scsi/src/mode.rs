@@ -7,8 +7,8 @@ use ssdyno_spec::scsi::mode::{self, page_bytes};
 use ssdyno_spec::scsi::{AdditionalSense, opcode};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
-use crate::job::{After, Job, NvmeCommand, Work};
-use crate::request::Request;
+use crate::job::{After, NvmeCommand, ScsiJob, Work};
+use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 use crate::unit::Attention;
@@ -48,7 +48,12 @@ pub(crate) struct ModeRequest {
 
 impl Translator {
     /// MODE SENSE (6), (10). Whether the cache is on, the controller is asked first.
-    pub(crate) fn mode_sense(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn mode_sense(
+        &self,
+        job: &mut ScsiJob,
+        unit: usize,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
         let ten = cdb[0] == opcode::MODE_SENSE_10;
         let control = match cdb[2] >> 6 {
             0 => Control::Current,
@@ -100,7 +105,7 @@ impl Translator {
     }
 
     /// Makes the answer of MODE SENSE; bit 0 of the job's dword 0 says whether the cache is on.
-    pub(crate) fn mode_pages(&self, job: &mut Job, request: &ModeRequest) {
+    pub(crate) fn mode_pages(&self, job: &mut ScsiJob, request: &ModeRequest) {
         let unit = &self.units[request.unit];
         let protected = unit.facts.write_protected || unit.software_write_protect;
         let parameter =
@@ -193,9 +198,9 @@ impl Translator {
     /// MODE SELECT (6), (10).
     pub(crate) fn mode_select(
         &mut self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let ten = cdb[0] == opcode::MODE_SELECT_10;
@@ -337,7 +342,7 @@ impl Translator {
         Ok(())
     }
 
-    fn apply_mode(&mut self, job: &mut Job, unit: usize, selected: &Selected, save: bool) {
+    fn apply_mode(&mut self, job: &mut ScsiJob, unit: usize, selected: &Selected, save: bool) {
         let target = &mut self.units[unit];
         let mut changed = false;
         if let Some((descriptor_sense, software_write_protect)) = selected.control {
@@ -365,7 +370,7 @@ impl Translator {
     }
 
     /// Switches the cache; bit 0 of the job's dword 0 says whether it is on.
-    pub(crate) fn select_cache(job: &mut Job, on: bool, save: bool) {
+    pub(crate) fn select_cache(job: &mut ScsiJob, on: bool, save: bool) {
         let differs = (job.dword0 & 1 == 1) != on;
         if !differs && !save {
             return;
@@ -383,7 +388,7 @@ impl Translator {
     }
 
     /// The cache is the controller's: all units have another caching page now.
-    pub(crate) fn cache_selected(&mut self, job: &Job) {
+    pub(crate) fn cache_selected(&mut self, job: &ScsiJob) {
         for unit in &mut self.units {
             unit.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
         }

@@ -5,8 +5,8 @@ use ssdyno_spec::scsi::{AdditionalSense, SenseKey};
 
 use crate::bytes::{u16_at, u32_at};
 use crate::commands::Operation;
-use crate::job::{Holds, Job, NvmeCommand, Work};
-use crate::request::Request;
+use crate::job::{Holds, NvmeCommand, ScsiJob, Work};
+use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 use crate::unit::Unit;
@@ -15,9 +15,9 @@ impl Translator {
     /// Does the command's own part; `false` when it must wait.
     pub(crate) fn perform(
         &mut self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         operation: Operation,
         cdb: &[u8],
     ) -> Result<bool, Refusal> {
@@ -90,7 +90,7 @@ impl Translator {
 
     /// SYNCHRONIZE CACHE (SBC-3, 5.26): the whole namespace is flushed. IMMED is allowed to end the
     /// command early; it ends when the flush has.
-    fn synchronize(&mut self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    fn synchronize(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
         self.extent(unit, cdb)?;
         if self.controller.volatile_write_cache {
             job.work = Work::Single(flush(self.units[unit].facts.nsid));
@@ -118,7 +118,7 @@ pub(crate) fn flush(nsid: u32) -> NvmeCommand {
 
 /// READ DEFECT DATA (SBC-3, 5.17): the controller keeps its defects to itself; the lists are empty, in
 /// whatever format but the reserved one.
-fn defects(job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+fn defects(job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
     let ten = cdb[0] == ssdyno_spec::scsi::opcode::READ_DEFECT_DATA_10;
     let byte = if ten { 2 } else { 1 };
     let flags = cdb[usize::from(byte)] & 0x1f;
@@ -135,7 +135,7 @@ fn defects(job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
 
 /// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-4, 6.36): ABORT TASK and ABORT TASK SET, LOGICAL
 /// UNIT RESET, TARGET RESET; the extended form says that no timeouts are reported.
-fn report_task_management(job: &mut Job, cdb: &[u8]) {
+fn report_task_management(job: &mut ScsiJob, cdb: &[u8]) {
     let extended = cdb[2] & 0x80 != 0;
     let mut data = [0; 16];
     data[0] = 0xca;

@@ -6,8 +6,8 @@ use ssdyno_spec::scsi::AdditionalSense;
 use ssdyno_spec::scsi::opcode::{persistent_reserve_in as input, persistent_reserve_out as output};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
-use crate::job::Job;
-use crate::request::Request;
+use crate::job::ScsiJob;
+use crate::request::ScsiRequest;
 use crate::reservation::{Denied, Kind, Told};
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
@@ -31,7 +31,7 @@ impl From<Denied> for Refusal {
 }
 
 impl Translator {
-    pub(crate) fn persistent_in(&self, job: &mut Job, unit: usize, cdb: &[u8]) {
+    pub(crate) fn persistent_in(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) {
         let reservations = &self.units[unit].reservations;
         let mut data = Vec::new();
         data.extend_from_slice(&reservations.generation.to_be_bytes());
@@ -86,7 +86,7 @@ impl Translator {
     pub(crate) fn persistent_out(
         &mut self,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let (nexus, action) = (request.nexus, cdb[1] & 0x1f);
@@ -150,7 +150,11 @@ impl Translator {
     }
 
     /// RESERVE (6) and (10).
-    pub(crate) fn reserve(&mut self, unit: usize, request: &Request<'_>) -> Result<(), Refusal> {
+    pub(crate) fn reserve(
+        &mut self,
+        unit: usize,
+        request: &ScsiRequest<'_>,
+    ) -> Result<(), Refusal> {
         let free = self.units[unit].reservations.reserve_legacy(request.nexus);
         if free { Ok(()) } else { Err(Refusal::Conflict) }
     }

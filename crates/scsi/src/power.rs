@@ -5,7 +5,7 @@ use ssdyno_spec::nvme::admin;
 use ssdyno_spec::scsi::{AdditionalSense, SenseKey};
 
 use crate::commands::Operation;
-use crate::job::{After, Job, NvmeCommand, Work};
+use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::perform::flush;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
@@ -67,7 +67,7 @@ impl Translator {
     /// REQUEST SENSE (SPC-4, 6.39): a pending unit attention, or what the unit is up to. Where it is
     /// up to nothing, a failure that the health log predicts: that is what MRIE 6 of the informational
     /// exceptions control page promises (SPC-4, 7.5.11).
-    pub(crate) fn request_sense(&mut self, job: &mut Job, unit: usize, cdb: &[u8]) {
+    pub(crate) fn request_sense(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) {
         let request =
             SenseRequest { descriptors: cdb[1] & 1 == 1, allocation: usize::from(cdb[4]) };
         let attention = self.units[unit].take_attention(job.nexus);
@@ -83,7 +83,7 @@ impl Translator {
 
     /// Ends a REQUEST SENSE with the health log in the scratch; a device that did not tell it is no
     /// reason to refuse.
-    pub(crate) fn tell_health(job: &mut Job, request: SenseRequest) {
+    pub(crate) fn tell_health(job: &mut ScsiJob, request: SenseRequest) {
         let told = job.failed.take().is_none();
         let predicted = told && crate::log::predicts_failure(job.scratch());
         let additional =
@@ -93,7 +93,7 @@ impl Translator {
 
     /// START STOP UNIT: power conditions to NVMe power states. The controller has one power state for
     /// all of its namespaces.
-    pub(crate) fn start_stop(&mut self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn start_stop(&mut self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
         use AdditionalSense as A;
         let (modifier, start) = (cdb[3] & 0xf, cdb[4] & 1 == 1);
         // LOEJ: nothing can be ejected; with a power condition it is ignored.
@@ -138,7 +138,7 @@ impl Translator {
     /// Flushes the unit at `next` and has those behind it flushed, or sends `power` when there is none left.
     pub(crate) fn flush_units(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         next: usize,
         power: NvmeCommand,
         condition: Condition,
@@ -155,12 +155,12 @@ impl Translator {
 
 impl SenseRequest {
     /// Ends it with `sense`.
-    pub(crate) fn answer(self, job: &mut Job, sense: Sense) {
+    pub(crate) fn answer(self, job: &mut ScsiJob, sense: Sense) {
         job.answer(sense.encode(self.descriptors).as_bytes(), self.allocation);
     }
 
     /// Has the health log fetched for it.
-    pub(crate) fn ask_for_health(self, job: &mut Job) {
+    pub(crate) fn ask_for_health(self, job: &mut ScsiJob) {
         job.work = Work::Single(Translator::health_log(job));
         job.after = After::RequestSense(self);
     }

@@ -10,8 +10,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::blocks::{Extent, length_field};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::facts::{DeallocatedReads, UnmapBy};
-use crate::job::{After, Data, Job, NvmeCommand, Place, Placing, Work};
-use crate::request::Request;
+use crate::job::{After, DataPlace, NvmeCommand, Placing, ScsiData, ScsiJob, Work};
+use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -58,9 +58,9 @@ impl Translator {
     /// UNMAP (SBC-3, 5.28).
     pub(crate) fn unmap(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let length = usize::from(u16_at(cdb, 7));
@@ -90,7 +90,7 @@ impl Translator {
         Ok(())
     }
 
-    fn deallocate(&self, job: &mut Job, unit: usize, extents: &[Extent]) {
+    fn deallocate(&self, job: &mut ScsiJob, unit: usize, extents: &[Extent]) {
         if extents.is_empty() {
             return;
         }
@@ -116,13 +116,13 @@ impl Translator {
             opcode: nvm::DATASET_MANAGEMENT,
             nsid: self.units[unit].facts.nsid,
             dwords: [extents.len() as u32 - 1, ATTRIBUTE_DEALLOCATE, 0, 0, 0, 0],
-            data: Data { place: Place::Scratch, offset: 0, bytes },
+            data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes },
             ..NvmeCommand::default()
         });
     }
 
     /// Write zeroes to the range `index` of those that are held.
-    pub(crate) fn zero_range(&self, job: &mut Job, index: usize) {
+    pub(crate) fn zero_range(&self, job: &mut ScsiJob, index: usize) {
         let Some(unit) = job.unit else { return };
         let Some(range) = job.held.chunks_exact(16).nth(index) else { return };
         let extent = Extent { lba: u64_at(range, 0), blocks: u64_at(range, 8) };
@@ -139,9 +139,9 @@ impl Translator {
     /// WRITE SAME (10), (16) (SBC-3, 5.45 and 5.46).
     pub(crate) fn write_same(
         &self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let unmap = cdb[1] & 8 != 0;

@@ -7,7 +7,7 @@ use zerocopy::IntoBytes;
 
 use crate::bytes::{u16_at, u32_at};
 use crate::commands::{self, COMMANDS, Command, Operation};
-use crate::job::Job;
+use crate::job::ScsiJob;
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -22,7 +22,11 @@ const TIMEOUTS: TimeoutDescriptor = TimeoutDescriptor {
 
 impl Translator {
     /// REPORT SUPPORTED OPERATION CODES.
-    pub(crate) fn report_operation_codes(&self, job: &mut Job, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn report_operation_codes(
+        &self,
+        job: &mut ScsiJob,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
         let timeouts = cdb[2] & 0x80 != 0;
         let allocation = u32_at(cdb, 6) as usize;
         let data = match cdb[2] & 7 {

@@ -4,7 +4,7 @@ use crate::Nexus;
 
 /// One SCSI command as the transport received it.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct ScsiRequest<'a> {
     /// Who sent it.
     pub nexus: Nexus,
     /// The LUN field, eight bytes (SAM-5, 4.7).
@@ -20,10 +20,10 @@ pub struct Request<'a> {
     pub deleted: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ScsiRequest<'a> {
     /// A command of [`Nexus::LOCAL`] without data-out.
-    pub fn local(lun: u32, cdb: &'a [u8]) -> Request<'a> {
-        Request {
+    pub fn local(lun: u32, cdb: &'a [u8]) -> ScsiRequest<'a> {
+        ScsiRequest {
             nexus: Nexus::LOCAL,
             lun: lun_field(lun),
             cdb,
@@ -34,7 +34,7 @@ impl<'a> Request<'a> {
     }
     /// The same with data-out that the translator may see.
     #[must_use]
-    pub fn with_data(mut self, data: &'a [u8]) -> Request<'a> {
+    pub fn with_data(mut self, data: &'a [u8]) -> ScsiRequest<'a> {
         self.data_out = data;
         self.data_out_bytes = data.len() as u64;
         self

@@ -13,16 +13,16 @@
 //! for: while it waits for the end (IMMED = 0), for REQUEST SENSE, and before commands that do nothing on the
 //! medium and would succeed otherwise. The controller itself refuses those that do.
 
-use ssdyno_spec::nvme::{SanitizeLog, Status, admin, page, sanitize};
+use ssdyno_spec::nvme::{NvmeStatus, SanitizeLog, admin, page, sanitize};
 use ssdyno_spec::scsi::{AdditionalSense, BlockStatusDescriptor, SenseKey, sanitize_action};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::commands::{Found, Operation};
-use crate::job::{After, Data, Job, NvmeCommand, Place, Work};
+use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
 use crate::perform::check_protection;
 use crate::power::SenseRequest;
-use crate::request::{Request, lun_field};
+use crate::request::{ScsiRequest, lun_field};
 use crate::sense::{Refusal, Sense};
 use crate::translator::Translator;
 
@@ -56,7 +56,7 @@ pub(crate) enum Step {
 }
 
 /// The log page as a command; the caller submits it `wait_ms` later.
-fn log_page(job: &mut Job, wait_ms: u32) -> NvmeCommand {
+fn log_page(job: &mut ScsiJob, wait_ms: u32) -> NvmeCommand {
     job.need_scratch(LOG_BYTES);
     job.scratch[..LOG_BYTES].fill(0);
     NvmeCommand {
@@ -64,14 +64,14 @@ fn log_page(job: &mut Job, wait_ms: u32) -> NvmeCommand {
         opcode: admin::GET_LOG_PAGE,
         nsid: u32::MAX,
         dwords: [u32::from(page::SANITIZE) | (LOG_BYTES as u32 / 4 - 1) << 16, 0, 0, 0, 0, 0],
-        data: Data { place: Place::Scratch, offset: 0, bytes: LOG_BYTES as u32 },
+        data: ScsiData { place: DataPlace::Scratch, offset: 0, bytes: LOG_BYTES as u32 },
         wait_ms,
         ..NvmeCommand::default()
     }
 }
 
 /// Asks for the log page, then goes on with `step`.
-fn ask(job: &mut Job, step: Step, wait_ms: u32) {
+fn ask(job: &mut ScsiJob, step: Step, wait_ms: u32) {
     job.work = Work::Single(log_page(job, wait_ms));
     job.after = After::Sanitize(step);
 }
@@ -145,9 +145,9 @@ impl Translator {
     /// SANITIZE.
     pub(crate) fn sanitize(
         &mut self,
-        job: &mut Job,
+        job: &mut ScsiJob,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let (action, length) = (cdb[1] & 0x1f, usize::from(u16_at(cdb, 7)));
@@ -180,7 +180,7 @@ impl Translator {
         Ok(())
     }
 
-    fn send_sanitize(&self, job: &mut Job, dword10: u32, pattern: u32, step: Step) {
+    fn send_sanitize(&self, job: &mut ScsiJob, dword10: u32, pattern: u32, step: Step) {
         job.work = Work::Single(NvmeCommand {
             admin: true,
             opcode: admin::SANITIZE,
@@ -194,8 +194,8 @@ impl Translator {
     /// as this translator knows it may be, and the controller would not refuse the command.
     pub(crate) fn asks_first(
         &mut self,
-        job: &mut Job,
-        request: &Request<'_>,
+        job: &mut ScsiJob,
+        request: &ScsiRequest<'_>,
         operation: Operation,
     ) -> bool {
         use Operation as O;
@@ -227,7 +227,7 @@ impl Translator {
     }
 
     /// Has the log page fetched for REQUEST SENSE; false where there is no reason to.
-    pub(crate) fn senses_sanitize(&self, job: &mut Job, request: SenseRequest) -> bool {
+    pub(crate) fn senses_sanitize(&self, job: &mut ScsiJob, request: SenseRequest) -> bool {
         if self.sanitizing {
             ask(job, Step::Sense(request), 0);
         }
@@ -236,7 +236,12 @@ impl Translator {
 
     /// GET LBA STATUS (SBC-3, 5.4). NVMe tells only of all blocks: they are unmapped where a sanitize
     /// operation has deallocated them and nothing was written since.
-    pub(crate) fn lba_status(&self, job: &mut Job, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn lba_status(
+        &self,
+        job: &mut ScsiJob,
+        unit: usize,
+        cdb: &[u8],
+    ) -> Result<(), Refusal> {
         let (lba, allocation) = (u64_at(cdb, 2), u32_at(cdb, 10));
         if lba >= self.units[unit].facts.blocks {
             return Err(Sense::out_of_range().into());
@@ -249,7 +254,7 @@ impl Translator {
         Ok(())
     }
 
-    fn tell_blocks(&self, job: &mut Job, unit: usize, (lba, most): (u64, u32), unmapped: bool) {
+    fn tell_blocks(&self, job: &mut ScsiJob, unit: usize, (lba, most): (u64, u32), unmapped: bool) {
         let left = self.units[unit].facts.blocks.saturating_sub(lba);
         let descriptor = BlockStatusDescriptor {
             lba: lba.into(),
@@ -267,8 +272,8 @@ impl Translator {
 
     /// The controller has refused the NVMe command of `job` because of a sanitize operation: the refusal
     /// tells how far that is. True where that is still to be asked.
-    pub(crate) fn refused_for_sanitize(&mut self, job: &mut Job, status: Status) -> bool {
-        let busy = status.kind() == Status::SANITIZE_IN_PROGRESS;
+    pub(crate) fn refused_for_sanitize(&mut self, job: &mut ScsiJob, status: NvmeStatus) -> bool {
+        let busy = status.kind() == NvmeStatus::SANITIZE_IN_PROGRESS;
         if busy && !matches!(job.after, After::Sanitize(Step::Refuse)) {
             self.sanitizing = true;
             job.failed = None;
@@ -281,8 +286,8 @@ impl Translator {
 
     /// What a failure of NVMe Sanitize itself means, where it is not what its status says: a failure in
     /// restricted mode can neither be left nor be mended in unrestricted mode (SBC-4, 4.11.4).
-    pub(crate) fn sanitize_refusal(job: &Job, status: Status) -> Option<Sense> {
-        let locked = status.kind() == Status::SANITIZE_FAILED;
+    pub(crate) fn sanitize_refusal(job: &ScsiJob, status: NvmeStatus) -> Option<Sense> {
+        let locked = status.kind() == NvmeStatus::SANITIZE_FAILED;
         match job.after {
             After::Sanitize(Step::Left) if locked => Some(Sense::cdb(1, 4)),
             After::Sanitize(Step::Begun { .. }) if locked => Some(Sense::cdb(1, 5)),
@@ -291,7 +296,7 @@ impl Translator {
     }
 
     /// The log page in the scratch; what it says of the operation is known from now on.
-    fn look(&mut self, job: &Job) -> Result<SanitizeLog, Sense> {
+    fn look(&mut self, job: &ScsiJob) -> Result<SanitizeLog, Sense> {
         let nothing = Sense::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE);
         let log = SanitizeLog::read_from_prefix(&job.scratch).map_err(|_| nothing)?.0;
         self.counts.bytes_copied += LOG_BYTES as u64;
@@ -300,7 +305,7 @@ impl Translator {
     }
 
     /// Goes on after the command before.
-    pub(crate) fn sanitize_step(&mut self, job: &mut Job, step: Step) -> Result<(), Refusal> {
+    pub(crate) fn sanitize_step(&mut self, job: &mut ScsiJob, step: Step) -> Result<(), Refusal> {
         match step {
             Step::Begun { immediate } => {
                 self.sanitizing = true;
@@ -343,12 +348,12 @@ impl Translator {
     }
 
     /// Does the command that had to wait.
-    fn perform_kept(&mut self, job: &mut Job) -> Result<(), Refusal> {
+    fn perform_kept(&mut self, job: &mut ScsiJob) -> Result<(), Refusal> {
         let (cdb, data) = (core::mem::take(&mut job.kept_cdb), core::mem::take(&mut job.kept_data));
         let (Some(unit), Found::Command(command)) = (job.unit, self.find(&cdb)) else {
             return Ok(());
         };
-        let request = Request {
+        let request = ScsiRequest {
             nexus: job.nexus,
             lun: lun_field(self.units[unit].number()),
             cdb: &cdb,

@@ -1,6 +1,6 @@
 //! NVMe status to SCSI status and sense (S1-50; translation reference 1.5, clause 7).
 
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 use ssdyno_spec::scsi::{AdditionalSense, SenseKey, status};
 
 use crate::sense::Sense;
@@ -21,7 +21,7 @@ pub struct Translated {
 /// INTERNAL TARGET FAILURE; command specific ones as ILLEGAL REQUEST; media ones as MEDIUM ERROR;
 /// path and vendor ones as ABORTED COMMAND, which invites another try, or HARDWARE ERROR where bit
 /// DNR says that it cannot help.
-pub fn translate(status: Status) -> Translated {
+pub fn translate(status: NvmeStatus) -> Translated {
     use AdditionalSense as A;
     use SenseKey as K;
     if status.is_success() {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn of(kind: u16, code: u16) -> (u8, Option<(u8, u16)>) {
-        let translated = translate(Status::from_bits(kind << 8 | code));
+        let translated = translate(NvmeStatus::from_bits(kind << 8 | code));
         (translated.status, translated.sense.map(|s| (s.key as u8, s.additional.0)))
     }
 
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn every_failure_has_a_status_and_every_check_condition_a_key() {
         for bits in 0..0x8000_u16 {
-            let status = Status::from_bits(bits);
+            let status = NvmeStatus::from_bits(bits);
             let translated = translate(status);
             assert_eq!(translated.status == status::GOOD, status.is_success(), "{bits:#x}");
             if translated.status == status::CHECK_CONDITION {
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn path_errors_invite_another_try_unless_it_cannot_help() {
-        let path = Status::from_bits(3 << 8 | 0x70);
+        let path = NvmeStatus::from_bits(3 << 8 | 0x70);
         assert_eq!(translate(path).sense.map(|s| s.key), Some(SenseKey::AbortedCommand));
         let fatal = path.with_do_not_retry();
         assert_eq!(translate(fatal).sense.map(|s| s.key), Some(SenseKey::HardwareError));

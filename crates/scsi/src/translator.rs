@@ -2,16 +2,16 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 use ssdyno_spec::scsi::{AdditionalSense, SenseKey, status};
 
 use crate::Nexus;
 use crate::commands::{self, Access, Command, Found, Operation};
-use crate::facts::{CommandSet, Config, ControllerFacts, FactsError, NamespaceFacts};
+use crate::facts::{CommandSet, ControllerFacts, FactsError, NamespaceFacts, TranslatorConfig};
 use crate::initiator::Indirections;
-use crate::job::{After, Holds, Job, Work};
+use crate::job::{After, Holds, ScsiJob, Work};
 use crate::power::Condition;
-use crate::request::{Request, lun_number};
+use crate::request::{ScsiRequest, lun_number};
 use crate::sense::{Refusal, Sense};
 use crate::status::translate;
 use crate::unit::{Attention, Unit};
@@ -26,8 +26,8 @@ const LOCAL_TRANSPORT_ID: [u8; 24] =
 /// How far a command is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub enum Progress {
-    /// Submit all that [`Job::next_command`] has, and report each completion.
+pub enum JobProgress {
+    /// Submit all that [`ScsiJob::next_command`] has, and report each completion.
     Pending,
     /// The job holds status, sense data and data-in.
     Done,
@@ -40,13 +40,13 @@ pub enum Progress {
 
 /// Translates the SCSI commands for the namespaces of one NVMe controller.
 ///
-/// Passive: it holds no clock, submits nothing and waits for nothing. The caller owes: one [`Job`]
+/// Passive: it holds no clock, submits nothing and waits for nothing. The caller owes: one [`ScsiJob`]
 /// for each command, driven from [`begin`](Translator::begin) until `Done` or `Aborted`; every NVMe
 /// command of the job submitted and its completion reported; no NVMe command of the job left out.
 #[derive(Debug)]
 pub struct Translator {
     pub(crate) controller: ControllerFacts,
-    pub(crate) config: Config,
+    pub(crate) config: TranslatorConfig,
     /// By LUN.
     pub(crate) units: Vec<Unit>,
     /// TransportIDs, by nexus.
@@ -66,7 +66,7 @@ impl Translator {
     pub fn new(
         controller: ControllerFacts,
         namespaces: &[NamespaceFacts],
-        config: Config,
+        config: TranslatorConfig,
     ) -> Result<Translator, FactsError> {
         let mut units = Vec::with_capacity(namespaces.len());
         for facts in namespaces {
@@ -109,7 +109,7 @@ impl Translator {
     }
 
     /// The nexus is gone: logged out, or the connection is lost (SAM-5, 6.3.4). Its commands end as
-    /// [`Progress::Aborted`].
+    /// [`JobProgress::Aborted`].
     pub fn nexus_lost(&mut self, nexus: Nexus) {
         for unit in self.units.iter_mut().filter(|_| nexus.index() < self.nexuses.len()) {
             unit.nexus_lost(nexus);
@@ -178,12 +178,12 @@ impl Translator {
     ///
     /// A WRITE for which the initiator sends less than the CDB says writes the whole blocks that
     /// came; a part of a block is refused with INVALID FIELD IN COMMAND INFORMATION UNIT.
-    pub fn begin(&mut self, job: &mut Job, request: &Request<'_>) -> Progress {
+    pub fn begin(&mut self, job: &mut ScsiJob, request: &ScsiRequest<'_>) -> JobProgress {
         debug_assert_eq!(job.outstanding, 0, "the job's last command has not ended");
         job.reset(request.nexus);
         if request.deleted {
             self.counts.cdbs += 1;
-            return Progress::Done;
+            return JobProgress::Done;
         }
         if request.nexus.index() >= self.nexuses.len() {
             let refusal = Sense::new(SenseKey::AbortedCommand, AdditionalSense::NEXUS_LOSS);
@@ -191,7 +191,7 @@ impl Translator {
         }
         match self.dispatch(job, request) {
             Ok(true) => {}
-            Ok(false) => return Progress::Blocked,
+            Ok(false) => return JobProgress::Blocked,
             Err(refusal) => {
                 self.counts.cdbs += 1;
                 return self.refuse(job, refusal);
@@ -205,14 +205,14 @@ impl Translator {
     }
 
     /// One of the job's NVMe commands has completed with `status` and dword 0 of its completion.
-    pub fn complete(&mut self, job: &mut Job, status: Status, dword0: u32) -> Progress {
+    pub fn complete(&mut self, job: &mut ScsiJob, status: NvmeStatus, dword0: u32) -> JobProgress {
         debug_assert!(job.outstanding > 0, "a completion without a command");
         job.outstanding = job.outstanding.saturating_sub(1);
         self.counts.nvme_commands += 1;
         job.dword0 = dword0;
         if !status.is_success() {
             // Of a fused pair, the half that did not merely follow the other says why.
-            let follows = |s: &Status| s.code_type() == 0 && matches!(s.code(), 0x09 | 0x0a);
+            let follows = |s: &NvmeStatus| s.code_type() == 0 && matches!(s.code(), 0x09 | 0x0a);
             if job.failed.as_ref().is_none_or(follows) {
                 job.failed = Some(status);
             }
@@ -226,24 +226,24 @@ impl Translator {
     /// A task management function, the loss of its nexus or another nexus has aborted the command of `job`,
     /// which was begun and has not ended: it ends with its last completion, and what it has not submitted
     /// need not be.
-    pub fn is_aborted(&self, job: &Job) -> bool {
+    pub fn is_aborted(&self, job: &ScsiJob) -> bool {
         let changed = |unit: usize| self.units[unit].generation(job.nexus) != job.generation;
         job.aborted || job.unit.is_some_and(changed)
     }
 
     /// Goes on with a job as far as possible without another completion.
-    fn settle(&mut self, job: &mut Job) -> Progress {
+    fn settle(&mut self, job: &mut ScsiJob) -> JobProgress {
         let aborted = self.is_aborted(job);
         if aborted && !matches!(job.work, Work::Second(_)) {
             job.work = Work::Nothing;
         }
         loop {
             if job.has_work() || job.outstanding > 0 {
-                return Progress::Pending;
+                return JobProgress::Pending;
             }
             if aborted {
                 self.release(job);
-                return Progress::Aborted;
+                return JobProgress::Aborted;
             }
             if let Some(status) = job.failed
                 && self.refused_for_sanitize(job, status)
@@ -266,7 +266,7 @@ impl Translator {
             let after = core::mem::take(&mut job.after);
             if matches!(after, After::Finish) {
                 self.release(job);
-                return Progress::Done;
+                return JobProgress::Done;
             }
             self.counts.steps += 1;
             if let Err(refusal) = self.go_on(job, after) {
@@ -276,7 +276,7 @@ impl Translator {
     }
 
     /// What comes after the commands so far.
-    fn go_on(&mut self, job: &mut Job, after: After) -> Result<(), Refusal> {
+    fn go_on(&mut self, job: &mut ScsiJob, after: After) -> Result<(), Refusal> {
         match after {
             After::Finish => {}
             After::Then(run) => job.work = Work::Run(run),
@@ -324,7 +324,7 @@ impl Translator {
     }
 
     /// Compares the scratch with what is held.
-    fn compare(&mut self, job: &Job) -> Result<(), Refusal> {
+    fn compare(&mut self, job: &ScsiJob) -> Result<(), Refusal> {
         let bytes = job.compare_bytes;
         self.counts.bytes_copied += bytes as u64;
         match job.first_mismatch(bytes) {
@@ -337,7 +337,7 @@ impl Translator {
     }
 
     /// Ends with the status of a failed NVMe command.
-    fn fail(&mut self, job: &mut Job, nvme: Status) -> Progress {
+    fn fail(&mut self, job: &mut ScsiJob, nvme: NvmeStatus) -> JobProgress {
         if let Some(sense) = Translator::sanitize_refusal(job, nvme) {
             return self.refuse(job, sense.into());
         }
@@ -350,18 +350,18 @@ impl Translator {
             job.buffer_in_bytes = 0;
         }
         self.release(job);
-        Progress::Done
+        JobProgress::Done
     }
 
-    fn refuse(&mut self, job: &mut Job, refusal: Refusal) -> Progress {
+    fn refuse(&mut self, job: &mut ScsiJob, refusal: Refusal) -> JobProgress {
         let descriptors = job.unit.is_some_and(|unit| self.units[unit].descriptor_sense);
         job.refuse(refusal, descriptors);
         self.release(job);
-        Progress::Done
+        JobProgress::Done
     }
 
     /// Gives back what the job holds of its unit.
-    fn release(&mut self, job: &mut Job) {
+    fn release(&mut self, job: &mut ScsiJob) {
         let Some(unit) = job.unit.map(|unit| &mut self.units[unit]) else { return };
         match core::mem::take(&mut job.holds) {
             Holds::Nothing => {}
@@ -397,7 +397,7 @@ impl Translator {
 
     /// Checks what all commands share (SAM-5, 5.3.3 for the order), then does the command's own
     /// part. `false`: blocked.
-    fn dispatch(&mut self, job: &mut Job, request: &Request<'_>) -> Result<bool, Refusal> {
+    fn dispatch(&mut self, job: &mut ScsiJob, request: &ScsiRequest<'_>) -> Result<bool, Refusal> {
         let found = self.find(request.cdb);
         let Some(unit) = self.unit_index(request.lun) else {
             return self.without_unit(job, request, &found).map(|()| true);
@@ -436,7 +436,7 @@ impl Translator {
     fn check_reservation(
         &self,
         unit: usize,
-        request: &Request<'_>,
+        request: &ScsiRequest<'_>,
         command: &Command,
     ) -> Result<(), Refusal> {
         let mut access = command.access;
@@ -452,8 +452,8 @@ impl Translator {
     /// 6.39).
     fn without_unit(
         &mut self,
-        job: &mut Job,
-        request: &Request<'_>,
+        job: &mut ScsiJob,
+        request: &ScsiRequest<'_>,
         found: &Found,
     ) -> Result<(), Refusal> {
         let absent = Sense::illegal(AdditionalSense::LOGICAL_UNIT_NOT_SUPPORTED);
@@ -476,7 +476,7 @@ impl Translator {
 }
 
 /// Compare Failure, whatever the other bits say (NVM 1.0c, figure 10).
-fn differs(status: Status) -> bool {
-    let failure = Status::COMPARE_FAILURE;
+fn differs(status: NvmeStatus) -> bool {
+    let failure = NvmeStatus::COMPARE_FAILURE;
     (status.code_type(), status.code()) == (failure.code_type(), failure.code())
 }

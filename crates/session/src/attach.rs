@@ -1,18 +1,18 @@
 //! What lies between the workload and a simulated device: driver, host, network.
 
 use ssdyno_block::units::Span;
-use ssdyno_device::nvme::NvmeConfig as ControllerConfig;
+use ssdyno_device::nvme::NvmeControllerConfig as ControllerConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_rig::{Attach, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack};
-use ssdyno_workload::Config as WorkloadConfig;
+use ssdyno_workload::WorkloadConfig;
 
 use crate::failure::Failure;
 use crate::named;
 use crate::overlay::{NETWORK, Setting};
 use crate::spec::{
-    Contents, DEFAULT_HOST, Doorbell, Driver, HostSpec, Queues, StackKind, given, option_of,
+    DEFAULT_HOST, Doorbell, DriverSpec, FileContents, HostSpec, Queues, StackKind, given, option_of,
 };
 
 impl Queues {
@@ -38,7 +38,7 @@ pub(crate) struct Attached {
     /// The options, those that were chosen for the user with the rest.
     pub(crate) host: HostSpec,
     /// The files of host and network, where they have a part.
-    pub(crate) contents: Contents,
+    pub(crate) contents: FileContents,
 }
 
 /// Puts the host that `spec` asks for before `device`, for a load of `source`.
@@ -51,7 +51,7 @@ pub fn attach(
     source: &Source,
     settings: &[Setting],
 ) -> Result<Attach, Failure> {
-    let contents = Contents::default();
+    let contents = FileContents::default();
     HostRequest { spec, contents: &contents, source, settings }
         .attach(device)
         .map(|done| done.attach)
@@ -60,7 +60,7 @@ pub fn attach(
 /// What is asked of a host.
 pub(crate) struct HostRequest<'a> {
     pub(crate) spec: &'a HostSpec,
-    pub(crate) contents: &'a Contents,
+    pub(crate) contents: &'a FileContents,
     pub(crate) source: &'a Source,
     pub(crate) settings: &'a [Setting],
 }
@@ -76,21 +76,21 @@ impl HostRequest<'_> {
         let spec = self.spec;
         let ssd = device.get::<Config>();
         let driver = spec.driver.unwrap_or(match ssd {
-            _ if spec.network.is_some() => Driver::Network,
-            _ if device.own_driver() => Driver::Ring,
-            Some(config) if config.nvme.is_some() => Driver::Nvme,
-            _ => Driver::Direct,
+            _ if spec.network.is_some() => DriverSpec::Network,
+            _ if device.own_driver() => DriverSpec::Ring,
+            Some(config) if config.nvme.is_some() => DriverSpec::Nvme,
+            _ => DriverSpec::Direct,
         });
-        if let Some(ring) = spec.ring.as_ref().filter(|_| driver != Driver::Ring) {
+        if let Some(ring) = spec.ring.as_ref().filter(|_| driver != DriverSpec::Ring) {
             let what = format!("`--ring {}` is for the ring driver", ring.typed);
             return Err(about("ring", what, "leave it out, or run sim:zc706-ring"));
         }
-        if driver != Driver::Network && spec.network.is_some() {
+        if driver != DriverSpec::Network && spec.network.is_some() {
             let what = "`--network` needs the driver `network`";
             return Err(about("network", what, "leave --driver out, or --network"));
         }
         let of_network = self.settings.iter().find(|setting| setting.key.starts_with(NETWORK));
-        if let Some(setting) = of_network.filter(|_| driver != Driver::Network) {
+        if let Some(setting) = of_network.filter(|_| driver != DriverSpec::Network) {
             return Err(Failure::usage(format!("there is no network for `{}`", setting.key))
                 .with_help("add --network s4-iscsi, or leave the setting out")
                 .with_key(&setting.key)
@@ -100,28 +100,28 @@ impl HostRequest<'_> {
         let mut done = Attached {
             attach: self.between(driver, device)?,
             host: HostSpec { driver: Some(driver), ..spec.clone() },
-            contents: Contents::default(),
+            contents: FileContents::default(),
         };
         self.write_out(driver, &mut done)?;
         Ok(done)
     }
 
-    fn between(&self, driver: Driver, device: DeviceSpec) -> Result<Attach, Failure> {
+    fn between(&self, driver: DriverSpec, device: DeviceSpec) -> Result<Attach, Failure> {
         let refused = || cannot(driver, device.what());
         match driver {
-            Driver::Nvme => self.nvme(device.get::<Config>().ok_or_else(refused)?.clone()),
-            Driver::Ring => {
+            DriverSpec::Nvme => self.nvme(device.get::<Config>().ok_or_else(refused)?.clone()),
+            DriverSpec::Ring => {
                 let card = Box::new(device.get::<RingConfig>().ok_or_else(refused)?.clone());
                 let host = Box::new(self.plan()?);
                 let options = self.spec.ring.as_ref().map(|ring| ring.options);
                 Ok(Attach::Ring { card, driver: Box::new(options.unwrap_or_default()), host })
             }
             _ if device.own_driver() => Err(refused()),
-            Driver::Direct => self.direct(Box::new(device)),
-            Driver::Adapter => {
+            DriverSpec::Direct => self.direct(Box::new(device)),
+            DriverSpec::Adapter => {
                 Ok(Attach::Adapter { device: Box::new(device), host: Box::new(self.plan()?) })
             }
-            Driver::Network => {
+            DriverSpec::Network => {
                 let network = Box::new(self.network()?.config);
                 let device = Box::new(device);
                 Ok(Attach::Network { device, network, host: Box::new(self.plan()?) })
@@ -130,7 +130,7 @@ impl HostRequest<'_> {
     }
 
     /// What the driver would have taken of itself: a default that changes changes no repeated run.
-    fn write_out(&self, driver: Driver, done: &mut Attached) -> Result<(), Failure> {
+    fn write_out(&self, driver: DriverSpec, done: &mut Attached) -> Result<(), Failure> {
         let Some(plan) = done.attach.host() else { return Ok(()) };
         let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
         done.contents.host = Some(host.document.written_out(&host.config));
@@ -140,17 +140,17 @@ impl HostRequest<'_> {
         spec.threads = Some(plan.plan.mode);
         spec.completion = Some(plan.plan.waiting);
         match driver {
-            Driver::Network => {
+            DriverSpec::Network => {
                 let network = self.network()?;
                 done.contents.network = Some(network.document.written_out(&network.config));
                 spec.network = Some(network.name);
             }
-            Driver::Nvme => {
+            DriverSpec::Nvme => {
                 spec.queues = Some(spec.queues.unwrap_or(Queues::PerCore));
                 spec.time_limit = Some(self.time_limits().0);
                 spec.retries = Some(spec.retries.unwrap_or(0));
             }
-            Driver::Direct | Driver::Adapter | Driver::Ring => {}
+            DriverSpec::Direct | DriverSpec::Adapter | DriverSpec::Ring => {}
         }
         Ok(())
     }
@@ -201,10 +201,10 @@ impl HostRequest<'_> {
     }
 
     /// Refuses what `driver` would not look at: a run must not seem to have what it has not.
-    fn check_effect(&self, driver: Driver) -> Result<(), Failure> {
+    fn check_effect(&self, driver: DriverSpec) -> Result<(), Failure> {
         let spec = self.spec;
         // With no driver at all any option is refused, later.
-        let other = !matches!(driver, Driver::Nvme | Driver::Direct);
+        let other = !matches!(driver, DriverSpec::Nvme | DriverSpec::Direct);
         let by_class = matches!(spec.queues, Some(Queues::Weighted | Queues::MoreQueues));
         let ssd = "leave it out, or run an SSD such as sim:p3600";
         let (key, what, help) = if other && spec.queues.is_some() {
@@ -219,10 +219,10 @@ impl HostRequest<'_> {
             ("time_limit", "`--time-limit` is for the NVMe driver", help)
         } else if other && spec.retries.is_some() {
             ("retries", "`--retries` is for the NVMe driver", ssd)
-        } else if driver == Driver::Ring && spec.stack == Some(StackKind::Scsi) {
+        } else if driver == DriverSpec::Ring && spec.stack == Some(StackKind::Scsi) {
             let what = "the ring card takes no SCSI commands: the translation makes NVMe commands";
             ("stack", what, "leave --stack out, or run an SSD such as sim:p3600")
-        } else if !spec.classes.is_empty() && driver != Driver::Direct && !by_class {
+        } else if !spec.classes.is_empty() && driver != DriverSpec::Direct && !by_class {
             let what = "`--classes` has no effect with these queues";
             ("classes", what, "add --queues weighted or more-queues")
         } else {
@@ -278,13 +278,13 @@ impl HostRequest<'_> {
     }
 
     /// The network that is named, or the first of the presets.
-    fn network(&self) -> Result<named::Loaded<NetworkConfig>, Failure> {
+    fn network(&self) -> Result<named::NamedConfig<NetworkConfig>, Failure> {
         let name = self.spec.network.as_deref().unwrap_or(NETWORKS[0].name);
         named::network_or(self.contents.network.as_ref(), name, self.settings)
     }
 }
 
-fn cannot(driver: Driver, device: &str) -> Failure {
+fn cannot(driver: DriverSpec, device: &str) -> Failure {
     let what = format!("the driver `{}` cannot drive {device}", driver.name());
     about("driver", what, "leave --driver out to use the one that can")
 }

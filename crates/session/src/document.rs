@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use ssdyno_block::ConfigError;
 use toml::Table;
 
-use crate::failure::{Failure, Place, nearest};
+use crate::failure::{Failure, FailurePlace, nearest};
 use crate::files;
 use crate::overlay::Setting;
 use crate::toml_places;
@@ -68,8 +68,8 @@ impl Document {
         self
     }
 
-    fn place(&self, span: std::ops::Range<usize>, label: impl Into<String>) -> Place {
-        Place {
+    fn place(&self, span: std::ops::Range<usize>, label: impl Into<String>) -> FailurePlace {
+        FailurePlace {
             name: self.name.clone(),
             text: self.text.clone(),
             span,

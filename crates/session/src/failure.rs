@@ -21,7 +21,7 @@ pub enum FailureKind {
 
 /// A text with the place that is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct FailurePlace {
     /// File, preset or argument.
     pub name: String,
     /// All of the text, or some lines of it.
@@ -36,7 +36,7 @@ pub struct Place {
     pub is_file: bool,
 }
 
-impl Place {
+impl FailurePlace {
     /// Line and column of the start, both from 1; the column counts characters.
     pub fn line_and_column(&self) -> (usize, usize) {
         let before = self.text.get(..self.span.start).unwrap_or(&self.text);
@@ -56,7 +56,7 @@ pub struct Failure {
     /// What to do.
     pub help: Option<String>,
     /// Where.
-    pub place: Option<Box<Place>>,
+    pub place: Option<Box<FailurePlace>>,
     /// The file, where no line of it is to blame.
     pub file: Option<String>,
     /// The key of a configuration, or of a [`RunSpec`](crate::RunSpec).
@@ -100,7 +100,7 @@ impl Failure {
 
     /// With where it is.
     #[must_use]
-    pub fn at(mut self, place: Option<Place>) -> Failure {
+    pub fn at(mut self, place: Option<FailurePlace>) -> Failure {
         self.place = place.map(Box::new);
         self
     }

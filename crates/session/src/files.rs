@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FailurePlace};
 
 /// More than any configuration; keeps an endless file out.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
@@ -35,7 +35,7 @@ fn text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
         // The replacement character stands where the first wrong byte was: three bytes long.
         let (span, label) = (valid..valid + 3, "not UTF-8".to_owned());
         let place =
-            Place { name: path.to_owned(), text, span, first_line: 1, label, is_file: true };
+            FailurePlace { name: path.to_owned(), text, span, first_line: 1, label, is_file: true };
         cannot(path, "it is not UTF-8 text", "save it as UTF-8").at(Some(place))
     })
 }

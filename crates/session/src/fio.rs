@@ -215,7 +215,7 @@ fn same(file: &str, target: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_workload::Timing;
+    use ssdyno_workload::TraceTiming;
 
     use super::*;
 
@@ -264,14 +264,14 @@ mod tests {
         let replays = "[a]\nread_iolog=io.log\niodepth=4\nioengine=io_uring\n";
         let Ok(Some(Source::Trace { path, options })) = of(replays) else { panic!("no trace") };
         assert_eq!(path, PathBuf::from("io.log"));
-        assert_eq!((options.depth_limit, options.timing), (Some(4), Timing::Original));
+        assert_eq!((options.depth_limit, options.timing), (Some(4), TraceTiming::Original));
         let at = |more: &str| match of(&format!("{replays}{more}")) {
             Ok(Some(Source::Trace { options, .. })) => options.timing,
             _ => panic!("no trace"),
         };
-        assert_eq!(at("replay_no_stall=1\n"), Timing::AsFastAsPossible { depth: 4 });
+        assert_eq!(at("replay_no_stall=1\n"), TraceTiming::AsFastAsPossible { depth: 4 });
         // At half the speed.
-        assert_eq!(at("replay_time_scale=50\n"), Timing::Scaled(2.0));
+        assert_eq!(at("replay_time_scale=50\n"), TraceTiming::Scaled(2.0));
         assert!(of("[a]\nrw=read\n").unwrap().is_none());
         assert!(of(&format!("{replays}[b]\nrw=read\n")).is_err());
     }

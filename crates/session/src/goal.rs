@@ -1,7 +1,7 @@
 //! How far a run has to go.
 
 use ssdyno_block::Time;
-use ssdyno_result::Progress;
+use ssdyno_result::RunProgress;
 use ssdyno_workload::Source;
 
 /// What a run works towards; `None`: it is not known when it ends.
@@ -21,7 +21,7 @@ impl Goal {
     }
 
     /// How much of it is done, 0 to 1.
-    pub fn share(&self, progress: &Progress) -> Option<f64> {
+    pub fn share(&self, progress: &RunProgress) -> Option<f64> {
         let by_requests = self.requests.map(|all| progress.completed as f64 / all.max(1) as f64);
         let by_time = self.duration.map(|end| progress.now.as_s_f64() / end.as_s_f64());
         let share =
@@ -38,8 +38,12 @@ mod tests {
 
     #[test]
     fn the_nearer_goal_counts() {
-        let progress =
-            Progress { now: Time::from_s(1), issued: 30, completed: 25, ..Progress::default() };
+        let progress = RunProgress {
+            now: Time::from_s(1),
+            issued: 30,
+            completed: 25,
+            ..RunProgress::default()
+        };
         let goal =
             |requests, seconds: Option<u64>| Goal { requests, duration: seconds.map(Time::from_s) };
         assert_eq!(goal(Some(100), Some(2)).share(&progress), Some(0.5));

@@ -42,7 +42,7 @@ pub use attach::attach;
 #[cfg(target_os = "linux")]
 pub use consent::access;
 pub use document::Document;
-pub use failure::{ErrorBody, Failure, FailureKind, Place, nearest};
+pub use failure::{ErrorBody, Failure, FailureKind, FailurePlace, nearest};
 pub use file_mark::FileMark;
 pub use goal::Goal;
 pub use grid::{GridAxis, SpecGrid};
@@ -54,7 +54,7 @@ pub use real::{refuse_host, refuse_real};
 pub use ring::RingSpec;
 pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{
-    Batch, Contents, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, Driver, HostSpec, Queues, RealSpec,
-    RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, option_of,
-    timing,
+    Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Queues,
+    RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit,
+    option_of, timing,
 };

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ssdyno_result::Flow;
+use ssdyno_result::KeepGoing;
 
 use crate::failure::{Failure, FailureKind};
 use crate::prepare::{Measured, Prepared, resolve};
@@ -23,8 +23,8 @@ pub struct StopFlag(AtomicBool);
 
 impl StopFlag {
     /// What a run is to do next.
-    pub fn flow(&self) -> Flow {
-        if self.0.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
+    pub fn flow(&self) -> KeepGoing {
+        if self.0.load(Ordering::Relaxed) { KeepGoing::Stop } else { KeepGoing::Continue }
     }
 
     fn set(&self) {
@@ -45,7 +45,7 @@ pub fn side_by_side<J: Sync, T: Send, E: Send>(
     jobs: &[J],
     threads: Option<usize>,
     run: impl Fn(&J, &StopFlag) -> Result<T, E> + Sync,
-    watch: &mut dyn FnMut(usize) -> Flow,
+    watch: &mut dyn FnMut(usize) -> KeepGoing,
 ) -> Result<Vec<Option<T>>, E> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.unwrap_or(cores).clamp(1, jobs.len().max(1));
@@ -55,7 +55,7 @@ pub fn side_by_side<J: Sync, T: Send, E: Send>(
     let work = || {
         while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
             && let (Some(job), Some(place)) = (jobs.get(at), places.get(at))
-            && stop.flow() != Flow::Stop
+            && stop.flow() != KeepGoing::Stop
         {
             match run(job, &stop) {
                 Ok(given) => *unpoisoned(place) = Some(given),
@@ -72,7 +72,7 @@ pub fn side_by_side<J: Sync, T: Send, E: Send>(
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         while !workers.iter().all(|worker| worker.is_finished()) {
             thread::sleep(WATCH_EVERY);
-            if watch(done.load(Ordering::Relaxed)) == Flow::Stop {
+            if watch(done.load(Ordering::Relaxed)) == KeepGoing::Stop {
                 stop.set();
             }
         }
@@ -149,7 +149,7 @@ impl RunList {
     pub fn execute<T: Send>(
         &self,
         take: impl Fn(usize, Measured) -> Result<T, Failure> + Sync,
-        watch: &mut dyn FnMut(&RunListProgress<'_>) -> Flow,
+        watch: &mut dyn FnMut(&RunListProgress<'_>) -> KeepGoing,
     ) -> Result<Vec<Option<T>>, Failure> {
         let controls: Vec<RunControl> = self.runs.iter().map(|_| RunControl::begun()).collect();
         let progress = RunListProgress { controls: &controls };
@@ -177,7 +177,7 @@ impl RunList {
             };
             let taken = side_by_side(&prepared, threads, run, &mut |_| {
                 let flow = watch(&progress);
-                if flow == Flow::Stop {
+                if flow == KeepGoing::Stop {
                     stopped = true;
                     stop_all();
                 }
@@ -212,13 +212,13 @@ mod tests {
             let mut most = 0;
             let given = side_by_side(&jobs, threads, run, &mut |done| {
                 most = done;
-                Flow::Continue
+                KeepGoing::Continue
             });
             let wanted: Vec<Option<u64>> = jobs.iter().map(|job| Some(job * job)).collect();
             assert_eq!(given, Ok(wanted));
             assert!(most <= jobs.len());
         }
-        assert_eq!(side_by_side(&[], None, run, &mut |_| Flow::Continue), Ok(Vec::new()));
+        assert_eq!(side_by_side(&[], None, run, &mut |_| KeepGoing::Continue), Ok(Vec::new()));
     }
 
     #[test]
@@ -230,13 +230,16 @@ mod tests {
             if *job == 1 {
                 return Err::<(), &str>("the second");
             }
-            while stop.flow() != Flow::Stop {
+            while stop.flow() != KeepGoing::Stop {
                 thread::yield_now();
             }
             // Given up for the other one's sake.
             Err("another")
         };
-        assert_eq!(side_by_side(&jobs, Some(2), run, &mut |_| Flow::Continue), Err("the second"));
+        assert_eq!(
+            side_by_side(&jobs, Some(2), run, &mut |_| KeepGoing::Continue),
+            Err("the second")
+        );
         assert!(begun.load(Ordering::Relaxed) <= 2);
     }
 
@@ -246,15 +249,15 @@ mod tests {
         let begun = AtomicBool::new(false);
         let run = |_: &i32, stop: &StopFlag| {
             begun.store(true, Ordering::Relaxed);
-            while stop.flow() != Flow::Stop {
+            while stop.flow() != KeepGoing::Stop {
                 thread::yield_now();
             }
             Ok::<(), ()>(())
         };
         let given =
             side_by_side(&jobs, Some(1), run, &mut |_| match begun.load(Ordering::Relaxed) {
-                true => Flow::Stop,
-                false => Flow::Continue,
+                true => KeepGoing::Stop,
+                false => KeepGoing::Continue,
             });
         assert_eq!(given, Ok(vec![Some(()), None, None]));
     }

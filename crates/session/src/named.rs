@@ -6,17 +6,17 @@ use ssdyno_bench::NULL;
 use ssdyno_block::Preset;
 use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_rig::{NETWORKS, NetworkConfig};
-use ssdyno_workload::{Config as WorkloadConfig, WorkloadError};
+use ssdyno_workload::{WorkloadConfig, WorkloadError};
 use toml::Table;
 
 use crate::document::Document;
-use crate::failure::{Failure, FailureKind, Place, nearest};
+use crate::failure::{Failure, FailureKind, FailurePlace, nearest};
 use crate::files;
 use crate::overlay::{self, Setting};
 
 /// A configuration and where it comes from.
 #[derive(Clone, Debug)]
-pub struct Loaded<T> {
+pub struct NamedConfig<T> {
     /// What the user called it.
     pub name: String,
     /// All keys.
@@ -31,7 +31,7 @@ pub struct Loaded<T> {
 ///
 /// # Errors
 /// There is none, or a key of it is wrong.
-pub fn device(target: &str, settings: &[Setting]) -> Result<Loaded<DeviceSpec>, Failure> {
+pub fn device(target: &str, settings: &[Setting]) -> Result<NamedConfig<DeviceSpec>, Failure> {
     device_or(None, target, settings)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn device_or(
     contents: Option<&Table>,
     target: &str,
     settings: &[Setting],
-) -> Result<Loaded<DeviceSpec>, Failure> {
+) -> Result<NamedConfig<DeviceSpec>, Failure> {
     let name = target.strip_prefix("sim:").unwrap_or(target);
     let document = if let Some(table) = contents {
         Document::contents("device", table)
@@ -58,7 +58,7 @@ pub(crate) fn device_or(
     if let Some(ssd) = config.get_mut::<Config>() {
         notes.extend(fit_ftl(ssd, settings));
     }
-    Ok(Loaded { name: canonical(target, name), config, document, notes })
+    Ok(NamedConfig { name: canonical(target, name), config, document, notes })
 }
 
 /// Where `settings` put another FTL in the place of the device's, what belonged to that one is
@@ -72,7 +72,7 @@ fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
 ///
 /// # Errors
 /// There is none, or a key of it is wrong.
-pub fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
+pub fn host(name: &str) -> Result<NamedConfig<ssdyno_host::HostConfig>, Failure> {
     host_or(None, name)
 }
 
@@ -80,7 +80,7 @@ pub fn host(name: &str) -> Result<Loaded<ssdyno_host::Config>, Failure> {
 pub(crate) fn host_or(
     contents: Option<&Table>,
     name: &str,
-) -> Result<Loaded<ssdyno_host::Config>, Failure> {
+) -> Result<NamedConfig<ssdyno_host::HostConfig>, Failure> {
     let document = if let Some(table) = contents {
         Document::contents("host", table)
     } else if is_toml(name) {
@@ -95,16 +95,16 @@ pub(crate) fn host_or(
         };
         return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
     };
-    let config: ssdyno_host::Config = document.parse(&overlay::host_keys())?;
+    let config: ssdyno_host::HostConfig = document.parse(&overlay::host_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
-    Ok(Loaded { name: name.to_owned(), config, document, notes: Vec::new() })
+    Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
 }
 
 /// The network that `name` names: a preset or `FILE.toml`.
 ///
 /// # Errors
 /// There is none, or a key of it is wrong.
-pub fn network(name: &str, settings: &[Setting]) -> Result<Loaded<NetworkConfig>, Failure> {
+pub fn network(name: &str, settings: &[Setting]) -> Result<NamedConfig<NetworkConfig>, Failure> {
     network_or(None, name, settings)
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn network_or(
     contents: Option<&Table>,
     name: &str,
     settings: &[Setting],
-) -> Result<Loaded<NetworkConfig>, Failure> {
+) -> Result<NamedConfig<NetworkConfig>, Failure> {
     let document = if let Some(table) = contents {
         Document::contents("network", table)
     } else if is_toml(name) {
@@ -128,7 +128,7 @@ pub(crate) fn network_or(
     let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
     let config: NetworkConfig = document.parse(&overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
-    Ok(Loaded { name: name.to_owned(), config, document, notes: Vec::new() })
+    Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
 }
 
 /// `sim:NAME`, whether or not the prefix was written.
@@ -177,7 +177,7 @@ pub fn is_trace(name: &str) -> bool {
 pub fn workload(
     name: &str,
     settings: &[Setting],
-) -> Result<Option<Loaded<WorkloadConfig>>, Failure> {
+) -> Result<Option<NamedConfig<WorkloadConfig>>, Failure> {
     workload_or(None, name, settings)
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn workload_or(
     contents: Option<&Table>,
     name: &str,
     settings: &[Setting],
-) -> Result<Option<Loaded<WorkloadConfig>>, Failure> {
+) -> Result<Option<NamedConfig<WorkloadConfig>>, Failure> {
     let document = if let Some(table) = contents {
         Document::contents("workload", table)
     } else if let Some(text) = ssdyno_workload::presets::text(name) {
@@ -200,7 +200,7 @@ pub(crate) fn workload_or(
     };
     let document = document.with(settings, |s| s.key.starts_with(overlay::WORKLOAD));
     let config = document.parse(&overlay::workload_keys())?;
-    Ok(Some(Loaded { name: name.to_owned(), config, document, notes: Vec::new() }))
+    Ok(Some(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() }))
 }
 
 fn unknown_workload(name: &str) -> Failure {
@@ -236,7 +236,7 @@ pub fn workload_failure(
             document.about(key, message, help, "this value")
         }
         (_, _, Some(at)) if at.number > 0 => {
-            let place = Place {
+            let place = FailurePlace {
                 name: at.file.display().to_string(),
                 text: at.text.clone(),
                 span: 0..at.text.len(),

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use ssdyno_device::kinds::KINDS;
 use toml::{Table, Value};
 
-use crate::failure::{Failure, Place, nearest};
+use crate::failure::{Failure, FailurePlace, nearest};
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
@@ -42,10 +42,10 @@ impl Setting {
     }
 
     /// The argument, with its key or its value marked.
-    pub(crate) fn place(&self, of_key: bool, label: &str) -> Place {
+    pub(crate) fn place(&self, of_key: bool, label: &str) -> FailurePlace {
         let equals = self.argument.find('=').unwrap_or(self.argument.len());
         let span = if of_key { 0..equals } else { equals + 1..self.argument.len() };
-        Place {
+        FailurePlace {
             name: "--set".to_owned(),
             text: self.argument.clone(),
             span,
@@ -163,7 +163,7 @@ pub(crate) fn device_keys() -> BTreeSet<String> {
 
 /// Every key of a host file.
 pub(crate) fn host_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_host::Config).as_value())
+    keys(schemars::schema_for!(ssdyno_host::HostConfig).as_value())
 }
 
 /// Every key of a network file.
@@ -173,7 +173,7 @@ pub(crate) fn network_keys() -> BTreeSet<String> {
 
 /// Every key of a workload file.
 pub(crate) fn workload_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_workload::Config).as_value())
+    keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value())
 }
 
 pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ssdyno_bench::{Access, BenchError, Method, Options, PageCache, Probing, Run};
+use ssdyno_bench::{Access, BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::Limits;
 use ssdyno_result::MethodResult;
+use ssdyno_result::RunLimits;
 #[cfg(target_os = "linux")]
 use ssdyno_rig::Source;
 
@@ -21,7 +21,7 @@ use crate::overlay::{WORKLOAD, settings};
 use crate::prepare::series_interval;
 use crate::prompt::Prompt;
 use crate::source::LoadedSource;
-use crate::spec::{Contents, RealSpec, RunSpec, WriteSpec, given, option_of};
+use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, option_of};
 
 /// Why `option` is refused for a simulated target; `instead` says what to name for it.
 fn for_real_targets(key: &str, instead: &str) -> Failure {
@@ -61,10 +61,10 @@ pub fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
 
 impl RealSpec {
     /// What is asked for, over what is usual.
-    pub fn options(&self) -> Options {
-        let usual = Options::default();
+    pub fn options(&self) -> BenchOptions {
+        let usual = BenchOptions::default();
         let duration = |span: Span| Duration::from_nanos(span.0.as_ns());
-        Options {
+        BenchOptions {
             engine: self.engine.unwrap_or(usual.engine),
             iopoll: self.iopoll,
             sqpoll: self.sqpoll,
@@ -136,7 +136,7 @@ fn pair((name, access): &mut (String, Access)) -> (&String, &mut Access) {
 #[derive(Debug)]
 pub(crate) struct RealRun {
     /// The run.
-    pub(crate) run: Run,
+    pub(crate) run: BenchRun,
     workload: Option<Document>,
 }
 
@@ -158,14 +158,14 @@ impl RealRun {
                 .at(Some(setting.place(true, "no effect on a real target"))));
         }
         let loaded = LoadedSource::new(spec, target, more, &settings)?;
-        let run = Run {
+        let run = BenchRun {
             target: target.to_owned(),
             access: Access::ReadOnly,
             more: more.iter().map(|name| (name.clone(), Access::ReadOnly)).collect(),
             workload: spec.load(target).to_owned(),
             source: loaded.source,
             seed: spec.seed,
-            limits: Limits { until: spec.until, ..Limits::default() },
+            limits: RunLimits { until: spec.until, ..RunLimits::default() },
             keep: spec.keep,
             rows_in: None,
             interval: series_interval(spec),
@@ -176,10 +176,10 @@ impl RealRun {
         let resolved = RunSpec {
             set: Vec::new(),
             real: spec.real.written_out(),
-            contents: Contents {
+            contents: FileContents {
                 workload: loaded.contents,
                 files: loaded.files,
-                ..Contents::default()
+                ..FileContents::default()
             },
             ..spec.clone()
         };
@@ -189,7 +189,7 @@ impl RealRun {
     /// Opens the target as it was consented to.
     #[cfg(target_os = "linux")]
     fn permit(&mut self, write: &WriteSpec, prompt: &mut dyn Prompt) -> Result<(), Failure> {
-        let Run { target, access: of_target, more, source, .. } = &mut self.run;
+        let BenchRun { target, access: of_target, more, source, .. } = &mut self.run;
         // Of several files only those that a job changes are opened for it.
         let read_only = WriteSpec { allowed: false, ..write.clone() };
         let several = !more.is_empty();
@@ -255,7 +255,7 @@ mod tests {
         let again = RealSpec {
             batch: "16".parse().ok(),
             submit: "all".parse().ok(),
-            wait: Some(ssdyno_bench::Waiting::Spin),
+            wait: Some(ssdyno_bench::ReapWait::Spin),
             pin: vec![1],
             ..RealSpec::default()
         };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ssdyno_block::units::Span;
-use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, IdleDispatch, Options};
+use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, IdleDispatch, RingDriverOptions};
 use ssdyno_spec::ring::ResponseMode;
 
 /// The keys, as an error lists them.
@@ -16,7 +16,7 @@ pub struct RingSpec {
     /// As it was typed.
     pub typed: String,
     /// What it means; keys that were not typed have their defaults.
-    pub options: Options,
+    pub options: RingDriverOptions,
 }
 
 impl fmt::Display for RingSpec {
@@ -29,7 +29,7 @@ impl FromStr for RingSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RingSpec, String> {
-        let mut options = Options::default();
+        let mut options = RingDriverOptions::default();
         for part in text.split(',') {
             let (key, value) = part
                 .split_once('=')
@@ -40,7 +40,7 @@ impl FromStr for RingSpec {
     }
 }
 
-fn set(options: &mut Options, key: &str, value: &str) -> Result<(), String> {
+fn set(options: &mut RingDriverOptions, key: &str, value: &str) -> Result<(), String> {
     match key {
         "block" if value == "dynamic" => options.block = BlockPolicy::Dynamic,
         "block" => options.block = BlockPolicy::Static(number(key, value, "dynamic or a number")?),
@@ -114,7 +114,7 @@ mod tests {
     fn every_key_sets_what_it_names() {
         let text = "block=16,partial-after=100us,max-block=64,idle=request,response=subset:4,completion=napi:32,prefetch=8,queue-depth=256,ring-size=512,timeout=2s";
         let set = text.parse::<RingSpec>().unwrap().options;
-        let expected = Options {
+        let expected = RingDriverOptions {
             block: BlockPolicy::Static(16),
             partial_after: Some(Time::from_us(100)),
             max_block: Some(64),
@@ -140,7 +140,10 @@ mod tests {
             completion("completion=hybrid:1us"),
             CompletionPolicy::HybridPolling { interval: Time::from_us(1) }
         );
-        assert_eq!("block=dynamic".parse::<RingSpec>().unwrap().options, Options::default());
+        assert_eq!(
+            "block=dynamic".parse::<RingSpec>().unwrap().options,
+            RingDriverOptions::default()
+        );
     }
 
     #[test]

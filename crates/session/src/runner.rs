@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Flow, Glance, Progress, RunStart, Supervisor};
+use ssdyno_result::{KeepGoing, LiveSnapshot, RunProgress, RunStart, Supervisor};
 
 use crate::failure::{Failure, FailureKind};
 use crate::prepare::{Measured, Prepared};
@@ -47,7 +47,7 @@ pub struct RunSnapshot {
     pub phase: RunPhase,
     /// Requests so far, and the clock of the device. Its `glance` has distributions, where they were asked for
     /// with [`Runner::look`] and came since the last snapshot.
-    pub progress: Progress,
+    pub progress: RunProgress,
 }
 
 /// A run under way, on a thread of its own. It prepares itself at once, and begins when it is told to.
@@ -173,9 +173,9 @@ pub(crate) struct RunControl {
 #[derive(Debug)]
 struct State {
     phase: RunPhase,
-    progress: Progress,
+    progress: RunProgress,
     /// Distributions that no snapshot has had.
-    glance: Option<Box<Glance>>,
+    glance: Option<Box<LiveSnapshot>>,
     start: Option<RunStart>,
     stopped: bool,
     look: bool,
@@ -183,7 +183,7 @@ struct State {
 
 impl Default for State {
     fn default() -> State {
-        let (progress, phase) = (Progress::preparing(0.0), RunPhase::Preparing);
+        let (progress, phase) = (RunProgress::preparing(0.0), RunPhase::Preparing);
         State { phase, progress, glance: None, start: None, stopped: false, look: false }
     }
 }
@@ -191,7 +191,7 @@ impl Default for State {
 impl State {
     fn snapshot(&mut self) -> RunSnapshot {
         let glance = self.glance.take();
-        RunSnapshot { phase: self.phase, progress: Progress { glance, ..self.progress.clone() } }
+        RunSnapshot { phase: self.phase, progress: RunProgress { glance, ..self.progress.clone() } }
     }
 }
 
@@ -245,20 +245,20 @@ impl Supervisor for &RunControl {
         if state.stopped { RunStart::Never } else { state.start.unwrap_or(RunStart::Now) }
     }
 
-    fn report(&mut self, progress: &Progress) -> Flow {
+    fn report(&mut self, progress: &RunProgress) -> KeepGoing {
         let mut state = self.state();
         let begins = progress.preparing.is_none() && state.phase != RunPhase::Loaded;
         let glance = progress.glance.clone().or_else(|| state.glance.take());
-        state.progress = Progress { glance: None, ..*progress };
+        state.progress = RunProgress { glance: None, ..*progress };
         state.glance = glance;
         if begins {
             state.phase = RunPhase::Loaded;
             self.bell.notify_all();
         }
         match (state.stopped, std::mem::take(&mut state.look)) {
-            (true, _) => Flow::Stop,
-            (false, true) => Flow::Glance,
-            (false, false) => Flow::Continue,
+            (true, _) => KeepGoing::Stop,
+            (false, true) => KeepGoing::LiveSnapshot,
+            (false, false) => KeepGoing::Continue,
         }
     }
 }

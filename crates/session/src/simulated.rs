@@ -1,7 +1,7 @@
 //! Simulated targets: from a spec to a run in virtual time, and from its errors back to the spec.
 
 use ssdyno_driver_ring::RingError;
-use ssdyno_rig::{Limits, Run, RunError};
+use ssdyno_rig::{RunError, RunLimits, SimRun};
 
 use crate::attach::HostRequest;
 use crate::document::Document;
@@ -11,13 +11,13 @@ use crate::overlay::settings;
 use crate::prepare::series_interval;
 use crate::real::refuse_real;
 use crate::source::LoadedSource;
-use crate::spec::{Contents, RunSpec};
+use crate::spec::{FileContents, RunSpec};
 
 /// A run in virtual time, and where its parts come from.
 #[derive(Debug)]
 pub(crate) struct SimulatedRun {
     /// The run.
-    pub(crate) run: Run,
+    pub(crate) run: SimRun,
     device: Document,
     workload: Option<Document>,
     /// What was chosen for the user.
@@ -40,13 +40,13 @@ impl SimulatedRun {
             settings: &settings,
         };
         let attached = request.attach(device.config)?;
-        let run = Run {
+        let run = SimRun {
             target: device.name.clone(),
             device: attached.attach,
             workload: spec.load(target).to_owned(),
             source: load.source,
             seed: spec.seed,
-            limits: Limits { until: spec.until, ..Limits::default() },
+            limits: RunLimits { until: spec.until, ..RunLimits::default() },
             keep: spec.keep,
             interval: series_interval(spec),
         };
@@ -54,7 +54,7 @@ impl SimulatedRun {
             target: Some(device.name),
             set: Vec::new(),
             host: attached.host,
-            contents: Contents {
+            contents: FileContents {
                 device: Some(device_contents),
                 workload: load.contents,
                 files: load.files,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_rig::Source;
-use ssdyno_workload::{Config, Timing, TraceOptions};
+use ssdyno_workload::{TraceOptions, TraceTiming, WorkloadConfig};
 use toml::Table;
 
 use crate::document::Document;
@@ -76,7 +76,7 @@ impl LoadedSource {
 
 /// `for` and `requests` take the place of both limits of the workload; so do those of `until`, for which a
 /// workload's own are too short.
-fn limit(config: &mut Config, spec: &RunSpec) {
+fn limit(config: &mut WorkloadConfig, spec: &RunSpec) {
     if spec.duration.is_some() || spec.requests.is_some() {
         (config.duration, config.requests) = (spec.duration, spec.requests);
     } else if spec.until.is_some() {
@@ -97,11 +97,11 @@ impl TraceSpec {
     /// As a workload reads them, with the limits of the run.
     fn options(&self, requests: Option<u64>, duration: Option<Span>) -> TraceOptions {
         let timing = match self.timing {
-            Some(Timing::AsFastAsPossible { .. }) => {
-                Timing::AsFastAsPossible { depth: self.depth.unwrap_or(FAST_DEPTH) }
+            Some(TraceTiming::AsFastAsPossible { .. }) => {
+                TraceTiming::AsFastAsPossible { depth: self.depth.unwrap_or(FAST_DEPTH) }
             }
             Some(timing) => timing,
-            None => Timing::Original,
+            None => TraceTiming::Original,
         };
         TraceOptions {
             format: self.format,

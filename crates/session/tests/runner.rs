@@ -218,7 +218,7 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
     let requests = RunList::new(specs.iter().map(prepared).collect())
         .execute(|number, measured| Ok((number, measured.result.requests)), &mut |progress| {
             seen = seen.max(progress.ended());
-            ssdyno_result::Flow::Continue
+            ssdyno_result::KeepGoing::Continue
         })
         .unwrap();
     assert_eq!(requests, [Some((0, 30)), Some((1, 3000)), Some((2, 200))]);
@@ -233,14 +233,14 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
             .unwrap()
             .phase
         {
-            RunPhase::Loaded => ssdyno_result::Flow::Stop,
-            _ => ssdyno_result::Flow::Continue,
+            RunPhase::Loaded => ssdyno_result::KeepGoing::Stop,
+            _ => ssdyno_result::KeepGoing::Continue,
         })
         .unwrap();
     assert_eq!(outcomes, [Some(true), None, None]);
     // Stopped while they are prepared: there is nothing to keep, and nothing is wrong.
     let outcomes = RunList::new(specs.iter().map(prepared).collect())
-        .execute(|_, measured| Ok(measured.result.partial), &mut |_| ssdyno_result::Flow::Stop)
+        .execute(|_, measured| Ok(measured.result.partial), &mut |_| ssdyno_result::KeepGoing::Stop)
         .unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.is_none_or(|partial| partial)), "{outcomes:?}");
 }

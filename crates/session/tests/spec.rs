@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use ssdyno_result::RunResult;
 use ssdyno_session::{
-    Driver, Failure, HostSpec, Prepared, Queues, RunSpec, Runner, Unattended, resolve,
+    DriverSpec, Failure, HostSpec, Prepared, Queues, RunSpec, Runner, Unattended, resolve,
 };
 
 /// A device that is ready at once.
@@ -57,7 +57,7 @@ fn stored(result: &RunResult) -> RunSpec {
 fn the_spec_in_a_result_repeats_a_simulated_run_to_the_last_digit() {
     let nvme = RunSpec {
         host: HostSpec {
-            driver: Some(Driver::Nvme),
+            driver: Some(DriverSpec::Nvme),
             queues: Some(Queues::RoundRobin),
             cores: Some(2),
             ..HostSpec::default()

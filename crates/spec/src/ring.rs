@@ -17,7 +17,7 @@
 //! carry the number that is due are *held* and started at once. The next block begins where the last
 //! one ended; its first descriptors are the held ones, which the card does not fetch again. Nothing
 //! is returned before its block was given. A block smaller than what is held is
-//! [`Fault::BadBlock`].
+//! [`RingFault::BadBlock`].
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -73,7 +73,7 @@ pub const STATUS: u32 = 0x44;
 pub const STATUS_ENABLED: u32 = 1 << 0;
 /// [`STATUS`]: a block is with the card.
 pub const STATUS_BUSY: u32 = 1 << 1;
-/// [`STATUS`]: the host broke the protocol, see bits 15:8 for the [`Fault`]; the first one stays
+/// [`STATUS`]: the host broke the protocol, see bits 15:8 for the [`RingFault`]; the first one stays
 /// until the card is reset.
 pub const STATUS_FAULT: u32 = 1 << 2;
 /// Address of the ring, low half: a multiple of [`DESCRIPTOR_BYTES`]. This and the rest up to [`PREFETCH`] are read when the card is
@@ -141,7 +141,7 @@ impl ResponseMode {
 /// How the host broke the protocol: bits 15:8 of [`STATUS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Fault {
+pub enum RingFault {
     /// Switched on with a ring, response mode or prefetch that cannot be.
     BadSetup = 1,
     /// A block was given while one is with the card; it was ignored (S0-14).
@@ -154,15 +154,15 @@ pub enum Fault {
     RingUnreachable = 5,
 }
 
-impl Fault {
+impl RingFault {
     /// From bits 15:8 of [`STATUS`].
-    pub const fn from_bits(bits: u8) -> Option<Fault> {
+    pub const fn from_bits(bits: u8) -> Option<RingFault> {
         match bits {
-            1 => Some(Fault::BadSetup),
-            2 => Some(Fault::BlockOutstanding),
-            3 => Some(Fault::BadBlock),
-            4 => Some(Fault::Ownership),
-            5 => Some(Fault::RingUnreachable),
+            1 => Some(RingFault::BadSetup),
+            2 => Some(RingFault::BlockOutstanding),
+            3 => Some(RingFault::BadBlock),
+            4 => Some(RingFault::Ownership),
+            5 => Some(RingFault::RingUnreachable),
             _ => None,
         }
     }
@@ -171,7 +171,7 @@ impl Fault {
 /// What a command does: bits 3:2 of [`Descriptor::control`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum Kind {
+pub enum RingCommandKind {
     /// One page, or sectors of it, to the host.
     Read = 0,
     /// One page, or sectors of it, from the host.
@@ -233,7 +233,7 @@ impl ErrorKind {
 )]
 #[repr(C)]
 pub struct Descriptor {
-    /// [`OWNER_DEVICE`], [`RESPONSE_FLAG`], [`Kind`] in bits 3:2, [`URGENT`].
+    /// [`OWNER_DEVICE`], [`RESPONSE_FLAG`], [`RingCommandKind`] in bits 3:2, [`URGENT`].
     pub control: U32,
     /// [`STATUS_SUCCESS`] or [`STATUS_ERROR`]; valid in a response.
     pub status: u8,
@@ -269,12 +269,12 @@ impl Descriptor {
         self.control.get() & RESPONSE_FLAG == 0
     }
     /// What it does.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> RingCommandKind {
         match self.control.get() >> 2 & 3 {
-            0 => Kind::Read,
-            1 => Kind::Write,
-            2 => Kind::Trim,
-            _ => Kind::Flush,
+            0 => RingCommandKind::Read,
+            1 => RingCommandKind::Write,
+            2 => RingCommandKind::Trim,
+            _ => RingCommandKind::Flush,
         }
     }
     /// True if its return interrupts at once.
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn fields_stand_where_the_layout_says() {
         let descriptor = Descriptor {
-            control: U32::new(OWNER_DEVICE | (Kind::Write as u32) << 2 | URGENT),
+            control: U32::new(OWNER_DEVICE | (RingCommandKind::Write as u32) << 2 | URGENT),
             status: 1,
             error: 2,
             first_sector: 3,
@@ -306,14 +306,14 @@ mod tests {
             0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0xef, 0xbe, 0xed, 0xfe,
         ];
         assert_eq!(descriptor.as_bytes(), bytes);
-        assert_eq!(descriptor.kind(), Kind::Write);
+        assert_eq!(descriptor.kind(), RingCommandKind::Write);
         assert!(descriptor.is_with_device() && descriptor.is_command() && descriptor.is_urgent());
     }
 
     #[test]
     fn codes_survive_the_way_there_and_back() {
         for bits in 0..=255 {
-            assert!(Fault::from_bits(bits).is_none_or(|fault| fault as u8 == bits));
+            assert!(RingFault::from_bits(bits).is_none_or(|fault| fault as u8 == bits));
             assert!(ErrorKind::from_bits(bits).is_none_or(|error| error as u8 == bits));
         }
         for bits in 0..4 {

@@ -5,13 +5,13 @@
 //! Linux' `include/uapi/linux/vfio.h`. Everything is in the byte order of the host, which is
 //! little-endian on every machine that we run on; here it is written down as such.
 //!
-//! A message is a [`Header`], then what its command says. Descriptors of files travel as ancillary data
+//! A message is a [`VfioUserHeader`], then what its command says. Descriptors of files travel as ancillary data
 //! of its first byte.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Commands, [`Header::command`] (section *Commands*).
+/// Commands, [`VfioUserHeader::command`] (section *Commands*).
 pub mod command {
     /// Both sides say which version they speak and what they can.
     pub const VERSION: u16 = 1;
@@ -56,7 +56,7 @@ pub mod command {
     Unaligned,
 )]
 #[repr(C)]
-pub struct Header {
+pub struct VfioUserHeader {
     /// A reply carries that of its command.
     pub message_id: U16,
     /// One of [`command`].
@@ -69,15 +69,15 @@ pub struct Header {
     pub error: U32,
 }
 
-/// Size of a [`Header`], in bytes.
-pub const HEADER_BYTES: usize = size_of::<Header>();
-/// [`Header::flags`], bits 3:0: a reply; 0: a command.
+/// Size of a [`VfioUserHeader`], in bytes.
+pub const HEADER_BYTES: usize = size_of::<VfioUserHeader>();
+/// [`VfioUserHeader::flags`], bits 3:0: a reply; 0: a command.
 pub const FLAG_REPLY: u32 = 1;
-/// [`Header::flags`]: the bits that say which of the two it is.
+/// [`VfioUserHeader::flags`]: the bits that say which of the two it is.
 pub const FLAG_TYPE: u32 = 0xf;
-/// [`Header::flags`]: nobody waits for a reply, and none is sent.
+/// [`VfioUserHeader::flags`]: nobody waits for a reply, and none is sent.
 pub const FLAG_NO_REPLY: u32 = 1 << 4;
-/// [`Header::flags`]: a reply says what went wrong, and nothing else.
+/// [`VfioUserHeader::flags`]: a reply says what went wrong, and nothing else.
 pub const FLAG_ERROR: u32 = 1 << 5;
 
 /// Begins [`command::VERSION`] and its reply; JSON that ends with a zero byte follows.
@@ -95,7 +95,7 @@ pub const FLAG_ERROR: u32 = 1 << 5;
     Unaligned,
 )]
 #[repr(C)]
-pub struct Version {
+pub struct VfioUserVersion {
     /// Both sides must have the same.
     pub major: U16,
     /// The lower one of both counts.
@@ -360,8 +360,8 @@ mod tests {
     #[test]
     fn sizes_are_those_of_the_specification() {
         let sizes = [
-            (size_of::<Header>(), 16),
-            (size_of::<Version>(), 4),
+            (size_of::<VfioUserHeader>(), 16),
+            (size_of::<VfioUserVersion>(), 4),
             (size_of::<DmaMap>(), 32),
             (size_of::<DmaUnmap>(), 24),
             (size_of::<DeviceInfo>(), 16),

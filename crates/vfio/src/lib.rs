@@ -2,7 +2,7 @@
 //! eventfds. The drivers and the devices are the same as on the simulated connector; here they run in
 //! wall time, in two processes (S0-33).
 //!
-//! Key types: [`Server`] shows any [`PciDevice`](ssdyno_pci::PciDevice) at a socket, to our drivers and to
+//! Key types: [`VfioUserServer`] shows any [`PciDevice`](ssdyno_pci::PciDevice) at a socket, to our drivers and to
 //! any other vfio-user client, such as QEMU's `vfio-user-pci`; [`VfioUserFunction`] is a
 //! [`PciFunction`](ssdyno_pci::PciFunction) for our drivers, of that server or of any other.
 //!
@@ -10,7 +10,7 @@
 //! or as soon afterwards as the server is awake; a chain of events that is late catches up, so a card that
 //! takes 10 µs takes 10 µs and one wake-up.
 //!
-//! Errors: [`ServerError`] for who starts a server, [`End`] says how a client left, [`ProtocolError`] what
+//! Errors: [`ServerError`] for who starts a server, [`ClientEnd`] says how a client left, [`ProtocolError`] what
 //! was nonsense; [`ClientError`] for who connects. Later a function whose server is gone, silent or
 //! confused reads as ones and forgets writes, as the trait demands, and
 //! [`why_gone`](VfioUserFunction::why_gone) says which it was.
@@ -39,4 +39,4 @@ pub use client::{ClientError, VfioUserFunction, Waited};
 #[cfg(target_os = "linux")]
 pub use message::ProtocolError;
 #[cfg(target_os = "linux")]
-pub use server::{End, Server, ServerCounters, ServerError};
+pub use server::{ClientEnd, ServerCounters, ServerError, VfioUserServer};

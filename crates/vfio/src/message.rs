@@ -9,7 +9,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use ssdyno_spec::vfio_user::{FLAG_ERROR, FLAG_REPLY, FLAG_TYPE, HEADER_BYTES, Header};
+use ssdyno_spec::vfio_user::{FLAG_ERROR, FLAG_REPLY, FLAG_TYPE, HEADER_BYTES, VfioUserHeader};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -84,7 +84,7 @@ impl From<Errno> for ProtocolError {
 /// A message as it came.
 #[derive(Debug)]
 pub(crate) struct Message {
-    pub(crate) header: Header,
+    pub(crate) header: VfioUserHeader,
     /// Without the header.
     pub(crate) body: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
@@ -148,7 +148,7 @@ impl Inbox {
 
     /// How long the message is, as far as that is known.
     fn wanted(&self) -> Result<usize, ProtocolError> {
-        let Ok((header, _)) = Header::read_from_prefix(&self.bytes) else {
+        let Ok((header, _)) = VfioUserHeader::read_from_prefix(&self.bytes) else {
             return Ok(HEADER_BYTES);
         };
         let bytes = header.message_bytes.get();
@@ -158,7 +158,7 @@ impl Inbox {
 
     fn take(&mut self) -> Message {
         let body = self.bytes.split_off(HEADER_BYTES);
-        let header = Header::read_from_bytes(&self.bytes).unwrap_or_default();
+        let header = VfioUserHeader::read_from_bytes(&self.bytes).unwrap_or_default();
         self.bytes.clear();
         Message { header, body, descriptors: std::mem::take(&mut self.descriptors) }
     }
@@ -184,8 +184,8 @@ fn receive_some(
 }
 
 /// A header for a message with `body` bytes behind it.
-pub(crate) fn header(message_id: u16, command: u16, flags: u32, body: usize) -> Header {
-    Header {
+pub(crate) fn header(message_id: u16, command: u16, flags: u32, body: usize) -> VfioUserHeader {
+    VfioUserHeader {
         message_id: U16::new(message_id),
         command: U16::new(command),
         message_bytes: U32::new((HEADER_BYTES + body) as u32),
@@ -197,7 +197,7 @@ pub(crate) fn header(message_id: u16, command: u16, flags: u32, body: usize) -> 
 /// Sends a message; waits while the socket is full, as long as its timeout says.
 pub(crate) fn send(
     socket: impl AsFd,
-    header: &Header,
+    header: &VfioUserHeader,
     parts: [&[u8]; 2],
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {

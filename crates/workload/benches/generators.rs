@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ssdyno_block::Time;
-use ssdyno_workload::{Config, DeviceFacts, Step, Workload, presets};
+use ssdyno_workload::{TargetFacts, Workload, WorkloadConfig, WorkloadStep, presets};
 
 /// Runs until `count` requests were issued; each completes at once.
 fn drive(workload: &mut (dyn Workload + Send), count: u64) {
@@ -14,22 +14,22 @@ fn drive(workload: &mut (dyn Workload + Send), count: u64) {
     let mut issued = 0;
     while issued < count {
         match black_box(workload.next(now)) {
-            Step::Issue { .. } => {
+            WorkloadStep::Issue { .. } => {
                 workload.completed(ssdyno_workload::Finished::UNKNOWN, now);
                 issued += 1;
             }
-            Step::NotBefore(time) => now = time,
-            Step::Wait | Step::Done => return,
+            WorkloadStep::NotBefore(time) => now = time,
+            WorkloadStep::Wait | WorkloadStep::Done => return,
         }
     }
 }
 
 fn generators(criterion: &mut Criterion) {
-    let device = DeviceFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
+    let device = TargetFacts { capacity_bytes: 1 << 40, sector_bytes: 512 };
     let mut group = criterion.benchmark_group("request");
     for name in presets::names() {
         let text = presets::text(name).unwrap_or_default();
-        let mut config = Config::from_toml(text).expect("a preset parses");
+        let mut config = WorkloadConfig::from_toml(text).expect("a preset parses");
         config.requests = Some(u64::MAX / 2);
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|count| {

@@ -1,7 +1,7 @@
 //! What is asked of a target: seeded generators, weighted mixes, bursts and traces.
 //!
-//! Key types: [`Workload`] (answers "what next?" with a [`Step`]), [`Config`] (the TOML form of a
-//! generator, checked and built by [`Config::build`]), [`open_trace`] (a recorded load of any
+//! Key types: [`Workload`] (answers "what next?" with a [`WorkloadStep`]), [`WorkloadConfig`] (the TOML form of a
+//! generator, checked and built by [`WorkloadConfig::build`]), [`open_trace`] (a recorded load of any
 //! supported [`Format`], streamed), [`presets`] (the named workloads of the product).
 //!
 //! Workloads are passive and pure: they own no clock, never sleep and draw numbers only from a
@@ -9,12 +9,12 @@
 //! one in wall time. `next` does not allocate.
 //!
 //! Errors: [`WorkloadError`] says what is wrong, in which key of a configuration or in which line
-//! of a trace, and what to do. A trace that turns bad in the middle ends ([`Step::Done`]) and
+//! of a trace, and what to do. A trace that turns bad in the middle ends ([`WorkloadStep::Done`]) and
 //! keeps its error for [`Workload::error`]. Nothing here panics on outside input.
 //!
-//! Not modelled: data contents of simulated targets ([`Buffer`] is for real ones), dependencies between the
+//! Not modelled: data contents of simulated targets ([`WriteData`] is for real ones), dependencies between the
 //! requests of a trace (a request does not wait for the one whose answer caused it), and which
-//! thread a completion belongs to (threads take turns, see [`Config::threads`]).
+//! thread a completion belongs to (threads take turns, see [`WorkloadConfig::threads`]).
 
 mod config;
 mod depth;
@@ -26,8 +26,8 @@ mod source;
 mod trace;
 
 pub use config::{
-    Address, ArrivalKind, Arrivals, BlockSize, Buffer, Config, DEFAULT_REQUESTS, DiskSimSynthetic,
-    Kind, Numbers, Pattern,
+    AddressPattern, ArrivalKind, Arrivals, BlockSize, DEFAULT_REQUESTS, DiskSimSynthetic, Numbers,
+    Pattern, WorkloadConfig, WorkloadKind, WriteData,
 };
 pub use depth::{DepthSearch, LatencyTarget, TriedDepth};
 pub use error::{TraceLine, WorkloadError};
@@ -38,7 +38,7 @@ pub use fio_job::{
 };
 pub use source::{Source, first_recorded};
 pub use trace::{
-    BeyondEnd, BlkEvent, Format, ObjectIds, Timing, TraceOptions, TraceOrigin, open_trace,
+    BeyondEnd, BlkEvent, Format, ObjectIds, TraceOptions, TraceOrigin, TraceTiming, open_trace,
     read_trace,
 };
 
@@ -46,7 +46,7 @@ use ssdyno_block::{Op, Request, Time};
 
 /// What a workload wants next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum WorkloadStep {
     /// Issue `request` now; `intended` is when it was meant to start (<= now): latency counts
     /// from there.
     Issue {
@@ -92,15 +92,15 @@ impl Finished {
 ///
 /// The workload owes: every request is a non-empty (but for a flush) range of whole sectors inside
 /// the device it was built for; `intended` never goes back within a stream and is never later than `now`; a
-/// [`Step::NotBefore`] is later than `now`; after [`Step::Done`] nothing else follows;
-/// [`Step::Wait`] is only said while a request is outstanding.
+/// [`WorkloadStep::NotBefore`] is later than `now`; after [`WorkloadStep::Done`] nothing else follows;
+/// [`WorkloadStep::Wait`] is only said while a request is outstanding.
 ///
-/// The runner owes: `now` never goes back, over all calls; each [`Step::Issue`] is issued and
+/// The runner owes: `now` never goes back, over all calls; each [`WorkloadStep::Issue`] is issued and
 /// answered by one call of [`completed`](Workload::completed), with its stream, its latency and how it ended.
 pub trait Workload {
     /// The next step at `now`. Pure in its inputs: same seed and same sequence of calls give the
     /// same answers.
-    fn next(&mut self, now: Time) -> Step;
+    fn next(&mut self, now: Time) -> WorkloadStep;
 
     /// Requests that [`next`](Workload::next) will probably issue, the nearest first, of which the
     /// second half are told of for the first time. Empty where they are not known, or where all
@@ -150,7 +150,7 @@ pub trait Workload {
         Vec::new()
     }
 
-    /// Takes the error that ended the workload, if one did. To be asked after [`Step::Done`].
+    /// Takes the error that ended the workload, if one did. To be asked after [`WorkloadStep::Done`].
     fn error(&mut self) -> Option<WorkloadError> {
         None
     }
@@ -158,7 +158,7 @@ pub trait Workload {
 
 /// What a workload must know of its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceFacts {
+pub struct TargetFacts {
     /// Size in bytes: the first address that is out of range.
     pub capacity_bytes: u64,
     /// Unit of address and length in bytes; a power of two, 512 or more.

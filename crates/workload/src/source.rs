@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use ssdyno_block::Time;
 
-use crate::{Config, FioFiles, FioJob, FioStream, TraceOptions, fio_streams};
+use crate::{FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, fio_streams};
 
 /// What is asked of the device.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one a run")]
 pub enum Source {
     /// A generator.
-    Generator(Config),
+    Generator(WorkloadConfig),
     /// A recorded load.
     Trace {
         /// The file.

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use ssdyno_block::{Op, Time};
-use ssdyno_workload::{Config, DeviceFacts, Step, Workload, presets};
+use ssdyno_workload::{TargetFacts, Workload, WorkloadConfig, WorkloadStep, presets};
 
-const DEVICE: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 34, sector_bytes: 512 };
+const DEVICE: TargetFacts = TargetFacts { capacity_bytes: 1 << 34, sector_bytes: 512 };
 
 struct Totals {
     requests: u64,
@@ -23,8 +23,8 @@ fn totals(workload: &mut dyn Workload) -> Totals {
     let mut end = None;
     loop {
         match workload.next(now) {
-            Step::NotBefore(time) => now = time,
-            Step::Issue { request, intended } => {
+            WorkloadStep::NotBefore(time) => now = time,
+            WorkloadStep::Issue { request, intended } => {
                 t.requests += 1;
                 t.reads += u64::from(request.op == Op::Read);
                 t.sectors += u64::from(request.length_bytes / 512);
@@ -34,13 +34,13 @@ fn totals(workload: &mut dyn Workload) -> Totals {
                 t.last = intended;
                 assert!(request.offset_bytes.is_multiple_of(4096));
             }
-            Step::Wait | Step::Done => return t,
+            WorkloadStep::Wait | WorkloadStep::Done => return t,
         }
     }
 }
 
-fn preset(name: &str) -> Config {
-    Config::from_toml(presets::text(name).unwrap()).unwrap()
+fn preset(name: &str) -> WorkloadConfig {
+    WorkloadConfig::from_toml(presets::text(name).unwrap()).unwrap()
 }
 
 /// S3-19 prints running times of 2500.27 s and 2499.68 s, S3-25 a mean of 9.127 sectors, the
@@ -79,7 +79,7 @@ fn random_runs_are_disksims() {
 fn the_seed_counts_only_where_asked() {
     let mut config = preset("s3-rand-write");
     config.requests = Some(10_000);
-    let sectors = |config: &Config, seed| {
+    let sectors = |config: &WorkloadConfig, seed| {
         let mut workload = config.build(&DEVICE, seed).unwrap();
         let exact = !workload.notes().is_empty();
         (totals(workload.as_mut()).sectors, exact)
@@ -95,7 +95,7 @@ fn the_seed_counts_only_where_asked() {
 fn partly_sequential_runs_follow_their_probability() {
     let text = "kind = \"disksim-synthetic\"\nrequests = 100000\n[disksim]\n\
                 numbers = \"seeded\"\nsequential_probability = 0.4\nread_probability = 0.25";
-    let t = totals(Config::from_toml(text).unwrap().build(&DEVICE, 3).unwrap().as_mut());
+    let t = totals(WorkloadConfig::from_toml(text).unwrap().build(&DEVICE, 3).unwrap().as_mut());
     let near = |count: u64, p: f64| {
         let tolerance = 5.0 * (1e5 * p * (1.0 - p)).sqrt();
         assert!((count as f64 - 1e5 * p).abs() < tolerance, "{count} {p}");

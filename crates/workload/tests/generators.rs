@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
 use ssdyno_block::{Op, Time};
-use ssdyno_workload::{Config, DeviceFacts, Step, presets};
+use ssdyno_workload::{TargetFacts, WorkloadConfig, WorkloadStep, presets};
 
 fn issue_at(text: &str, seed: u64, service: Time) -> Vec<Issued> {
-    let config = Config::from_toml(text).unwrap();
+    let config = WorkloadConfig::from_toml(text).unwrap();
     let mut workload = config.build(&DEVICE, seed).unwrap();
     play(workload.as_mut(), &DEVICE, service, 10_000_000)
 }
@@ -26,12 +26,14 @@ fn issue(text: &str, seed: u64) -> Vec<Issued> {
 #[test]
 fn what_is_told_ahead_is_issued() {
     let text = "read_percent = 50\nwrite_percent = 30\ntrim_percent = 20";
-    let config = Config::from_toml(text).unwrap();
+    let config = WorkloadConfig::from_toml(text).unwrap();
     let mut workload = config.build(&DEVICE, 4).unwrap();
     let mut told = VecDeque::new();
     let mut known = 0;
     for _ in 0..1_000 {
-        let Step::Issue { request, .. } = workload.next(Time::ZERO) else { panic!("it issues") };
+        let WorkloadStep::Issue { request, .. } = workload.next(Time::ZERO) else {
+            panic!("it issues")
+        };
         if let Some(expected) = told.pop_front() {
             assert_eq!(request, expected);
             known += 1;
@@ -64,10 +66,10 @@ fn count(all: &[Issued], wanted: impl Fn(&Issued) -> bool) -> usize {
 #[test]
 fn every_preset_runs_twice_the_same() {
     for name in presets::names() {
-        let mut config = Config::from_toml(presets::text(name).unwrap()).unwrap();
+        let mut config = WorkloadConfig::from_toml(presets::text(name).unwrap()).unwrap();
         assert!(presets::summary(name).is_some_and(|summary| summary.len() > 10), "{name}");
         (config.requests, config.duration, config.ramp_up) = (Some(20_000), None, 0);
-        let run = |config: &Config, seed| {
+        let run = |config: &WorkloadConfig, seed| {
             let mut workload = config.build(&DEVICE, seed).unwrap();
             play(workload.as_mut(), &DEVICE, Time::from_us(80), 20_000)
         };
@@ -76,7 +78,7 @@ fn every_preset_runs_twice_the_same() {
         assert_eq!(first, run(&config, 1), "{name}");
         assert_eq!(first, run(&config.resolved(), 1), "{name}: defaults written out");
         let text = toml::to_string(&config.resolved()).unwrap();
-        assert_eq!(first, run(&Config::from_toml(&text).unwrap(), 1), "{name}: {text}");
+        assert_eq!(first, run(&WorkloadConfig::from_toml(&text).unwrap(), 1), "{name}: {text}");
         let drawn = !name.starts_with("s3") && !name.starts_with("seq") && name != "throughput";
         if drawn {
             assert_ne!(first, run(&config, 2), "{name}");
@@ -91,7 +93,7 @@ fn presets_that_say_so_never_write() {
     let harmless: Vec<&str> = presets::names().filter(says).collect();
     assert_eq!(harmless, ["quick", "latency", "throughput", "spek"]);
     for name in harmless {
-        let config = Config::from_toml(presets::text(name).unwrap()).unwrap();
+        let config = WorkloadConfig::from_toml(presets::text(name).unwrap()).unwrap();
         assert_eq!(config.op_weights(), [100.0, 0.0, 0.0], "{name}");
     }
 }
@@ -313,14 +315,16 @@ fn a_fixed_rate_gives_as_many_as_it_says() {
 fn an_open_loop_lasts_as_long_as_it_is_meant_to() {
     for arrivals in ["kind = \"fixed\"\nrate = 1000", "kind = \"poisson\"\nrate = 1000"] {
         let text = format!("duration = \"5ms\"\n[arrivals]\n{arrivals}");
-        let mut workload = Config::from_toml(&text).unwrap().build(&DEVICE, 21).unwrap();
+        let mut workload = WorkloadConfig::from_toml(&text).unwrap().build(&DEVICE, 21).unwrap();
         let (mut now, end) = (Time::ZERO, Time::from_ms(5));
         let ended = loop {
             match workload.next(now) {
-                Step::Issue { .. } => workload.completed(ssdyno_workload::Finished::UNKNOWN, now),
-                Step::NotBefore(at) => now = at,
-                Step::Wait => panic!("nothing is outstanding"),
-                Step::Done => break now,
+                WorkloadStep::Issue { .. } => {
+                    workload.completed(ssdyno_workload::Finished::UNKNOWN, now)
+                }
+                WorkloadStep::NotBefore(at) => now = at,
+                WorkloadStep::Wait => panic!("nothing is outstanding"),
+                WorkloadStep::Done => break now,
             }
         };
         assert_eq!(ended, end, "{arrivals}");
@@ -334,9 +338,9 @@ fn limits_end_the_workload() {
     let all = issue("duration = \"1ms\"\n[arrivals]\nkind = \"fixed\"\nmean_gap = \"100us\"", 19);
     assert_eq!(all.len(), 10, "the one at 1 ms is too late");
     assert_eq!(issue("requests = 10\nramp_up = 5", 19).len(), 15);
-    let config = Config::from_toml("requests = 10\nramp_up = 5").unwrap();
+    let config = WorkloadConfig::from_toml("requests = 10\nramp_up = 5").unwrap();
     assert_eq!(config.total_requests(), Some(15));
-    assert_eq!(Config::default().total_requests(), Some(1_000_000));
+    assert_eq!(WorkloadConfig::default().total_requests(), Some(1_000_000));
 }
 
 /// Text, key that must be named.
@@ -406,7 +410,8 @@ const WRONG: &[(&str, &str)] = &[
 #[test]
 fn wrong_values_are_named() {
     for (text, key) in WRONG {
-        let config = Config::from_toml(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let config =
+            WorkloadConfig::from_toml(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         let Err(error) = config.build(&DEVICE, 1) else { panic!("{text} must be refused") };
         assert_eq!(error.key.as_deref(), Some(*key), "{text}: {error}");
         assert!(error.help.is_some(), "{text}");
@@ -417,17 +422,17 @@ fn wrong_values_are_named() {
         ("block_size = 4096", "unit"),
         ("address.pattern = \"spiral\"", "hot-cold"),
     ] {
-        let error = Config::from_toml(text).unwrap_err().to_string();
+        let error = WorkloadConfig::from_toml(text).unwrap_err().to_string();
         assert!(error.contains(word), "{text}: {error}");
     }
-    let odd = DeviceFacts { capacity_bytes: 100, sector_bytes: 512 };
-    assert!(Config::default().build(&odd, 1).is_err());
+    let odd = TargetFacts { capacity_bytes: 100, sector_bytes: 512 };
+    assert!(WorkloadConfig::default().build(&odd, 1).is_err());
 }
 
 #[test]
 fn blocks_must_fit_the_sector() {
-    let device = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 4096 };
-    let config = Config::from_toml("block_size = \"2KiB\"").unwrap();
+    let device = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 4096 };
+    let config = WorkloadConfig::from_toml("block_size = \"2KiB\"").unwrap();
     let Err(error) = config.build(&device, 1) else { panic!("2 KiB on 4 KiB sectors") };
     assert_eq!(error.key.as_deref(), Some("block_size"));
 }
@@ -481,8 +486,8 @@ proptest! {
     /// Whatever is accepted keeps the contract and its range; the rest is refused with a key.
     #[test]
     fn accepted_configurations_run(text in any_config(), seed: u64, sectors in 1_u64..2000) {
-        let device = DeviceFacts { capacity_bytes: sectors * 512, sector_bytes: 512 };
-        let config = Config::from_toml(&text).unwrap();
+        let device = TargetFacts { capacity_bytes: sectors * 512, sector_bytes: 512 };
+        let config = WorkloadConfig::from_toml(&text).unwrap();
         match config.build(&device, seed) {
             Ok(mut workload) => {
                 let all = play(workload.as_mut(), &device, Time::from_us(50), 300);
@@ -502,7 +507,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "[a-z_=\\[\\]{}\"0-9. \n]{0,200}") {
-        if let Ok(config) = Config::from_toml(&text) {
+        if let Ok(config) = WorkloadConfig::from_toml(&text) {
             let _ = config.build(&DEVICE, 1);
         }
     }

@@ -12,7 +12,7 @@ use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_workload::{
-    BeyondEnd, Format, ObjectIds, Timing, TraceOptions, Workload, WorkloadError, read_trace,
+    BeyondEnd, Format, ObjectIds, TraceOptions, TraceTiming, Workload, WorkloadError, read_trace,
 };
 
 type Opened = Result<Box<dyn Workload + Send>, WorkloadError>;
@@ -387,7 +387,7 @@ fn a_lead_in_is_no_load() {
     let (all, _) = good(text.as_bytes(), &TraceOptions::default());
     let offered = 1000.0 / all[999].intended.as_s_f64();
     assert!((offered - 51_333.0).abs() < 1.0, "{offered}");
-    let fast = Timing::AsFastAsPossible { depth: 4 };
+    let fast = TraceTiming::AsFastAsPossible { depth: 4 };
     let (_, notes) = good(text.as_bytes(), &TraceOptions { timing: fast, ..of(Format::MqSim) });
     assert!(!notes.contains("time 0"), "times do not count: {notes}");
 }

@@ -11,7 +11,7 @@ use common::{DEVICE, Issued, play};
 use proptest::prelude::*;
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_workload::{
-    BeyondEnd, BlkEvent, DeviceFacts, Format, Timing, TraceOptions, TraceOrigin, Workload,
+    BeyondEnd, BlkEvent, Format, TargetFacts, TraceOptions, TraceOrigin, TraceTiming, Workload,
     WorkloadError, open_trace, read_trace,
 };
 
@@ -231,11 +231,11 @@ fn devices_are_told_apart() {
 fn times_scale_or_do_not_matter() {
     let text = "0.0 0 0 1 1\n1.0 0 8 1 1\n2.0 0 16 1 1\n3.0 0 24 1 1\n";
     let timed = |timing| TraceOptions { timing, ..TraceOptions::default() };
-    assert_eq!(times_us(&good(text, &timed(Timing::Scaled(0.5)))), [0, 500, 1000, 1500]);
-    let fast = good(text, &timed(Timing::AsFastAsPossible { depth: 2 }));
+    assert_eq!(times_us(&good(text, &timed(TraceTiming::Scaled(0.5)))), [0, 500, 1000, 1500]);
+    let fast = good(text, &timed(TraceTiming::AsFastAsPossible { depth: 2 }));
     assert_eq!(times_us(&fast), [0, 0, 10, 10]);
     let limited = TraceOptions {
-        timing: Timing::Scaled(1e-6),
+        timing: TraceTiming::Scaled(1e-6),
         depth_limit: Some(1),
         ..TraceOptions::default()
     };
@@ -244,10 +244,10 @@ fn times_scale_or_do_not_matter() {
     assert_eq!(at, [0, 10_000, 20_000, 30_000]);
     assert_eq!(all[3].intended, Time::from_ns(3), "latency counts from the recorded time");
     for timing in [
-        Timing::Scaled(0.0),
-        Timing::Scaled(f64::NAN),
-        Timing::Scaled(-1.0),
-        Timing::AsFastAsPossible { depth: 0 },
+        TraceTiming::Scaled(0.0),
+        TraceTiming::Scaled(f64::NAN),
+        TraceTiming::Scaled(-1.0),
+        TraceTiming::AsFastAsPossible { depth: 0 },
     ] {
         assert!(refused(text, &timed(timing)).key.is_some());
     }
@@ -311,7 +311,7 @@ fn long_requests_are_split() {
 
 #[test]
 fn odd_ranges_are_widened_to_sectors() {
-    let device = DeviceFacts { capacity_bytes: 1 << 20, sector_bytes: 4096 };
+    let device = TargetFacts { capacity_bytes: 1 << 20, sector_bytes: 4096 };
     let reader = Box::new(Cursor::new("1.5 0 7 2 0\n"));
     let mut workload =
         read_trace(reader, Path::new("t"), &TraceOptions::default(), &device).unwrap();
@@ -401,7 +401,7 @@ fn shared(name: &str) -> Option<PathBuf> {
 #[test]
 fn the_iozone_trace_of_s3() {
     let Some(path) = shared("iozone.trace.gz") else { return };
-    let device = DeviceFacts { capacity_bytes: 32 << 30, sector_bytes: 512 };
+    let device = TargetFacts { capacity_bytes: 32 << 30, sector_bytes: 512 };
     let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..TraceOptions::default() };
     let mut workload = open_trace(&path, &absolute, &device).unwrap();
     let all = play(workload.as_mut(), &device, Time::from_ms(1), 100_000);
@@ -420,7 +420,7 @@ fn the_iozone_trace_of_s3() {
 #[test]
 fn the_mqsim_trace() {
     let Some(path) = shared("wsrch-small.mqsim.gz") else { return };
-    let device = DeviceFacts { capacity_bytes: 64 << 30, sector_bytes: 512 };
+    let device = TargetFacts { capacity_bytes: 64 << 30, sector_bytes: 512 };
     let mut workload = open_trace(&path, &TraceOptions::default(), &device).unwrap();
     let all = play(workload.as_mut(), &device, Time::from_ms(1), 100_000);
     // The last of its 24783 lines has no line end.

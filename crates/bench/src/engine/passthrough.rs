@@ -20,7 +20,7 @@ use super::{Engine, Outcome, uring};
 use crate::buffers::Buffers;
 use crate::content::Content;
 use crate::error::BenchError;
-use crate::target::Target;
+use crate::target::RealTarget;
 
 /// `NVME_IOCTL_ID`: the namespace of an open device.
 const NAMESPACE_ID: u64 = 0x4E40;
@@ -163,13 +163,13 @@ pub(crate) struct Passthrough {
     system_calls: u64,
     /// Requests that no command can carry.
     refused: Vec<(u32, Outcome)>,
-    _target: Arc<Target>,
+    _target: Arc<RealTarget>,
 }
 
 impl Passthrough {
     /// For `slots` requests of up to `length_bytes` to `target`, which has a generic device.
     pub(crate) fn new(
-        target: Arc<Target>,
+        target: Arc<RealTarget>,
         slots: u32,
         length_bytes: u32,
         content: Option<Content>,

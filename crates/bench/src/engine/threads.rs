@@ -12,12 +12,12 @@ use ssdyno_block::{Op, Request};
 use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
 use crate::content::Content;
-use crate::target::Target;
+use crate::target::RealTarget;
 
 /// Carries a request out in [`turn`](Engine::turn).
 #[derive(Debug)]
 pub(crate) struct Threads {
-    target: Arc<Target>,
+    target: Arc<RealTarget>,
     buffers: Buffers,
     pushed: Vec<(u32, Request)>,
     done: Vec<(u32, Outcome)>,
@@ -39,7 +39,11 @@ fn own_descriptors() {
 impl Threads {
     /// For requests of up to `length_bytes` to `target`, which is not `null:`. It must be made by
     /// the thread that uses it.
-    pub(crate) fn new(target: Arc<Target>, length_bytes: u32, content: Option<Content>) -> Threads {
+    pub(crate) fn new(
+        target: Arc<RealTarget>,
+        length_bytes: u32,
+        content: Option<Content>,
+    ) -> Threads {
         own_descriptors();
         let buffers = Buffers::new(1, length_bytes, content);
         let discards = target.descriptors().into_iter().map(discard::is_for).collect();

@@ -12,7 +12,7 @@ use ssdyno_block::{Op, Request};
 use super::{Engine, Outcome, discard};
 use crate::buffers::Buffers;
 use crate::content::Content;
-use crate::target::Target;
+use crate::target::RealTarget;
 
 /// Most slots of a ring: what the kernel takes (IORING_MAX_ENTRIES).
 pub(crate) const SLOTS_MAX: u32 = 32_768;
@@ -51,7 +51,7 @@ pub(crate) struct Uring {
     /// Of each read and write.
     flags: i32,
     system_calls: u64,
-    target: Arc<Target>,
+    target: Arc<RealTarget>,
     /// How trims are carried out, for each file.
     trims: Vec<Trim>,
     /// Discards that were waited for.
@@ -73,7 +73,7 @@ impl Uring {
     /// For `slots` requests (up to [`SLOTS_MAX`]) of up to `length_bytes` to `target`, which is
     /// not `null:`; writes carry `content`.
     pub(crate) fn new(
-        target: Arc<Target>,
+        target: Arc<RealTarget>,
         slots: u32,
         length_bytes: u32,
         content: Option<Content>,
@@ -299,7 +299,7 @@ mod tests {
     fn discards_that_are_waited_for_are_reaped() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        let target = Target::open(file.path().to_str().unwrap(), &Access::ReadOnly).unwrap();
+        let target = RealTarget::open(file.path().to_str().unwrap(), &Access::ReadOnly).unwrap();
         if Uring::available().is_err() {
             eprintln!("skipped: no io_uring here");
             return;

@@ -2,22 +2,22 @@
 
 use ssdyno_block::Time;
 use ssdyno_workload::{
-    DeviceFacts, FioBatch, FioEngine, FioJob, FioStream, FioSync, Workload, WorkloadError,
+    FioBatch, FioEngine, FioJob, FioStream, FioSync, TargetFacts, Workload, WorkloadError,
     fio_entries, fio_streams, first_recorded,
 };
 
-use super::{JobPlan, Means, ONE_AT_A_TIME, Plan, THREADS_MAX};
+use super::{JobPlan, LoadPlan, Means, ONE_AT_A_TIME, THREADS_MAX};
 use crate::engine::uring::SLOTS_MAX;
 use crate::error::BenchError;
-use crate::options::{Opening, Options, PageCache, SyncWrites};
-use crate::run::Run;
-use crate::target::Target;
+use crate::options::{BenchOptions, Opening, PageCache, SyncWrites};
+use crate::run::BenchRun;
+use crate::target::RealTarget;
 
 /// Most threads of a run.
 const JOBS_MAX: usize = 1_024;
 
 /// `options` with what the jobs themselves say about polling.
-pub(super) fn options(options: &Options, jobs: &[FioJob]) -> Result<Options, BenchError> {
+pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOptions, BenchError> {
     let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
     if options.jobs > 1 {
         return refuse("jobs", "a job file says itself how many there are (numjobs)");
@@ -92,13 +92,13 @@ fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
 
 /// A plan for `jobs`; `notes` says how they are carried out.
 pub(super) fn plan(
-    run: &Run,
-    options: &Options,
+    run: &BenchRun,
+    options: &BenchOptions,
     jobs: &[FioJob],
-    target: &Target,
+    target: &RealTarget,
     means: Means,
     mut notes: Vec<String>,
-) -> Result<Plan, BenchError> {
+) -> Result<LoadPlan, BenchError> {
     let commands = |job: &&FioJob| job.engine == FioEngine::Passthrough;
     if let Some(job) = jobs.iter().find(commands).filter(|_| target.generic.is_none()) {
         return Err(BenchError::Option {
@@ -155,7 +155,7 @@ pub(super) fn plan(
     }
     // Where each job says itself when it is recorded: from there, if it is the only one.
     let own = if plans.len() == 1 { u64::MAX } else { 0 };
-    Ok(Plan {
+    Ok(LoadPlan {
         means,
         closed: plans.iter().all(|plan| plan.closed),
         jobs: plans,
@@ -171,7 +171,7 @@ pub(super) fn plan(
 /// carries one at a time.
 fn workloads(
     stream: &FioStream,
-    facts: &DeviceFacts,
+    facts: &TargetFacts,
     means: Means,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Box<dyn Workload + Send>>, BenchError> {

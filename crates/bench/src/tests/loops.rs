@@ -21,8 +21,8 @@ fn only_the_single_job_of_a_closed_loop_on_a_loop_device_stays_on_a_core() {
         (&file, closed, 1, vec![], false),
     ] {
         let mut run = run(name, workload);
-        run.options = Options { engine: EngineKind::Uring, jobs, cores, ..run.options };
-        let result = match run.execute(&mut |_| Flow::Continue) {
+        run.options = BenchOptions { engine: EngineKind::Uring, jobs, cores, ..run.options };
+        let result = match run.execute(&mut |_| KeepGoing::Continue) {
             Err(BenchError::Uring { source }) => {
                 return eprintln!("skipped: no io_uring here ({source})");
             }
@@ -106,7 +106,7 @@ fn a_device_that_fails_everything_ends_the_run() {
     // The device is as long as it was, and what is behind it is gone.
     File::options().write(true).open(&name).unwrap().set_len(0).unwrap();
     let run = run(&device.name, "depth = 8\nduration = \"60s\"\n");
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(matches!(measured.failure, Some(BenchError::Gone { .. })), "{:?}", measured.failure);
     assert!(measured.result.partial && measured.result.errors >= 1_000);
     let notes = measured.result.notes.join("\n");
@@ -119,10 +119,10 @@ fn a_job_spins_that_is_asked_to() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 4 << 20);
     let Some(device) = Loop::over(&name) else { return };
-    for (waiting, calls) in [(Waiting::Sleep, 1.0..=2.01), (Waiting::Spin, 1.0..=3.0)] {
+    for (waiting, calls) in [(ReapWait::Sleep, 1.0..=2.01), (ReapWait::Spin, 1.0..=3.0)] {
         let mut run = run(&device.name, "depth = 1\nrequests = 2000\n");
         (run.options.engine, run.options.waiting) = (EngineKind::Uring, Some(waiting));
-        let result = match run.execute(&mut |_| Flow::Continue) {
+        let result = match run.execute(&mut |_| KeepGoing::Continue) {
             Err(BenchError::Uring { source }) => {
                 return eprintln!("skipped: no io_uring here ({source})");
             }
@@ -132,8 +132,8 @@ fn a_job_spins_that_is_asked_to() {
         let made = result.own_cost.unwrap().syscalls_per_request.unwrap();
         assert!(calls.contains(&made), "{waiting:?}: {made} system calls for each request");
         let said = |what: &str| result.notes.iter().any(|note| note.contains(what));
-        assert_eq!(said("each spins"), waiting == Waiting::Spin);
+        assert_eq!(said("each spins"), waiting == ReapWait::Spin);
         // Who is always there is not the limit for that.
-        assert!(!(waiting == Waiting::Spin && said("this side is the limit")));
+        assert!(!(waiting == ReapWait::Spin && said("this side is the limit")));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ssdyno_block::Request;
 use ssdyno_result::Tape;
-use ssdyno_workload::DeviceFacts;
+use ssdyno_workload::TargetFacts;
 
 use super::*;
 use crate::Method;
@@ -13,8 +13,8 @@ use crate::engine::{Engine, Outcome};
 use crate::job::{Job, drive};
 
 /// `None` where there is no io_uring.
-fn measured(run: &Run) -> Option<Measured> {
-    match run.execute(&mut |_| Flow::Continue) {
+fn measured(run: &BenchRun) -> Option<BenchMeasured> {
+    match run.execute(&mut |_| KeepGoing::Continue) {
         Err(BenchError::Uring { source }) => {
             eprintln!("skipped: no io_uring here ({source})");
             None
@@ -36,7 +36,7 @@ fn the_method_is_the_same_in_every_run_and_that_of_its_name() {
         for _ in 0..3 {
             let mut run = run(&name, "depth = 8\nrequests = 400\n");
             (run.options.engine, run.options.method) = (EngineKind::Uring, named);
-            let Some(Measured { result, .. }) = measured(&run) else { return };
+            let Some(BenchMeasured { result, .. }) = measured(&run) else { return };
             let method = result.method.unwrap();
             let is = (method.name.as_str(), method.wait.as_str(), method.batch, method.submit);
             assert_eq!(is, said, "{:?}", result.notes);
@@ -75,7 +75,7 @@ fn a_search_tries_the_load_itself_and_pins_what_it_finds() {
     let text = "depth = 2\nrequests = 500\nread_percent = 50\n";
     let mut run = run(&name, text);
     (run.options.engine, run.options.tune, run.access) = (EngineKind::Uring, true, permit(&name));
-    let Some(Measured { result, failure, .. }) = measured(&run) else { return };
+    let Some(BenchMeasured { result, failure, .. }) = measured(&run) else { return };
     assert!(failure.is_none() && result.requests == 500, "{failure:?}");
     let method = result.method.unwrap();
     let tried: Vec<&str> = method.tuning.iter().map(|tried| tried.options.as_str()).collect();
@@ -100,7 +100,7 @@ fn a_search_tries_the_load_itself_and_pins_what_it_finds() {
 fn nothing_is_searched_for_where_there_is_one_method() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 1 << 20);
-    let refused = |mut run: Run| {
+    let refused = |mut run: BenchRun| {
         run.options.tune = true;
         match refusal(&run) {
             BenchError::Option { option: "tune", why } => why,
@@ -164,8 +164,8 @@ impl Engine for SlowToTake {
 /// is in the latencies of the first alone.
 #[test]
 fn what_is_handed_over_later_begins_later() {
-    let config = Config::from_toml("depth = 4\nrequests = 4\n").unwrap();
-    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let config = WorkloadConfig::from_toml("depth = 4\nrequests = 4\n").unwrap();
+    let facts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
     let workload = config.build(&facts, 1).unwrap();
     let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::All, None, false))));
     let mut job = Job::alone(workload, 4, Method::Default.strategy(), Arc::clone(&tape));

@@ -10,7 +10,7 @@ const EASY: &str =
     "latency_target = \"50ms\"\nlatency_window = \"50ms\"\nlatency_percentile = 50.0";
 
 /// What was tried, and how often.
-fn tried(measured: &Measured) -> Vec<u64> {
+fn tried(measured: &BenchMeasured) -> Vec<u64> {
     let [search] = &measured.result.depth_searches[..] else { panic!("one search") };
     search.tried.iter().map(|tried| tried.depth).collect()
 }
@@ -69,7 +69,7 @@ fn jobs_of_a_file_search_each_for_itself() {
         let mut run = run(&name, "");
         run.source = Source::Jobs { jobs: read_fio_jobs(&path).unwrap(), path: path.clone() };
         run.options.engine = engine;
-        let Measured { result, failure, .. } = measure(&run);
+        let BenchMeasured { result, failure, .. } = measure(&run);
         assert!(failure.is_none(), "{failure:?}");
         let found: Vec<_> = result.depth_searches.iter().map(|s| (s.depth, s.met)).collect();
         assert_eq!(found, [(4, true), (4, true)], "{engine:?}: {:?}", result.notes);

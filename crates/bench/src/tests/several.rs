@@ -13,13 +13,13 @@ fn files(directory: &Path, sizes: &[usize]) -> Vec<String> {
 }
 
 /// A run of the job file `text` on `names`, of which those in `written` may be.
-fn on_files(text: &str, names: &[String], written: &[usize]) -> Run {
+fn on_files(text: &str, names: &[String], written: &[usize]) -> BenchRun {
     let access = |at: usize| match written.contains(&at) {
         true => permit(&names[at]),
         false => Access::ReadOnly,
     };
     let more = (1..names.len()).map(|at| (names[at].clone(), access(at))).collect();
-    with_jobs(Run { access: access(0), more, ..run(&names[0], "") }, text)
+    with_jobs(BenchRun { access: access(0), more, ..run(&names[0], "") }, text)
 }
 
 /// Blocks of 4 KiB that are not as the file was made.
@@ -40,7 +40,7 @@ fn jobs_reach_the_files_that_they_name_and_no_others() {
     for engine in [EngineKind::Auto, EngineKind::Threads] {
         let mut run = on_files(&text, &names, &[1, 2]);
         run.options.engine = engine;
-        let Measured { result, recording, failure } = measure(&run);
+        let BenchMeasured { result, recording, failure } = measure(&run);
         assert!(failure.is_none() && result.errors == 0, "{failure:?} {:?}", result.notes);
         assert_eq!(result.target, names.join(" + "));
         // 128 and 64 blocks are written, 256 read; each file keeps its size.
@@ -75,7 +75,7 @@ fn the_end_of_a_job_ends_the_others() {
         )
     };
     let run = with_jobs(run("null:", ""), &text("exitall\nexit_what=all"));
-    let Measured { result, failure, .. } = measure(&Run { keep: Keep::Summary, ..run });
+    let BenchMeasured { result, failure, .. } = measure(&BenchRun { keep: Keep::Summary, ..run });
     assert!(failure.is_none() && !result.partial, "{failure:?}");
     assert!(result.wall_seconds < 5.0, "{} s", result.wall_seconds);
     let requests: Vec<u64> = result.jobs.iter().map(|job| job.requests).collect();

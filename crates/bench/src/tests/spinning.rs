@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use ssdyno_block::Request;
 use ssdyno_result::{Keep, Tape};
-use ssdyno_workload::{Config, DeviceFacts};
+use ssdyno_workload::{TargetFacts, WorkloadConfig};
 
 use crate::engine::{Engine, Outcome};
 use crate::job::{Job, drive};
-use crate::method::{ALL, SubmitStrategy, Waiting};
+use crate::method::{ALL, ReapWait, SubmitStrategy};
 
 /// Answers what it was given after a time, all at once; counts how often it was looked at and slept on.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ impl Engine for Slow {
     }
 }
 
-fn of(complete: u32, waiting: Waiting) -> SubmitStrategy {
+fn of(complete: u32, waiting: ReapWait) -> SubmitStrategy {
     SubmitStrategy { complete, submit: ALL, waiting }
 }
 
 /// Looks and sleeps of the workload `text` at `depth`, whose requests take `takes`.
 fn waited(strategy: SubmitStrategy, depth: u32, text: &str, takes: Duration) -> (u64, u64) {
-    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
-    let workload = Config::from_toml(text).unwrap().build(&facts, 1).unwrap();
+    let facts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let workload = WorkloadConfig::from_toml(text).unwrap().build(&facts, 1).unwrap();
     let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::Summary, None, false))));
     let mut job = Job::alone(workload, depth, strategy, Arc::clone(&tape));
     let mut target = Slow { takes, since: Instant::now(), given: Vec::new(), looks: 0, sleeps: 0 };
@@ -74,9 +74,9 @@ fn who_spins_looks_and_who_sleeps_does_not() {
     let soon = Duration::from_micros(20);
     for (depth, batch) in [(1, 1), (8, 4)] {
         let text = &format!("depth = {depth}\nrequests = 400\n");
-        let (looks, sleeps) = waited(of(batch, Waiting::Sleep), depth, text, soon);
+        let (looks, sleeps) = waited(of(batch, ReapWait::Sleep), depth, text, soon);
         assert!(looks == 0 && sleeps > 0, "{looks} looks, {sleeps} sleeps");
-        let (looks, sleeps) = waited(of(batch, Waiting::Spin), depth, text, soon);
+        let (looks, sleeps) = waited(of(batch, ReapWait::Spin), depth, text, soon);
         // Another program may take the core for longer than that is worth.
         assert!(looks > 0 && sleeps < 40, "{looks} looks, {sleeps} sleeps");
     }
@@ -87,7 +87,7 @@ fn who_spins_looks_and_who_sleeps_does_not() {
 fn an_open_loop_spins_while_something_is_outstanding() {
     let text = "depth = 1\nrequests = 20\narrivals = { kind = \"fixed\", rate = 500.0 }\n";
     let began = Instant::now();
-    let (looks, sleeps) = waited(of(1, Waiting::Spin), 1, text, Duration::from_micros(500));
+    let (looks, sleeps) = waited(of(1, ReapWait::Spin), 1, text, Duration::from_micros(500));
     assert!(looks > 20 && sleeps == 0, "{looks} looks, {sleeps} sleeps");
     assert!(began.elapsed() >= Duration::from_millis(38));
 }
@@ -97,6 +97,6 @@ fn an_open_loop_spins_while_something_is_outstanding() {
 fn who_spins_sleeps_where_it_takes_long() {
     let takes = Duration::from_millis(20);
     let text = "depth = 1\nrequests = 5\n";
-    let (looks, sleeps) = waited(of(1, Waiting::Spin), 1, text, takes);
+    let (looks, sleeps) = waited(of(1, ReapWait::Spin), 1, text, takes);
     assert_eq!(sleeps, 5, "{looks} looks");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ssdyno_block::{Request, Status, Time};
 use ssdyno_result::{JobResult, Keep, Latency, RunResult, Tape};
-use ssdyno_workload::{Config, DeviceFacts, Step};
+use ssdyno_workload::{TargetFacts, WorkloadConfig, WorkloadStep};
 
 use crate::clock::Clock;
 use crate::engine::{Engine, Outcome};
@@ -71,11 +71,11 @@ pub(super) fn latency(depth: u32, stall: Duration) -> (Latency, Vec<u64>) {
         "duration = \"{}ms\"\ndepth = {depth}\narrivals = {{ kind = \"fixed\", rate = 1000.0 }}\n",
         length.as_millis()
     );
-    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let facts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
     let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::All, None, false))));
     let clock = Clock::start();
     let mut job = Job {
-        workload: Config::from_toml(&text).unwrap().build(&facts, 1).unwrap(),
+        workload: WorkloadConfig::from_toml(&text).unwrap().build(&facts, 1).unwrap(),
         slots: depth,
         strategy: Method::Default.strategy(),
         requests_max: u64::MAX,
@@ -107,16 +107,16 @@ pub(super) fn latency(depth: u32, stall: Duration) -> (Latency, Vec<u64>) {
 }
 
 /// When the requests of the workload are meant to start.
-fn intended_ns(text: &str, facts: &DeviceFacts) -> Vec<u64> {
-    let mut workload = Config::from_toml(text).unwrap().build(facts, 1).unwrap();
+fn intended_ns(text: &str, facts: &TargetFacts) -> Vec<u64> {
+    let mut workload = WorkloadConfig::from_toml(text).unwrap().build(facts, 1).unwrap();
     let mut all = Vec::new();
     let late = Time::from_s(3600);
     loop {
         match workload.next(late) {
-            Step::Issue { intended, .. } => all.push(intended.as_ns()),
-            Step::Done => return all,
-            Step::Wait => workload.completed(ssdyno_workload::Finished::UNKNOWN, late),
-            Step::NotBefore(at) => panic!("something is to come after an hour, at {at:?}"),
+            WorkloadStep::Issue { intended, .. } => all.push(intended.as_ns()),
+            WorkloadStep::Done => return all,
+            WorkloadStep::Wait => workload.completed(ssdyno_workload::Finished::UNKNOWN, late),
+            WorkloadStep::NotBefore(at) => panic!("something is to come after an hour, at {at:?}"),
         }
     }
 }
@@ -163,8 +163,8 @@ impl Engine for Forgetful {
 /// What a target never answers is in the figures as at least so long, and in the rows; what fails tells why.
 #[test]
 fn requests_without_an_answer_and_failed_ones_are_told() {
-    let facts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
-    let config = Config { depth: Some(8), ..Config::default() };
+    let facts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+    let config = WorkloadConfig { depth: Some(8), ..WorkloadConfig::default() };
     let tape = Arc::new(Mutex::new(Some(Tape::new(Keep::All, None, false))));
     let workload = config.build(&facts, 1).unwrap();
     let strategy = Method::Default.strategy();

@@ -38,15 +38,15 @@ fn what_is_written_is_as_fresh_and_as_compressible_as_asked() {
             // One thread: each job repeats its own data.
             run.source = Source::Generator(
                 match engine {
-                    EngineKind::Threads => Config::from_toml(
+                    EngineKind::Threads => WorkloadConfig::from_toml(
                         &format!("{keys}{buffer}").replace("depth = 8", "depth = 1"),
                     ),
-                    _ => Config::from_toml(&format!("{keys}{buffer}")),
+                    _ => WorkloadConfig::from_toml(&format!("{keys}{buffer}")),
                 }
                 .unwrap(),
             );
             (run.access, run.options.engine) = (permit(&name), engine);
-            match run.execute(&mut |_| Flow::Continue) {
+            match run.execute(&mut |_| KeepGoing::Continue) {
                 Err(BenchError::Uring { source }) => {
                     eprintln!("skipped: no io_uring here ({source})");
                     continue;
@@ -81,7 +81,7 @@ fn a_job_file_says_what_its_writes_carry() {
             format!("[w]\nrw=write\nbs=4k\nioengine=libaio\niodepth=8\ndirect=1\n{options}\n");
         let mut run = with_jobs(run(&name, ""), &text);
         (run.access, run.options.engine) = (permit(&name), EngineKind::Uring);
-        match run.execute(&mut |_| Flow::Continue) {
+        match run.execute(&mut |_| KeepGoing::Continue) {
             Err(BenchError::Uring { source }) => {
                 return eprintln!("skipped: no io_uring here ({source})");
             }

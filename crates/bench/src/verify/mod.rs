@@ -33,7 +33,7 @@ pub use run::{Crashed, resume, verify};
 
 /// What is verified, and how.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct VerifyPlan {
     /// Decides about everything random.
     pub seed: u64,
     /// Number of the run, which no other has: see [`fresh_run`].
@@ -65,7 +65,7 @@ pub struct Plan {
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum VerifyFault {
     /// An older generation than was answered or flushed, again when read a second time.
     Lost,
     /// An older generation first, the right one when read again.
@@ -86,7 +86,7 @@ pub enum Fault {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// What it is.
-    pub fault: Fault,
+    pub fault: VerifyFault,
     /// Where.
     pub offset_bytes: u64,
     /// The generation that should be there.
@@ -102,7 +102,7 @@ pub const FINDINGS_MAX: usize = 1000;
 
 /// What came out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Report {
+pub struct VerifyReport {
     /// Blocks written and answered.
     pub writes: u64,
     /// Blocks read and compared.
@@ -147,7 +147,7 @@ pub fn fresh_run() -> std::io::Result<u64> {
 
 /// How far it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct VerifyProgress {
     /// Blocks done in this phase.
     pub done: u64,
     /// Of so many.
@@ -167,7 +167,7 @@ pub enum VerifyError {
     /// Sizes that do not fit together.
     #[error("{key}: {problem}")]
     Plan {
-        /// Field of [`Plan`].
+        /// Field of [`VerifyPlan`].
         key: &'static str,
         /// What is wrong.
         problem: String,

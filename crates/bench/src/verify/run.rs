@@ -7,14 +7,15 @@ use std::thread;
 use std::time::Instant;
 
 use ssdyno_engine::Rng;
-use ssdyno_result::Flow;
+use ssdyno_result::KeepGoing;
 
 use super::journal::{self, Header, Journal};
 use super::medium::{Aligned, Medium};
 use super::stamp::Stamp;
 use super::table::{Right, judge};
 use super::{
-    FINDINGS_MAX, Fault, Finding, JournalUse, PROGRESS_EVERY, Plan, Progress, Report, VerifyError,
+    FINDINGS_MAX, Finding, JournalUse, PROGRESS_EVERY, VerifyError, VerifyFault, VerifyPlan,
+    VerifyProgress, VerifyReport,
 };
 
 /// Writes and reads `medium` as `plan` says; all that was written is read in the end.
@@ -23,10 +24,10 @@ use super::{
 /// A plan that cannot be, a journal that cannot be written, a target that fails requests. Faults of
 /// the data are no errors: they are in the report.
 pub fn verify(
-    plan: &Plan,
+    plan: &VerifyPlan,
     medium: &dyn Medium,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, VerifyError> {
+    progress: &mut dyn FnMut(&VerifyProgress) -> KeepGoing,
+) -> Result<VerifyReport, VerifyError> {
     let blocks = plan.check()?;
     let header = Header {
         run: plan.run,
@@ -73,8 +74,8 @@ pub struct Crashed<'a> {
 pub fn resume(
     crashed: &Crashed<'_>,
     medium: &dyn Medium,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, VerifyError> {
+    progress: &mut dyn FnMut(&VerifyProgress) -> KeepGoing,
+) -> Result<VerifyReport, VerifyError> {
     let contents = journal::read(crashed.journal)?;
     let header = &contents.header;
     if header.capacity_bytes != crashed.capacity_bytes {
@@ -118,7 +119,7 @@ pub fn resume(
     Ok(report)
 }
 
-impl Plan {
+impl VerifyPlan {
     /// The number of blocks, if the plan can be carried out.
     fn check(&self) -> Result<u64, VerifyError> {
         let wrong = |key, problem: String| Err(VerifyError::Plan { key, problem });
@@ -172,7 +173,7 @@ impl Shared {
         threads: u64,
         of: u64,
         job: &(dyn Fn(u64) + Sync),
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&VerifyProgress) -> KeepGoing,
     ) {
         thread::scope(|scope| {
             let handles: Vec<_> =
@@ -189,7 +190,7 @@ impl Shared {
                 let requests =
                     [&self.reads, &self.writes, &self.flushes].map(|n| n.load(Ordering::Relaxed));
                 let requests = requests.iter().sum();
-                if progress(&Progress { done, of, faults, requests }) == Flow::Stop {
+                if progress(&VerifyProgress { done, of, faults, requests }) == KeepGoing::Stop {
                     self.stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -213,13 +214,13 @@ impl Shared {
         }
     }
 
-    fn report(self, started: Instant) -> Result<Report, VerifyError> {
+    fn report(self, started: Instant) -> Result<VerifyReport, VerifyError> {
         if let Some(error) = locked(&self.error).take() {
             return Err(error);
         }
         let mut findings = locked(&self.findings).clone();
         findings.sort_by_key(|finding| (finding.offset_bytes, finding.fault));
-        Ok(Report {
+        Ok(VerifyReport {
             writes: self.writes.into_inner(),
             reads: self.reads.into_inner(),
             flushes: self.flushes.into_inner(),
@@ -267,16 +268,17 @@ impl<'a> Reader<'a> {
     /// False if there is no point in going on.
     fn check(&mut self, block: u64, right: Right) -> bool {
         let Some(first) = self.read(block, right) else { return false };
-        let foreign =
-            |finding: &Finding| matches!(finding.fault, Fault::Unwritten | Fault::Damaged);
+        let foreign = |finding: &Finding| {
+            matches!(finding.fault, VerifyFault::Unwritten | VerifyFault::Damaged)
+        };
         if right.least > 0 && !first.as_ref().is_some_and(foreign) {
             self.shared.known.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(mut finding) = first {
             // Once more: what is right now was read too early.
             let Some(second) = self.read(block, right) else { return false };
-            if second.is_none() && finding.fault == Fault::Lost {
-                finding.fault = Fault::Stale;
+            if second.is_none() && finding.fault == VerifyFault::Lost {
+                finding.fault = VerifyFault::Stale;
             }
             self.shared.found(finding);
         }
@@ -286,7 +288,7 @@ impl<'a> Reader<'a> {
 
 /// One verification under way.
 struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a VerifyPlan,
     medium: &'a dyn Medium,
     journal: Mutex<Option<Journal>>,
     shared: Shared,

@@ -1,7 +1,7 @@
 //! Which generation each block should have, and what to make of what it has.
 
 use super::stamp::{Found, Stamp};
-use super::{Fault, Finding};
+use super::{Finding, VerifyFault};
 
 /// The right answers for one block: from the least generation that must be there to the greatest
 /// that may be.
@@ -21,30 +21,30 @@ pub(super) fn judge(
     right: Right,
 ) -> Option<Finding> {
     let mut first: Option<Found> = None;
-    let mut worst: Option<Fault> = None;
+    let mut worst: Option<VerifyFault> = None;
     let mut generation = None;
     let mut belongs_to_bytes = None;
     for (sector, index) in block.chunks(sector_bytes as usize).zip(0u64..) {
         let address = offset_bytes + index * u64::from(sector_bytes);
         let found = Stamp::read(sector, &Stamp { address, generation: right.least, run });
         let fault = match found {
-            Found::Foreign => (right.least > 0).then_some(Fault::Unwritten),
-            Found::Damaged => Some(Fault::Damaged),
-            Found::Torn => Some(Fault::Torn),
+            Found::Foreign => (right.least > 0).then_some(VerifyFault::Unwritten),
+            Found::Damaged => Some(VerifyFault::Damaged),
+            Found::Torn => Some(VerifyFault::Torn),
             // What an earlier run left is as good as nothing.
             Found::Stamped(stamp) if stamp.run != run => {
-                (right.least > 0).then_some(Fault::Unwritten)
+                (right.least > 0).then_some(VerifyFault::Unwritten)
             }
             Found::Stamped(stamp) if stamp.address != address => {
                 generation.get_or_insert(stamp.generation);
                 belongs_to_bytes.get_or_insert(stamp.address);
-                Some(Fault::Misplaced)
+                Some(VerifyFault::Misplaced)
             }
             Found::Stamped(stamp) => {
                 generation.get_or_insert(stamp.generation);
                 match stamp.generation {
-                    older if older < right.least => Some(Fault::Lost),
-                    newer if newer > right.most => Some(Fault::Invented),
+                    older if older < right.least => Some(VerifyFault::Lost),
+                    newer if newer > right.most => Some(VerifyFault::Invented),
                     _ => None,
                 }
             }
@@ -53,9 +53,13 @@ pub(super) fn judge(
         let torn = first.is_some_and(|first| identity(first, run) != identity(found, run));
         first.get_or_insert(found);
         worst = match (worst, fault) {
-            (Some(Fault::Damaged), _) | (_, Some(Fault::Damaged)) => Some(Fault::Damaged),
-            (Some(Fault::Misplaced), _) | (_, Some(Fault::Misplaced)) => Some(Fault::Misplaced),
-            _ if torn => Some(Fault::Torn),
+            (Some(VerifyFault::Damaged), _) | (_, Some(VerifyFault::Damaged)) => {
+                Some(VerifyFault::Damaged)
+            }
+            (Some(VerifyFault::Misplaced), _) | (_, Some(VerifyFault::Misplaced)) => {
+                Some(VerifyFault::Misplaced)
+            }
+            _ if torn => Some(VerifyFault::Torn),
             (Some(fault), _) => Some(fault),
             (None, fault) => fault,
         };
@@ -93,7 +97,7 @@ mod tests {
         block
     }
 
-    fn fault(block: &[u8], least: u64, most: u64) -> Option<Fault> {
+    fn fault(block: &[u8], least: u64, most: u64) -> Option<VerifyFault> {
         judge(block, SECTOR, 4096, 1, Right { least, most }).map(|finding| finding.fault)
     }
 
@@ -101,29 +105,33 @@ mod tests {
     fn each_fault_is_told_from_the_others() {
         assert_eq!(fault(&block(4096, [5; 4], 1), 5, 5), None);
         assert_eq!(fault(&block(4096, [5; 4], 1), 4, 6), None, "may be newer than it must be");
-        assert_eq!(fault(&block(4096, [3; 4], 1), 5, 5), Some(Fault::Lost));
-        assert_eq!(fault(&block(4096, [5, 5, 3, 3], 1), 5, 5), Some(Fault::Torn));
+        assert_eq!(fault(&block(4096, [3; 4], 1), 5, 5), Some(VerifyFault::Lost));
+        assert_eq!(fault(&block(4096, [5, 5, 3, 3], 1), 5, 5), Some(VerifyFault::Torn));
         assert_eq!(
             fault(&block(4096, [5, 5, 6, 6], 1), 5, 6),
-            Some(Fault::Torn),
+            Some(VerifyFault::Torn),
             "both right alone"
         );
-        assert_eq!(fault(&block(8192, [5; 4], 1), 5, 5), Some(Fault::Misplaced));
-        assert_eq!(fault(&block(4096, [9; 4], 1), 5, 6), Some(Fault::Invented));
-        assert_eq!(fault(&[0; 2048], 5, 5), Some(Fault::Unwritten));
-        assert_eq!(fault(&block(4096, [5; 4], 2), 5, 5), Some(Fault::Unwritten), "another run's");
+        assert_eq!(fault(&block(8192, [5; 4], 1), 5, 5), Some(VerifyFault::Misplaced));
+        assert_eq!(fault(&block(4096, [9; 4], 1), 5, 6), Some(VerifyFault::Invented));
+        assert_eq!(fault(&[0; 2048], 5, 5), Some(VerifyFault::Unwritten));
+        assert_eq!(
+            fault(&block(4096, [5; 4], 2), 5, 5),
+            Some(VerifyFault::Unwritten),
+            "another run's"
+        );
         let mut damaged = block(4096, [5; 4], 1);
         damaged[1000] ^= 1;
-        assert_eq!(fault(&damaged, 5, 5), Some(Fault::Damaged));
+        assert_eq!(fault(&damaged, 5, 5), Some(VerifyFault::Damaged));
         let mut half = block(4096, [5; 4], 1);
         half[1024..].fill(0);
-        assert_eq!(fault(&half, 5, 5), Some(Fault::Torn));
+        assert_eq!(fault(&half, 5, 5), Some(VerifyFault::Torn));
         let mut half_a_sector = block(4096, [5; 4], 1);
         half_a_sector[..256].fill(0);
-        assert_eq!(fault(&half_a_sector, 5, 5), Some(Fault::Torn));
+        assert_eq!(fault(&half_a_sector, 5, 5), Some(VerifyFault::Torn));
         let mut mark = block(4096, [5; 4], 1);
         mark[5] ^= 4;
-        assert_eq!(fault(&mark, 5, 5), Some(Fault::Damaged));
+        assert_eq!(fault(&mark, 5, 5), Some(VerifyFault::Damaged));
     }
 
     #[test]
@@ -133,6 +141,6 @@ mod tests {
         assert_eq!(fault(&block(4096, [5; 4], 1), 0, 5), None, "unflushed and there");
         let mut half = block(4096, [5; 4], 1);
         half[1024..].fill(0);
-        assert_eq!(fault(&half, 0, 5), Some(Fault::Torn), "unflushed, half there");
+        assert_eq!(fault(&half, 0, 5), Some(VerifyFault::Torn), "unflushed, half there");
     }
 }

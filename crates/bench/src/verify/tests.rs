@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use ssdyno_result::Flow;
+use ssdyno_result::KeepGoing;
 
 use super::*;
 
@@ -65,8 +65,8 @@ impl Medium for Memory {
     }
 }
 
-fn plan(threads: u32) -> Plan {
-    Plan {
+fn plan(threads: u32) -> VerifyPlan {
+    VerifyPlan {
         seed: 11,
         run: 4711,
         block_bytes: 4096,
@@ -82,12 +82,12 @@ fn plan(threads: u32) -> Plan {
     }
 }
 
-fn outcome(plan: &Plan, trouble: Trouble) -> Result<Report, VerifyError> {
+fn outcome(plan: &VerifyPlan, trouble: Trouble) -> Result<VerifyReport, VerifyError> {
     let memory = Memory::new(plan.capacity_bytes as usize, trouble);
-    verify(plan, &memory, &mut |_| Flow::Continue)
+    verify(plan, &memory, &mut |_| KeepGoing::Continue)
 }
 
-fn faults(trouble: Trouble) -> Vec<Fault> {
+fn faults(trouble: Trouble) -> Vec<VerifyFault> {
     // One thread: which write is the n-th is certain then. It is the last one, so that no later
     // write mends it.
     let report = outcome(&plan(1), trouble).unwrap();
@@ -107,12 +107,12 @@ fn a_sound_medium_has_no_faults_at_any_depth() {
 
 #[test]
 fn each_trouble_is_called_by_its_name() {
-    assert_eq!(faults(Trouble::Lose(2000)), [Fault::Lost]);
-    assert_eq!(faults(Trouble::Tear(2000)), [Fault::Torn]);
-    assert_eq!(faults(Trouble::Flip(2000)), [Fault::Damaged]);
+    assert_eq!(faults(Trouble::Lose(2000)), [VerifyFault::Lost]);
+    assert_eq!(faults(Trouble::Tear(2000)), [VerifyFault::Torn]);
+    assert_eq!(faults(Trouble::Flip(2000)), [VerifyFault::Damaged]);
     let misplaced = faults(Trouble::Misplace(2000));
     assert!(
-        misplaced.contains(&Fault::Misplaced) && misplaced.contains(&Fault::Lost),
+        misplaced.contains(&VerifyFault::Misplaced) && misplaced.contains(&VerifyFault::Lost),
         "{misplaced:?}"
     );
 }
@@ -128,18 +128,18 @@ fn a_target_that_fails_ends_the_run_with_its_place() {
 #[test]
 fn it_can_be_stopped_and_says_so() {
     let memory = Memory::new(64 * 4096, Trouble::None);
-    let endless = Plan { writes: u64::MAX / 2, ..plan(4) };
-    let report = verify(&endless, &memory, &mut |_| Flow::Stop).unwrap();
+    let endless = VerifyPlan { writes: u64::MAX / 2, ..plan(4) };
+    let report = verify(&endless, &memory, &mut |_| KeepGoing::Stop).unwrap();
     assert!(report.partial && report.faults == 0);
 }
 
 #[test]
 fn impossible_plans_are_refused_by_key() {
     let keys: Vec<&str> = [
-        Plan { block_bytes: 1000, ..plan(1) },
-        Plan { range_bytes: 1 << 40, ..plan(1) },
-        Plan { range_bytes: 100, ..plan(1) },
-        Plan { threads: 0, ..plan(1) },
+        VerifyPlan { block_bytes: 1000, ..plan(1) },
+        VerifyPlan { range_bytes: 1 << 40, ..plan(1) },
+        VerifyPlan { range_bytes: 100, ..plan(1) },
+        VerifyPlan { threads: 0, ..plan(1) },
     ]
     .iter()
     .map(|wrong| match outcome(wrong, Trouble::None) {
@@ -158,12 +158,13 @@ fn the_journal_finds_what_a_crash_lost() {
     let path = dir.path().join("disk");
     let mut options = std::fs::File::options();
     let file = options.read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-    let plan = Plan { journal: Some(journal.clone()), ..plan(4) };
+    let plan = VerifyPlan { journal: Some(journal.clone()), ..plan(4) };
     file.set_len(plan.capacity_bytes).unwrap();
-    assert_eq!(verify(&plan, &file, &mut |_| Flow::Continue).unwrap().faults, 0);
+    assert_eq!(verify(&plan, &file, &mut |_| KeepGoing::Continue).unwrap().faults, 0);
 
     let crashed = crashed(&journal, &plan);
-    let check = |file: &std::fs::File| resume(&crashed, file, &mut |_| Flow::Continue).unwrap();
+    let check =
+        |file: &std::fs::File| resume(&crashed, file, &mut |_| KeepGoing::Continue).unwrap();
     assert_eq!(check(&file).faults, 0);
     // Read past the page cache as well, where the file system can.
     let direct = std::fs::File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
@@ -175,7 +176,7 @@ fn the_journal_finds_what_a_crash_lost() {
     assert_eq!(report.findings.len(), 1);
     assert_eq!(
         (report.findings[0].fault, report.findings[0].offset_bytes),
-        (Fault::Unwritten, 5 * 4096)
+        (VerifyFault::Unwritten, 5 * 4096)
     );
 
     let told = report.journal.unwrap();
@@ -183,17 +184,17 @@ fn the_journal_finds_what_a_crash_lost() {
     assert!(told.promised_blocks > 50 && told.writes == 2000, "{told:?}");
 
     let refused = |crashed: &Crashed<'_>, file: &std::fs::File| {
-        resume(crashed, file, &mut |_| Flow::Continue).unwrap_err()
+        resume(crashed, file, &mut |_| KeepGoing::Continue).unwrap_err()
     };
     let size = Crashed { capacity_bytes: 1 << 30, ..crashed.clone() };
     assert!(matches!(refused(&size, &file), VerifyError::OtherTarget { .. }));
     let serial = Crashed { serial: Some("0TH3R".to_owned()), ..crashed.clone() };
     assert!(matches!(refused(&serial, &file), VerifyError::OtherSerial { .. }));
-    let again = verify(&plan, &file, &mut |_| Flow::Continue).unwrap_err();
+    let again = verify(&plan, &file, &mut |_| KeepGoing::Continue).unwrap_err();
     assert!(matches!(again, VerifyError::Journal(_)), "a journal is never overwritten");
 }
 
-fn crashed<'a>(journal: &'a std::path::Path, plan: &Plan) -> Crashed<'a> {
+fn crashed<'a>(journal: &'a std::path::Path, plan: &VerifyPlan) -> Crashed<'a> {
     let (capacity_bytes, serial) = (plan.capacity_bytes, plan.serial.clone());
     Crashed { journal, capacity_bytes, serial, sector_bytes: plan.sector_bytes, threads: 4 }
 }
@@ -217,13 +218,13 @@ fn what_an_earlier_run_with_the_same_seed_left_is_not_taken_for_this_one() {
     let dir = tempfile::tempdir().unwrap();
     let journal = dir.path().join("journal");
     let memory = Memory::new(64 * 4096, Trouble::None);
-    assert_eq!(verify(&plan(1), &memory, &mut |_| Flow::Continue).unwrap().faults, 0);
-    let second = Plan { run: 4712, journal: Some(journal.clone()), ..plan(1) };
-    let report = verify(&second, &Deaf(&memory), &mut |_| Flow::Continue).unwrap();
-    assert!(report.findings.iter().all(|finding| finding.fault == Fault::Unwritten));
+    assert_eq!(verify(&plan(1), &memory, &mut |_| KeepGoing::Continue).unwrap().faults, 0);
+    let second = VerifyPlan { run: 4712, journal: Some(journal.clone()), ..plan(1) };
+    let report = verify(&second, &Deaf(&memory), &mut |_| KeepGoing::Continue).unwrap();
+    assert!(report.findings.iter().all(|finding| finding.fault == VerifyFault::Unwritten));
     assert!(report.faults >= 60, "{report:?}");
     // And after a crash: nothing of the run is there, so it is the wrong target or a hopeless one.
-    let checked = resume(&crashed(&journal, &second), &memory, &mut |_| Flow::Continue);
+    let checked = resume(&crashed(&journal, &second), &memory, &mut |_| KeepGoing::Continue);
     assert!(matches!(checked, Err(VerifyError::NothingOfRun { blocks }) if blocks >= 60));
     assert_ne!(fresh_run().unwrap(), fresh_run().unwrap());
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use ssdyno_papers::{Options, PaperError, Report, Vary};
+use ssdyno_papers::{PaperError, PapersOptions, PapersReport, Vary};
 use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, named};
 
@@ -55,7 +55,7 @@ fn vary() -> impl TypedValueParser<Value = Vary> {
 #[schemars(title = "Papers")]
 pub(crate) struct PapersOutput<'a> {
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a PapersReport,
     /// Where the report and its figures lie; `null` with `--keep none`.
     results_directory: Option<String>,
     /// Why the whole is no success, if it is none.
@@ -63,11 +63,11 @@ pub(crate) struct PapersOutput<'a> {
 }
 
 pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
-    let mut options = Options {
+    let mut options = PapersOptions {
         trace_directory: args.trace_dir.clone(),
         requests: args.requests,
         vary: args.vary,
-        ..Options::default()
+        ..PapersOptions::default()
     };
     for trace in &args.trace {
         options.add_trace(trace).map_err(|error| explain(&error))?;
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-fn judge(report: &Report) -> Option<Failure> {
+fn judge(report: &PapersReport) -> Option<Failure> {
     if report.partial && crate::progress::interrupted() {
         return Some(
             Failure::new(FailureKind::Interrupted, "interrupted")
@@ -123,7 +123,7 @@ fn judge(report: &Report) -> Option<Failure> {
 }
 
 /// A file for each figure, and `report.json`.
-fn write(directory: &Directory, report: &Report) -> Result<String, ResultError> {
+fn write(directory: &Directory, report: &PapersReport) -> Result<String, ResultError> {
     let json = to_json(report)?;
     let figures = report.figures.iter().map(|f| (f.id.replace('/', "-") + ".svg", f.svg.as_str()));
     directory.write_texts(figures.chain([("report.json".to_owned(), json.as_str())]))

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_pts::{Observer, Plan, PtsError, PtsResult, Simulated, Stage, Subject, Test};
+use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Simulated, Stage, Subject, Test};
 use ssdyno_result::{Keep, ResultError, RunDirectory, nanoseconds};
-use ssdyno_rig::{Flow, Progress, Source};
+use ssdyno_rig::{KeepGoing, RunProgress, Source};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, attach, named, refuse_real, refuse_workload_keys, settings,
 };
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-fn plan(args: &PtsArgs, is_real: bool) -> Plan {
+fn plan(args: &PtsArgs, is_real: bool) -> PtsPlan {
     let round = match (args.round, args.quick, is_real) {
         (Some(round), ..) => round.0,
         (None, true, true) => ROUND_REAL_QUICK,
@@ -152,7 +152,7 @@ fn plan(args: &PtsArgs, is_real: bool) -> Plan {
         (None, false, true) => ROUND_REAL,
         (None, false, false) => ROUND_SIMULATED,
     };
-    Plan {
+    PtsPlan {
         target: args.target.clone(),
         test: args.test,
         round,
@@ -173,7 +173,7 @@ fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure>
     let help = "its loads are those of the specification; --depth sets what is outstanding";
     refuse_workload_keys(&settings, "the test", help)?;
     let device = named::device(&args.target, &settings)?;
-    let load = ssdyno_workload::Config { depth: Some(args.depth), ..Default::default() };
+    let load = ssdyno_workload::WorkloadConfig { depth: Some(args.depth), ..Default::default() };
     let source = Source::Generator(load);
     let attach = attach(&args.host.spec(), device.config, &source, &settings)?;
     let (document, notes) = (device.document, device.notes);
@@ -186,7 +186,7 @@ fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure>
 
 #[cfg(target_os = "linux")]
 fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
-    use ssdyno_bench::{Access, NULL, Run, Target};
+    use ssdyno_bench::{Access, BenchRun, NULL, RealTarget};
     use ssdyno_session::{access, refuse_host};
 
     use crate::consent::Terminal;
@@ -202,18 +202,18 @@ fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
             .with_help("add --write; everything on the target will be lost"));
     }
     // Asked before the test, and given back: each load opens the target anew.
-    let target = Target::open(&args.target, &access)
+    let target = RealTarget::open(&args.target, &access)
         .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
     let facts = target.facts();
     drop(target);
-    let run = Run {
+    let run = BenchRun {
         target: args.target.clone(),
         access,
         more: Vec::new(),
         workload: "pts".to_owned(),
-        source: Source::Generator(ssdyno_workload::Config::default()),
+        source: Source::Generator(ssdyno_workload::WorkloadConfig::default()),
         seed: args.seed,
-        limits: ssdyno_rig::Limits::default(),
+        limits: ssdyno_rig::RunLimits::default(),
         keep: Keep::Summary,
         rows_in: None,
         interval: None,
@@ -249,7 +249,7 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn under_way(&mut self, stage: &Stage, progress: &Progress) -> Flow {
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
         let mut what = stage.what.clone();
         if progress.completed > 0 {
             what += &format!(", mean latency {}", nanoseconds(progress.latency_ns_mean));

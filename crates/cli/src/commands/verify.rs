@@ -8,8 +8,10 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_bench::safety;
-use ssdyno_bench::verify::{self, Crashed, Medium, Plan, Progress, Report, VerifyError};
-use ssdyno_bench::{Access, Target};
+use ssdyno_bench::verify::{
+    self, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
+};
+use ssdyno_bench::{Access, RealTarget};
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, access, named};
@@ -111,7 +113,7 @@ pub(crate) struct VerifyOutput<'a> {
     /// The seed: the same again with `--seed`; `null` after a crash, where nothing is drawn.
     seed: Option<u64>,
     #[serde(flatten)]
-    report: &'a Report,
+    report: &'a VerifyReport,
     /// Why the whole is no success, if it is none.
     error: Option<ErrorBody>,
 }
@@ -161,7 +163,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
         Some(journal) => {
             let target = open(args.target(), &Access::ReadOnly)?;
             watchdog.since = Instant::now();
-            let mut update = |p: &Progress| {
+            let mut update = |p: &VerifyProgress| {
                 watchdog.look(p.requests);
                 meter.update(p.done, p.of, faults(p.faults))
             };
@@ -187,7 +189,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             }
             let target = open(args.target(), &access)?;
             watchdog.since = Instant::now();
-            let mut update = |p: &Progress| {
+            let mut update = |p: &VerifyProgress| {
                 watchdog.look(p.requests);
                 meter.update(p.done, p.of, faults(p.faults))
             };
@@ -221,11 +223,11 @@ fn serial(target: &str) -> Option<String> {
     safety::inspect(target).ok()?.serial().map(str::to_owned)
 }
 
-fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> Plan {
+fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> VerifyPlan {
     let block_bytes = args.block_size.map_or(target.sector_bytes.max(4096), |size| size.0 as u32);
     let range_bytes = args.range.map_or(target.size_bytes, |range| range.0);
     let blocks = range_bytes / u64::from(block_bytes.max(1));
-    Plan {
+    VerifyPlan {
         seed: args.seed,
         run,
         serial: serial(args.target()),
@@ -247,12 +249,12 @@ struct Opened {
     size_bytes: u64,
     sector_bytes: u32,
     /// Keeps the lock.
-    target: Target,
+    target: RealTarget,
 }
 
 /// The same checks as for a run.
 fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
-    let target = Target::open(name, access)
+    let target = RealTarget::open(name, access)
         .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
     let facts = target.facts();
     let file = target.to_file().map_err(|error| {
@@ -269,7 +271,7 @@ fn faults(count: u64) -> String {
     counted(count, "fault", "faults")
 }
 
-fn judge(report: &Report) -> Option<Failure> {
+fn judge(report: &VerifyReport) -> Option<Failure> {
     if report.faults > 0 {
         let who = counted(report.faults, "block is", "blocks are");
         let message = format!("{who} not what was written");
@@ -293,7 +295,7 @@ fn explain(error: &VerifyError) -> Failure {
     Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
-fn text(args: &VerifyArgs, report: &Report) -> String {
+fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
     let promised = report.journal.map(|journal| journal.promised_blocks);
     let verdict = match (report.faults, promised) {
         (0, Some(0)) => "nothing could be checked: no flush completed before the journal ends",

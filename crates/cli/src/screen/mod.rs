@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use ssdyno_block::Time;
-use ssdyno_result::{Glance, bytes_per_second, nanoseconds, rate, seconds};
-use ssdyno_rig::{Flow, Progress};
+use ssdyno_result::{LiveSnapshot, bytes_per_second, nanoseconds, rate, seconds};
+use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::Goal;
 
 use crate::progress::flow;
@@ -69,9 +69,9 @@ impl Screen {
     }
 
     /// To be called as the runner does.
-    pub(crate) fn update(&mut self, progress: &Progress) -> Flow {
+    pub(crate) fn update(&mut self, progress: &RunProgress) -> KeepGoing {
         let flow = flow();
-        if flow == Flow::Stop {
+        if flow == KeepGoing::Stop {
             // From here on nobody may call again: the message must be seen.
             leave();
             crate::progress::tell_stopping();
@@ -91,7 +91,7 @@ impl Screen {
         if now < self.next {
             return flow;
         }
-        let Some(glance) = &progress.glance else { return Flow::Glance };
+        let Some(glance) = &progress.glance else { return KeepGoing::LiveSnapshot };
         self.next = now + EVERY;
         self.figures.add(progress, glance);
         self.fill(progress);
@@ -104,7 +104,7 @@ impl Screen {
         self.canvas.draw(|frame| view::draw(view, frame));
     }
 
-    fn fill(&mut self, progress: &Progress) {
+    fn fill(&mut self, progress: &RunProgress) {
         let wall = self.loaded.as_ref().map_or(0.0, |(began, _)| began.elapsed().as_secs_f64());
         let now = progress.now.as_s_f64();
         let share = self.goal.share(progress);
@@ -152,7 +152,7 @@ impl Screen {
 #[derive(Default)]
 struct Figures {
     /// The last ones, oldest first: time of the device, requests completed, what was recorded.
-    seen: VecDeque<(Time, u64, Glance)>,
+    seen: VecDeque<(Time, u64, LiveSnapshot)>,
     iops: VecDeque<Option<u64>>,
     throughput: VecDeque<Option<u64>>,
     percentiles: [VecDeque<Option<u64>>; 3],
@@ -166,7 +166,7 @@ struct Stretch {
 }
 
 impl Figures {
-    fn add(&mut self, progress: &Progress, glance: &Glance) {
+    fn add(&mut self, progress: &RunProgress, glance: &LiveSnapshot) {
         self.seen.push_back((progress.now, progress.completed, glance.clone()));
         if self.seen.len() > NOW + 1 {
             self.seen.pop_front();
@@ -263,7 +263,7 @@ mod tests {
             drop(reaped);
             completed += count;
             let progress =
-                Progress { now: Time::from_ns(now_ns), completed, ..Progress::default() };
+                RunProgress { now: Time::from_ns(now_ns), completed, ..RunProgress::default() };
             figures.add(&progress, &tape.glance());
         }
         let now = figures.stretch(0).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     fn a_target_that_stands_still_shows_nothing_and_breaks_nothing() {
         let mut figures = Figures::default();
         for _ in 0..HISTORY + 9 {
-            figures.add(&Progress::default(), &Glance::default());
+            figures.add(&RunProgress::default(), &LiveSnapshot::default());
         }
         assert_eq!(figures.rows()[0].now, "-");
         assert_eq!(figures.iops.len(), HISTORY);

@@ -20,7 +20,7 @@ use ssdyno_block::{
 };
 use ssdyno_energy::PowerModel;
 use ssdyno_engine::Rng;
-use ssdyno_engine::events::{Busy, EventLog, EventReader, Part};
+use ssdyno_engine::events::{Busy, EventLog, EventReader, PartEvent};
 use ssdyno_ftl::PrepareError;
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
@@ -268,7 +268,7 @@ impl EventReader for Renumber<'_> {
     fn read(&mut self, events: &[Busy]) {
         for event in events {
             let unit = event.part.unit + self.first_unit;
-            self.log.push(Busy { part: Part { unit, ..event.part }, ..*event });
+            self.log.push(Busy { part: PartEvent { unit, ..event.part }, ..*event });
         }
     }
 }

@@ -71,15 +71,15 @@ pub struct DelayConfig {
     pub delay: DelayTable,
     /// Currents and powers; left out, it draws nothing.
     #[serde(default = "nothing")]
-    pub energy: ssdyno_energy::Config,
+    pub energy: ssdyno_energy::EnergyConfig,
     /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }
 
-fn nothing() -> ssdyno_energy::Config {
+fn nothing() -> ssdyno_energy::EnergyConfig {
     let none = Amperes(0.0);
-    ssdyno_energy::Config {
+    ssdyno_energy::EnergyConfig {
         flash: FlashPower {
             voltage: Volts(0.0),
             read_current: none,

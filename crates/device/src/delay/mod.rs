@@ -17,8 +17,8 @@ use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
 use ssdyno_energy::{Facts, PowerModel};
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_engine::{EventQueue, Rng, Server};
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::{EventQueue, FifoResource, Rng};
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
 pub use config::{DelayConfig, DelayTable, Spread};
@@ -62,7 +62,7 @@ pub struct DelayDevice {
     config: DelayConfig,
     /// When each server is free.
     servers: BinaryHeap<Reverse<Time>>,
-    path: Server,
+    path: FifoResource,
     ps_per_byte: f64,
     rng: Rng,
     queue: EventQueue<Event>,
@@ -86,7 +86,7 @@ impl DelayDevice {
         let delay = &config.delay;
         Ok(DelayDevice {
             servers: (0..delay.servers).map(|_| Reverse(Time::ZERO)).collect(),
-            path: Server::default(),
+            path: FifoResource::default(),
             ps_per_byte: delay.bandwidth.map_or(0.0, |rate| 1e12 / rate.0),
             rng: Rng::new(seed, "delay"),
             queue: EventQueue::new(),
@@ -127,9 +127,9 @@ impl DelayDevice {
         }
         let (from, to) = self.path.reserve(ready, length);
         self.events.push(Busy {
-            part: Part::new(PartKind::HostLink, 0),
+            part: PartEvent::new(PartKind::HostLink, 0),
             activity: Activity::Transfer,
-            cause: Cause::None,
+            cause: FlashCause::None,
             operations: 1,
             from,
             to,
@@ -139,9 +139,9 @@ impl DelayDevice {
 
     fn idle_from(&mut self, now: Time) {
         self.events.push(Busy {
-            part: Part::new(PartKind::Controller, 0),
+            part: PartEvent::new(PartKind::Controller, 0),
             activity: Activity::InService,
-            cause: Cause::None,
+            cause: FlashCause::None,
             operations: 1,
             from: self.busy_since,
             to: now,

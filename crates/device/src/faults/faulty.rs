@@ -8,13 +8,13 @@ use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, 
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::PrepareError;
 
-use super::{FaultConfig, FaultDraw, Lot};
+use super::{FaultConfig, FaultDraw, FaultOutcome};
 use crate::{Device, DeviceReport, PowerControl};
 
 /// A request inside.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
-    lot: Lot,
+    lot: FaultOutcome,
     submitted: Time,
 }
 
@@ -66,10 +66,12 @@ impl Faulty {
         self.inner.reap(now, &mut batch);
         for done in batch.drain(..) {
             let inside = self.inside.get(&done.token.0);
-            let (status, late) = match inside.map_or(Lot::Spared, |inside| inside.lot) {
-                Lot::Error if done.status == Status::Ok => (Status::Error, Time::ZERO),
-                Lot::Delay(by) => (done.status, by),
-                Lot::Spared | Lot::Error | Lot::Drop => (done.status, Time::ZERO),
+            let (status, late) = match inside.map_or(FaultOutcome::Spared, |inside| inside.lot) {
+                FaultOutcome::Error if done.status == Status::Ok => (Status::Error, Time::ZERO),
+                FaultOutcome::Delay(by) => (done.status, by),
+                FaultOutcome::Spared | FaultOutcome::Error | FaultOutcome::Drop => {
+                    (done.status, Time::ZERO)
+                }
             };
             self.answer(done.completed + late, done.token, status, done.accepted);
         }
@@ -112,7 +114,7 @@ impl BlockTarget for Faulty {
             self.remove();
         }
         if self.gone {
-            self.inside.insert(token.0, Inside { lot: Lot::Spared, submitted: now });
+            self.inside.insert(token.0, Inside { lot: FaultOutcome::Spared, submitted: now });
             self.answer(now, token, Status::Abandoned, now);
             return Ok(());
         }
@@ -120,10 +122,10 @@ impl BlockTarget for Faulty {
         let lot = self.draw.command();
         let injected = &mut self.draw.injected;
         match lot {
-            Lot::Error => injected.errors += 1,
-            Lot::Delay(_) => injected.delays += 1,
-            Lot::Drop => injected.drops += 1,
-            Lot::Spared => {}
+            FaultOutcome::Error => injected.errors += 1,
+            FaultOutcome::Delay(_) => injected.delays += 1,
+            FaultOutcome::Drop => injected.drops += 1,
+            FaultOutcome::Spared => {}
         }
         self.inside.insert(token.0, Inside { lot, submitted: now });
         Ok(())

@@ -129,7 +129,7 @@ impl FaultConfig {
 
 /// What a command meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lot {
+pub enum FaultOutcome {
     /// Nothing.
     Spared,
     /// It ends with an error.
@@ -194,17 +194,17 @@ impl FaultDraw {
     }
 
     /// What the next command meets. Whoever does it counts it.
-    pub fn command(&mut self) -> Lot {
+    pub fn command(&mut self) -> FaultOutcome {
         let FaultConfig { error, delay, delay_by, drop, .. } = self.config;
         if !self.config.hits_commands() {
-            return Lot::Spared;
+            return FaultOutcome::Spared;
         }
         let lot = self.commands.unit();
         match delay_by {
-            _ if lot < error => Lot::Error,
-            _ if lot < error + drop => Lot::Drop,
-            Some(Span(by)) if lot < error + drop + delay => Lot::Delay(by),
-            _ => Lot::Spared,
+            _ if lot < error => FaultOutcome::Error,
+            _ if lot < error + drop => FaultOutcome::Drop,
+            Some(Span(by)) if lot < error + drop + delay => FaultOutcome::Delay(by),
+            _ => FaultOutcome::Spared,
         }
     }
 
@@ -266,14 +266,14 @@ mod tests {
         let n = 100_000;
         for seed in [1, 2, 3] {
             let mut draw = FaultDraw::new(&config, seed);
-            let lots: Vec<Lot> = (0..n).map(|_| draw.command()).collect();
+            let lots: Vec<FaultOutcome> = (0..n).map(|_| draw.command()).collect();
             let lost = (0..n).filter(|_| draw.loses_interrupt()).count();
             assert_eq!(draw.injected.lost_interrupts, lost as u64);
             let count = |lot| lots.iter().filter(|other| **other == lot).count();
             for (count, share) in [
-                (count(Lot::Error), 0.1),
-                (count(Lot::Delay(Time::from_us(3))), 0.02),
-                (count(Lot::Drop), 0.005),
+                (count(FaultOutcome::Error), 0.1),
+                (count(FaultOutcome::Delay(Time::from_us(3))), 0.02),
+                (count(FaultOutcome::Drop), 0.005),
                 (lost, 0.3),
             ] {
                 let (mean, n) = (share * f64::from(n), f64::from(n));

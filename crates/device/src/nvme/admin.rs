@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, IdentifyNamespace, SmartLog, Status, SubmissionEntry, admin, page,
+    AsynchronousEvent, IdentifyNamespace, NvmeStatus, SmartLog, SubmissionEntry, admin, page,
 };
 use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
@@ -37,7 +37,7 @@ impl<D: Device> NvmeController<D> {
     ) {
         let (status, dword0) = match self.execute(at, slot, entry, bus) {
             Ok(Outcome::Later) => return,
-            Ok(Outcome::Done(dword0)) => (Status::SUCCESS, dword0),
+            Ok(Outcome::Done(dword0)) => (NvmeStatus::SUCCESS, dword0),
             Err(status) => (status, 0),
         };
         let command = self.commands.get_mut(slot);
@@ -52,13 +52,13 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Outcome, Status> {
+    ) -> Result<Outcome, NvmeStatus> {
         // Fused commands and SGLs are not offered.
         if entry.flags != 0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         if !self.has(Part::Admin(entry.opcode)) {
-            return Err(Status::INVALID_OPCODE.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_OPCODE.with_do_not_retry());
         }
         self.check_sanitizing(entry)?;
         match entry.opcode {
@@ -80,7 +80,7 @@ impl<D: Device> NvmeController<D> {
             admin::KEEP_ALIVE => self.keep_alive(at),
             admin::FORMAT_NVM => return self.format(at, slot, entry),
             admin::SANITIZE => return self.sanitize(at, slot, entry),
-            _ => return Err(Status::INVALID_OPCODE.with_do_not_retry()),
+            _ => return Err(NvmeStatus::INVALID_OPCODE.with_do_not_retry()),
         }
         Ok(Outcome::Done(0))
     }
@@ -91,12 +91,12 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         data: &[u8],
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let mut done = 0;
         self.walk(entry, data.len(), bus, |bus, address, bytes| {
             let part = &data[done..done + bytes];
             done += bytes;
-            bus.write(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)
+            bus.write(address, part).map_err(|_| NvmeStatus::DATA_TRANSFER_ERROR)
         })
     }
 
@@ -106,12 +106,12 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         data: &mut [u8],
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let mut done = 0;
         self.walk(entry, data.len(), bus, |bus, address, bytes| {
             let part = &mut data[done..done + bytes];
             done += bytes;
-            bus.read(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)
+            bus.read(address, part).map_err(|_| NvmeStatus::DATA_TRANSFER_ERROR)
         })
     }
 
@@ -120,8 +120,8 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         bytes: usize,
         bus: &mut dyn BusMaster,
-        mut each: impl FnMut(&mut dyn BusMaster, u64, usize) -> Result<(), Status>,
-    ) -> Result<(), Status> {
+        mut each: impl FnMut(&mut dyn BusMaster, u64, usize) -> Result<(), NvmeStatus>,
+    ) -> Result<(), NvmeStatus> {
         let page_bytes = self.registers.page_bytes();
         let (prp1, prp2, bytes) = (entry.prp1.get(), entry.prp2.get(), bytes as u64);
         let rest = match prp::classify(page_bytes, prp1, prp2, bytes)? {
@@ -143,13 +143,13 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
         let retain = dword10 >> 15 & 1 == 1 && self.has_field(Field::RetainEvent);
         let dwords = u64::from(dword10 >> 16 | (entry.dword11.get() & 0xffff) << 16) + 1;
         let offset = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         // All pages are those of the controller (LPA bit 0 is clear), not of a namespace.
         if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
             return Err(invalid_field);
@@ -164,7 +164,7 @@ impl<D: Device> NvmeController<D> {
             return Err(invalid_field);
         }
         if !self.has(Part::Log(id)) {
-            return Err(Status::LOG_PAGE_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::LOG_PAGE_INVALID.with_do_not_retry());
         }
         let wear = Wear {
             health: DeviceReport::of(&self.device).health(),
@@ -177,7 +177,7 @@ impl<D: Device> NvmeController<D> {
             _ => self.offered_page(id),
         };
         let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
-        let mut log = log.ok_or(Status::LOG_PAGE_INVALID.with_do_not_retry())?;
+        let mut log = log.ok_or(NvmeStatus::LOG_PAGE_INVALID.with_do_not_retry())?;
         if offset > log.len() as u64 {
             return Err(invalid_field);
         }
@@ -202,26 +202,31 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Abort (base 2.0c, clause 5.1): what the device has not begun ends; all else goes on.
-    fn abort(&mut self, at: Time, slot: u32, entry: &SubmissionEntry) -> Result<Outcome, Status> {
+    fn abort(
+        &mut self,
+        at: Time,
+        slot: u32,
+        entry: &SubmissionEntry,
+    ) -> Result<Outcome, NvmeStatus> {
         let outstanding = self.commands.waiting().filter(|other| {
             let other = self.commands.get(*other);
             other.queue == 0 && other.opcode == admin::ABORT && other.state == State::Timer
         });
         // The command itself is one of them.
         if outstanding.count() > usize::from(ABORTS_MAX) {
-            return Err(Status::ABORT_LIMIT_EXCEEDED);
+            return Err(NvmeStatus::ABORT_LIMIT_EXCEEDED);
         }
         let dword10 = entry.dword10.get();
         let (queue, id) = (dword10 as u16, (dword10 >> 16) as u16);
         let victim = self.commands.find(queue, id).filter(|victim| *victim != slot);
         let ended =
-            victim.is_some_and(|victim| self.end_early(at, victim, Status::ABORT_REQUESTED));
+            victim.is_some_and(|victim| self.end_early(at, victim, NvmeStatus::ABORT_REQUESTED));
         // Bit 0: the command was not aborted.
         Ok(Outcome::Done(u32::from(!ended)))
     }
 
     /// Ends a command that the device has not begun; false where it is too late.
-    pub(super) fn end_early(&mut self, at: Time, slot: u32, status: Status) -> bool {
+    pub(super) fn end_early(&mut self, at: Time, slot: u32, status: NvmeStatus) -> bool {
         let command = *self.commands.get(slot);
         match command.state {
             State::List => self.lists.retain(|waiting| *waiting != slot),
@@ -235,9 +240,9 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Asynchronous Event Request (base 2.0c, clause 5.2).
-    fn request_event(&mut self, at: Time, slot: u32) -> Result<Outcome, Status> {
+    fn request_event(&mut self, at: Time, slot: u32) -> Result<Outcome, NvmeStatus> {
         if !self.events.request(slot) {
-            return Err(Status::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED.with_do_not_retry());
+            return Err(NvmeStatus::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED.with_do_not_retry());
         }
         self.commands.get_mut(slot).state = State::Parked;
         self.send_events(at);
@@ -251,26 +256,26 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Outcome, Status> {
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+    ) -> Result<Outcome, NvmeStatus> {
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         match entry.dword10.get() & 0xf {
             0 if entry.dword11.get() >> 24 != 0 => {
                 let named = self.has_field(Field::CommandSets);
-                let unknown = Status::COMMAND_SET_NOT_SUPPORTED.with_do_not_retry();
+                let unknown = NvmeStatus::COMMAND_SET_NOT_SUPPORTED.with_do_not_retry();
                 Err(if named { unknown } else { invalid_field })
             }
             0 => {
                 let mut wanted = IdentifyNamespace::new_zeroed();
                 self.copy_from_host(entry, wanted.as_mut_bytes(), bus)?;
                 let format = FORMAT_SHIFTS.get(usize::from(wanted.format_index()));
-                let invalid_format = Status::FORMAT_INVALID.with_do_not_retry();
+                let invalid_format = NvmeStatus::FORMAT_INVALID.with_do_not_retry();
                 let shift = *format.ok_or(invalid_format)?;
                 // Metadata and protection are not offered (S1-46).
                 if wanted.format & 0x10 != 0 || wanted.protection != 0 {
                     return Err(invalid_format);
                 }
                 if wanted.size.get() > wanted.capacity.get() {
-                    return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.with_do_not_retry());
+                    return Err(NvmeStatus::THIN_PROVISIONING_NOT_SUPPORTED.with_do_not_retry());
                 }
                 if wanted.size != wanted.capacity || wanted.sharing != 0 {
                     return Err(invalid_field);
@@ -283,7 +288,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// One namespace, or all of them by the identifier that stands for all.
-    fn delete_namespaces(&mut self, at: Time, slot: u32, id: u32) -> Result<Outcome, Status> {
+    fn delete_namespaces(&mut self, at: Time, slot: u32, id: u32) -> Result<Outcome, NvmeStatus> {
         let all = id == u32::MAX;
         let ids: Vec<u32> = self.namespaces.ids(0, true).filter(|own| all || *own == id).collect();
         if ids.is_empty() && !all {
@@ -314,40 +319,45 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let mut list = [zerocopy::little_endian::U16::ZERO; 2048];
         self.copy_from_host(entry, list.as_mut_bytes(), bus)?;
         let count = usize::from(list[0].get());
         let listed = list.get(1..=count).filter(|listed| !listed.is_empty());
         if listed.is_none_or(|listed| listed.iter().any(|id| id.get() != CONTROLLER_ID)) {
-            return Err(Status::CONTROLLER_LIST_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::CONTROLLER_LIST_INVALID.with_do_not_retry());
         }
         let id = entry.namespace_id.get();
         let refusal = self.namespaces.refusal(id);
         let namespace = self.namespaces.get_mut(id).ok_or(refusal)?;
         match (entry.dword10.get() & 0xf, namespace.attached) {
-            (0, true) => return Err(Status::NAMESPACE_ALREADY_ATTACHED.with_do_not_retry()),
-            (1, false) => return Err(Status::NAMESPACE_NOT_ATTACHED.with_do_not_retry()),
+            (0, true) => return Err(NvmeStatus::NAMESPACE_ALREADY_ATTACHED.with_do_not_retry()),
+            (1, false) => return Err(NvmeStatus::NAMESPACE_NOT_ATTACHED.with_do_not_retry()),
             (0, false) => namespace.attached = true,
             (1, true) => namespace.attached = false,
-            _ => return Err(Status::INVALID_FIELD.with_do_not_retry()),
+            _ => return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry()),
         }
         self.namespace_changed(at, id);
         Ok(())
     }
 
     /// Format NVM (base 2.0c, clause 5.14): new block size, no data.
-    fn format(&mut self, at: Time, slot: u32, entry: &SubmissionEntry) -> Result<Outcome, Status> {
+    fn format(
+        &mut self,
+        at: Time,
+        slot: u32,
+        entry: &SubmissionEntry,
+    ) -> Result<Outcome, NvmeStatus> {
         let dword10 = entry.dword10.get();
         let format = (dword10 & 0xf | (dword10 >> 12 & 3) << 4) as usize;
-        let invalid_format = Status::FORMAT_INVALID.with_do_not_retry();
+        let invalid_format = NvmeStatus::FORMAT_INVALID.with_do_not_retry();
         let shift = *FORMAT_SHIFTS.get(format).ok_or(invalid_format)?;
         // Metadata and protection (S1-46), and erasing by keys, are not offered.
         if dword10 >> 4 & 0x1f != 0 {
             return Err(invalid_format);
         }
         if dword10 >> 9 & 7 > 1 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         let id = entry.namespace_id.get();
         let all = id == u32::MAX;

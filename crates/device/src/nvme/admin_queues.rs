@@ -1,7 +1,7 @@
 //! Creating and deleting I/O queues (base 2.0c, clauses 5.4 to 5.7; S1-26).
 
 use ssdyno_block::Time;
-use ssdyno_spec::nvme::{Status, SubmissionEntry};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 
 use super::NvmeController;
 use super::admin::Outcome;
@@ -18,22 +18,22 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         granted: u32,
         sized: bool,
-    ) -> Result<(u16, u32), Status> {
+    ) -> Result<(u16, u32), NvmeStatus> {
         let dword10 = entry.dword10.get();
         let (id, entries) = (dword10 & 0xffff, (dword10 >> 16) + 1);
         if id == 0 || id > granted {
-            return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
         let fits = (2..=self.config.queue_entries).contains(&entries);
         if !fits || !sized {
-            return Err(Status::QUEUE_SIZE_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_SIZE_INVALID.with_do_not_retry());
         }
         // CAP.CQR: queues lie in one piece, bit PC.
         if entry.dword11.get() & 1 == 0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         if entry.prp1.get() & (self.registers.page_bytes() - 1) != 0 {
-            return Err(Status::PRP_OFFSET_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::PRP_OFFSET_INVALID.with_do_not_retry());
         }
         Ok((id as u16, entries))
     }
@@ -43,17 +43,17 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         vectors: u16,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let (_, granted) = self.queues_granted();
         let sized = self.registers.has_completion_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
         if self.queues.completion(id).is_some() {
-            return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
         let vector = entry.dword11.get() >> 16;
         let enabled = entry.dword11.get() & 2 != 0;
         if enabled && (!self.interrupts.exists(vector) || vector >= u32::from(vectors)) {
-            return Err(Status::INTERRUPT_VECTOR_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::INTERRUPT_VECTOR_INVALID.with_do_not_retry());
         }
         let vector = enabled.then_some(vector as u16);
         let queue = CompletionQueue::new(entry.prp1.get(), entries, vector);
@@ -65,18 +65,18 @@ impl<D: Device> NvmeController<D> {
     pub(super) fn create_submission_queue(
         &mut self,
         entry: &SubmissionEntry,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let (granted, completions) = self.queues_granted();
         let sized = self.registers.has_submission_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
         let dword11 = entry.dword11.get();
         let completion = dword11 >> 16;
         if self.queues.submission(id).is_some() || completion == 0 || completion > completions {
-            return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
         let completion = completion as u16;
         let reports_to = self.queues.completion(completion);
-        let missing = Status::COMPLETION_QUEUE_INVALID.with_do_not_retry();
+        let missing = NvmeStatus::COMPLETION_QUEUE_INVALID.with_do_not_retry();
         reports_to.ok_or(missing)?.submissions += 1;
         let queue = SubmissionQueue::new(entry.prp1.get(), entries, completion);
         self.queues.submission[usize::from(id)] = Some(queue);
@@ -87,12 +87,12 @@ impl<D: Device> NvmeController<D> {
     pub(super) fn delete_completion_queue(
         &mut self,
         entry: &SubmissionEntry,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let id = entry.dword10.get() as u16;
         let queue = self.queues.completion(id).filter(|_| id != 0);
-        let queue = queue.ok_or(Status::QUEUE_ID_INVALID.with_do_not_retry())?;
+        let queue = queue.ok_or(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry())?;
         if queue.submissions > 0 {
-            return Err(Status::QUEUE_DELETION_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_DELETION_INVALID.with_do_not_retry());
         }
         if queue.interrupts {
             let unread = queue.waiting();
@@ -112,10 +112,10 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         slot: u32,
         entry: &SubmissionEntry,
-    ) -> Result<Outcome, Status> {
+    ) -> Result<Outcome, NvmeStatus> {
         let id = entry.dword10.get() as u16;
         if id == 0 || self.queues.submission(id).is_none() || self.is_being_deleted(id) {
-            return Err(Status::QUEUE_ID_INVALID.with_do_not_retry());
+            return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
         self.arbiter.unpend(id);
         // Entries on the way are not accepted any more.
@@ -127,7 +127,7 @@ impl<D: Device> NvmeController<D> {
         for other in all.filter(|other| *other != slot) {
             let command = self.commands.get(other);
             if command.queue == id && command.state != State::Free {
-                self.end_early(at, other, Status::SUBMISSION_QUEUE_DELETED);
+                self.end_early(at, other, NvmeStatus::SUBMISSION_QUEUE_DELETED);
             }
         }
         self.deletions.push((slot, id));
@@ -154,7 +154,7 @@ impl<D: Device> NvmeController<D> {
             }
             self.queues.submission[usize::from(id)] = None;
             self.deletions.remove(index);
-            self.finish(at, slot, Status::SUCCESS);
+            self.finish(at, slot, NvmeStatus::SUCCESS);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The commands inside the controller, in slots that are allocated once.
 
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 use zerocopy::little_endian::U64;
 
 /// No slot.
@@ -85,7 +85,7 @@ pub(super) struct Command {
     pub(super) namespace: u32,
     pub(super) queue: u16,
     pub(super) id: u16,
-    pub(super) status: Status,
+    pub(super) status: NvmeStatus,
     pub(super) state: State,
     pub(super) kind: Kind,
     pub(super) opcode: u8,
@@ -109,7 +109,7 @@ impl Command {
             namespace: 0,
             queue,
             id,
-            status: Status::SUCCESS,
+            status: NvmeStatus::SUCCESS,
             state: State::Timer,
             kind: Kind::Nothing,
             opcode,

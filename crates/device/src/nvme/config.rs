@@ -70,7 +70,7 @@ fn sector() -> Bytes {
 /// nothing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct NvmeConfig {
+pub struct NvmeControllerConfig {
     /// Version of the specification that the controller reports, 1.0 to 2.0. What came later is neither
     /// announced nor taken.
     pub version: String,
@@ -125,10 +125,10 @@ pub struct NvmeConfig {
     pub operational_states: Vec<OperationalState>,
 }
 
-impl Default for NvmeConfig {
-    fn default() -> NvmeConfig {
+impl Default for NvmeControllerConfig {
+    fn default() -> NvmeControllerConfig {
         let us = |us| Span(Time::from_us(us));
-        NvmeConfig {
+        NvmeControllerConfig {
             version: "2.0".to_owned(),
             // Registered by nobody: 0x1de5 and up would be somebody's.
             pci_vendor: 0xfff0,
@@ -162,7 +162,7 @@ impl Default for NvmeConfig {
     }
 }
 
-impl NvmeConfig {
+impl NvmeControllerConfig {
     /// The version that it reports, if that exists.
     pub(super) fn version(&self) -> Option<Version> {
         Version::parse(&self.version)

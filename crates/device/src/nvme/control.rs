@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time, Token};
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{AsynchronousEvent, Status, registers as offset};
+use ssdyno_spec::nvme::{AsynchronousEvent, NvmeStatus, registers as offset};
 
 use super::NvmeController;
 use super::arbiter::Class;
@@ -153,7 +153,7 @@ impl<D: Device> NvmeController<D> {
                 BadDoorbell::Register => AsynchronousEvent::INVALID_DOORBELL,
                 BadDoorbell::Value => AsynchronousEvent::INVALID_DOORBELL_VALUE,
             };
-            self.logs.controller_error(Status::INVALID_FIELD);
+            self.logs.controller_error(NvmeStatus::INVALID_FIELD);
             self.raise(now, event);
         }
     }

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time};
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, SubmissionEntry, dataset};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
@@ -50,7 +50,7 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Next, Status> {
+    ) -> Result<Next, NvmeStatus> {
         let id = entry.namespace_id.get();
         let namespace = self.namespaces.addressed(id)?;
         let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);
@@ -60,7 +60,7 @@ impl<D: Device> NvmeController<D> {
         let end =
             |range: &DatasetRange| range.first.get().checked_add(u64::from(range.blocks.get()));
         if ranges.iter().any(|range| end(range).is_none_or(|end| end > blocks)) {
-            return Err(Status::LBA_OUT_OF_RANGE.with_do_not_retry());
+            return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
         }
         self.namespaces.keep_hints(id, ranges);
         if entry.dword11.get() & dataset::DEALLOCATE == 0 {
@@ -88,7 +88,7 @@ impl<D: Device> NvmeController<D> {
                 let force = &mut self.commands.get_mut(slot).force;
                 return match std::mem::replace(force, Force::No) {
                     Force::After => self.submit(at, slot, Request::flush()),
-                    _ => self.finish(at, slot, Status::SUCCESS),
+                    _ => self.finish(at, slot, NvmeStatus::SUCCESS),
                 };
             };
             let command = self.commands.get_mut(slot);

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use ssdyno_block::Time;
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
-use crate::faults::{FaultDraw, Injected, Lot};
+use crate::faults::{FaultDraw, FaultOutcome, Injected};
 
 /// What happens to a command that a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// It ends with this status, and the medium is not touched.
-    Fail(Status),
+    Fail(NvmeStatus),
     /// It begins so much later.
     Delay(Time),
     /// It is taken and never answered; Abort, or a reset, ends it.
@@ -22,7 +22,7 @@ pub enum Effect {
 
 /// A fault for I/O commands, and for Sanitize, which is for the whole subsystem: namespace 0, no blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct ControllerFault {
     /// The opcode, as in [`ssdyno_spec::nvme::nvm`]; none = every command with one range of blocks.
     /// Flush and Dataset Management are hit only where they are named, whatever the blocks.
     pub opcode: Option<u8>,
@@ -48,7 +48,7 @@ pub enum Stuck {
 /// The faults that are left.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
-    list: Vec<Fault>,
+    list: Vec<ControllerFault>,
     /// The faults of the device's file.
     draw: Option<Box<FaultDraw>>,
     /// Commands are to be looked at.
@@ -64,7 +64,7 @@ impl Faults {
     pub(super) fn is_empty(&self) -> bool {
         !self.hits_commands
     }
-    pub(super) fn add(&mut self, fault: Fault) {
+    pub(super) fn add(&mut self, fault: ControllerFault) {
         if fault.times > 0 {
             self.list.push(fault);
             self.hits_commands = true;
@@ -88,7 +88,7 @@ impl Faults {
     /// What a command on `blocks` of `namespace` meets: the first fault that fits. No blocks: it has
     /// no range, or many.
     pub(super) fn hit(&mut self, opcode: u8, namespace: u32, blocks: Range<u64>) -> Option<Effect> {
-        let fits = |fault: &Fault| {
+        let fits = |fault: &ControllerFault| {
             let named = fault.opcode == Some(opcode);
             let meets = fault.blocks.start < blocks.end && blocks.start < fault.blocks.end;
             let hit = if blocks.is_empty() { named } else { meets };
@@ -101,7 +101,7 @@ impl Faults {
     }
     /// What an admin command meets that is for the whole subsystem. The lots are for I/O commands.
     pub(super) fn hit_admin(&mut self, opcode: u8) -> Option<Effect> {
-        let fits = |fault: &Fault| fault.opcode == Some(opcode) && fault.namespace == 0;
+        let fits = |fault: &ControllerFault| fault.opcode == Some(opcode) && fault.namespace == 0;
         self.list.iter().position(fits).map(|at| self.take(at))
     }
     fn take(&mut self, at: usize) -> Effect {
@@ -117,10 +117,10 @@ impl Faults {
     fn drawn(&mut self) -> Option<Effect> {
         let draw = self.draw.as_mut()?;
         let (count, effect) = match draw.command() {
-            Lot::Spared => return None,
-            Lot::Error => (&mut draw.injected.errors, Effect::Spoil),
-            Lot::Delay(by) => (&mut draw.injected.delays, Effect::Delay(by)),
-            Lot::Drop => (&mut draw.injected.drops, Effect::Lose),
+            FaultOutcome::Spared => return None,
+            FaultOutcome::Error => (&mut draw.injected.errors, Effect::Spoil),
+            FaultOutcome::Delay(by) => (&mut draw.injected.delays, Effect::Delay(by)),
+            FaultOutcome::Drop => (&mut draw.injected.drops, Effect::Lose),
         };
         *count += 1;
         Some(effect)

@@ -3,13 +3,13 @@
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, AutonomousTransition, SmartLog, Status, SubmissionEntry, feature, select,
+    AsynchronousEvent, AutonomousTransition, NvmeStatus, SmartLog, SubmissionEntry, feature, select,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
 use super::arbiter::Arbiter;
-use super::config::NvmeConfig;
+use super::config::NvmeControllerConfig;
 use super::host::Host;
 use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
@@ -51,7 +51,11 @@ pub(super) struct Features {
 
 impl Features {
     /// The values after a reset.
-    pub(super) fn new(config: &NvmeConfig, version: Version, low_power: &[PowerState]) -> Features {
+    pub(super) fn new(
+        config: &NvmeControllerConfig,
+        version: Version,
+        low_power: &[PowerState],
+    ) -> Features {
         let operational = config.operational_states.len() as u8;
         let told = version.has(Part::Field(Field::NonOperational));
         let queues = u32::from(config.io_queues - 1);
@@ -176,7 +180,7 @@ impl<D: Device> NvmeController<D> {
     }
     /// Goes to operational state `state`: it is in force once the one before is left and this one
     /// entered.
-    fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), Status> {
+    fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), NvmeStatus> {
         let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
         let (old, new) = (latencies(self.features.power_state), latencies(state));
         let from = at.saturating_add(old.exit_latency.0).saturating_add(new.entry_latency.0);
@@ -187,7 +191,7 @@ impl<D: Device> NvmeController<D> {
         if kept {
             return Ok(());
         }
-        Err(Status::INVALID_FIELD.with_do_not_retry())
+        Err(NvmeStatus::INVALID_FIELD.with_do_not_retry())
     }
     fn apply_sleep(&mut self, now: Time) {
         let policy = self.features.sleep_policy(&self.low_power_states);
@@ -208,23 +212,23 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<u32, Status> {
+    ) -> Result<u32, NvmeStatus> {
         let id = entry.dword10.get() as u8;
         let value = entry.dword11.get();
         let namespace = entry.namespace_id.get();
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         if !self.has(Part::Feature(id)) {
             return Err(invalid_field);
         }
         if entry.dword10.get() & SAVE != 0 {
             let known = self.has_field(Field::SaveAndSelect);
-            let not_saveable = Status::FEATURE_NOT_SAVEABLE.with_do_not_retry();
+            let not_saveable = NvmeStatus::FEATURE_NOT_SAVEABLE.with_do_not_retry();
             return Err(if known { not_saveable } else { invalid_field });
         }
         // Error recovery of any namespace is the controller's in versions before 1.2.
         let of_namespace = [feature::LBA_RANGE_TYPE, feature::ERROR_RECOVERY].contains(&id);
         if !of_namespace && namespace != 0 && namespace != u32::MAX {
-            return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
+            return Err(NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
         }
         match id {
             feature::ARBITRATION => {
@@ -276,7 +280,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Of one namespace, or of all; of all in versions where it was the controller's.
-    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), Status> {
+    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), NvmeStatus> {
         let every = id == u32::MAX || !self.has_field(Field::NamespaceErrorRecovery);
         if !every {
             self.namespaces.addressed(id)?;
@@ -291,15 +295,15 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), Status> {
+    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
         if value >> 16 != 0 && !self.has_field(Field::TemperatureSelect) {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         // Only the composite temperature has thresholds; 15: all sensors.
         match (value >> 16 & 0xf, value >> 20 & 3) {
             (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
             (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
-            _ => return Err(Status::INVALID_FIELD.with_do_not_retry()),
+            _ => return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry()),
         }
         self.tell_temperature(at);
         Ok(())
@@ -314,10 +318,10 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), Status> {
+    fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
         let state = (value & 31) as u8;
         if state >= self.features.states {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         // In the state already, by itself or told to.
         let unchanged = state == self.features.power_state && self.features.forced.is_none();
@@ -341,13 +345,13 @@ impl<D: Device> NvmeController<D> {
 
     /// How many queues there will be; only before the first is created, also if that is gone again
     /// (base 2.0c, 5.27.1.5).
-    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, Status> {
+    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, NvmeStatus> {
         let (submission, completion) = (value & 0xffff, value >> 16);
         if submission == 0xffff || completion == 0xffff {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         if self.queues.had_io {
-            return Err(Status::SEQUENCE_ERROR.with_do_not_retry());
+            return Err(NvmeStatus::SEQUENCE_ERROR.with_do_not_retry());
         }
         let most = u32::from(self.config.io_queues - 1);
         self.features.queues = completion.min(most) << 16 | submission.min(most);
@@ -362,7 +366,7 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let id = entry.namespace_id.get();
         self.namespaces.addressed(id)?;
         let last = entry.dword11.get() & 0x3f;
@@ -379,12 +383,12 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<u32, Status> {
+    ) -> Result<u32, NvmeStatus> {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
         let what = (dword10 >> 8 & 7) as u8;
         if what != select::CURRENT && !self.has_field(Field::SaveAndSelect) {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         let Description { current, default, of_namespace } = self.describe_feature(entry)?;
         if what == select::CAPABILITIES {
@@ -392,7 +396,7 @@ impl<D: Device> NvmeController<D> {
             return Ok(u32::from(of_namespace) << 1 | 1 << 2);
         }
         if what > select::CAPABILITIES {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         match id {
             feature::AUTONOMOUS_POWER => {
@@ -416,7 +420,7 @@ impl<D: Device> NvmeController<D> {
         Ok(if what == select::CURRENT { current } else { default })
     }
 
-    fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, Status> {
+    fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, NvmeStatus> {
         let features = &self.features;
         let fresh = Features::new(&self.config, self.version, &self.low_power_states);
         let plain = |of: fn(&Features) -> u32| Description {
@@ -426,10 +430,10 @@ impl<D: Device> NvmeController<D> {
         };
         // One value is asked for: that of all namespaces there is not.
         let namespace = || match entry.namespace_id.get() {
-            u32::MAX => Err(Status::INVALID_NAMESPACE.with_do_not_retry()),
+            u32::MAX => Err(NvmeStatus::INVALID_NAMESPACE.with_do_not_retry()),
             id => self.namespaces.addressed(id),
         };
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         let (id, dword11) = (entry.dword10.get() as u8, entry.dword11.get());
         if !self.has(Part::Feature(id)) {
             return Err(invalid_field);

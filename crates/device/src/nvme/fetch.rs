@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{Status, SubmissionEntry};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::commands::Command;
@@ -104,7 +104,7 @@ impl<D: Device> NvmeController<D> {
         command.owns_id = self.queues.submission(queue).is_some_and(|queue| queue.take_id(id));
         let slot = self.commands.insert(command);
         if !command.owns_id {
-            let status = Status::COMMAND_ID_CONFLICT.with_do_not_retry();
+            let status = NvmeStatus::COMMAND_ID_CONFLICT.with_do_not_retry();
             return self.finish(at, slot, status);
         }
         if queue == 0 {

@@ -3,7 +3,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{Status, SubmissionEntry};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 
 use super::NvmeController;
 use super::timers::Timer;
@@ -44,7 +44,7 @@ impl<D: Device> NvmeController<D> {
 
     /// It was not for too long: nothing is processed any more until a reset (base 2.0c, clause 3.9.3).
     pub(super) fn keep_alive_expired(&mut self) {
-        self.logs.controller_error(Status::KEEP_ALIVE_EXPIRED);
+        self.logs.controller_error(NvmeStatus::KEEP_ALIVE_EXPIRED);
         self.registers.set_fatal();
     }
 
@@ -56,11 +56,11 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let mut said = [0; BEHAVIOR_BYTES];
         self.copy_from_host(entry, &mut said, bus)?;
         if said[0] > 1 || said[1..].iter().any(|byte| *byte != 0) {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         self.features.host.retries_later = said[0] == 1;
         Ok(())
@@ -72,7 +72,7 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         current: bool,
         bus: &mut dyn BusMaster,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NvmeStatus> {
         let mut says = [0; BEHAVIOR_BYTES];
         says[0] = u8::from(current && self.features.host.retries_later);
         self.copy_to_host(entry, &says, bus)

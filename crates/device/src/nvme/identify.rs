@@ -1,8 +1,8 @@
 //! What the controller says about itself (base 2.0c, clause 5.17).
 
 use ssdyno_spec::nvme::{
-    IdentifyController, IdentifyNamespace, IndependentNamespace, NamespaceDescriptor,
-    PowerStateDescriptor, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
+    IdentifyController, IdentifyNamespace, IndependentNamespace, NamespaceDescriptor, NvmeStatus,
+    PowerStateDescriptor, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -55,11 +55,11 @@ fn set_power(state: &mut PowerStateDescriptor, watts: f64, fine: bool) {
 
 impl<D: Device> NvmeController<D> {
     /// The structure that an Identify command asks for.
-    pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Status> {
+    pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, NvmeStatus> {
         let id = entry.namespace_id.get();
         let dword10 = entry.dword10.get();
         let command_set = entry.dword11.get() >> 24;
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         if !self.has(Part::Identify(dword10 as u8)) {
             return Err(invalid_field);
         }
@@ -204,7 +204,7 @@ impl<D: Device> NvmeController<D> {
         id.power_states = count.saturating_sub(1);
     }
 
-    fn identify_namespace(&self, id: u32, allocated: bool) -> Result<Vec<u8>, Status> {
+    fn identify_namespace(&self, id: u32, allocated: bool) -> Result<Vec<u8>, NvmeStatus> {
         let mut structure = IdentifyNamespace::new_zeroed();
         structure.formats = FORMAT_SHIFTS.len() as u8 - 1;
         if self.has_field(Field::DeallocatedReads) {
@@ -265,7 +265,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// What a namespace has whatever its command set; of all namespaces: what they have in common.
-    fn identify_independent(&self, id: u32) -> Result<Vec<u8>, Status> {
+    fn identify_independent(&self, id: u32) -> Result<Vec<u8>, NvmeStatus> {
         let mut structure = IndependentNamespace::new_zeroed();
         if id == 0 || id > self.namespaces.count_max() && id != u32::MAX {
             return Err(invalid_namespace());
@@ -292,7 +292,7 @@ impl<D: Device> NvmeController<D> {
         guid
     }
 
-    fn list_namespaces(&self, above: u32, all: bool) -> Result<Vec<u8>, Status> {
+    fn list_namespaces(&self, above: u32, all: bool) -> Result<Vec<u8>, NvmeStatus> {
         if above >= 0xffff_fffe {
             return Err(invalid_namespace());
         }
@@ -303,7 +303,7 @@ impl<D: Device> NvmeController<D> {
         Ok(list)
     }
 
-    fn describe_namespace(&self, id: u32) -> Result<Vec<u8>, Status> {
+    fn describe_namespace(&self, id: u32) -> Result<Vec<u8>, NvmeStatus> {
         let namespace = self.namespaces.addressed(id)?;
         let mut list = Vec::with_capacity(BYTES);
         let mut add = |kind: u8, identifier: &[u8]| {
@@ -332,6 +332,6 @@ fn list_controllers(from: u32, present: bool) -> Vec<u8> {
     list
 }
 
-fn invalid_namespace() -> Status {
-    Status::INVALID_NAMESPACE.with_do_not_retry()
+fn invalid_namespace() -> NvmeStatus {
+    NvmeStatus::INVALID_NAMESPACE.with_do_not_retry()
 }

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Completion, Op, Request, Status as DeviceStatus, Time, Token};
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault};
-use ssdyno_spec::nvme::{Status, SubmissionEntry, nvm};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 
 use super::NvmeController;
 use super::commands::{Command, Force, Kind, State};
@@ -43,7 +43,7 @@ impl<D: Device> NvmeController<D> {
     ) {
         match self.prepare(slot, entry, bus) {
             Ok(Next::Begin) => self.begin(at, slot, bus),
-            Ok(Next::Done) => self.finish(at, slot, Status::SUCCESS),
+            Ok(Next::Done) => self.finish(at, slot, NvmeStatus::SUCCESS),
             Ok(Next::List(entries)) => self.fetch_list(at, slot, entries, bus),
             Err(status) => self.finish(at, slot, status),
         }
@@ -55,10 +55,10 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         bus: &mut dyn BusMaster,
-    ) -> Result<Next, Status> {
+    ) -> Result<Next, NvmeStatus> {
         // Fused commands and SGLs are not offered (base 2.0c, figure 86).
         if entry.flags != 0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         if self.sanitizing.restricts() {
             return self.refuse_io(entry).map(|()| Next::Done);
@@ -87,24 +87,24 @@ impl<D: Device> NvmeController<D> {
                 Ok(Next::Done)
             }
             nvm::DATASET_MANAGEMENT => self.prepare_dataset(slot, entry, bus),
-            _ => Err(Status::INVALID_OPCODE.with_do_not_retry()),
+            _ => Err(NvmeStatus::INVALID_OPCODE.with_do_not_retry()),
         }
     }
 
     /// Namespace and range of blocks, from dwords 10 to 12.
     #[inline]
-    fn set_range(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<(), Status> {
+    fn set_range(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
         let namespace = self.namespaces.addressed(entry.namespace_id.get())?;
         let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
         let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
         if first.checked_add(blocks).is_none_or(|end| end > namespace.blocks) {
-            return Err(Status::LBA_OUT_OF_RANGE.with_do_not_retry());
+            return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
         }
         let command = self.commands.get_mut(slot);
         command.offset_bytes = namespace.start_bytes + (first << namespace.shift);
         command.bytes = blocks << namespace.shift;
         if entry.dword12.get() & DIRECTIVE != 0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl<D: Device> NvmeController<D> {
         slot: u32,
         entry: &SubmissionEntry,
         kind: Kind,
-    ) -> Result<Next, Status> {
+    ) -> Result<Next, NvmeStatus> {
         self.set_range(slot, entry)?;
         let force = self.force(entry, kind);
         let command = self.commands.get_mut(slot);
@@ -136,7 +136,7 @@ impl<D: Device> NvmeController<D> {
         command.prp1 = entry.prp1.get();
         command.prp2 = entry.prp2.get();
         if command.bytes > self.config.max_transfer.0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         let page_bytes = self.registers.page_bytes();
         match prp::classify(page_bytes, command.prp1, command.prp2, command.bytes)? {
@@ -148,7 +148,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    fn prepare_flush(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
+    fn prepare_flush(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, NvmeStatus> {
         let id = entry.namespace_id.get();
         if id != ALL_NAMESPACES {
             self.namespaces.addressed(id)?;
@@ -157,7 +157,11 @@ impl<D: Device> NvmeController<D> {
         Ok(Next::Begin)
     }
 
-    fn prepare_write_zeroes(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, Status> {
+    fn prepare_write_zeroes(
+        &mut self,
+        slot: u32,
+        entry: &SubmissionEntry,
+    ) -> Result<Next, NvmeStatus> {
         self.set_range(slot, entry)?;
         let force = self.force(entry, Kind::Deallocate);
         let command = self.commands.get_mut(slot);
@@ -248,13 +252,13 @@ impl<D: Device> NvmeController<D> {
                 if !self.uncorrectable.is_empty()
                     && self.uncorrectable.first_in(command.offset_bytes, end).is_some()
                 {
-                    return self.finish(at, slot, Status::UNRECOVERED_READ.with_do_not_retry());
+                    return self.finish(at, slot, NvmeStatus::UNRECOVERED_READ.with_do_not_retry());
                 }
                 Op::Read
             }
             Kind::Write => {
                 if self.move_data(slot, DmaDirection::FromHost, bus).is_err() {
-                    return self.finish(at, slot, Status::DATA_TRANSFER_ERROR);
+                    return self.finish(at, slot, NvmeStatus::DATA_TRANSFER_ERROR);
                 }
                 if !self.uncorrectable.is_empty() {
                     self.uncorrectable.remove(command.offset_bytes, end);
@@ -275,7 +279,7 @@ impl<D: Device> NvmeController<D> {
     pub(super) fn submit(&mut self, at: Time, slot: u32, request: Request) {
         self.commands.get_mut(slot).state = State::Device;
         if self.device.submit(at, request, Token(slot)).is_err() {
-            return self.finish(at, slot, Status::INTERNAL_ERROR);
+            return self.finish(at, slot, NvmeStatus::INTERNAL_ERROR);
         }
         if self.features.is_forced_to_sleep() {
             self.wake(at);
@@ -316,9 +320,9 @@ impl<D: Device> NvmeController<D> {
                     DmaDirection::FromHost
                 };
                 match self.move_data(slot, way, bus) {
-                    Ok(true) => Status::SUCCESS,
-                    Ok(false) => Status::COMPARE_FAILURE,
-                    Err(_) => Status::DATA_TRANSFER_ERROR,
+                    Ok(true) => NvmeStatus::SUCCESS,
+                    Ok(false) => NvmeStatus::COMPARE_FAILURE,
+                    Err(_) => NvmeStatus::DATA_TRANSFER_ERROR,
                 }
             }
             Kind::Write if command.force == Force::After => {
@@ -326,7 +330,7 @@ impl<D: Device> NvmeController<D> {
                 return self.submit(at, slot, Request::flush());
             }
             Kind::Deallocate => return self.deallocate_next(at, slot),
-            _ => Status::SUCCESS,
+            _ => NvmeStatus::SUCCESS,
         };
         if status.is_success() {
             self.logs.count(command.kind, command.bytes);
@@ -340,7 +344,7 @@ impl<D: Device> NvmeController<D> {
         let Command { state, kind, .. } = *self.commands.get(slot);
         match state {
             State::Spoilt => {}
-            State::Sanitized => return self.finish(at, slot, Status::SANITIZE_IN_PROGRESS),
+            State::Sanitized => return self.finish(at, slot, NvmeStatus::SANITIZE_IN_PROGRESS),
             _ => return self.drop_command(slot),
         }
         let status = if status == DeviceStatus::Ok { DeviceStatus::Error } else { status };
@@ -402,13 +406,13 @@ impl<D: Device> NvmeController<D> {
 }
 
 /// What the host hears of a failure of the device.
-fn failure(status: DeviceStatus, kind: Kind) -> Status {
+fn failure(status: DeviceStatus, kind: Kind) -> NvmeStatus {
     match (status, kind) {
-        (DeviceStatus::ReadOnly, _) => Status::WRITE_PROTECTED.with_do_not_retry(),
+        (DeviceStatus::ReadOnly, _) => NvmeStatus::WRITE_PROTECTED.with_do_not_retry(),
         (DeviceStatus::Error, Kind::Read | Kind::Compare | Kind::Verify) => {
-            Status::UNRECOVERED_READ
+            NvmeStatus::UNRECOVERED_READ
         }
-        (DeviceStatus::Error, _) => Status::WRITE_FAULT,
-        _ => Status::INTERNAL_ERROR,
+        (DeviceStatus::Error, _) => NvmeStatus::WRITE_FAULT,
+        _ => NvmeStatus::INTERNAL_ERROR,
     }
 }

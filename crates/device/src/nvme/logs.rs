@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::Time;
 use ssdyno_ftl::Health;
-use ssdyno_spec::nvme::{ErrorLogEntry, FirmwareSlotLog, SmartLog, Status, page};
+use ssdyno_spec::nvme::{ErrorLogEntry, FirmwareSlotLog, NvmeStatus, SmartLog, page};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::commands::{Command, Kind};
@@ -70,7 +70,8 @@ impl Logs {
     /// A command failed.
     #[cold]
     pub(super) fn command_error(&mut self, command: &Command, namespaces: &Namespaces) {
-        if [Status::UNRECOVERED_READ, Status::WRITE_FAULT].contains(&command.status.kind()) {
+        if [NvmeStatus::UNRECOVERED_READ, NvmeStatus::WRITE_FAULT].contains(&command.status.kind())
+        {
             self.media_errors += 1;
         }
         let namespace = namespaces.active(command.namespace);
@@ -87,7 +88,7 @@ impl Logs {
         self.push_error(entry);
     }
     /// No command is to blame: a doorbell write was refused, or the host is gone.
-    pub(super) fn controller_error(&mut self, status: Status) {
+    pub(super) fn controller_error(&mut self, status: NvmeStatus) {
         let mut entry = ErrorLogEntry::new_zeroed();
         entry.queue = 0xffff.into();
         entry.command = 0xffff.into();

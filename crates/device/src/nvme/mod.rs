@@ -1,6 +1,6 @@
 //! The NVMe controller between the host and a [`Device`].
 //!
-//! Key types: [`NvmeController`] (a [`PciDevice`]) and [`NvmeConfig`] (the `[nvme]` table). It does
+//! Key types: [`NvmeController`] (a [`PciDevice`]) and [`NvmeControllerConfig`] (the `[nvme]` table). It does
 //! what NVM Express base 2.0c and NVM command set 1.0c ask of an I/O controller: registers, queues,
 //! arbitration, admin and I/O commands, asynchronous events, interrupts.
 //!
@@ -56,7 +56,7 @@ mod timers;
 mod versions;
 
 use ssdyno_block::{Completion, ConfigError, Time};
-use ssdyno_engine::Server;
+use ssdyno_engine::FifoResource;
 use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
@@ -64,8 +64,8 @@ use crate::contents::{Contents, Ranges};
 use crate::faults::{FaultDraw, Injected};
 use crate::{Config, Device, HostLink, LinkConfig};
 
-pub use config::{Burst, NamespaceConfig, NvmeConfig, OperationalState};
-pub use faults::{Effect, Fault, Stuck};
+pub use config::{Burst, NamespaceConfig, NvmeControllerConfig, OperationalState};
+pub use faults::{ControllerFault, Effect, Stuck};
 pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
 
 use arbiter::Arbiter;
@@ -91,7 +91,7 @@ const ENTRY_BYTES: u64 = 64;
 
 /// What the controller has done since it was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct ControllerCounters {
     /// Reads of submission queues over the bus.
     pub fetches: u64,
     /// Entries that they brought.
@@ -130,11 +130,11 @@ impl WireTimes {
 #[derive(Debug)]
 pub struct NvmeController<D> {
     device: D,
-    config: NvmeConfig,
+    config: NvmeControllerConfig,
     version: Version,
     wire_times: WireTimes,
-    wire_in: Server,
-    wire_out: Server,
+    wire_in: FifoResource,
+    wire_out: FifoResource,
     registers: Registers,
     queues: Queues,
     arbiter: Arbiter,
@@ -171,7 +171,7 @@ pub struct NvmeController<D> {
     done: Vec<Completion>,
     /// Data between bus and contents.
     scratch: Vec<u8>,
-    counters: Counters,
+    counters: ControllerCounters,
 }
 
 impl<D: Device> NvmeController<D> {
@@ -195,8 +195,8 @@ impl<D: Device> NvmeController<D> {
         let mut controller = NvmeController {
             wire_times,
             version,
-            wire_in: Server::default(),
-            wire_out: Server::default(),
+            wire_in: FifoResource::default(),
+            wire_out: FifoResource::default(),
             registers: Registers::new(&nvme, version),
             queues: Queues::new(nvme.io_queues),
             arbiter: Arbiter::new(nvme.io_queues),
@@ -224,7 +224,7 @@ impl<D: Device> NvmeController<D> {
             shutdowns: 0,
             done: Vec::with_capacity(64),
             scratch: Vec::new(),
-            counters: Counters::default(),
+            counters: ControllerCounters::default(),
             config: nvme,
             device,
         };
@@ -246,7 +246,7 @@ impl<D: Device> NvmeController<D> {
         self.interrupts.is_due(vector)
     }
     /// What the controller has done since it was built.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ControllerCounters {
         self.counters
     }
     /// Commands inside the controller that their host waits for, without asynchronous event requests.
@@ -261,7 +261,7 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// From now on `fault` hits the commands that it fits.
-    pub fn inject(&mut self, fault: Fault) {
+    pub fn inject(&mut self, fault: ControllerFault) {
         self.faults.add(fault);
     }
     /// The next `count` interrupt messages are lost.
@@ -342,7 +342,7 @@ impl<D: Device> NvmeController<D> {
         // Where nobody waits for anything the time reached is that of the device's last event: what comes next
         // must not come before it.
         let limit = (until < Time::LAST).then_some(until);
-        let at = self.device.towards_answer(limit, &mut self.done).unwrap_or(until);
+        let at = self.device.run_until_completion(limit, &mut self.done).unwrap_or(until);
         let answered = !self.done.is_empty();
         if answered {
             self.take_answers(at, bus);

@@ -3,9 +3,9 @@
 //! Each is one stretch of the device; one that would fit only in pieces is refused.
 
 use ssdyno_block::ConfigError;
-use ssdyno_spec::nvme::{DatasetRange, Status};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
-use super::config::NvmeConfig;
+use super::config::NvmeControllerConfig;
 
 /// Namespaces start at multiples of this: no flash page belongs to two.
 const GRANULE_BYTES: u64 = 1 << 20;
@@ -52,7 +52,10 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(super) fn new(config: &NvmeConfig, capacity_bytes: u64) -> Result<Namespaces, ConfigError> {
+    pub(super) fn new(
+        config: &NvmeControllerConfig,
+        capacity_bytes: u64,
+    ) -> Result<Namespaces, ConfigError> {
         let list = vec![None; config.namespaces_max as usize];
         let mut namespaces = Namespaces { list, capacity_bytes, created: 0 };
         for wanted in &config.namespaces {
@@ -96,16 +99,17 @@ impl Namespaces {
     /// # Errors
     /// See [`Namespaces::refusal`].
     #[inline]
-    pub(super) fn addressed(&self, id: u32) -> Result<&Namespace, Status> {
+    pub(super) fn addressed(&self, id: u32) -> Result<&Namespace, NvmeStatus> {
         self.active(id).ok_or_else(|| self.refusal(id))
     }
     /// Why a command for `id` is refused where no namespace has it: an identifier that none can have
     /// is invalid; one that is free is a wrong field, and so is that of all namespaces where a command
     /// is for one (base 2.0c, figure 87).
     #[cold]
-    pub(super) fn refusal(&self, id: u32) -> Status {
+    pub(super) fn refusal(&self, id: u32) -> NvmeStatus {
         let valid = (1..=self.count_max()).contains(&id) || id == u32::MAX;
-        if valid { Status::INVALID_FIELD } else { Status::INVALID_NAMESPACE }.with_do_not_retry()
+        if valid { NvmeStatus::INVALID_FIELD } else { NvmeStatus::INVALID_NAMESPACE }
+            .with_do_not_retry()
     }
     /// Identifiers above `above`, attached or all.
     pub(super) fn ids(&self, above: u32, all: bool) -> impl Iterator<Item = u32> + '_ {
@@ -145,15 +149,15 @@ impl Namespaces {
     ///
     /// # Errors
     /// No stretch of the device is long enough; no identifier is left; no blocks.
-    pub(super) fn create(&mut self, blocks: u64, shift: u8) -> Result<u32, Status> {
+    pub(super) fn create(&mut self, blocks: u64, shift: u8) -> Result<u32, NvmeStatus> {
         let bytes = blocks.saturating_mul(1 << shift);
         if blocks == 0 {
-            return Err(Status::INVALID_FIELD.with_do_not_retry());
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         let free = self.list.iter().position(Option::is_none);
-        let place = free.ok_or(Status::NAMESPACE_ID_UNAVAILABLE.with_do_not_retry())?;
+        let place = free.ok_or(NvmeStatus::NAMESPACE_ID_UNAVAILABLE.with_do_not_retry())?;
         let gap = self.gaps().into_iter().find(|(_, length)| *length >= bytes);
-        let full = Status::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
+        let full = NvmeStatus::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
         let (start_bytes, _) = gap.ok_or(full)?;
         self.created += 1;
         self.list[place] = Some(Namespace {
@@ -189,12 +193,16 @@ mod tests {
 
     #[test]
     fn namespaces_take_what_is_free() {
-        let config = NvmeConfig { namespaces: Vec::new(), namespaces_max: 3, ..Default::default() };
+        let config = NvmeControllerConfig {
+            namespaces: Vec::new(),
+            namespaces_max: 3,
+            ..Default::default()
+        };
         let mut all = Namespaces::new(&config, 10 << 20).unwrap();
         assert_eq!(all.create(4096, 9), Ok(1));
         assert_eq!(all.create(1025, 12), Ok(2));
         assert_eq!((all.get(2).unwrap().start_bytes, all.unallocated_bytes()), (2 << 20, 3 << 20));
-        let full = Status::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
+        let full = NvmeStatus::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
         assert_eq!(all.create(4 << 20, 9), Err(full));
         assert!(all.delete(1).is_some() && all.delete(1).is_none() && all.delete(0).is_none());
         // 2 MiB at the start and 3 MiB at the end are free, but not 4 MiB in a row.
@@ -202,7 +210,7 @@ mod tests {
         assert_eq!(all.create(6144, 9), Ok(1));
         assert_eq!(all.get(1).unwrap().start_bytes, 7 << 20);
         assert_eq!(all.create(1, 9), Ok(3));
-        assert_eq!(all.create(1, 9), Err(Status::NAMESPACE_ID_UNAVAILABLE.with_do_not_retry()));
+        assert_eq!(all.create(1, 9), Err(NvmeStatus::NAMESPACE_ID_UNAVAILABLE.with_do_not_retry()));
         assert_eq!(all.ids(1, true).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(all.ids(0, false).count(), 0);
     }

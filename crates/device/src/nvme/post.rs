@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{AsynchronousEvent, CompletionEntry, Status};
+use ssdyno_spec::nvme::{AsynchronousEvent, CompletionEntry, NvmeStatus};
 use zerocopy::IntoBytes;
 
 use super::NvmeController;
@@ -14,7 +14,7 @@ use crate::Device;
 impl<D: Device> NvmeController<D> {
     /// The command has ended at `at`; its completion sets out.
     #[inline(always)]
-    pub(super) fn finish(&mut self, at: Time, slot: u32, status: Status) {
+    pub(super) fn finish(&mut self, at: Time, slot: u32, status: NvmeStatus) {
         let command = self.commands.get_mut(slot);
         command.status = status;
         command.state = State::Posting;
@@ -135,7 +135,7 @@ impl<D: Device> NvmeController<D> {
             let command = self.commands.get_mut(slot);
             command.dword0 = event.dword();
             command.kind = Kind::Nothing;
-            self.finish(now, slot, Status::SUCCESS);
+            self.finish(now, slot, NvmeStatus::SUCCESS);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Physical region pages: where the data of a command lies (base 2.0c, clause 4.1.1).
 
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
@@ -21,11 +21,16 @@ pub(super) enum Rest {
 /// # Errors
 /// An offset that is not whole dwords, or an offset where none may be.
 #[inline]
-pub(super) fn classify(page_bytes: u64, prp1: u64, prp2: u64, bytes: u64) -> Result<Rest, Status> {
+pub(super) fn classify(
+    page_bytes: u64,
+    prp1: u64,
+    prp2: u64,
+    bytes: u64,
+) -> Result<Rest, NvmeStatus> {
     let offset_mask = page_bytes - 1;
     let offset = prp1 & offset_mask;
     if prp1 & 3 != 0 {
-        return Err(Status::PRP_OFFSET_INVALID.with_do_not_retry());
+        return Err(NvmeStatus::PRP_OFFSET_INVALID.with_do_not_retry());
     }
     let rest = (offset + bytes).saturating_sub(page_bytes);
     if rest == 0 {
@@ -42,8 +47,8 @@ pub(super) fn classify(page_bytes: u64, prp1: u64, prp2: u64, bytes: u64) -> Res
     if valid { Ok(Rest::List(pages)) } else { Err(invalid_offset()) }
 }
 
-fn invalid_offset() -> Status {
-    Status::PRP_OFFSET_INVALID.with_do_not_retry()
+fn invalid_offset() -> NvmeStatus {
+    NvmeStatus::PRP_OFFSET_INVALID.with_do_not_retry()
 }
 
 /// Reads a list of `list.len()` entries at `pointer`, which may go on in further pages; gives the
@@ -56,7 +61,7 @@ pub(super) fn read_list(
     page_bytes: u64,
     mut pointer: u64,
     list: &mut [U64],
-) -> Result<u32, Status> {
+) -> Result<u32, NvmeStatus> {
     let mut reads = 0;
     let mut filled = 0;
     while filled < list.len() {
@@ -66,7 +71,7 @@ pub(super) fn read_list(
         let here = if left > fit { fit - 1 } else { left };
         let part = &mut list[filled..filled + here];
         let read = bus.read(pointer, part.as_mut_bytes());
-        read.map_err(|_| Status::DATA_TRANSFER_ERROR)?;
+        read.map_err(|_| NvmeStatus::DATA_TRANSFER_ERROR)?;
         if part.iter().any(|entry| entry.get() & (page_bytes - 1) != 0) {
             return Err(invalid_offset());
         }
@@ -75,7 +80,7 @@ pub(super) fn read_list(
         if filled < list.len() {
             let mut next = U64::ZERO;
             let read = bus.read(pointer + here as u64 * 8, next.as_mut_bytes());
-            read.map_err(|_| Status::DATA_TRANSFER_ERROR)?;
+            read.map_err(|_| NvmeStatus::DATA_TRANSFER_ERROR)?;
             pointer = next.get();
             // A chained page begins at its start; else a chain could be endless.
             if pointer & (page_bytes - 1) != 0 {

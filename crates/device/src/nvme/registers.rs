@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::registers as offset;
 
-use super::config::NvmeConfig;
+use super::config::NvmeControllerConfig;
 use super::versions::{Field, Part, Version};
 
 /// Largest memory page: 2^(12 + this).
@@ -73,7 +73,7 @@ fn half_seconds(time: Time) -> u64 {
 }
 
 impl Registers {
-    pub(super) fn new(config: &NvmeConfig, version: Version) -> Registers {
+    pub(super) fn new(config: &NvmeControllerConfig, version: Version) -> Registers {
         let has = |field| version.has(Part::Field(field));
         let stride = config.doorbell_stride.0.trailing_zeros() - 2;
         let mut capabilities = u64::from(config.queue_entries - 1)

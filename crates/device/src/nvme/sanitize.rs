@@ -9,7 +9,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, SanitizeLog, Status, SubmissionEntry, admin, nvm, page, sanicap, sanitize,
+    AsynchronousEvent, NvmeStatus, SanitizeLog, SubmissionEntry, admin, nvm, page, sanicap,
+    sanitize,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -69,10 +70,10 @@ impl Sanitizing {
     fn is_unrestricted(&self) -> bool {
         self.dword10 & sanitize::UNRESTRICTED_EXIT != 0
     }
-    fn refusal(&self) -> Status {
+    fn refusal(&self) -> NvmeStatus {
         match self.phase {
-            Phase::Failed => Status::SANITIZE_FAILED.with_do_not_retry(),
-            _ => Status::SANITIZE_IN_PROGRESS,
+            Phase::Failed => NvmeStatus::SANITIZE_FAILED.with_do_not_retry(),
+            _ => NvmeStatus::SANITIZE_IN_PROGRESS,
         }
     }
 
@@ -143,7 +144,7 @@ impl<D: Device> NvmeController<D> {
 
     /// Refuses an admin command that is not allowed while a sanitize operation is in progress or has
     /// failed (base 2.0c, clause 8.21.4).
-    pub(super) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
         let allowed = match entry.opcode {
             admin::GET_LOG_PAGE => PAGES_ALLOWED.contains(&(entry.dword10.get() as u8)),
             admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::FORMAT_NVM => false,
@@ -158,7 +159,7 @@ impl<D: Device> NvmeController<D> {
 
     /// The same for an I/O command: none but Flush, which has nothing to do then.
     #[cold]
-    pub(super) fn refuse_io(&self, entry: &SubmissionEntry) -> Result<(), Status> {
+    pub(super) fn refuse_io(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
         if entry.opcode != nvm::FLUSH {
             return Err(self.sanitizing.refusal());
         }
@@ -172,8 +173,8 @@ impl<D: Device> NvmeController<D> {
         at: Time,
         slot: u32,
         entry: &SubmissionEntry,
-    ) -> Result<Outcome, Status> {
-        let invalid_field = Status::INVALID_FIELD.with_do_not_retry();
+    ) -> Result<Outcome, NvmeStatus> {
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
             return Err(invalid_field);
         }
@@ -254,7 +255,7 @@ impl<D: Device> NvmeController<D> {
                     self.commands.get_mut(slot).state = State::Sanitized;
                 }
                 State::List | State::Timer | State::Lost if command.queue != 0 => {
-                    self.end_early(at, slot, Status::SANITIZE_IN_PROGRESS);
+                    self.end_early(at, slot, NvmeStatus::SANITIZE_IN_PROGRESS);
                 }
                 _ => {}
             }

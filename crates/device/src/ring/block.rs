@@ -4,13 +4,13 @@ use ssdyno_block::{Op, Request, Status, Time, Token};
 use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::{BusMaster, DmaDirection};
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::{Descriptor, ErrorKind, Fault, Kind};
+use ssdyno_spec::ring::{Descriptor, ErrorKind, RingCommandKind, RingFault};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::dma::{Transfer, Work};
 use super::media::Access;
 use super::{Job, RingCard, SLOT_BITS, Setup};
-use crate::faults::Lot;
+use crate::faults::FaultOutcome;
 
 /// Where a command stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -91,7 +91,7 @@ impl RingCard {
     pub(super) fn doorbell(&mut self, now: Time, offset: u32, size: u32) {
         let Some(setup) = self.setup else { return };
         if self.outstanding || self.early_doorbell.is_some() {
-            return self.fail(Fault::BlockOutstanding);
+            return self.fail(RingFault::BlockOutstanding);
         }
         if self.prefetch_pieces > 0 {
             self.early_doorbell = Some((offset, size));
@@ -102,7 +102,7 @@ impl RingCard {
         let most = self.config.card.max_block.min(setup.size);
         let fits = (1..=most).contains(&size) && size >= held && offset < setup.size;
         if !fits || !self.fresh && offset != due {
-            return self.fail(Fault::BadBlock);
+            return self.fail(RingFault::BadBlock);
         }
         if self.fresh {
             // Numbers begin anywhere that agrees with the index; the first descriptor will say.
@@ -205,7 +205,7 @@ impl RingCard {
             let mut descriptor = Descriptor::new_zeroed();
             let (address, _) = RingCard::place(&setup, first.wrapping_add(at));
             if bus.read(address, descriptor.as_mut_bytes()).is_err() {
-                self.fail(Fault::RingUnreachable);
+                self.fail(RingFault::RingUnreachable);
                 break;
             }
             if self.fresh {
@@ -282,18 +282,18 @@ impl RingCard {
     fn is_hit(&mut self, now: Time, slot: usize) -> bool {
         let Some(draw) = &mut self.draw else { return false };
         match draw.command() {
-            Lot::Spared => return false,
-            Lot::Error => {
+            FaultOutcome::Spared => return false,
+            FaultOutcome::Error => {
                 draw.injected.errors += 1;
                 self.local[slot].fails = true;
                 return false;
             }
-            Lot::Delay(by) => {
+            FaultOutcome::Delay(by) => {
                 draw.injected.delays += 1;
                 self.queue.schedule(now + by, super::Event::Begin(slot as u32));
             }
             // Its block never comes back: a reset ends it.
-            Lot::Drop => draw.injected.drops += 1,
+            FaultOutcome::Drop => draw.injected.drops += 1,
         }
         true
     }
@@ -301,8 +301,10 @@ impl RingCard {
     /// The command in `slot` begins.
     pub(super) fn begin(&mut self, now: Time, slot: usize, bus: &mut dyn BusMaster) {
         match self.local[slot].descriptor.kind() {
-            Kind::Write => self.queue_data(slot, bus, DmaDirection::FromHost),
-            Kind::Read | Kind::Trim | Kind::Flush => self.access(now, slot, bus),
+            RingCommandKind::Write => self.queue_data(slot, bus, DmaDirection::FromHost),
+            RingCommandKind::Read | RingCommandKind::Trim | RingCommandKind::Flush => {
+                self.access(now, slot, bus)
+            }
         }
     }
 
@@ -315,11 +317,11 @@ impl RingCard {
         let (sector, sectors) = (descriptor.first_sector, descriptor.sectors);
         let per_page = (layout::PAGE_BYTES / layout::SECTOR_BYTES) as u8;
         let sound = match descriptor.kind() {
-            Kind::Read | Kind::Write => {
+            RingCommandKind::Read | RingCommandKind::Write => {
                 let end = sector.checked_add(sectors);
                 pages == 1 && sectors > 0 && end.is_some_and(|end| end <= per_page)
             }
-            Kind::Trim | Kind::Flush => true,
+            RingCommandKind::Trim | RingCommandKind::Flush => true,
         };
         (!inside || !sound).then_some(ErrorKind::OutOfRange)
     }
@@ -331,9 +333,9 @@ impl RingCard {
         let start = descriptor.device_offset.get() + u64::from(descriptor.first_sector) * sector;
         let length = u32::from(descriptor.sectors) * layout::SECTOR_BYTES;
         let request = match descriptor.kind() {
-            Kind::Read => Request::read(start, length),
-            Kind::Write => Request::write(start, length),
-            Kind::Trim => {
+            RingCommandKind::Read => Request::read(start, length),
+            RingCommandKind::Write => Request::write(start, length),
+            RingCommandKind::Trim => {
                 let bytes = u64::from(descriptor.pages.get()) * u64::from(layout::PAGE_BYTES);
                 if bytes == 0 {
                     return self.accessed(slot, bus);
@@ -348,12 +350,12 @@ impl RingCard {
                 }
                 Request { op: Op::Trim, offset_bytes, length_bytes }
             }
-            Kind::Flush => Request::flush(),
+            RingCommandKind::Flush => Request::flush(),
         };
         let token = Token(slot as u32 | self.epoch << SLOT_BITS);
         match self.media.access(now, request, token, &mut self.log) {
             // Its data come out of it while they cross the link.
-            Ok(Access::Now) if descriptor.kind() == Kind::Read => {
+            Ok(Access::Now) if descriptor.kind() == RingCommandKind::Read => {
                 self.queue_data(slot, bus, DmaDirection::ToHost);
             }
             Ok(Access::Now) => self.accessed(slot, bus),
@@ -367,8 +369,10 @@ impl RingCard {
     fn accessed(&mut self, slot: usize, bus: &mut dyn BusMaster) {
         match self.local[slot].descriptor.kind() {
             _ if self.local[slot].fails => self.done(slot, Some(ErrorKind::Medium)),
-            Kind::Read => self.queue_data(slot, bus, DmaDirection::ToHost),
-            Kind::Write | Kind::Trim | Kind::Flush => self.done(slot, None),
+            RingCommandKind::Read => self.queue_data(slot, bus, DmaDirection::ToHost),
+            RingCommandKind::Write | RingCommandKind::Trim | RingCommandKind::Flush => {
+                self.done(slot, None)
+            }
         }
     }
 

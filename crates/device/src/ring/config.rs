@@ -106,10 +106,10 @@ pub struct RingConfig {
     pub media: MediaConfig,
     /// Geometry, times and rules of the flash; with flash media only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flash: Option<ssdyno_flash::Config>,
+    pub flash: Option<ssdyno_flash::FlashConfig>,
     /// Mapping and cleaning; with flash media only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ftl: Option<ssdyno_ftl::Config>,
+    pub ftl: Option<ssdyno_ftl::FtlConfig>,
     /// Write buffer and read cache before the flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferConfig>,
@@ -117,7 +117,7 @@ pub struct RingConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<Precondition>,
     /// Currents and powers.
-    pub energy: ssdyno_energy::Config,
+    pub energy: ssdyno_energy::EnergyConfig,
     /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,

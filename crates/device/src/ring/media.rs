@@ -2,8 +2,10 @@
 
 use ssdyno_block::{BlockTarget, Completion, ConfigError, Op, Request, SubmitError, Time, Token};
 use ssdyno_energy::Facts;
-use ssdyno_engine::Server;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, EventReader, Part, PartKind};
+use ssdyno_engine::FifoResource;
+use ssdyno_engine::events::{
+    Activity, Busy, EventLog, EventReader, FlashCause, PartEvent, PartKind,
+};
 use ssdyno_flash::PerLevel;
 use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
@@ -29,7 +31,7 @@ pub(super) enum Access {
 /// Dealing of pages to the banks of phase-change memory.
 #[derive(Clone, Debug)]
 pub(super) struct Pcm {
-    banks: Vec<Server>,
+    banks: Vec<FifoResource>,
     read: Time,
     write: Time,
 }
@@ -40,15 +42,15 @@ impl Pcm {
         let bank = (page % self.banks.len() as u64) as usize;
         let length = if activity == Activity::Read { self.read } else { self.write };
         let (from, to) = self.banks[bank].reserve(now, length);
-        let part = Part::new(PartKind::Die, bank as u16);
-        log.push(Busy { part, activity, cause: Cause::Host, operations: 1, from, to });
+        let part = PartEvent::new(PartKind::Die, bank as u16);
+        log.push(Busy { part, activity, cause: FlashCause::Host, operations: 1, from, to });
         to
     }
 }
 
 #[derive(Debug)]
 enum Kind {
-    Dram { controller: Server, ps_per_byte: f64 },
+    Dram { controller: FifoResource, ps_per_byte: f64 },
     Pcm(Pcm),
     Flash(Box<Ssd>),
 }
@@ -100,7 +102,7 @@ impl Media {
                 let ps_per_byte = 1e12 / bandwidth.0;
                 let time = Time::from_ps((page as f64 * ps_per_byte) as u64);
                 Ok(Media {
-                    kind: Kind::Dram { controller: Server::default(), ps_per_byte },
+                    kind: Kind::Dram { controller: FifoResource::default(), ps_per_byte },
                     pages: capacity.0 / page,
                     technology: Technology::Dram,
                     channels: 1,
@@ -109,7 +111,7 @@ impl Media {
                 })
             }
             MediaConfig::Pcm { capacity, channels, banks_per_channel, read_time, write_time } => {
-                let banks = vec![Server::default(); (channels * banks_per_channel) as usize];
+                let banks = vec![FifoResource::default(); (channels * banks_per_channel) as usize];
                 let (read, write) = (read_time.0, write_time.0);
                 Ok(Media {
                     kind: Kind::Pcm(Pcm { banks, read, write }),
@@ -154,9 +156,9 @@ impl Media {
         let length = Time::from_ps((bytes as f64 * *ps_per_byte).round() as u64);
         let (from, to) = controller.reserve(ready, length);
         log.push(Busy {
-            part: Part::new(PartKind::Dram, 0),
+            part: PartEvent::new(PartKind::Dram, 0),
             activity: Activity::Transfer,
-            cause: Cause::None,
+            cause: FlashCause::None,
             operations: 1,
             from,
             to,

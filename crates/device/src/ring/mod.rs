@@ -22,11 +22,11 @@ use std::collections::{BTreeSet, VecDeque};
 use ssdyno_block::{Completion, ConfigError, Time};
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::EventQueue;
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 use ssdyno_ftl::PrepareError;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::{Fault, ResponseMode};
+use ssdyno_spec::ring::{ResponseMode, RingFault};
 
 use crate::contents::Contents;
 use crate::faults::{FaultDraw, Injected};
@@ -184,7 +184,7 @@ pub struct RingCard {
     log: EventLog,
     registers: Registers,
     setup: Option<Setup>,
-    fault: Option<Fault>,
+    fault: Option<RingFault>,
     doorbells: VecDeque<(u32, u32)>,
 
     /// Descriptors in the card, by number modulo their count.
@@ -336,7 +336,7 @@ impl RingCard {
     }
 
     /// How the host broke the protocol since the card was last reset, if it did.
-    pub fn fault(&self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<RingFault> {
         self.fault
     }
 
@@ -378,7 +378,7 @@ impl RingCard {
         if on && self.setup.is_none() {
             self.setup = self.latch();
             if self.setup.is_none() {
-                self.fail(Fault::BadSetup);
+                self.fail(RingFault::BadSetup);
             }
             return;
         }
@@ -409,7 +409,7 @@ impl RingCard {
         }
     }
 
-    fn fail(&mut self, fault: Fault) {
+    fn fail(&mut self, fault: RingFault) {
         self.fault = self.fault.or(Some(fault));
     }
 
@@ -432,8 +432,8 @@ impl RingCard {
         activity: Activity,
         (from, to): (Time, Time),
     ) {
-        let part = Part::new(kind, index);
-        self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
+        let part = PartEvent::new(kind, index);
+        self.log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
     }
 
     fn handle(&mut self, now: Time, event: Event, bus: &mut dyn BusMaster) {

@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::{Descriptor, ErrorKind, Fault, ResponseMode};
+use ssdyno_spec::ring::{Descriptor, ErrorKind, ResponseMode, RingFault};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -93,7 +93,11 @@ impl RingCard {
             let error = if now_there == descriptor {
                 error
             } else {
-                self.fail(if seen.is_ok() { Fault::Ownership } else { Fault::RingUnreachable });
+                self.fail(if seen.is_ok() {
+                    RingFault::Ownership
+                } else {
+                    RingFault::RingUnreachable
+                });
                 Some(ErrorKind::Ownership)
             };
             let mut response = descriptor;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{ConfigError, Time};
-use ssdyno_engine::Server;
+use ssdyno_engine::FifoResource;
 
 use crate::link::pcie_bytes_per_second;
 
@@ -88,8 +88,8 @@ pub(super) struct Cut {
 pub struct TlpLink {
     config: TlpConfig,
     ps_per_byte: f64,
-    up: Server,
-    down: Server,
+    up: FifoResource,
+    down: FifoResource,
 }
 
 /// Windows of `size` bytes that the range touches.
@@ -153,8 +153,8 @@ impl TlpLink {
         Ok(TlpLink {
             config: config.clone(),
             ps_per_byte: 1e12 / rate,
-            up: Server::default(),
-            down: Server::default(),
+            up: FifoResource::default(),
+            down: FifoResource::default(),
         })
     }
 

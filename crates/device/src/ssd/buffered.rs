@@ -1,7 +1,7 @@
 //! Writes through the buffer, write-back and flush.
 
 use ssdyno_block::{Request, Status, Time};
-use ssdyno_ftl::buffer::{Admit, Buffer, WriteBack};
+use ssdyno_ftl::buffer::{Admit, WriteBack, WriteBuffer};
 
 use super::Ssd;
 use crate::task::{Goal, Owner};
@@ -83,7 +83,7 @@ impl Ssd {
                     self.write_back_page(now, *page);
                 }
             }
-            if let Some(page) = self.buffer.as_ref().and_then(Buffer::upcoming) {
+            if let Some(page) = self.buffer.as_ref().and_then(WriteBuffer::upcoming) {
                 self.ftl.prefetch(page);
             }
         }
@@ -157,7 +157,7 @@ impl Ssd {
     /// Answers the flush at the front once nothing is left that it waits for; flushes run one
     /// after another.
     fn finish_flushes(&mut self, now: Time) {
-        let left = self.buffer.as_ref().map_or(0, Buffer::flush_left);
+        let left = self.buffer.as_ref().map_or(0, WriteBuffer::flush_left);
         if left > 0 {
             return;
         }

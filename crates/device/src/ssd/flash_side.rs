@@ -1,8 +1,8 @@
 //! Between the controller and the flash: operations out, completions in.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::Cause;
-use ssdyno_flash::{FlashEvent, FlashOp, Geometry, NO_OWNER, Port};
+use ssdyno_engine::events::FlashCause;
+use ssdyno_flash::{FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
 use ssdyno_ftl::{Placement, Plane};
 
 use super::Ssd;
@@ -46,7 +46,7 @@ impl Turns {
 impl Ssd {
     /// Queues all of `self.ops`; the request waits for what is not cleaning.
     pub(super) fn enqueue_for_request(&mut self, now: Time, slot: u32) {
-        let waited = self.ops.iter().filter(|op| op.cause != Cause::Cleaning).count();
+        let waited = self.ops.iter().filter(|op| op.cause != FlashCause::Cleaning).count();
         for _ in 0..waited {
             self.requests.hold(slot);
         }
@@ -79,8 +79,8 @@ impl Ssd {
         let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
         let mut ops = std::mem::take(&mut self.ops);
         for op in ops.drain(..) {
-            let data = op.cause == Cause::Host;
-            if waits && op.cause == Cause::Mapping {
+            let data = op.cause == FlashCause::Host;
+            if waits && op.cause == FlashCause::Mapping {
                 self.tasks.add_pending(locate);
                 self.enqueue_op(now, op, Owner::Task(locate).pack());
             } else if !(waits && data) {
@@ -100,7 +100,7 @@ impl Ssd {
     pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
         let mut ops = std::mem::take(&mut self.ops);
         for ops in ops.chunk_by(|op, next| op.cause == next.cause && op.plane == next.plane) {
-            if ops.first().is_some_and(|op| op.cause == Cause::Cleaning) {
+            if ops.first().is_some_and(|op| op.cause == FlashCause::Cleaning) {
                 self.enqueue_cleaning(now, ops);
                 continue;
             }
@@ -118,24 +118,24 @@ impl Ssd {
     /// Queues `ops` of one plane, for which nobody waits.
     fn enqueue_cleaning(&mut self, now: Time, ops: &[FlashOp]) {
         let mut port =
-            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
         self.flash.enqueue_all(ops, &mut port);
     }
 
     #[inline]
     pub(super) fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
-        if cfg!(debug_assertions) && op.cause == Cause::Host {
+        if cfg!(debug_assertions) && op.cause == FlashCause::Host {
             self.flash.tag_next(self.contents.tag());
         }
         let mut port =
-            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
         self.flash.enqueue(op, owner, &mut port);
     }
 
     #[inline(always)]
     pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
         let mut port =
-            Port { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
+            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
         let die = self.flash.handle(event, &mut port);
         for place in 0..self.done.len() {
             match Owner::unpack(self.done[place]) {
@@ -178,7 +178,7 @@ impl Ssd {
                 Some(physical) => {
                     let geometry = self.flash.geometry();
                     let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
-                    let op = FlashOp::read(plane, physical, Cause::Host);
+                    let op = FlashOp::read(plane, physical, FlashCause::Host);
                     self.contents.at(page);
                     self.enqueue_op(now, op, then);
                 }

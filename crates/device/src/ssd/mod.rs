@@ -19,17 +19,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use ssdyno_block::{Completion, ConfigError, Op, Request, Status, Time};
-use ssdyno_engine::events::{Activity, Busy, Cause, EventLog, Part, PartKind};
-use ssdyno_engine::{EventQueue, Server};
+use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::{EventQueue, FifoResource};
 use ssdyno_flash::{FlashArray, FlashEvent, FlashOp};
-use ssdyno_ftl::buffer::{Buffer, WriteBack};
+use ssdyno_ftl::buffer::{WriteBack, WriteBuffer};
 use ssdyno_ftl::{Ftl, PrepareError};
 
 use crate::governor::Governor;
+use crate::last_transfer::LastTransferTime;
 use crate::link::{Direction, HostLink};
 use crate::power::Sleep;
 use crate::task::{Goal, Owner, Tasks};
-use crate::usual::Usual;
 use crate::waiting::Waiting;
 use crate::{Config, Device, PartialPage};
 
@@ -82,7 +82,7 @@ impl ssdyno_engine::Event for Event {
 
 const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind");
 
-/// Events after which [`Ssd::towards_answer`](Device::towards_answer) lets its caller look after
+/// Events after which [`Ssd::run_until_completion`](Device::run_until_completion) lets its caller look after
 /// other things.
 const STEPS: u32 = 256;
 
@@ -98,12 +98,12 @@ pub struct Ssd {
     log: EventLog,
     ftl: Box<dyn Ftl>,
     flash: FlashArray,
-    buffer: Option<Buffer>,
+    buffer: Option<WriteBuffer>,
     link: HostLink,
     sector_bus: Option<SectorBus>,
-    cores: Vec<Server>,
-    dram: Server,
-    dram_usual: Usual,
+    cores: Vec<FifoResource>,
+    dram: FifoResource,
+    dram_usual: LastTransferTime,
     sleep: Sleep,
     /// When it had last come out of a low-power state.
     awake_at: Time,
@@ -163,7 +163,7 @@ impl Ssd {
         // It is used later, and is to be refused now.
         config.precondition.pages(pages)?;
         let pages_per_block = geometry.pages_per_block.get();
-        let buffer = Buffer::new(&config.buffer, geometry.page_bytes, pages_per_block, pages)?;
+        let buffer = WriteBuffer::new(&config.buffer, geometry.page_bytes, pages_per_block, pages)?;
         Ok(Ssd {
             capacity_bytes: u64::from(pages) * u64::from(geometry.page_bytes),
             page_bytes: u64::from(geometry.page_bytes),
@@ -176,9 +176,9 @@ impl Ssd {
             buffer,
             link: HostLink::new(&config.host_link)?,
             sector_bus: SectorBus::new(&config.host_link),
-            cores: vec![Server::default(); config.controller.cores as usize],
-            dram: Server::default(),
-            dram_usual: Usual::default(),
+            cores: vec![FifoResource::default(); config.controller.cores as usize],
+            dram: FifoResource::default(),
+            dram_usual: LastTransferTime::default(),
             sleep: Sleep::new(&config.power),
             awake_at: Time::ZERO,
             governor: None,
@@ -278,8 +278,8 @@ impl Ssd {
     }
 
     fn log_part(&mut self, kind: PartKind, index: u16, activity: Activity, from: Time, to: Time) {
-        let part = Part::new(kind, index);
-        self.log.push(Busy { part, activity, cause: Cause::None, operations: 1, from, to });
+        let part = PartEvent::new(kind, index);
+        self.log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
     }
 
     #[inline(always)]

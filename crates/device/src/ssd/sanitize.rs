@@ -17,9 +17,9 @@
 //! Not modelled: a limit of power, which does not slow it; read back and compare.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
-use ssdyno_flash::{Geometry, MultiPlane, NO_OWNER, Timing};
-use ssdyno_ftl::buffer::Buffer;
+use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
+use ssdyno_flash::{FlashTiming, Geometry, MultiPlane, NO_OWNER};
+use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Ftl, FtlFacts, Plane};
 
 use super::Ssd;
@@ -46,7 +46,7 @@ struct Step {
 #[derive(Clone, Copy, Debug)]
 struct Work {
     geometry: Geometry,
-    timing: Timing,
+    timing: FlashTiming,
     /// Planes that work together.
     joined: u32,
 }
@@ -195,8 +195,9 @@ impl Ssd {
         let pages_per_block = geometry.pages_per_block.get();
         let mut ftl = ssdyno_ftl::build(&facts).map_err(|_| ssdyno_ftl::ReadOnly)?;
         let pages = ftl.logical_pages();
-        self.buffer = Buffer::new(&self.config.buffer, geometry.page_bytes, pages_per_block, pages)
-            .map_err(|_| ssdyno_ftl::ReadOnly)?;
+        self.buffer =
+            WriteBuffer::new(&self.config.buffer, geometry.page_bytes, pages_per_block, pages)
+                .map_err(|_| ssdyno_ftl::ReadOnly)?;
         ftl.start_worn(&worn);
         self.read_only = false;
         let filled = if order.stays_allocated { fill(ftl.as_mut()) } else { Ok(()) };
@@ -225,7 +226,7 @@ impl Ssd {
                 self.log_part(PartKind::Channel, index, Activity::Transfer, busy.0, busy.1);
             }
             for index in 0..dies {
-                let part = Part::new(PartKind::Die, index);
+                let part = PartEvent::new(PartKind::Die, index);
                 self.log_part(PartKind::Die, index, Activity::Transfer, at, at + on_bus);
                 self.log_array(part, at + on_bus, &step, work.joined);
             }
@@ -235,8 +236,8 @@ impl Ssd {
     }
 
     /// What the array of one die does in `step`, without pauses, from `from` on.
-    fn log_array(&mut self, part: Part, mut from: Time, step: &Step, joined: u32) {
-        let (activity, cause) = (step.activity, Cause::Host);
+    fn log_array(&mut self, part: PartEvent, mut from: Time, step: &Step, joined: u32) {
+        let (activity, cause) = (step.activity, FlashCause::Host);
         let at_once = (OPERATIONS_MAX / u64::from(joined)).max(1);
         let mut left = step.times;
         while left > 0 {

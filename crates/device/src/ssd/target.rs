@@ -3,8 +3,8 @@
 use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::buffer::Buffer;
-use ssdyno_ftl::{Precondition, PrepareError, Watch};
+use ssdyno_ftl::buffer::WriteBuffer;
+use ssdyno_ftl::{Precondition, PrepareError, PrepareWatch};
 
 use super::{STEPS, Slot, Ssd};
 use crate::{
@@ -95,9 +95,9 @@ impl Device for Ssd {
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         // Random writes of the host reach the flash as the buffer writes them back.
-        let together = self.buffer.as_ref().map_or(1, Buffer::pages_together);
+        let together = self.buffer.as_ref().map_or(1, WriteBuffer::pages_together);
         let how = Precondition { together, ..self.config.precondition.clone() };
-        self.ftl.precondition(&how, self.seed, &mut Watch::new(watcher))?;
+        self.ftl.precondition(&how, self.seed, &mut PrepareWatch::new(watcher))?;
         for block in 0..self.flash.geometry().blocks() {
             self.flash.set_written(block, self.ftl.pages_written(block));
         }
@@ -112,7 +112,11 @@ impl Device for Ssd {
         Some(self.time_to_sanitize(order))
     }
 
-    fn towards_answer(&mut self, limit: Option<Time>, out: &mut Vec<Completion>) -> Option<Time> {
+    fn run_until_completion(
+        &mut self,
+        limit: Option<Time>,
+        out: &mut Vec<Completion>,
+    ) -> Option<Time> {
         let limit_or_end = limit.unwrap_or(Time::MAX);
         let mut reached = None;
         for _ in 0..STEPS {

@@ -4,7 +4,7 @@ use ssdyno_block::{Status as DeviceStatus, Time};
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_spec::nvme::{
     AutonomousTransition, ErrorLogEntry, FirmwareSlotLog, IdentifyController, IdentifyNamespace,
-    SmartLog, Status, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs, page, registers,
+    NvmeStatus, SmartLog, SubmissionEntry, admin, cns, feature, nvm, oacs, oncs, page, registers,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -22,7 +22,7 @@ pub(crate) fn structure<T: FromBytes + zerocopy::KnownLayout + zerocopy::Immutab
     assert!(completion.status().is_success(), "{completion:?}");
     T::read_from_bytes(host.data(DATA, size_of::<T>())).unwrap()
 }
-fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
+fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> NvmeStatus {
     host.admin(command).status().kind()
 }
 pub(crate) fn log(id: u8, bytes: u32) -> SubmissionEntry {
@@ -90,16 +90,16 @@ fn identify_namespaces() {
     let attached: [u16; 3] = structure(&mut host, identify(cns::ATTACHED_CONTROLLERS, 2));
     assert_eq!(attached, [1, 1, 0]);
     for (what, namespace, expected) in [
-        (cns::NAMESPACE, 0, Status::INVALID_NAMESPACE),
-        (cns::NAMESPACE, 33, Status::INVALID_NAMESPACE),
-        (cns::ACTIVE_NAMESPACES, 0xffff_fffe, Status::INVALID_NAMESPACE),
-        (cns::NAMESPACE_DESCRIPTORS, 3, Status::INVALID_FIELD),
-        (cns::NAMESPACE_DESCRIPTORS, u32::MAX, Status::INVALID_FIELD),
-        (0x77, 0, Status::INVALID_FIELD),
-        (cns::CONTROLLER_OF_COMMAND_SET, 0, Status::SUCCESS),
-        (cns::NAMESPACE_OF_COMMAND_SET, 1, Status::SUCCESS),
-        (cns::NAMESPACE_OF_COMMAND_SET, 9, Status::SUCCESS),
-        (cns::NAMESPACE_OF_COMMAND_SET, 0, Status::INVALID_NAMESPACE),
+        (cns::NAMESPACE, 0, NvmeStatus::INVALID_NAMESPACE),
+        (cns::NAMESPACE, 33, NvmeStatus::INVALID_NAMESPACE),
+        (cns::ACTIVE_NAMESPACES, 0xffff_fffe, NvmeStatus::INVALID_NAMESPACE),
+        (cns::NAMESPACE_DESCRIPTORS, 3, NvmeStatus::INVALID_FIELD),
+        (cns::NAMESPACE_DESCRIPTORS, u32::MAX, NvmeStatus::INVALID_FIELD),
+        (0x77, 0, NvmeStatus::INVALID_FIELD),
+        (cns::CONTROLLER_OF_COMMAND_SET, 0, NvmeStatus::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 1, NvmeStatus::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 9, NvmeStatus::SUCCESS),
+        (cns::NAMESPACE_OF_COMMAND_SET, 0, NvmeStatus::INVALID_NAMESPACE),
     ] {
         assert_eq!(status(&mut host, identify(what, namespace)), expected, "CNS {what:#x}");
     }
@@ -109,7 +109,7 @@ fn identify_namespaces() {
         prp2: (DATA + 0x4000).into(),
         ..identify(cns::NAMESPACE, 1)
     };
-    assert_eq!(status(&mut host, apart), Status::SUCCESS);
+    assert_eq!(status(&mut host, apart), NvmeStatus::SUCCESS);
     // 96 bytes fit into the first page; NGUID is at 104.
     assert_eq!(host.data(DATA + 0x4008, 16), &one.guid);
 }
@@ -127,7 +127,7 @@ fn features_are_set_and_got() {
         (feature::POWER_MANAGEMENT, 1, 1),
         (feature::POWER_MANAGEMENT, 3, 3),
     ] {
-        assert_eq!(status(&mut host, set_feature(id, value)), Status::SUCCESS, "{id:#x}");
+        assert_eq!(status(&mut host, set_feature(id, value)), NvmeStatus::SUCCESS, "{id:#x}");
         assert_eq!(host.admin(get_feature(id)).dword0.get(), shown, "{id:#x}");
         let default =
             SubmissionEntry { dword10: (u32::from(id) | 1 << 8).into(), ..get_feature(id) };
@@ -140,20 +140,20 @@ fn features_are_set_and_got() {
     let of_one = |id, value| SubmissionEntry { namespace_id: 1.into(), ..set_feature(id, value) };
     let saved = |id: u8| entry(admin::SET_FEATURES, 0, [u32::from(id) | 1 << 31, 0, 0]);
     for (command, expected) in [
-        (set_feature(feature::POWER_MANAGEMENT, 4), Status::INVALID_FIELD),
-        (set_feature(0x55, 0), Status::INVALID_FIELD),
-        (get_feature(0x55), Status::INVALID_FIELD),
-        (get_feature(feature::VOLATILE_WRITE_CACHE), Status::INVALID_FIELD),
-        (saved(feature::ARBITRATION), Status::FEATURE_NOT_SAVEABLE),
-        (of_one(feature::ARBITRATION, 0), Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
-        (set_feature(feature::ERROR_RECOVERY, 5), Status::INVALID_NAMESPACE),
-        (of_one(feature::ERROR_RECOVERY, 4), Status::SUCCESS),
+        (set_feature(feature::POWER_MANAGEMENT, 4), NvmeStatus::INVALID_FIELD),
+        (set_feature(0x55, 0), NvmeStatus::INVALID_FIELD),
+        (get_feature(0x55), NvmeStatus::INVALID_FIELD),
+        (get_feature(feature::VOLATILE_WRITE_CACHE), NvmeStatus::INVALID_FIELD),
+        (saved(feature::ARBITRATION), NvmeStatus::FEATURE_NOT_SAVEABLE),
+        (of_one(feature::ARBITRATION, 0), NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC),
+        (set_feature(feature::ERROR_RECOVERY, 5), NvmeStatus::INVALID_NAMESPACE),
+        (of_one(feature::ERROR_RECOVERY, 4), NvmeStatus::SUCCESS),
         // The identifier of all namespaces sets it for each of them.
         (
             SubmissionEntry { namespace_id: u32::MAX.into(), ..of_one(feature::ERROR_RECOVERY, 5) },
-            Status::SUCCESS,
+            NvmeStatus::SUCCESS,
         ),
-        (set_feature(feature::TEMPERATURE_THRESHOLD, 3 << 16), Status::INVALID_FIELD),
+        (set_feature(feature::TEMPERATURE_THRESHOLD, 3 << 16), NvmeStatus::INVALID_FIELD),
     ] {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
     }
@@ -161,7 +161,7 @@ fn features_are_set_and_got() {
     assert_eq!(host.admin(recovery).dword0.get(), 5);
     // Ranges of blocks: 64 bytes each.
     host.data(DATA, 128).fill(7);
-    assert_eq!(status(&mut host, of_one(feature::LBA_RANGE_TYPE, 1)), Status::SUCCESS);
+    assert_eq!(status(&mut host, of_one(feature::LBA_RANGE_TYPE, 1)), NvmeStatus::SUCCESS);
     host.data(DATA, 4096).fill(1);
     let ranges = entry(admin::GET_FEATURES, 1, [u32::from(feature::LBA_RANGE_TYPE), 0, 0]);
     assert_eq!(host.admin(ranges).dword0.get(), 1);
@@ -184,16 +184,16 @@ fn power_states_reach_the_device() {
     let mut own = [AutonomousTransition::default(); 32];
     own[0] = AutonomousTransition::new(3, 50);
     host.data(DATA, 256).copy_from_slice(own.as_bytes());
-    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 1)), Status::SUCCESS);
+    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 1)), NvmeStatus::SUCCESS);
     assert_eq!(policy(&host), [(1, ms(50))]);
     // A state on order lasts until the next I/O command.
     host.create_pair(1, 8);
-    assert_eq!(status(&mut host, set_feature(feature::POWER_MANAGEMENT, 2)), Status::SUCCESS);
+    assert_eq!(status(&mut host, set_feature(feature::POWER_MANAGEMENT, 2)), NvmeStatus::SUCCESS);
     assert_eq!(policy(&host), [(0, Time::ZERO)]);
     host.command(1, read(0));
     assert_eq!(policy(&host), [(1, ms(50))]);
     assert_eq!(host.admin(get_feature(feature::POWER_MANAGEMENT)).dword0.get(), 0);
-    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 0)), Status::SUCCESS);
+    assert_eq!(status(&mut host, set_feature(feature::AUTONOMOUS_POWER, 0)), NvmeStatus::SUCCESS);
     assert_eq!(policy(&host), []);
 }
 
@@ -217,15 +217,15 @@ fn operational_states_limit_the_power() {
         (status, limit.map(|(from, watts)| ((from - before).as_ps() / 10_000_000, watts)))
     };
     // Times in 10 us: one for the command itself.
-    assert_eq!(set(&mut host, 1), (Status::SUCCESS, Some((12, Some(5.0)))));
-    assert_eq!(set(&mut host, 1), (Status::SUCCESS, None), "it is there already");
-    let refused = (Status::INVALID_FIELD, None);
+    assert_eq!(set(&mut host, 1), (NvmeStatus::SUCCESS, Some((12, Some(5.0)))));
+    assert_eq!(set(&mut host, 1), (NvmeStatus::SUCCESS, None), "it is there already");
+    let refused = (NvmeStatus::INVALID_FIELD, None);
     assert_eq!(set(&mut host, 2), refused);
     assert_eq!(host.admin(get_feature(feature::POWER_MANAGEMENT)).dword0.get(), 1, "as before");
-    assert_eq!(set(&mut host, 4), (Status::SUCCESS, None), "asleep; then in state 1 again");
-    assert_eq!(set(&mut host, 3), (Status::SUCCESS, Some((30, None))), "0 W is not said");
-    assert_eq!(set(&mut host, 0), (Status::SUCCESS, Some((0, None))));
-    assert_eq!(set(&mut host, 1), (Status::SUCCESS, Some((12, Some(5.0)))));
+    assert_eq!(set(&mut host, 4), (NvmeStatus::SUCCESS, None), "asleep; then in state 1 again");
+    assert_eq!(set(&mut host, 3), (NvmeStatus::SUCCESS, Some((30, None))), "0 W is not said");
+    assert_eq!(set(&mut host, 0), (NvmeStatus::SUCCESS, Some((0, None))));
+    assert_eq!(set(&mut host, 1), (NvmeStatus::SUCCESS, Some((12, Some(5.0)))));
     host.controller.device_mut().limit = None;
     host.write(registers::CC, 0);
     assert_eq!(host.controller.device().limit.map(|(_, watts)| watts), Some(None), "state 0 again");
@@ -239,7 +239,7 @@ fn log_pages() {
     for block in 0..5 {
         host.command(1, read(block * 8));
     }
-    assert_eq!(host.command(1, transfer(nvm::WRITE, 0, 256)).status(), Status::SUCCESS);
+    assert_eq!(host.command(1, transfer(nvm::WRITE, 0, 256)).status(), NvmeStatus::SUCCESS);
     host.command(1, transfer(nvm::VERIFY, 0, 961));
     let first = host.command(1, read(u64::MAX));
     host.controller.device_mut().status = Some(DeviceStatus::Error);
@@ -269,10 +269,10 @@ fn log_pages() {
     let units: u128 = structure(&mut host, part);
     assert_eq!(units, 2);
     let behind = SubmissionEntry { dword12: 516.into(), ..log(page::SMART, 16) };
-    assert_eq!(status(&mut host, behind), Status::INVALID_FIELD);
+    assert_eq!(status(&mut host, behind), NvmeStatus::INVALID_FIELD);
     let by_index = SubmissionEntry { dword14: (1 << 23).into(), ..log(page::SMART, 16) };
-    assert_eq!(status(&mut host, by_index), Status::INVALID_FIELD);
-    assert_eq!(status(&mut host, log(0x7f, 16)), Status::LOG_PAGE_INVALID);
+    assert_eq!(status(&mut host, by_index), NvmeStatus::INVALID_FIELD);
+    assert_eq!(status(&mut host, log(0x7f, 16)), NvmeStatus::LOG_PAGE_INVALID);
 }
 
 /// Base 2.0c, clause 5.1; S1-33.
@@ -294,7 +294,10 @@ fn abort_ends_what_has_not_begun() {
     host.ring(0);
     host.settle();
     let ends: Vec<_> = host.reap(0).iter().map(|c| (c.status(), c.dword0.get())).collect();
-    assert!(ends.contains(&(Status::ABORT_REQUESTED, 0)) && ends.contains(&(Status::SUCCESS, 0)));
+    assert!(
+        ends.contains(&(NvmeStatus::ABORT_REQUESTED, 0))
+            && ends.contains(&(NvmeStatus::SUCCESS, 0))
+    );
     // Four at a time.
     for _ in 0..6 {
         host.push(0, abort(1, 7));
@@ -302,7 +305,7 @@ fn abort_ends_what_has_not_begun() {
     host.ring(0);
     host.settle();
     let limited =
-        host.reap(0).iter().filter(|c| c.status() == Status::ABORT_LIMIT_EXCEEDED).count();
+        host.reap(0).iter().filter(|c| c.status() == NvmeStatus::ABORT_LIMIT_EXCEEDED).count();
     assert_eq!(limited, 2);
 }
 
@@ -333,7 +336,7 @@ fn a_host_that_is_not_alive_is_not_served() {
     host.enable();
     assert_eq!(host.admin(get_feature(feature::KEEP_ALIVE)).dword0.get(), 0);
     let last: ErrorLogEntry = structure(&mut host, log(page::ERROR, 64));
-    let status = Status::KEEP_ALIVE_EXPIRED.bits() << 1;
+    let status = NvmeStatus::KEEP_ALIVE_EXPIRED.bits() << 1;
     assert_eq!((last.queue.get(), last.status.get()), (0xffff, status));
     // The longest time, and none.
     for (ms, shown) in [(u32::MAX, 4_294_967_000), (1, 1000), (0, 0)] {
@@ -354,10 +357,10 @@ fn the_host_says_what_it_understands() {
     let set = set_feature(feature::HOST_BEHAVIOR, 0);
     let get = get_feature(feature::HOST_BEHAVIOR);
     for (byte, value, expected) in [
-        (0, 1, Status::SUCCESS),
-        (0, 2, Status::INVALID_FIELD),
-        (2, 1, Status::INVALID_FIELD),
-        (511, 1, Status::INVALID_FIELD),
+        (0, 1, NvmeStatus::SUCCESS),
+        (0, 2, NvmeStatus::INVALID_FIELD),
+        (2, 1, NvmeStatus::INVALID_FIELD),
+        (511, 1, NvmeStatus::INVALID_FIELD),
     ] {
         host.data(DATA, 512).fill(0);
         host.data(DATA, 512)[byte] = value;
@@ -365,15 +368,15 @@ fn the_host_says_what_it_understands() {
     }
     let said: [u8; 512] = structure(&mut host, get);
     assert_eq!((said[0], said[1..].iter().max()), (1, Some(&0)));
-    for (version, expected) in [("1.3", Status::INVALID_FIELD), ("1.4", Status::SUCCESS)] {
+    for (version, expected) in [("1.3", NvmeStatus::INVALID_FIELD), ("1.4", NvmeStatus::SUCCESS)] {
         let mut old = super::support::host(&format!("version = \"{version}\""));
         assert_eq!(status(&mut old, get), expected);
-        assert_eq!(status(&mut old, get_feature(feature::KEEP_ALIVE)), Status::SUCCESS);
+        assert_eq!(status(&mut old, get_feature(feature::KEEP_ALIVE)), NvmeStatus::SUCCESS);
     }
     let mut oldest = super::support::host("version = \"1.1\"");
-    assert_eq!(status(&mut oldest, get_feature(feature::KEEP_ALIVE)), Status::INVALID_FIELD);
+    assert_eq!(status(&mut oldest, get_feature(feature::KEEP_ALIVE)), NvmeStatus::INVALID_FIELD);
     let sign = entry(admin::KEEP_ALIVE, 0, [0; 3]);
-    assert_eq!(status(&mut oldest, sign), Status::INVALID_OPCODE);
+    assert_eq!(status(&mut oldest, sign), NvmeStatus::INVALID_OPCODE);
 }
 
 /// Base 2.0c, clause 5.16: pages are those of the controller.
@@ -382,10 +385,10 @@ fn logs_of_a_namespace_are_refused() {
     let mut host = host("");
     for id in [page::ERROR, page::SMART, page::FIRMWARE_SLOT, page::COMMAND_EFFECTS] {
         for (namespace, expected) in [
-            (0, Status::SUCCESS),
-            (u32::MAX, Status::SUCCESS),
-            (1, Status::INVALID_FIELD),
-            (99, Status::INVALID_FIELD),
+            (0, NvmeStatus::SUCCESS),
+            (u32::MAX, NvmeStatus::SUCCESS),
+            (1, NvmeStatus::INVALID_FIELD),
+            (99, NvmeStatus::INVALID_FIELD),
         ] {
             let command = SubmissionEntry { namespace_id: namespace.into(), ..log(id, 64) };
             assert_eq!(status(&mut host, command), expected, "page {id:#x} of {namespace:#x}");
@@ -399,12 +402,12 @@ fn unknown_admin_commands_are_refused() {
     let mut host = host("");
     for opcode in [0x10, 0x14, 0x7f, 0x86, 0xc0] {
         let status = host.admin(entry(opcode, 0, [0; 3])).status();
-        assert_eq!(status, Status::INVALID_OPCODE.with_do_not_retry());
+        assert_eq!(status, NvmeStatus::INVALID_OPCODE.with_do_not_retry());
     }
     let sgl = SubmissionEntry { flags: 0x40, ..identify(1, 0) };
-    assert_eq!(status(&mut host, sgl), Status::INVALID_FIELD);
+    assert_eq!(status(&mut host, sgl), NvmeStatus::INVALID_FIELD);
     let nowhere = SubmissionEntry { prp1: 0xdead_0000.into(), ..identify(1, 0) };
-    assert_eq!(status(&mut host, nowhere), Status::DATA_TRANSFER_ERROR);
+    assert_eq!(status(&mut host, nowhere), NvmeStatus::DATA_TRANSFER_ERROR);
     assert!(NvmeController::new(&config("", &[]), FixedTime::default()).is_ok());
 }
 
@@ -426,27 +429,31 @@ fn what_is_offered_is_what_is_done() {
                 if opcode != admin::ASYNCHRONOUS_EVENT_REQUEST {
                     let refused = host.admin(entry(opcode, 0, [0; 3])).status().kind();
                     let is_there = offered[0][usize::from(opcode)] & 1 == 1;
-                    assert_eq!(refused != Status::INVALID_OPCODE, is_there, "admin {opcode:#x}");
+                    assert_eq!(
+                        refused != NvmeStatus::INVALID_OPCODE,
+                        is_there,
+                        "admin {opcode:#x}"
+                    );
                 }
                 let refused = host.command(1, entry(opcode, 1, [0; 3])).status().kind();
                 let is_there = offered[1][usize::from(opcode)] & 1 == 1;
-                assert_eq!(refused != Status::INVALID_OPCODE, is_there, "I/O {opcode:#x}");
+                assert_eq!(refused != NvmeStatus::INVALID_OPCODE, is_there, "I/O {opcode:#x}");
             }
         } else {
             let refused = status(&mut host, log(page::COMMAND_EFFECTS, 4096));
-            assert_eq!(refused, Status::LOG_PAGE_INVALID);
+            assert_eq!(refused, NvmeStatus::LOG_PAGE_INVALID);
         }
         if !new {
-            assert_eq!(status(&mut host, log(page::SUPPORTED, 1024)), Status::LOG_PAGE_INVALID);
+            assert_eq!(status(&mut host, log(page::SUPPORTED, 1024)), NvmeStatus::LOG_PAGE_INVALID);
             continue;
         }
         let pages: [u32; 256] = structure(&mut host, log(page::SUPPORTED, 1024));
         let features: [u32; 256] = structure(&mut host, log(page::FEATURE_EFFECTS, 1024));
         for number in 0..=255u8 {
-            let is_there = status(&mut host, log(number, 4)) != Status::LOG_PAGE_INVALID;
+            let is_there = status(&mut host, log(number, 4)) != NvmeStatus::LOG_PAGE_INVALID;
             assert_eq!(pages[usize::from(number)] & 1 == 1, is_there, "page {number:#x}");
             let got = SubmissionEntry { namespace_id: 1.into(), ..get_feature(number) };
-            let is_there = status(&mut host, got) == Status::SUCCESS;
+            let is_there = status(&mut host, got) == NvmeStatus::SUCCESS;
             assert_eq!(features[usize::from(number)] & 1 == 1, is_there, "feature {number:#x}");
         }
         // Error recovery is one of a namespace, arbitration one of the controller.

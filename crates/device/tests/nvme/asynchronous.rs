@@ -2,7 +2,7 @@
 
 use ssdyno_block::Status as DeviceStatus;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, SmartLog, Status, SubmissionEntry, admin, feature, page,
+    AsynchronousEvent, NvmeStatus, SmartLog, SubmissionEntry, admin, feature, page,
 };
 
 use crate::admin::{log, structure};
@@ -17,8 +17,8 @@ fn asynchronous_events() {
     }
     host.ring(0);
     host.settle();
-    let limit = Status::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED;
-    let ends: Vec<Status> = host.reap(0).iter().map(|c| c.status().kind()).collect();
+    let limit = NvmeStatus::ASYNCHRONOUS_EVENT_LIMIT_EXCEEDED;
+    let ends: Vec<NvmeStatus> = host.reap(0).iter().map(|c| c.status().kind()).collect();
     assert_eq!(ends, [limit], "four may wait");
     assert_eq!(host.controller.commands_in_flight(), 0, "they are nobody's load");
     for _ in 0..3 {
@@ -51,7 +51,7 @@ fn a_read_only_medium_is_an_event() {
     host.ring(0);
     host.controller.device_mut().status = Some(DeviceStatus::ReadOnly);
     for _ in 0..2 {
-        assert_eq!(host.command(1, write(0)).status().kind(), Status::WRITE_PROTECTED);
+        assert_eq!(host.command(1, write(0)).status().kind(), NvmeStatus::WRITE_PROTECTED);
     }
     let events: Vec<_> = host.reap(0).iter().map(|c| c.dword0.get()).collect();
     assert_eq!(events, [AsynchronousEvent::RELIABILITY.dword()]);

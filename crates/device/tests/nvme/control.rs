@@ -3,7 +3,7 @@
 use ssdyno_block::{Op, Time};
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_pci::PciDevice;
-use ssdyno_spec::nvme::registers::{self, Capabilities};
+use ssdyno_spec::nvme::registers::{self, ControllerCapabilities};
 use ssdyno_spec::nvme::{AsynchronousEvent, admin, page};
 
 use crate::support::{FixedTime, Host, LATENCY, config, entry, host, host_with, read};
@@ -19,7 +19,7 @@ fn capabilities_are_those_of_the_device_file() {
     let mut host = host(keys);
     let low = host.read(registers::CAP);
     let capabilities =
-        Capabilities(u64::from(low) | u64::from(host.read(registers::CAP + 4)) << 32);
+        ControllerCapabilities(u64::from(low) | u64::from(host.read(registers::CAP + 4)) << 32);
     assert_eq!(capabilities.queue_entries_max(), 256);
     assert!(capabilities.contiguous_queues() && capabilities.weighted_round_robin());
     assert!(capabilities.nvm_command_set());

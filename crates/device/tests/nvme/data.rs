@@ -1,6 +1,6 @@
 //! Real data: `contents = true`.
 
-use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset, nvm};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, SubmissionEntry, dataset, nvm};
 use zerocopy::IntoBytes;
 
 use crate::support::{DATA, FixedTime, Host, entry, host, transfer};
@@ -54,7 +54,7 @@ fn compare_compares() {
     let compare = SubmissionEntry { prp2: (DATA + 4096).into(), ..transfer(nvm::COMPARE, 0, 16) };
     assert!(host.command(1, compare).status().is_success());
     host.data(DATA + 4096, 4096)[4095] = 4;
-    assert_eq!(host.command(1, compare).status(), Status::COMPARE_FAILURE);
+    assert_eq!(host.command(1, compare).status(), NvmeStatus::COMPARE_FAILURE);
     let zeroes = SubmissionEntry { prp1: (DATA + 8192).into(), ..transfer(nvm::COMPARE, 500, 1) };
     host.data(DATA + 8192, 512).fill(0);
     assert!(host.command(1, zeroes).status().is_success(), "never written");

@@ -2,8 +2,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_device::faults::{FaultConfig, FaultDraw};
-use ssdyno_device::nvme::{Effect, Fault, Stuck};
-use ssdyno_spec::nvme::{Status, admin, nvm, registers};
+use ssdyno_device::nvme::{ControllerFault, Effect, Stuck};
+use ssdyno_spec::nvme::{NvmeStatus, admin, nvm, registers};
 
 use crate::support::{FixedTime, Host, LATENCY, entry, host, read, write};
 
@@ -13,31 +13,32 @@ fn ready() -> Host<FixedTime> {
     host.bus.interrupts.clear();
     host
 }
-fn fault(effect: Effect, times: u32) -> Fault {
-    Fault { opcode: Some(nvm::READ), namespace: 1, blocks: 100..200, times, effect }
+fn fault(effect: Effect, times: u32) -> ControllerFault {
+    ControllerFault { opcode: Some(nvm::READ), namespace: 1, blocks: 100..200, times, effect }
 }
 
 #[test]
 fn a_status_hits_its_blocks_as_often_as_told() {
     let mut host = ready();
-    host.controller.inject(fault(Effect::Fail(Status::UNRECOVERED_READ), 2));
+    host.controller.inject(fault(Effect::Fail(NvmeStatus::UNRECOVERED_READ), 2));
     for (command, expected) in [
-        (read(92), Status::SUCCESS),
-        (read(93), Status::UNRECOVERED_READ),
-        (write(100), Status::SUCCESS),
-        (read(200), Status::SUCCESS),
-        (read(199), Status::UNRECOVERED_READ),
-        (read(150), Status::SUCCESS),
+        (read(92), NvmeStatus::SUCCESS),
+        (read(93), NvmeStatus::UNRECOVERED_READ),
+        (write(100), NvmeStatus::SUCCESS),
+        (read(200), NvmeStatus::SUCCESS),
+        (read(199), NvmeStatus::UNRECOVERED_READ),
+        (read(150), NvmeStatus::SUCCESS),
     ] {
         assert_eq!(host.command(1, command).status(), expected, "{command:?}");
     }
     // A command without a range is hit by its name alone.
-    let all = |opcode| Fault { opcode, blocks: 0..u64::MAX, ..fault(Effect::Lose, 1) };
+    let all = |opcode| ControllerFault { opcode, blocks: 0..u64::MAX, ..fault(Effect::Lose, 1) };
     host.controller.inject(all(None));
-    assert_eq!(host.command(1, entry(nvm::FLUSH, 1, [0; 3])).status(), Status::SUCCESS);
-    let fails = Fault { effect: Effect::Fail(Status::WRITE_FAULT), ..all(Some(nvm::FLUSH)) };
+    assert_eq!(host.command(1, entry(nvm::FLUSH, 1, [0; 3])).status(), NvmeStatus::SUCCESS);
+    let fails =
+        ControllerFault { effect: Effect::Fail(NvmeStatus::WRITE_FAULT), ..all(Some(nvm::FLUSH)) };
     host.controller.inject(fails);
-    assert_eq!(host.command(1, entry(nvm::FLUSH, 1, [0; 3])).status(), Status::WRITE_FAULT);
+    assert_eq!(host.command(1, entry(nvm::FLUSH, 1, [0; 3])).status(), NvmeStatus::WRITE_FAULT);
 }
 
 #[test]
@@ -60,11 +61,11 @@ fn a_spoilt_command_takes_its_time() {
     host.command(1, read(100));
     let usual = host.now - start;
     host.controller.inject(fault(Effect::Spoil, 1));
-    host.controller.inject(Fault { opcode: Some(nvm::WRITE), ..fault(Effect::Spoil, 1) });
+    host.controller.inject(ControllerFault { opcode: Some(nvm::WRITE), ..fault(Effect::Spoil, 1) });
     let start = host.now;
-    assert_eq!(host.command(1, read(100)).status(), Status::UNRECOVERED_READ);
+    assert_eq!(host.command(1, read(100)).status(), NvmeStatus::UNRECOVERED_READ);
     assert_eq!(host.now - start, usual);
-    assert_eq!(host.command(1, write(100)).status(), Status::WRITE_FAULT);
+    assert_eq!(host.command(1, write(100)).status(), NvmeStatus::WRITE_FAULT);
     // A reset meanwhile leaves nothing behind.
     host.controller.inject(fault(Effect::Spoil, 1));
     host.push(1, read(100));
@@ -74,7 +75,7 @@ fn a_spoilt_command_takes_its_time() {
     assert_eq!(host.controller.commands_in_flight(), 0);
     host.enable();
     host.create_pair(1, 16);
-    assert_eq!(host.command(1, read(100)).status(), Status::SUCCESS);
+    assert_eq!(host.command(1, read(100)).status(), NvmeStatus::SUCCESS);
 }
 
 /// The lots of a file: 2 000 commands, within five standard deviations, the same for the same seed.
@@ -107,7 +108,7 @@ fn a_lost_command_ends_by_abort_or_reset() {
     assert_eq!((host.take(1), host.controller.commands_in_flight()), (vec![], 1));
     let abort = entry(admin::ABORT, 0, [u32::from(id) << 16 | 1, 0, 0]);
     assert_eq!(host.admin(abort).dword0.get(), 0, "aborted");
-    assert_eq!(host.reap(1)[0].status(), Status::ABORT_REQUESTED);
+    assert_eq!(host.reap(1)[0].status(), NvmeStatus::ABORT_REQUESTED);
     host.push(1, read(100));
     host.ring(1);
     host.settle();

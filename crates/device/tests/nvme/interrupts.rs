@@ -1,7 +1,7 @@
 //! Interrupts, masks and coalescing (base 2.0c, clauses 3.1.3.3 and 5.27.1.6 to 5.27.1.7).
 
 use ssdyno_block::Time;
-use ssdyno_spec::nvme::{Status, feature, registers};
+use ssdyno_spec::nvme::{NvmeStatus, feature, registers};
 
 use crate::support::{
     BASE, FixedTime, Host, create_completion, create_submission, host, read, set_feature,
@@ -76,7 +76,7 @@ fn coalescing_waits_for_company_or_for_its_time() {
     assert_eq!(vectors(&host)[3..], [0, 1, 1]);
     assert!(host.now - start < Time::from_us(50));
     let wrong = host.admin(set_feature(feature::INTERRUPT_VECTOR, 500));
-    assert_eq!(wrong.status().kind(), Status::INVALID_FIELD);
+    assert_eq!(wrong.status().kind(), NvmeStatus::INVALID_FIELD);
 }
 
 /// Base 2.0c, clauses 3.1.3.3 and 3.1.3.4.

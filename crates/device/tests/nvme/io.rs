@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Status as DeviceStatus};
 use ssdyno_pci::DmaDirection;
-use ssdyno_spec::nvme::{DatasetRange, Status, SubmissionEntry, dataset, feature, nvm};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, SubmissionEntry, dataset, feature, nvm};
 use zerocopy::IntoBytes;
 
 use crate::support::{
@@ -16,7 +16,7 @@ fn ready(nvme: &str) -> Host<FixedTime> {
     host.create_pair(1, 64);
     host
 }
-fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
+fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> NvmeStatus {
     let status = host.command(1, command).status();
     assert!(status.is_success() || status.do_not_retry(), "{status:?}");
     status.kind()
@@ -32,29 +32,29 @@ fn commands_are_checked() {
         command
     };
     let cases = [
-        (transfer(nvm::READ, BLOCKS - 8, 8), Status::SUCCESS),
-        (transfer(nvm::READ, BLOCKS - 7, 8), Status::LBA_OUT_OF_RANGE),
-        (transfer(nvm::WRITE, u64::MAX, 8), Status::LBA_OUT_OF_RANGE),
-        (transfer(nvm::READ, 0, 128), Status::SUCCESS),
-        (transfer(nvm::READ, 0, 129), Status::INVALID_FIELD),
-        (with(|c| c.namespace_id = 0.into()), Status::INVALID_NAMESPACE),
+        (transfer(nvm::READ, BLOCKS - 8, 8), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, BLOCKS - 7, 8), NvmeStatus::LBA_OUT_OF_RANGE),
+        (transfer(nvm::WRITE, u64::MAX, 8), NvmeStatus::LBA_OUT_OF_RANGE),
+        (transfer(nvm::READ, 0, 128), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, 0, 129), NvmeStatus::INVALID_FIELD),
+        (with(|c| c.namespace_id = 0.into()), NvmeStatus::INVALID_NAMESPACE),
         // One that could be there, and one that never can.
-        (with(|c| c.namespace_id = 2.into()), Status::INVALID_FIELD),
-        (with(|c| c.namespace_id = 33.into()), Status::INVALID_NAMESPACE),
-        (with(|c| c.namespace_id = u32::MAX.into()), Status::INVALID_FIELD),
+        (with(|c| c.namespace_id = 2.into()), NvmeStatus::INVALID_FIELD),
+        (with(|c| c.namespace_id = 33.into()), NvmeStatus::INVALID_NAMESPACE),
+        (with(|c| c.namespace_id = u32::MAX.into()), NvmeStatus::INVALID_FIELD),
         // Fused, SGL, directive; protection information, which means nothing where there is none.
-        (with(|c| c.flags = 1), Status::INVALID_FIELD),
-        (with(|c| c.flags = 0x40), Status::INVALID_FIELD),
-        (with(|c| c.dword12 = (7 | 1 << 29).into()), Status::SUCCESS),
-        (with(|c| c.dword12 = (7 | 1 << 20).into()), Status::INVALID_FIELD),
-        (with(|c| c.opcode = 0x7f), Status::INVALID_OPCODE),
-        (with(|c| c.opcode = nvm::COMPARE), Status::INVALID_OPCODE),
-        (entry(nvm::FLUSH, 1, [0; 3]), Status::SUCCESS),
-        (entry(nvm::FLUSH, u32::MAX, [0; 3]), Status::SUCCESS),
-        (entry(nvm::FLUSH, 7, [0; 3]), Status::INVALID_FIELD),
-        (entry(nvm::FLUSH, 0, [0; 3]), Status::INVALID_NAMESPACE),
-        (transfer(nvm::VERIFY, 16, 200), Status::SUCCESS),
-        (transfer(nvm::WRITE_ZEROES, 16, 2000), Status::SUCCESS),
+        (with(|c| c.flags = 1), NvmeStatus::INVALID_FIELD),
+        (with(|c| c.flags = 0x40), NvmeStatus::INVALID_FIELD),
+        (with(|c| c.dword12 = (7 | 1 << 29).into()), NvmeStatus::SUCCESS),
+        (with(|c| c.dword12 = (7 | 1 << 20).into()), NvmeStatus::INVALID_FIELD),
+        (with(|c| c.opcode = 0x7f), NvmeStatus::INVALID_OPCODE),
+        (with(|c| c.opcode = nvm::COMPARE), NvmeStatus::INVALID_OPCODE),
+        (entry(nvm::FLUSH, 1, [0; 3]), NvmeStatus::SUCCESS),
+        (entry(nvm::FLUSH, u32::MAX, [0; 3]), NvmeStatus::SUCCESS),
+        (entry(nvm::FLUSH, 7, [0; 3]), NvmeStatus::INVALID_FIELD),
+        (entry(nvm::FLUSH, 0, [0; 3]), NvmeStatus::INVALID_NAMESPACE),
+        (transfer(nvm::VERIFY, 16, 200), NvmeStatus::SUCCESS),
+        (transfer(nvm::WRITE_ZEROES, 16, 2000), NvmeStatus::SUCCESS),
     ];
     for (command, expected) in cases {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
@@ -90,7 +90,7 @@ fn pages_are_where_the_entries_say() {
     };
     let moved = |host: &mut Host<FixedTime>, command| {
         host.bus.touched.clear();
-        assert_eq!(status(host, command), Status::SUCCESS);
+        assert_eq!(status(host, command), NvmeStatus::SUCCESS);
         let all = std::mem::take(&mut host.bus.touched);
         assert!(all.iter().all(|(_, _, way)| *way == DmaDirection::ToHost));
         all.into_iter().map(|(at, bytes, _)| (at - DATA, bytes)).collect::<Vec<_>>()
@@ -111,7 +111,7 @@ fn pages_are_where_the_entries_say() {
     assert_eq!(moved(&mut host, command), apart);
     assert_eq!(host.controller.counters().list_reads, 3);
 
-    let offset = Status::PRP_OFFSET_INVALID;
+    let offset = NvmeStatus::PRP_OFFSET_INVALID;
     assert_eq!(status(&mut host, read(8, DATA + 2, 0)), offset, "whole dwords");
     assert_eq!(status(&mut host, read(16, DATA, DATA + page + 512)), offset, "second of two");
     assert_eq!(status(&mut host, read(24, DATA, list + 4)), offset, "a list of qwords");
@@ -134,7 +134,7 @@ fn unreachable_memory_fails_the_command_alone() {
     ];
     for command in commands {
         let status = host.command(1, command).status();
-        assert_eq!(status, Status::DATA_TRANSFER_ERROR, "worth another try: no DNR");
+        assert_eq!(status, NvmeStatus::DATA_TRANSFER_ERROR, "worth another try: no DNR");
     }
     assert!(host.command(1, read(0)).status().is_success());
 }
@@ -149,7 +149,7 @@ fn larger_host_pages_move_more_with_two_entries() {
     host.settle();
     host.create_pair(1, 8);
     let command = SubmissionEntry { prp2: (DATA + 0x8000).into(), ..transfer(nvm::READ, 0, 64) };
-    assert_eq!(status(&mut host, command), Status::SUCCESS);
+    assert_eq!(status(&mut host, command), NvmeStatus::SUCCESS);
     let touched: Vec<_> =
         host.bus.touched.iter().map(|(at, bytes, _)| (at - DATA, *bytes)).collect();
     assert_eq!(touched, [(0, 16384), (0x8000, 16384)]);
@@ -172,7 +172,7 @@ fn dataset_management_deallocates_and_keeps_hints() {
     let mut host = ready("");
     let command = |count: u32, what| entry(nvm::DATASET_MANAGEMENT, 1, [count - 1, what, 0]);
     ranges(&mut host, &[(0x25, 8, 0), (0, 0, 9), (0, 64, 1024), (1 << 9, 1, BLOCKS - 1)]);
-    assert_eq!(status(&mut host, command(4, dataset::DEALLOCATE)), Status::SUCCESS);
+    assert_eq!(status(&mut host, command(4, dataset::DEALLOCATE)), NvmeStatus::SUCCESS);
     let expected =
         [(Op::Trim, 0, 4096), (Op::Trim, 1024 * 512, 32768), (Op::Trim, (BLOCKS - 1) * 512, 512)];
     assert_eq!(ops(&host.controller.device().seen), expected);
@@ -180,14 +180,14 @@ fn dataset_management_deallocates_and_keeps_hints() {
         host.controller.hints(1).iter().map(|r| (r.attributes.get(), r.first.get())).collect();
     assert_eq!(kept, [(0x25, 0), (1 << 9, BLOCKS - 1)]);
     // Without AD only the hints count.
-    assert_eq!(status(&mut host, command(1, dataset::INTEGRAL_READ)), Status::SUCCESS);
+    assert_eq!(status(&mut host, command(1, dataset::INTEGRAL_READ)), NvmeStatus::SUCCESS);
     assert_eq!(host.controller.device().seen.len(), 3);
     ranges(&mut host, &[(0, 8, 0), (0, 8, BLOCKS - 7)]);
-    assert_eq!(status(&mut host, command(2, dataset::DEALLOCATE)), Status::LBA_OUT_OF_RANGE);
+    assert_eq!(status(&mut host, command(2, dataset::DEALLOCATE)), NvmeStatus::LBA_OUT_OF_RANGE);
     assert_eq!(host.controller.device().seen.len(), 3, "all or nothing");
     for _ in 0..300 {
         ranges(&mut host, &[(7, 1, 5)]);
-        assert_eq!(status(&mut host, command(1, 0)), Status::SUCCESS);
+        assert_eq!(status(&mut host, command(1, 0)), NvmeStatus::SUCCESS);
     }
     assert_eq!(host.controller.hints(1).len(), 256);
 }
@@ -200,10 +200,10 @@ fn forced_writes_flush_a_volatile_cache() {
     host.create_pair(1, 8);
     let forced = SubmissionEntry { dword12: (7 | 1 << 30).into(), ..write(0) };
     let off = set_feature(feature::VOLATILE_WRITE_CACHE, 0);
-    assert_eq!(status(&mut host, write(0)), Status::SUCCESS);
-    assert_eq!(status(&mut host, forced), Status::SUCCESS);
+    assert_eq!(status(&mut host, write(0)), NvmeStatus::SUCCESS);
+    assert_eq!(status(&mut host, forced), NvmeStatus::SUCCESS);
     assert!(host.admin(off).status().is_success());
-    assert_eq!(status(&mut host, write(8)), Status::SUCCESS);
+    assert_eq!(status(&mut host, write(8)), NvmeStatus::SUCCESS);
     let seen: Vec<Op> = host.controller.device().seen.iter().map(|r| r.op).collect();
     assert_eq!(seen, [Op::Write, Op::Write, Op::Flush, Op::Write, Op::Flush]);
 
@@ -217,32 +217,32 @@ fn forced_writes_flush_a_volatile_cache() {
         (nvm::WRITE_ZEROES, &[Op::Trim, Op::Flush]),
     ] {
         host.controller.device_mut().seen.clear();
-        assert_eq!(status(&mut host, forced_to(opcode)), Status::SUCCESS);
+        assert_eq!(status(&mut host, forced_to(opcode)), NvmeStatus::SUCCESS);
         let seen: Vec<Op> = host.controller.device().seen.iter().map(|r| r.op).collect();
         assert_eq!(seen, expected, "{opcode:#x}");
     }
 
     // Nothing to force where there is no cache, and no such feature.
     let mut plain = ready("");
-    assert_eq!(status(&mut plain, forced), Status::SUCCESS);
+    assert_eq!(status(&mut plain, forced), NvmeStatus::SUCCESS);
     assert_eq!(plain.controller.device().seen.len(), 1);
-    assert_eq!(plain.admin(off).status().kind(), Status::INVALID_FIELD);
+    assert_eq!(plain.admin(off).status().kind(), NvmeStatus::INVALID_FIELD);
 }
 
 /// NVM 1.0c, clause 3.2.7.
 #[test]
 fn uncorrectable_blocks_fail_until_they_are_written() {
     let mut host = ready("");
-    assert_eq!(status(&mut host, transfer(nvm::WRITE_UNCORRECTABLE, 10, 2)), Status::SUCCESS);
+    assert_eq!(status(&mut host, transfer(nvm::WRITE_UNCORRECTABLE, 10, 2)), NvmeStatus::SUCCESS);
     for (command, expected) in [
-        (transfer(nvm::READ, 0, 10), Status::SUCCESS),
-        (transfer(nvm::READ, 0, 11), Status::UNRECOVERED_READ),
-        (transfer(nvm::VERIFY, 11, 1), Status::UNRECOVERED_READ),
-        (transfer(nvm::WRITE, 10, 1), Status::SUCCESS),
-        (transfer(nvm::READ, 10, 1), Status::SUCCESS),
-        (transfer(nvm::READ, 10, 2), Status::UNRECOVERED_READ),
-        (transfer(nvm::WRITE_ZEROES, 11, 1), Status::SUCCESS),
-        (transfer(nvm::READ, 10, 2), Status::SUCCESS),
+        (transfer(nvm::READ, 0, 10), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, 0, 11), NvmeStatus::UNRECOVERED_READ),
+        (transfer(nvm::VERIFY, 11, 1), NvmeStatus::UNRECOVERED_READ),
+        (transfer(nvm::WRITE, 10, 1), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, 10, 1), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, 10, 2), NvmeStatus::UNRECOVERED_READ),
+        (transfer(nvm::WRITE_ZEROES, 11, 1), NvmeStatus::SUCCESS),
+        (transfer(nvm::READ, 10, 2), NvmeStatus::SUCCESS),
     ] {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
     }
@@ -253,10 +253,10 @@ fn uncorrectable_blocks_fail_until_they_are_written() {
 fn failures_of_the_device_have_their_status() {
     let mut host = ready("");
     for (failure, command, expected) in [
-        (DeviceStatus::Error, read(0), Status::UNRECOVERED_READ),
-        (DeviceStatus::Error, write(0), Status::WRITE_FAULT),
-        (DeviceStatus::ReadOnly, write(0), Status::WRITE_PROTECTED.with_do_not_retry()),
-        (DeviceStatus::Abandoned, read(0), Status::INTERNAL_ERROR),
+        (DeviceStatus::Error, read(0), NvmeStatus::UNRECOVERED_READ),
+        (DeviceStatus::Error, write(0), NvmeStatus::WRITE_FAULT),
+        (DeviceStatus::ReadOnly, write(0), NvmeStatus::WRITE_PROTECTED.with_do_not_retry()),
+        (DeviceStatus::Abandoned, read(0), NvmeStatus::INTERNAL_ERROR),
     ] {
         host.controller.device_mut().status = Some(failure);
         assert_eq!(host.command(1, command).status(), expected);

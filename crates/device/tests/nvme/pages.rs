@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use ssdyno_pci::DmaDirection;
-use ssdyno_spec::nvme::{Status, SubmissionEntry, nvm, registers};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm, registers};
 
 use crate::support::{BASE, DATA, FixedTime, Host, host, transfer};
 
@@ -121,7 +121,7 @@ proptest! {
         host.bus.touched.clear();
         let status = host.command(1, command).status();
         if layout.bytes() > LIMIT {
-            prop_assert_eq!(status.kind(), Status::INVALID_FIELD);
+            prop_assert_eq!(status.kind(), NvmeStatus::INVALID_FIELD);
             prop_assert!(host.bus.touched.is_empty());
             return Ok(());
         }
@@ -164,7 +164,7 @@ proptest! {
         };
         host.bus.touched.clear();
         let status = host.command(1, command).status();
-        prop_assert_eq!(status, Status::PRP_OFFSET_INVALID.with_do_not_retry());
+        prop_assert_eq!(status, NvmeStatus::PRP_OFFSET_INVALID.with_do_not_retry());
         prop_assert!(host.bus.touched.is_empty());
         prop_assert!(host.controller.device().seen.is_empty());
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use ssdyno_block::Time;
-use ssdyno_device::nvme::{Effect, Fault};
+use ssdyno_device::nvme::{ControllerFault, Effect};
 use ssdyno_pci::PciDevice;
-use ssdyno_spec::nvme::{Status, SubmissionEntry, registers};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, registers};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::support::{BASE, DATA, FixedTime, Host, host_with, read};
@@ -102,12 +102,18 @@ fn play(host: &mut Host<FixedTime>, step: &Step) {
         }
         Step::Fault(what, at) => {
             let effect = match what {
-                0 => Effect::Fail(Status::WRITE_FAULT),
+                0 => Effect::Fail(NvmeStatus::WRITE_FAULT),
                 1 => Effect::Delay(Time::from_us(50)),
                 _ => Effect::Lose,
             };
             let blocks = at..at + 500;
-            host.controller.inject(Fault { opcode: None, namespace: 1, blocks, times: 2, effect });
+            host.controller.inject(ControllerFault {
+                opcode: None,
+                namespace: 1,
+                blocks,
+                times: 2,
+                effect,
+            });
         }
     }
 }
@@ -144,7 +150,7 @@ proptest! {
         host.create_pair(1, 16);
         let works = host.command(1, read(0)).status();
         // The namespace may be gone or formatted; the controller is not.
-        prop_assert!(works != Status::INTERNAL_ERROR && works != Status::COMMAND_ID_CONFLICT);
+        prop_assert!(works != NvmeStatus::INTERNAL_ERROR && works != NvmeStatus::COMMAND_ID_CONFLICT);
         for _ in 0..40 {
             host.command(1, read(0));
         }

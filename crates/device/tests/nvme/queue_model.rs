@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use ssdyno_spec::nvme::{Status, SubmissionEntry, admin};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, admin};
 
 use crate::support::{BASE, FixedTime, Host, entry, host};
 
@@ -42,7 +42,7 @@ struct Model {
 
 impl Model {
     /// What is wrong with a command, and nothing where nothing is.
-    fn errors(&self, (opcode, id, size, dword11, offset): Step) -> Vec<Status> {
+    fn errors(&self, (opcode, id, size, dword11, offset): Step) -> Vec<NvmeStatus> {
         let (mut all, high) = (Vec::new(), dword11 >> 16);
         let mut wrong = |is, status| {
             if is {
@@ -53,30 +53,30 @@ impl Model {
         let creates =
             [admin::CREATE_COMPLETION_QUEUE, admin::CREATE_SUBMISSION_QUEUE].contains(&opcode);
         if creates {
-            wrong(!in_range(id.into()), Status::QUEUE_ID_INVALID);
-            wrong(!(1..ENTRIES).contains(&size), Status::QUEUE_SIZE_INVALID);
-            wrong(dword11 & 1 == 0, Status::INVALID_FIELD);
-            wrong(offset != 0, Status::PRP_OFFSET_INVALID);
+            wrong(!in_range(id.into()), NvmeStatus::QUEUE_ID_INVALID);
+            wrong(!(1..ENTRIES).contains(&size), NvmeStatus::QUEUE_SIZE_INVALID);
+            wrong(dword11 & 1 == 0, NvmeStatus::INVALID_FIELD);
+            wrong(offset != 0, NvmeStatus::PRP_OFFSET_INVALID);
         }
         match opcode {
             admin::CREATE_COMPLETION_QUEUE => {
-                wrong(self.completion.contains(&id), Status::QUEUE_ID_INVALID);
+                wrong(self.completion.contains(&id), NvmeStatus::QUEUE_ID_INVALID);
                 let interrupts = dword11 & 2 != 0;
-                wrong(interrupts && high >= VECTORS, Status::INTERRUPT_VECTOR_INVALID);
+                wrong(interrupts && high >= VECTORS, NvmeStatus::INTERRUPT_VECTOR_INVALID);
             }
             admin::CREATE_SUBMISSION_QUEUE => {
-                wrong(self.submission.contains_key(&id), Status::QUEUE_ID_INVALID);
-                wrong(!in_range(high), Status::QUEUE_ID_INVALID);
+                wrong(self.submission.contains_key(&id), NvmeStatus::QUEUE_ID_INVALID);
+                wrong(!in_range(high), NvmeStatus::QUEUE_ID_INVALID);
                 let missing = in_range(high) && !self.completion.contains(&(high as u16));
-                wrong(missing, Status::COMPLETION_QUEUE_INVALID);
+                wrong(missing, NvmeStatus::COMPLETION_QUEUE_INVALID);
             }
             admin::DELETE_SUBMISSION_QUEUE => {
-                wrong(!self.submission.contains_key(&id), Status::QUEUE_ID_INVALID);
+                wrong(!self.submission.contains_key(&id), NvmeStatus::QUEUE_ID_INVALID);
             }
             _ => {
-                wrong(!self.completion.contains(&id), Status::QUEUE_ID_INVALID);
+                wrong(!self.completion.contains(&id), NvmeStatus::QUEUE_ID_INVALID);
                 let used = self.submission.values().any(|completion| *completion == id);
-                wrong(used, Status::QUEUE_DELETION_INVALID);
+                wrong(used, NvmeStatus::QUEUE_DELETION_INVALID);
             }
         }
         all
@@ -94,7 +94,7 @@ impl Model {
     }
 }
 
-fn send(host: &mut Host<FixedTime>, (opcode, id, size, dword11, offset): Step) -> Status {
+fn send(host: &mut Host<FixedTime>, (opcode, id, size, dword11, offset): Step) -> NvmeStatus {
     let creates =
         [admin::CREATE_COMPLETION_QUEUE, admin::CREATE_SUBMISSION_QUEUE].contains(&opcode);
     let command = match creates {

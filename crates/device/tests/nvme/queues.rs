@@ -1,7 +1,7 @@
 //! Creating, filling and deleting queues (base 2.0c, clauses 3.3 and 5.4 to 5.7; S1-26, S1-27).
 
 use ssdyno_block::Time;
-use ssdyno_spec::nvme::{Status, SubmissionEntry, admin, feature, registers};
+use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, admin, feature, registers};
 
 use crate::support::{
     BASE, FixedTime, Host, create_completion, create_submission, entry, host, read, set_feature,
@@ -9,7 +9,7 @@ use crate::support::{
 
 const PLACE: u64 = BASE + 0x9_0000;
 
-fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> Status {
+fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> NvmeStatus {
     let status = host.admin(command).status();
     assert!(status.is_success() || status.do_not_retry(), "{status:?}");
     status.kind()
@@ -21,18 +21,18 @@ fn creating_completion_queues_checks_everything() {
     let mut host = host("io_queues = 4\nqueue_entries = 64\nmsix_vectors = 3");
     let create = |id, entries, vector| create_completion(id, entries, vector, PLACE);
     let cases = [
-        (create(0, 8, 0), Status::QUEUE_ID_INVALID),
-        (create(5, 8, 0), Status::QUEUE_ID_INVALID),
-        (create(1, 1, 0), Status::QUEUE_SIZE_INVALID),
-        (create(1, 65, 0), Status::QUEUE_SIZE_INVALID),
-        (create(1, 8, 3), Status::INTERRUPT_VECTOR_INVALID),
-        (create_completion(1, 8, 0, PLACE + 8), Status::PRP_OFFSET_INVALID),
+        (create(0, 8, 0), NvmeStatus::QUEUE_ID_INVALID),
+        (create(5, 8, 0), NvmeStatus::QUEUE_ID_INVALID),
+        (create(1, 1, 0), NvmeStatus::QUEUE_SIZE_INVALID),
+        (create(1, 65, 0), NvmeStatus::QUEUE_SIZE_INVALID),
+        (create(1, 8, 3), NvmeStatus::INTERRUPT_VECTOR_INVALID),
+        (create_completion(1, 8, 0, PLACE + 8), NvmeStatus::PRP_OFFSET_INVALID),
         // Not contiguous, which CAP.CQR rules out.
-        (SubmissionEntry { dword11: 2.into(), ..create(1, 8, 0) }, Status::INVALID_FIELD),
-        (SubmissionEntry { flags: 0x40, ..create(1, 8, 0) }, Status::INVALID_FIELD),
-        (create(1, 64, 2), Status::SUCCESS),
-        (create(1, 8, 0), Status::QUEUE_ID_INVALID),
-        (create(4, 2, 0), Status::SUCCESS),
+        (SubmissionEntry { dword11: 2.into(), ..create(1, 8, 0) }, NvmeStatus::INVALID_FIELD),
+        (SubmissionEntry { flags: 0x40, ..create(1, 8, 0) }, NvmeStatus::INVALID_FIELD),
+        (create(1, 64, 2), NvmeStatus::SUCCESS),
+        (create(1, 8, 0), NvmeStatus::QUEUE_ID_INVALID),
+        (create(4, 2, 0), NvmeStatus::SUCCESS),
     ];
     for (command, expected) in cases {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
@@ -47,15 +47,18 @@ fn vectors_that_the_host_did_not_grant_are_refused() {
         host.bus.vectors = granted;
         for vector in 0..6u16 {
             let create = create_completion(1, 8, vector.into(), PLACE);
-            let expected =
-                if vector < good { Status::SUCCESS } else { Status::INTERRUPT_VECTOR_INVALID };
+            let expected = if vector < good {
+                NvmeStatus::SUCCESS
+            } else {
+                NvmeStatus::INTERRUPT_VECTOR_INVALID
+            };
             assert_eq!(status(&mut host, create), expected, "{vector} of {granted}");
             let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [1, 0, 0]);
             status(&mut host, delete);
             // Without interrupts the vector means nothing.
             let silent =
                 SubmissionEntry { dword11: (u32::from(vector) << 16 | 1).into(), ..create };
-            assert_eq!(status(&mut host, silent), Status::SUCCESS);
+            assert_eq!(status(&mut host, silent), NvmeStatus::SUCCESS);
             status(&mut host, delete);
         }
     }
@@ -69,24 +72,24 @@ fn submission_queues_need_their_completion_queue() {
     let delete = |opcode, id: u32| entry(opcode, 0, [id, 0, 0]);
     let (sub, comp) = (admin::DELETE_SUBMISSION_QUEUE, admin::DELETE_COMPLETION_QUEUE);
     let cases = [
-        (create(1, 8, 1), Status::COMPLETION_QUEUE_INVALID),
-        (create_completion(1, 8, 1, PLACE), Status::SUCCESS),
-        (create(1, 8, 0), Status::QUEUE_ID_INVALID),
-        (create(1, 8, 9), Status::QUEUE_ID_INVALID),
-        (create(0, 8, 1), Status::QUEUE_ID_INVALID),
-        (create(1, 1, 1), Status::QUEUE_SIZE_INVALID),
-        (create(3, 8, 1), Status::SUCCESS),
-        (create(3, 8, 1), Status::QUEUE_ID_INVALID),
-        (create(4, 8, 1), Status::SUCCESS),
-        (delete(comp, 1), Status::QUEUE_DELETION_INVALID),
-        (delete(sub, 3), Status::SUCCESS),
-        (delete(sub, 3), Status::QUEUE_ID_INVALID),
-        (delete(comp, 1), Status::QUEUE_DELETION_INVALID),
-        (delete(sub, 4), Status::SUCCESS),
-        (delete(comp, 1), Status::SUCCESS),
-        (delete(comp, 1), Status::QUEUE_ID_INVALID),
-        (delete(comp, 0), Status::QUEUE_ID_INVALID),
-        (delete(sub, 0), Status::QUEUE_ID_INVALID),
+        (create(1, 8, 1), NvmeStatus::COMPLETION_QUEUE_INVALID),
+        (create_completion(1, 8, 1, PLACE), NvmeStatus::SUCCESS),
+        (create(1, 8, 0), NvmeStatus::QUEUE_ID_INVALID),
+        (create(1, 8, 9), NvmeStatus::QUEUE_ID_INVALID),
+        (create(0, 8, 1), NvmeStatus::QUEUE_ID_INVALID),
+        (create(1, 1, 1), NvmeStatus::QUEUE_SIZE_INVALID),
+        (create(3, 8, 1), NvmeStatus::SUCCESS),
+        (create(3, 8, 1), NvmeStatus::QUEUE_ID_INVALID),
+        (create(4, 8, 1), NvmeStatus::SUCCESS),
+        (delete(comp, 1), NvmeStatus::QUEUE_DELETION_INVALID),
+        (delete(sub, 3), NvmeStatus::SUCCESS),
+        (delete(sub, 3), NvmeStatus::QUEUE_ID_INVALID),
+        (delete(comp, 1), NvmeStatus::QUEUE_DELETION_INVALID),
+        (delete(sub, 4), NvmeStatus::SUCCESS),
+        (delete(comp, 1), NvmeStatus::SUCCESS),
+        (delete(comp, 1), NvmeStatus::QUEUE_ID_INVALID),
+        (delete(comp, 0), NvmeStatus::QUEUE_ID_INVALID),
+        (delete(sub, 0), NvmeStatus::QUEUE_ID_INVALID),
     ];
     for (command, expected) in cases {
         assert_eq!(status(&mut host, command), expected, "{command:?}");
@@ -101,7 +104,7 @@ fn entry_sizes_must_be_set() {
     host.enable_with(registers::CC_ENABLE);
     host.settle();
     let create = create_completion(1, 8, 0, PLACE);
-    assert_eq!(host.admin(create).status().kind(), Status::QUEUE_SIZE_INVALID);
+    assert_eq!(host.admin(create).status().kind(), NvmeStatus::QUEUE_SIZE_INVALID);
 }
 
 /// Base 2.0c, clauses 5.4 and 5.5 (Invalid Queue Size): each kind of queue needs the size of its own entries, which a host
@@ -113,16 +116,16 @@ fn entry_sizes_are_needed_one_by_one() {
     let completion_size = registers::CC_ENTRY_SIZES & 0xf << 20;
     host.enable_with(registers::CC_ENABLE | completion_size);
     host.settle();
-    assert_eq!(status(&mut host, create_completion(1, 8, 0, PLACE)), Status::SUCCESS);
+    assert_eq!(status(&mut host, create_completion(1, 8, 0, PLACE)), NvmeStatus::SUCCESS);
     let create = create_submission(1, 8, 1, 0, PLACE + 0x1000);
-    assert_eq!(status(&mut host, create), Status::QUEUE_SIZE_INVALID);
+    assert_eq!(status(&mut host, create), NvmeStatus::QUEUE_SIZE_INVALID);
     host.write(registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
-    assert_eq!(status(&mut host, create), Status::SUCCESS);
+    assert_eq!(status(&mut host, create), NvmeStatus::SUCCESS);
     // A size that no entry has.
     let odd = (registers::CC_ENTRY_SIZES + (1 << 20)) | registers::CC_ENABLE;
     host.write(registers::CC, odd);
     let create = create_completion(2, 8, 0, PLACE + 0x2000);
-    assert_eq!(status(&mut host, create), Status::QUEUE_SIZE_INVALID);
+    assert_eq!(status(&mut host, create), NvmeStatus::QUEUE_SIZE_INVALID);
 }
 
 /// Base 2.0c, clause 5.27.1.5: numbers are less one, and granted once.
@@ -133,16 +136,16 @@ fn the_number_of_queues_is_negotiated() {
         set_feature(feature::NUMBER_OF_QUEUES, completion << 16 | submission)
     };
     assert_eq!(host.admin(ask(100, 3)).dword0.get(), 3 << 16 | 6);
-    assert_eq!(status(&mut host, ask(0xffff, 1)), Status::INVALID_FIELD);
+    assert_eq!(status(&mut host, ask(0xffff, 1)), NvmeStatus::INVALID_FIELD);
     assert_eq!(host.admin(ask(1, 1)).dword0.get(), 1 << 16 | 1);
     let create = |id| create_completion(id, 8, 0, PLACE);
-    assert_eq!(status(&mut host, create(3)), Status::QUEUE_ID_INVALID, "two are granted");
-    assert_eq!(status(&mut host, create(2)), Status::SUCCESS);
-    assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    assert_eq!(status(&mut host, create(3)), NvmeStatus::QUEUE_ID_INVALID, "two are granted");
+    assert_eq!(status(&mut host, create(2)), NvmeStatus::SUCCESS);
+    assert_eq!(status(&mut host, ask(3, 3)), NvmeStatus::SEQUENCE_ERROR);
     // The numbers stay until the next reset, also without a queue.
     let delete = entry(admin::DELETE_COMPLETION_QUEUE, 0, [2, 0, 0]);
-    assert_eq!(status(&mut host, delete), Status::SUCCESS);
-    assert_eq!(status(&mut host, ask(3, 3)), Status::SEQUENCE_ERROR);
+    assert_eq!(status(&mut host, delete), NvmeStatus::SUCCESS);
+    assert_eq!(status(&mut host, ask(3, 3)), NvmeStatus::SEQUENCE_ERROR);
     host.write(registers::CC, 0);
     host.enable();
     assert_eq!(host.admin(ask(3, 3)).dword0.get(), 3 << 16 | 3);
@@ -226,8 +229,8 @@ fn identifiers_are_unique_in_a_queue() {
     host.ring(1);
     host.ring(2);
     host.settle();
-    let ends: Vec<Status> = host.reap(1).iter().map(|c| c.status()).collect();
-    assert_eq!(ends, [Status::COMMAND_ID_CONFLICT.with_do_not_retry(), Status::SUCCESS]);
+    let ends: Vec<NvmeStatus> = host.reap(1).iter().map(|c| c.status()).collect();
+    assert_eq!(ends, [NvmeStatus::COMMAND_ID_CONFLICT.with_do_not_retry(), NvmeStatus::SUCCESS]);
     assert!(host.reap(2)[0].status().is_success(), "another queue");
     assert!(host.command(1, same).status().is_success(), "afterwards it is free");
 }

@@ -2,12 +2,12 @@
 //! takes of time, energy and wear on flash.
 
 use ssdyno_block::{BlockTarget, Request, Time, Token};
-use ssdyno_device::nvme::{Effect, Fault, NvmeController};
+use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController};
 use ssdyno_device::{Config, Device, DeviceReport, Sanitize, SanitizeMethod, Ssd};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, IdentifyController, SanitizeLog, Status, SubmissionEntry, admin, cns, nvm,
-    page, registers, sanicap, sanitize,
+    AsynchronousEvent, IdentifyController, NvmeStatus, SanitizeLog, SubmissionEntry, admin, cns,
+    nvm, page, registers, sanicap, sanitize,
 };
 use zerocopy::FromBytes;
 
@@ -16,10 +16,10 @@ use crate::support::{
     set_feature, transfer, write,
 };
 
-const OK: Status = Status::SUCCESS;
-const BUSY: Status = Status::SANITIZE_IN_PROGRESS;
-const FAILED: Status = Status::SANITIZE_FAILED;
-const FIELD: Status = Status::INVALID_FIELD;
+const OK: NvmeStatus = NvmeStatus::SUCCESS;
+const BUSY: NvmeStatus = NvmeStatus::SANITIZE_IN_PROGRESS;
+const FAILED: NvmeStatus = NvmeStatus::SANITIZE_FAILED;
+const FIELD: NvmeStatus = NvmeStatus::INVALID_FIELD;
 
 fn order(dword10: u32) -> SubmissionEntry {
     entry(admin::SANITIZE, 0, [dword10, 0, 0])
@@ -35,7 +35,7 @@ fn ready() -> Host<FixedTime> {
 
 impl<D: Device> Host<D> {
     /// Sends a command and waits a little, not until all is quiet.
-    fn short(&mut self, queue: u16, command: SubmissionEntry) -> Option<Status> {
+    fn short(&mut self, queue: u16, command: SubmissionEntry) -> Option<NvmeStatus> {
         let id = self.push(queue, command);
         self.ring(queue);
         self.run_until(self.now + Time::from_ms(1));
@@ -146,7 +146,7 @@ fn most_commands_are_refused_meanwhile() {
         (entry(admin::NAMESPACE_ATTACHMENT, 1, [1, 0, 0]), BUSY),
         (order(sanitize::BLOCK_ERASE), BUSY),
         (order(sanitize::EXIT_FAILURE_MODE), BUSY),
-        (entry(0xc0, 0, [0; 3]), Status::INVALID_OPCODE),
+        (entry(0xc0, 0, [0; 3]), NvmeStatus::INVALID_OPCODE),
     ];
     let io_commands = [
         (read(0), BUSY),
@@ -157,7 +157,7 @@ fn most_commands_are_refused_meanwhile() {
         (entry(nvm::WRITE_UNCORRECTABLE, 1, [0; 3]), BUSY),
         (entry(nvm::DATASET_MANAGEMENT, 1, [0, 4, 0]), BUSY),
         (entry(nvm::FLUSH, 1, [0; 3]), OK),
-        (entry(nvm::FLUSH, 9, [0; 3]), Status::INVALID_NAMESPACE),
+        (entry(nvm::FLUSH, 9, [0; 3]), NvmeStatus::INVALID_NAMESPACE),
     ];
     let mut host = ready();
     assert_eq!(host.short(0, order(sanitize::BLOCK_ERASE)), Some(OK));
@@ -252,7 +252,7 @@ fn its_end_is_an_event() {
 /// Clause 8.21: what a failure leaves, and how it is left, by mode.
 #[test]
 fn failure_modes() {
-    let fails = Fault {
+    let fails = ControllerFault {
         opcode: Some(admin::SANITIZE),
         namespace: 0,
         blocks: 0..0,
@@ -289,8 +289,9 @@ fn failure_modes() {
     }
     // A command that is refused begins nothing.
     let mut host = ready();
-    host.controller.inject(Fault { effect: Effect::Fail(Status::INTERNAL_ERROR), ..fails });
-    assert_eq!(host.short(0, order(sanitize::BLOCK_ERASE)), Some(Status::INTERNAL_ERROR));
+    host.controller
+        .inject(ControllerFault { effect: Effect::Fail(NvmeStatus::INTERNAL_ERROR), ..fails });
+    assert_eq!(host.short(0, order(sanitize::BLOCK_ERASE)), Some(NvmeStatus::INTERNAL_ERROR));
     assert_eq!(host.status(), SanitizeLog::NEVER);
 }
 
@@ -310,7 +311,7 @@ fn capabilities_are_those_of_the_device() {
         let id = IdentifyController::read_from_bytes(host.data(DATA, 4096)).unwrap();
         assert_eq!(id.sanitize.get(), expected, "{version}");
         let (command, log) = match expected {
-            0 => (Status::INVALID_OPCODE, Status::LOG_PAGE_INVALID),
+            0 => (NvmeStatus::INVALID_OPCODE, NvmeStatus::LOG_PAGE_INVALID),
             _ => (OK, OK),
         };
         assert_eq!(host.short(0, log_page(page::SANITIZE)), Some(log));

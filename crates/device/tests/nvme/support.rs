@@ -14,7 +14,7 @@ use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::Health;
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
-use ssdyno_spec::nvme::registers::{self, Capabilities};
+use ssdyno_spec::nvme::registers::{self, ControllerCapabilities};
 use ssdyno_spec::nvme::{CompletionEntry, SubmissionEntry, admin, nvm};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -253,7 +253,7 @@ impl<D: Device> Host<D> {
         host.data(LIST, pages.len()).copy_from_slice(&pages);
         let low = host.read(registers::CAP);
         let capabilities = u64::from(low) | u64::from(host.read(registers::CAP + 4)) << 32;
-        host.stride = Capabilities(capabilities).doorbell_stride();
+        host.stride = ControllerCapabilities(capabilities).doorbell_stride();
         host
     }
 

@@ -14,21 +14,21 @@ fn what_was_written_is_read() {
             let page = [index as u8 + 1; 4096];
             host.pci.dma_write(&host.pages, index * 4096, &page);
         }
-        host.block(Kind::Write, 8);
+        host.block(RingCommandKind::Write, 8);
         // Sectors 2 and 3 of page 3 are written again, page 5 is trimmed.
-        let part = host.put(Kind::Write, 3);
+        let part = host.put(RingCommandKind::Write, 3);
         let mut descriptor = host.get(part);
         (descriptor.first_sector, descriptor.sectors) = (2, 2);
         host.set(part, &descriptor);
         // The data stands at its offset in its page of host memory.
         host.pci.dma_write(&host.pages, part % 16 * 4096, &[0x11; 4096]);
         host.pci.dma_write(&host.pages, part % 16 * 4096 + 1024, &[0xee; 1024]);
-        host.put(Kind::Trim, 5);
+        host.put(RingCommandKind::Trim, 5);
         host.give(part, 2);
         host.settle();
         host.pci.dma_write(&host.pages, 0, &[0x55; 16 * 4096]);
         let first = host.number;
-        host.put_all(Kind::Read, 9);
+        host.put_all(RingCommandKind::Read, 9);
         host.give(first, 9);
         host.settle();
         for index in 0..9_u32 {
@@ -52,7 +52,11 @@ fn data_that_is_kept_changes_no_time() {
         if keep {
             host.card().keep_contents();
         }
-        (host.block(Kind::Write, 16), host.block(Kind::Read, 16), host.pci.counters())
+        (
+            host.block(RingCommandKind::Write, 16),
+            host.block(RingCommandKind::Read, 16),
+            host.pci.counters(),
+        )
     };
     let (write, read, counters) = time(true);
     assert_eq!((write, read), (time(false).0, time(false).1));

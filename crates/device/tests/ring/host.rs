@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_pci::{DmaRegion, InterruptMode, PciFunction, PciTiming, SimulatedPci};
 use ssdyno_spec::pci;
-use ssdyno_spec::ring::{self as layout, Descriptor, Kind, ResponseMode};
+use ssdyno_spec::ring::{self as layout, Descriptor, ResponseMode, RingCommandKind};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -62,10 +62,10 @@ impl Host {
         self.pci.device_mut()
     }
 
-    pub(crate) fn put(&mut self, kind: Kind, page: u64) -> u32 {
+    pub(crate) fn put(&mut self, kind: RingCommandKind, page: u64) -> u32 {
         let number = self.number;
         let index = number % self.size;
-        let transfers = matches!(kind, Kind::Read | Kind::Write);
+        let transfers = matches!(kind, RingCommandKind::Read | RingCommandKind::Write);
         let descriptor = Descriptor {
             control: U32::new(layout::OWNER_DEVICE | (kind as u32) << 2),
             sectors: if transfers { 8 } else { 0 },
@@ -81,7 +81,7 @@ impl Host {
     }
 
     /// Commands for the first `count` pages.
-    pub(crate) fn put_all(&mut self, kind: Kind, count: u64) {
+    pub(crate) fn put_all(&mut self, kind: RingCommandKind, count: u64) {
         for page in 0..count {
             self.put(kind, page);
         }
@@ -116,7 +116,7 @@ impl Host {
     }
 
     /// A block of `size` commands, from doorbell to end.
-    pub(crate) fn block(&mut self, kind: Kind, size: u32) -> Time {
+    pub(crate) fn block(&mut self, kind: RingCommandKind, size: u32) -> Time {
         let (start, first) = (self.now, self.number);
         for at in 0..size {
             self.put(kind, u64::from(first.wrapping_add(at)) % 1000);

@@ -12,7 +12,9 @@ use ssdyno_block::units::{Bytes, Span};
 use ssdyno_device::DeviceReport;
 use ssdyno_device::ring::{DescriptorEngine, MediaConfig, RingCard, RingConfig};
 use ssdyno_pci::PciFunction;
-use ssdyno_spec::ring::{self as layout, Descriptor, ErrorKind, Fault, Kind, ResponseMode};
+use ssdyno_spec::ring::{
+    self as layout, Descriptor, ErrorKind, ResponseMode, RingCommandKind, RingFault,
+};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -25,7 +27,7 @@ fn preset() -> RingConfig {
 }
 
 /// Time from one command to the next in the middle of a block: the difference of two block lengths.
-fn inter_command(config: &RingConfig, kind: Kind, mode: ResponseMode) -> Time {
+fn inter_command(config: &RingConfig, kind: RingCommandKind, mode: ResponseMode) -> Time {
     let block = |size| Host::new(config, 256, mode, 1).on().block(kind, size);
     let returned = match mode {
         // Ten more descriptors are fetched and returned; this is not between commands.
@@ -121,9 +123,10 @@ fn commands_follow_at_the_longer_of_transfer_and_processing() {
         let host = Host::new(&config, 8, ResponseMode::Block, 1);
         let link = host.pci.device().link();
         let setup = config.dma.setup_time.0;
-        for (kind, wire) in
-            [(Kind::Read, link.write_time(0, 4096)), (Kind::Write, link.read_time(0, 4096))]
-        {
+        for (kind, wire) in [
+            (RingCommandKind::Read, link.write_time(0, 4096)),
+            (RingCommandKind::Write, link.read_time(0, 4096)),
+        ] {
             let expected = config.card.command_time.0.max(setup + wire);
             let ours = inter_command(&config, kind, ResponseMode::Block);
             assert_eq!(ours, expected, "{kind:?} at {command}");
@@ -140,10 +143,10 @@ fn one_engine_is_held_up_by_returns_and_two_are_not() {
     let link = link.pci.device().link();
     let setup = config.dma.setup_time.0;
     let (page, descriptor) = (link.write_time(0, 4096), link.write_time(0, 32));
-    let one = inter_command(&config, Kind::Read, ResponseMode::Each);
+    let one = inter_command(&config, RingCommandKind::Read, ResponseMode::Each);
     assert_eq!(one, setup + page + setup + descriptor);
     config.dma.descriptors = DescriptorEngine::Separate;
-    let two = inter_command(&config, Kind::Read, ResponseMode::Each);
+    let two = inter_command(&config, RingCommandKind::Read, ResponseMode::Each);
     // The link is one: a descriptor's packet may stand before the page's.
     assert!(two >= setup + page && two <= setup + page + descriptor, "{two}");
     assert!(one.as_ps() as f64 / two.as_ps() as f64 > 1.25);
@@ -154,7 +157,7 @@ fn one_engine_is_held_up_by_returns_and_two_are_not() {
 fn responses_come_back_as_the_mode_says() {
     let interrupts = |mode, subset| {
         let mut host = Host::new(&preset(), 64, mode, subset).on();
-        host.block(Kind::Read, 10);
+        host.block(RingCommandKind::Read, 10);
         (host.interrupts.len(), host.interrupts[0], *host.interrupts.last().unwrap())
     };
     let (block, first, last) = interrupts(ResponseMode::Block, 1);
@@ -175,7 +178,7 @@ fn blocks_and_numbers_wrap_around() {
         host.number = u32::MAX - 20;
         let mut host = host.on();
         for size in [1, 7, 11, 16, 5, 16, 3] {
-            host.block(Kind::Write, size);
+            host.block(RingCommandKind::Write, size);
         }
         let traffic = *host.card().traffic();
         assert_eq!((traffic.blocks, traffic.commands), (7, 59), "{mode:?}");
@@ -186,17 +189,17 @@ fn blocks_and_numbers_wrap_around() {
 #[test]
 fn who_breaks_the_protocol_is_told() {
     let mut host = Host::new(&preset(), 16, ResponseMode::Block, 1).on();
-    host.put_all(Kind::Read, 8);
+    host.put_all(RingCommandKind::Read, 8);
     host.give(0, 4);
     host.give(4, 4);
-    assert_eq!(host.card().fault(), Some(Fault::BlockOutstanding));
+    assert_eq!(host.card().fault(), Some(RingFault::BlockOutstanding));
     host.settle();
     assert!(!host.get(3).is_with_device() && host.get(4).is_with_device());
     let status = host.read(layout::STATUS);
-    assert_eq!(status >> 8 & 0xff, Fault::BlockOutstanding as u32);
+    assert_eq!(status >> 8 & 0xff, RingFault::BlockOutstanding as u32);
 
     let mut host = Host::new(&preset(), 16, ResponseMode::Block, 1).on();
-    host.put_all(Kind::Read, 4);
+    host.put_all(RingCommandKind::Read, 4);
     host.give(0, 4);
     host.now = Time::from_us(10);
     host.pci.advance(host.now);
@@ -204,7 +207,7 @@ fn who_breaks_the_protocol_is_told() {
     touched.device_offset = U64::new(0);
     host.set(2, &touched);
     host.settle();
-    assert_eq!(host.card().fault(), Some(Fault::Ownership));
+    assert_eq!(host.card().fault(), Some(RingFault::Ownership));
     let errors: Vec<u8> = (0..4).map(|number| host.get(number).error).collect();
     assert_eq!(errors, [0, 0, ErrorKind::Ownership as u8, 0]);
 
@@ -212,7 +215,7 @@ fn who_breaks_the_protocol_is_told() {
         let mut host = Host::new(&preset(), 16, ResponseMode::Block, 1).on();
         host.write(layout::NEXT_OFFSET, offset);
         host.write(layout::NEXT_SIZE, size);
-        assert_eq!(host.card().fault(), Some(Fault::BadBlock), "{offset} {size}");
+        assert_eq!(host.card().fault(), Some(RingFault::BadBlock), "{offset} {size}");
     }
 }
 
@@ -221,19 +224,19 @@ fn who_breaks_the_protocol_is_told() {
 fn descriptors_carry_their_errors() {
     let mut host = Host::new(&preset(), 16, ResponseMode::Each, 1).on();
     host.card().faults_mut().failing_commands.insert(1);
-    host.put(Kind::Read, 0);
-    host.put(Kind::Write, 1);
-    host.put(Kind::Read, 1 << 40);
-    host.put(Kind::Flush, 0);
-    let unmapped = host.put(Kind::Write, 2);
+    host.put(RingCommandKind::Read, 0);
+    host.put(RingCommandKind::Write, 1);
+    host.put(RingCommandKind::Read, 1 << 40);
+    host.put(RingCommandKind::Flush, 0);
+    let unmapped = host.put(RingCommandKind::Write, 2);
     let mut descriptor = host.get(unmapped);
     descriptor.host_address = U64::new(0x1000);
     host.set(unmapped, &descriptor);
-    let not_ours = host.put(Kind::Read, 3);
+    let not_ours = host.put(RingCommandKind::Read, 3);
     let mut descriptor = host.get(not_ours);
     descriptor.control = U32::new(0);
     host.set(not_ours, &descriptor);
-    let wrong = host.put(Kind::Read, 4);
+    let wrong = host.put(RingCommandKind::Read, 4);
     let mut descriptor = host.get(wrong);
     descriptor.number = U32::new(77);
     host.set(wrong, &descriptor);
@@ -263,7 +266,7 @@ fn held_commands_are_done_earlier() {
         let mut host = Host::new(&preset(), 64, ResponseMode::Block, 1);
         host.write(layout::PREFETCH, depth);
         let mut host = host.on();
-        host.put_all(Kind::Write, 20);
+        host.put_all(RingCommandKind::Write, 20);
         host.give(0, 10);
         while host.interrupts.is_empty() {
             host.now = host.pci.next_event().unwrap();
@@ -296,7 +299,7 @@ fn held_commands_are_done_earlier() {
 fn a_reset_drops_the_block() {
     let mut host = Host::new(&preset(), 16, ResponseMode::Block, 1).on();
     host.card().faults_mut().sticks_at_command = Some(2);
-    host.put_all(Kind::Read, 4);
+    host.put_all(RingCommandKind::Read, 4);
     host.give(0, 4);
     host.settle();
     assert_eq!(host.read(layout::STATUS), layout::STATUS_ENABLED | layout::STATUS_BUSY);
@@ -306,13 +309,14 @@ fn a_reset_drops_the_block() {
     assert!((0..4).all(|number| host.get(number).is_with_device()), "nothing is returned");
     host.number = 1000;
     let mut host = host.on();
-    host.block(Kind::Write, 5);
+    host.block(RingCommandKind::Write, 5);
 }
 
 /// S0-44: other media behind the same interface, and their parallelism.
 #[test]
 fn media_can_be_exchanged() {
-    let dram = Host::new(&preset(), 64, ResponseMode::Block, 1).on().block(Kind::Read, 32);
+    let dram =
+        Host::new(&preset(), 64, ResponseMode::Block, 1).on().block(RingCommandKind::Read, 32);
     let mut config = preset();
     let pcm = |channels, banks_per_channel| MediaConfig::Pcm {
         capacity: Bytes(1 << 30),
@@ -323,14 +327,14 @@ fn media_can_be_exchanged() {
     };
     config.media = pcm(1, 1);
     let mut one = Host::new(&config, 64, ResponseMode::Block, 1).on();
-    let reads = one.block(Kind::Read, 32);
+    let reads = one.block(RingCommandKind::Read, 32);
     assert!(reads > Time::from_us(5 * 32) && reads < Time::from_us(5 * 32 + 15), "{reads}");
-    let writes = one.block(Kind::Write, 32);
+    let writes = one.block(RingCommandKind::Write, 32);
     assert!(writes > Time::from_us(80 * 32), "{writes}");
     config.media = pcm(4, 2);
     let mut eight = Host::new(&config, 64, ResponseMode::Block, 1).on();
-    assert!(eight.block(Kind::Write, 32) < Time::from_us(80 * 4 + 60));
-    assert!(eight.block(Kind::Read, 32) < dram + Time::from_us(10));
+    assert!(eight.block(RingCommandKind::Write, 32) < Time::from_us(80 * 4 + 60));
+    assert!(eight.block(RingCommandKind::Read, 32) < dram + Time::from_us(10));
     assert_eq!(eight.read(layout::TECHNOLOGY), layout::Technology::Pcm as u32);
     assert_eq!(eight.read(layout::WRITE_TIME), 80_000);
 }
@@ -347,25 +351,25 @@ fn flash_behind_the_ring_is_an_ssd() {
     }
     let config = RingConfig::parse(&toml::to_string(&ring).unwrap()).unwrap();
     let mut host = Host::new(&config, 64, ResponseMode::Each, 1).on();
-    host.block(Kind::Write, 32);
-    let reads = host.block(Kind::Read, 32);
+    host.block(RingCommandKind::Write, 32);
+    let reads = host.block(RingCommandKind::Read, 32);
     // 50 us of flash, in parallel, and the link.
     assert!(reads > Time::from_us(50 + 32 * 3) && reads < Time::from_us(400), "{reads}");
-    host.block(Kind::Trim, 8);
-    host.block(Kind::Flush, 1);
+    host.block(RingCommandKind::Trim, 8);
+    host.block(RingCommandKind::Flush, 1);
     let mut report = DeviceReport::default();
     host.card().report(&mut report);
     let flash = report.flash().unwrap();
     assert_eq!((flash.channels, flash.dies), (8, 64));
     assert!(!host.card().events().is_empty());
     // A reset with requests in the flash: their answers are for nobody.
-    host.put_all(Kind::Read, 8);
+    host.put_all(RingCommandKind::Read, 8);
     host.give(host.number - 8, 8);
     host.now += Time::from_us(30);
     host.pci.advance(host.now);
     host.write(layout::CONTROL, 0);
     host.write(layout::CONTROL, 1);
-    host.block(Kind::Write, 20);
+    host.block(RingCommandKind::Write, 20);
 }
 
 /// Every part's reports lie within the run, and parts that are one thing are never busy twice.
@@ -383,7 +387,7 @@ fn reports_add_up() {
         }
     }
     let mut host = Host::new(&preset(), 64, ResponseMode::Block, 1).on();
-    let length = host.block(Kind::Read, 32) + host.block(Kind::Write, 32);
+    let length = host.block(RingCommandKind::Read, 32) + host.block(RingCommandKind::Write, 32);
     let mut sums = Sums::default();
     host.card().events().show_to(&mut sums);
     let of = |kind: PartKind| Time::from_ps(sums.0[kind as usize]);

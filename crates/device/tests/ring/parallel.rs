@@ -8,7 +8,7 @@ fn share(command_time: &str, processors: u32, engines: u32) -> f64 {
     let mut config = preset();
     config.card.command_time = command_time.parse().unwrap();
     (config.card.processors, config.dma.engines) = (processors, engines);
-    inter_command(&config, Kind::Read, ResponseMode::Block).as_ns_f64()
+    inter_command(&config, RingCommandKind::Read, ResponseMode::Block).as_ns_f64()
 }
 
 /// Whichever of processors, engines and link is the narrowest decides.
@@ -41,9 +41,9 @@ fn the_memory_controller_is_the_limit_of_the_medium() {
     config.card.command_time = "1us".parse().unwrap();
     let setup = config.dma.setup_time.0.as_ns_f64();
     for (kind, bandwidth, page) in [
-        (Kind::Read, "1GB/s", 4_096.0),
-        (Kind::Write, "1GB/s", 4_096.0 + 812.0),
-        (Kind::Read, "100GB/s", 4_864.0 / 2.0),
+        (RingCommandKind::Read, "1GB/s", 4_096.0),
+        (RingCommandKind::Write, "1GB/s", 4_096.0 + 812.0),
+        (RingCommandKind::Read, "100GB/s", 4_864.0 / 2.0),
     ] {
         let MediaConfig::Dram { bandwidth: of, .. } = &mut config.media else { unreachable!() };
         *of = bandwidth.parse().unwrap();

@@ -59,7 +59,7 @@ proptest! {
                 }
                 Step::Sound(size) => {
                     let first = host.number;
-                    host.put_all(Kind::Write, size.into());
+                    host.put_all(RingCommandKind::Write, size.into());
                     host.give(first, size);
                 }
                 Step::Doorbell(offset, size) => {
@@ -89,7 +89,7 @@ proptest! {
             again.write(register, value);
         }
         let mut again = again.on();
-        again.put_all(Kind::Read, 5);
+        again.put_all(RingCommandKind::Read, 5);
         again.give(0, 5);
         again.settle();
         prop_assert_eq!(again.card().fault(), None);

@@ -9,8 +9,8 @@ use ssdyno_block::{MonotonicTime, Time, Token};
 use ssdyno_pci::PciFunction;
 
 use self::check::check;
-use crate::board::{Board, Reader};
-use crate::desk::Desk;
+use crate::control_log::{ControlLog, Reader};
+use crate::pair_mailbox::PairMailbox;
 use crate::queue::{IoQueue, NewQueue, Overdue};
 use crate::shared::Shared;
 use crate::{
@@ -64,7 +64,7 @@ pub struct QueuePair {
     queue: IoQueue,
     /// What the controller object orders, and what was read of it.
     orders: Reader,
-    desk: Shared<Desk>,
+    desk: Shared<PairMailbox>,
     mode: Mode,
     head_doorbell: HeadDoorbell,
     /// Optional commands: bits of ONCS.
@@ -85,7 +85,7 @@ pub(crate) struct NewPair<'a> {
     pub(crate) queue: NewQueue,
     pub(crate) vector: Option<u16>,
     pub(crate) config: &'a NvmeConfig,
-    pub(crate) board: &'a Board,
+    pub(crate) board: &'a ControlLog,
 }
 
 impl QueuePair {
@@ -95,7 +95,7 @@ impl QueuePair {
         new: &NewPair<'_>,
     ) -> Result<QueuePair, NvmeError> {
         let orders = new.board.reader();
-        let desk = Shared::try_new(Desk::new(orders.number()))?;
+        let desk = Shared::try_new(PairMailbox::new(orders.number()))?;
         Ok(QueuePair {
             queue: IoQueue::new(f, &new.queue)?,
             desk,
@@ -153,7 +153,7 @@ impl QueuePair {
         self.mode == Mode::Ended
     }
 
-    pub(crate) fn desk(&self) -> &Shared<Desk> {
+    pub(crate) fn desk(&self) -> &Shared<PairMailbox> {
         &self.desk
     }
 
@@ -282,7 +282,7 @@ impl QueuePair {
         }
         if now >= self.watch_at && matches!(self.mode, Mode::Open | Mode::Draining) {
             let (desk, until) = (self.desk.clone(), now.after(self.admin_timeout));
-            let abort = |_: &mut F, command| desk.wish_abort(command);
+            let abort = |_: &mut F, command| desk.request_abort(command);
             let lost = self.look_after(function, now, out, abort);
             self.wished = true;
             self.rearm();

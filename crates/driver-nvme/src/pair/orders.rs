@@ -6,7 +6,7 @@ use ssdyno_block::MonotonicTime;
 use ssdyno_pci::PciFunction;
 
 use super::{Mode, QueuePair};
-use crate::board::Order;
+use crate::control_log::Order;
 use crate::{IoCompletion, IoError};
 
 impl QueuePair {

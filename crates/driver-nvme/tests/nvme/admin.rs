@@ -4,7 +4,7 @@ use ssdyno_block::{Time, Token};
 use ssdyno_driver_nvme::{AdminCommand, AdminError, DriverEvent, Feature, NvmeConfig, NvmeDriver};
 use ssdyno_pci::{PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, AutonomousTransition, Status, cns, feature, page, select,
+    AsynchronousEvent, AutonomousTransition, NvmeStatus, cns, feature, page, select,
 };
 
 use crate::double::{Double, Nature, namespace};
@@ -21,7 +21,7 @@ fn features_are_set_and_got() {
     rig.run_while(|rig| rig.nvme.now < Time::from_ms(10));
     rig.nvme.driver.take_admin(&mut done);
     let ends: Vec<_> = done.iter().map(|d| (d.token.0, d.status, d.dword0)).collect();
-    assert_eq!(ends, [(7, Some(Status::SUCCESS), 0), (8, Some(Status::SUCCESS), 1)]);
+    assert_eq!(ends, [(7, Some(NvmeStatus::SUCCESS), 0), (8, Some(NvmeStatus::SUCCESS), 1)]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn synchronous_use() {
     let unknown = AdminCommand::format(1, 0);
     assert_eq!(
         driver.admin_and_wait(&mut pci, &mut clock, &unknown, &mut out),
-        Err(AdminError::Status(Status::INVALID_OPCODE))
+        Err(AdminError::Status(NvmeStatus::INVALID_OPCODE))
     );
     driver.shutdown_and_wait(&mut pci, &mut clock, &mut out).unwrap();
     assert_eq!(pci.memory_bytes(), 0);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use ssdyno_block::{Time, Token};
 use ssdyno_driver_nvme::{AdminCommand, DriverEvent, IoResult, NvmeConfig};
-use ssdyno_spec::nvme::{Status, cns};
+use ssdyno_spec::nvme::{NvmeStatus, cns};
 
 use crate::double::{Double, Mishap, Nature};
 use crate::rig::{Rig, config, double};
@@ -130,7 +130,7 @@ fn an_admin_command_is_not_ended_by_the_second_answer_of_the_one_before() {
             }
         }
         let [end] = &done[..] else { panic!("{done:?}") };
-        assert_eq!((end.token, end.status), (Token(n), Some(Status::SUCCESS)));
+        assert_eq!((end.token, end.status), (Token(n), Some(NvmeStatus::SUCCESS)));
         // Again, with an error, while the next one is outstanding.
         let (now, id) = (rig.nvme.now, rig.device().last_admin);
         rig.device().answer_admin_again(now + Time::from_ns(300), id);
@@ -163,7 +163,7 @@ proptest! {
         }
         rig.drain();
         pass(&mut rig, Time::from_ms(2));
-        let good = |result: IoResult| result == IoResult::Answered(Status::SUCCESS);
+        let good = |result: IoResult| result == IoResult::Answered(NvmeStatus::SUCCESS);
         prop_assert!(rig.done.len() == 200 && rig.done.iter().all(|done| good(done.result)));
         prop_assert_eq!(rig.nvme.driver.counters().strays, twice.len() as u64);
         prop_assert_eq!(rig.nvme.driver.counters().resets, 0);

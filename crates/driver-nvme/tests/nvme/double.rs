@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ssdyno_block::Time;
 use ssdyno_pci::{BusMaster, DmaDirection, Identity, PciDevice};
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, Status, SubmissionEntry, admin, cns, feature, nvm, registers,
+    AsynchronousEvent, NvmeStatus, SubmissionEntry, admin, cns, feature, nvm, registers,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -49,7 +49,7 @@ pub(crate) struct Double {
     /// Commands that the controller has and has not answered.
     owned: BTreeSet<(u16, u16)>,
     /// Answers by time.
-    due: Vec<(Time, u16, u16, Status, u32)>,
+    due: Vec<(Time, u16, u16, NvmeStatus, u32)>,
     forgotten: BTreeSet<(u16, u16)>,
     pub(crate) waiting_events: Vec<u16>,
     /// The identifier of the last admin command.
@@ -97,12 +97,12 @@ impl Double {
 
     /// An answer that nobody asked for.
     pub(crate) fn answer_io(&mut self, now: Time, queue: u16, id: u16) {
-        self.due.push((now, queue, id, Status::SUCCESS, 0));
+        self.due.push((now, queue, id, NvmeStatus::SUCCESS, 0));
     }
 
     /// The second answer of an admin command.
     pub(crate) fn answer_admin_again(&mut self, now: Time, id: u16) {
-        self.due.push((now, 0, id, Status::INVALID_FIELD, 0));
+        self.due.push((now, 0, id, NvmeStatus::INVALID_FIELD, 0));
     }
 
     pub(crate) fn class_of(&self, queue: u16) -> Option<u8> {
@@ -112,7 +112,7 @@ impl Double {
     /// Tells the driver something.
     pub(crate) fn raise_event(&mut self, now: Time, event: AsynchronousEvent) {
         let id = self.waiting_events.remove(0);
-        self.due.push((now, 0, id, Status::SUCCESS, event.dword()));
+        self.due.push((now, 0, id, NvmeStatus::SUCCESS, event.dword()));
     }
 
     fn register(&self, offset: u32) -> u32 {
@@ -201,7 +201,7 @@ impl Double {
         }
     }
 
-    fn answer(&mut self, at: Time, queue: u16, id: u16, status: Status, dword0: u32) {
+    fn answer(&mut self, at: Time, queue: u16, id: u16, status: NvmeStatus, dword0: u32) {
         self.due.push((at, queue, id, status, dword0));
     }
 
@@ -211,7 +211,7 @@ impl Double {
         let (dword10, dword11) = (entry.dword10.get(), entry.dword11.get());
         let (queue, entries) = (dword10 as u16, (dword10 >> 16) + 1);
         let base = entry.prp1.get();
-        let mut result = (Status::SUCCESS, 0);
+        let mut result = (NvmeStatus::SUCCESS, 0);
         match entry.opcode {
             admin::IDENTIFY => result.0 = self.identify(entry, bus),
             admin::CREATE_COMPLETION_QUEUE => {
@@ -221,7 +221,7 @@ impl Double {
                 if entries > self.nature.entries_max
                     || self.completions.insert(queue, new).is_some()
                 {
-                    result.0 = Status::QUEUE_ID_INVALID;
+                    result.0 = NvmeStatus::QUEUE_ID_INVALID;
                 }
             }
             admin::CREATE_SUBMISSION_QUEUE => {
@@ -234,7 +234,7 @@ impl Double {
             }
             admin::DELETE_SUBMISSION_QUEUE => {
                 if self.submissions.remove(&queue).is_none() {
-                    result.0 = Status::QUEUE_ID_INVALID;
+                    result.0 = NvmeStatus::QUEUE_ID_INVALID;
                 }
             }
             admin::DELETE_COMPLETION_QUEUE => {
@@ -252,7 +252,7 @@ impl Double {
                     }
                     feature::POWER_MANAGEMENT if !self.nature.power_states => {
                         self.features.remove(&feature::POWER_MANAGEMENT);
-                        result.0 = Status::INVALID_FIELD;
+                        result.0 = NvmeStatus::INVALID_FIELD;
                     }
                     _ => {}
                 }
@@ -264,16 +264,16 @@ impl Double {
                 let target = (dword10 as u16, (dword10 >> 16) as u16);
                 result.1 = u32::from(!self.forgotten.remove(&target));
                 if result.1 == 0 {
-                    self.answer(now, target.0, target.1, Status::ABORT_REQUESTED, 0);
+                    self.answer(now, target.0, target.1, NvmeStatus::ABORT_REQUESTED, 0);
                 }
             }
             admin::ASYNCHRONOUS_EVENT_REQUEST => return self.waiting_events.push(id),
-            _ => result.0 = Status::INVALID_OPCODE,
+            _ => result.0 = NvmeStatus::INVALID_OPCODE,
         }
         self.answer(now + Time::from_us(5), 0, id, result.0, result.1);
     }
 
-    fn identify(&mut self, entry: &SubmissionEntry, bus: &mut dyn BusMaster) -> Status {
+    fn identify(&mut self, entry: &SubmissionEntry, bus: &mut dyn BusMaster) -> NvmeStatus {
         let id = entry.namespace_id.get();
         let mut out = [0; 4096];
         match entry.dword10.get() as u8 {
@@ -288,7 +288,7 @@ impl Double {
             }
             cns::NAMESPACE => match self.nature.namespaces.get(id as usize - 1) {
                 Some(ns) => out.copy_from_slice(ns.as_bytes()),
-                None => return Status::INVALID_NAMESPACE,
+                None => return NvmeStatus::INVALID_NAMESPACE,
             },
             cns::ACTIVE_NAMESPACES => {
                 let more = id + 1..=self.nature.namespaces.len() as u32;
@@ -296,10 +296,10 @@ impl Double {
                     place.copy_from_slice(&id.to_le_bytes());
                 }
             }
-            _ => return Status::INVALID_FIELD,
+            _ => return NvmeStatus::INVALID_FIELD,
         }
         bus.write(entry.prp1.get(), &out).expect("the page is shared");
-        Status::SUCCESS
+        NvmeStatus::SUCCESS
     }
 
     fn io(&mut self, now: Time, queue: u16, entry: &SubmissionEntry, bus: &mut dyn BusMaster) {
@@ -310,9 +310,9 @@ impl Double {
         if self.keep_log {
             self.log.push((queue, *entry, pieces));
         }
-        let mut status = Status::SUCCESS;
+        let mut status = NvmeStatus::SUCCESS;
         match self.mishaps.get(&number) {
-            Some(Mishap::Fails) => status = Status::UNRECOVERED_READ,
+            Some(Mishap::Fails) => status = NvmeStatus::UNRECOVERED_READ,
             Some(Mishap::Forgotten) => {
                 self.forgotten.insert((queue, id));
                 return;
@@ -324,7 +324,7 @@ impl Double {
         self.answer(now + latency, queue, id, status, 0);
         if let Some(Mishap::Twice { later_us }) = self.mishaps.get(&number) {
             let again = now + latency + Time::from_us(u64::from(*later_us));
-            self.answer(again, queue, id, Status::UNRECOVERED_READ, 0);
+            self.answer(again, queue, id, NvmeStatus::UNRECOVERED_READ, 0);
         }
     }
 

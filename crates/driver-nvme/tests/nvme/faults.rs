@@ -6,7 +6,7 @@ use ssdyno_driver_nvme::{
     DriverEvent, DriverState, IoError, IoResult, NvmeConfig, NvmeError, ResetCause,
 };
 use ssdyno_pci::{FunctionError, InterruptFault, PciDevice, PciFault};
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature};
 use crate::rig::{Rig, config, double};
@@ -39,7 +39,7 @@ fn forgotten_command_is_aborted() {
     let results: Vec<_> = rig.done.iter().map(|done| done.result).collect();
     assert_eq!(
         results,
-        [IoResult::Answered(Status::SUCCESS), IoResult::Answered(Status::ABORT_REQUESTED)]
+        [IoResult::Answered(NvmeStatus::SUCCESS), IoResult::Answered(NvmeStatus::ABORT_REQUESTED)]
     );
     let counters = rig.nvme.driver.counters();
     assert_eq!((counters.aborts, counters.resets), (1, 0));

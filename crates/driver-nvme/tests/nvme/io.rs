@@ -3,7 +3,7 @@
 use ssdyno_block::Token;
 use ssdyno_driver_nvme::{DataBuffer, HeadDoorbell, IoCommand, IoError, IoResult, NvmeConfig};
 use ssdyno_pci::PciFunction;
-use ssdyno_spec::nvme::{DatasetRange, Status, dataset, nvm};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, dataset, nvm};
 
 use crate::double::{Double, Mishap, Nature, namespace};
 use crate::rig::{Rig, config, double};
@@ -127,7 +127,7 @@ fn split_request_fails_if_any_part_does() {
         let failed: Vec<_> = rig.done.iter().filter(|done| !done.is_success()).collect();
         assert_eq!(failed.len(), 1);
         assert_eq!(failed[0].token, Token(0));
-        assert_eq!(failed[0].result, IoResult::Answered(Status::UNRECOVERED_READ));
+        assert_eq!(failed[0].result, IoResult::Answered(NvmeStatus::UNRECOVERED_READ));
         rig.check_double();
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ssdyno_block::{MonotonicTime, Time};
 use ssdyno_driver_nvme::{DriverState, IoResult};
 use ssdyno_pci::{InterruptFault, PciFault};
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature};
 use crate::faults::{Move, moves, play};
@@ -57,7 +57,7 @@ fn lost_interrupt_is_found_across_every_end() {
         rig.nvme.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
         rig.read(1, 0, 8).unwrap();
         rig.drain();
-        let success = vec![IoResult::Answered(Status::SUCCESS)];
+        let success = vec![IoResult::Answered(NvmeStatus::SUCCESS)];
         assert_eq!(story(&rig, begin), (success, Time::from_ms(20), 1, 0, 0), "origin {origin:?}");
     }
 }
@@ -77,7 +77,7 @@ fn aborts_and_resets_come_across_every_end() {
         rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
         assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
         let told = story(&rig, begin);
-        let results = [IoResult::Answered(Status::ABORT_REQUESTED), IoResult::Abandoned];
+        let results = [IoResult::Answered(NvmeStatus::ABORT_REQUESTED), IoResult::Abandoned];
         assert_eq!((told.0.as_slice(), told.3, told.4), (&results[..], 2, 1));
         assert_eq!(first.get_or_insert(told.clone()), &told, "origin {origin:?}");
         let at = rig.at();

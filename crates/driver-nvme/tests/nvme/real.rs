@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Request, Time, Token};
-use ssdyno_device::nvme::{Effect, Fault, NvmeController, Stuck};
+use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController, Stuck};
 use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
     AdminCommand, DataBuffer, DriverEvent, DriverState, Feature, InterruptChoice, IoCommand,
     IoResult, NvmeConfig, NvmeError, NvmeTarget, PriorityClass, QueuePolicy, ResetCause, Weights,
 };
 use ssdyno_pci::{InterruptMode, PciFunction, SimulatedPci};
-use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, SmartLog, Status, page};
+use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, NvmeStatus, SmartLog, page};
 use zerocopy::{FromBytes, FromZeros};
 
 use crate::faults::{Move, moves, play};
@@ -203,7 +203,7 @@ fn data_comes_back() {
         rig.submit(1, &IoCommand::compare(1, block, 1, data)).unwrap();
         rig.drain();
         let compared = rig.done.last().unwrap().result;
-        assert_eq!(compared, IoResult::Answered(Status::COMPARE_FAILURE));
+        assert_eq!(compared, IoResult::Answered(NvmeStatus::COMPARE_FAILURE));
     }
     rig.check();
 }
@@ -222,7 +222,7 @@ fn namespaces_come_and_go() {
             assert!(rig.step());
             rig.nvme.driver.take_admin(&mut done);
         }
-        assert_eq!(done[0].status, Some(Status::SUCCESS), "{command:?}");
+        assert_eq!(done[0].status, Some(NvmeStatus::SUCCESS), "{command:?}");
         done.remove(0)
     };
     let id = run(&mut rig, &AdminCommand::create_namespace(&wanted)).dword0;
@@ -290,12 +290,18 @@ fn namespaces_have_pages_of_their_own() {
 #[test]
 fn lost_command_is_aborted() {
     let mut rig = Rig::ready(real(""), patient());
-    let fault = Fault { opcode: None, namespace: 1, blocks: 0..8, times: 1, effect: Effect::Lose };
+    let fault = ControllerFault {
+        opcode: None,
+        namespace: 1,
+        blocks: 0..8,
+        times: 1,
+        effect: Effect::Lose,
+    };
     rig.nvme.pci.device_mut().inject(fault);
     rig.read(1, 0, 8).unwrap();
     rig.read(1, 64, 8).unwrap();
     rig.drain();
-    assert_eq!(rig.done[1].result, IoResult::Answered(Status::ABORT_REQUESTED));
+    assert_eq!(rig.done[1].result, IoResult::Answered(NvmeStatus::ABORT_REQUESTED));
     assert_eq!(rig.nvme.driver.counters().resets, 0);
     rig.check();
 }
@@ -358,18 +364,14 @@ fn second_hang_gets_a_second_reset() {
 }
 
 /// A fault of the controller, before the moves.
-fn fault() -> impl Strategy<Value = Fault> {
+fn fault() -> impl Strategy<Value = ControllerFault> {
     let effect = prop_oneof![
-        Just(Effect::Fail(Status::UNRECOVERED_READ)),
+        Just(Effect::Fail(NvmeStatus::UNRECOVERED_READ)),
         (1..200_u64).prop_map(|ms| Effect::Delay(Time::from_ms(ms))),
         Just(Effect::Lose),
     ];
-    (0..10_000_u64, 1..3000_u64, 1..4_u32, effect).prop_map(|(first, n, times, effect)| Fault {
-        opcode: None,
-        namespace: 1,
-        blocks: first..first + n,
-        times,
-        effect,
+    (0..10_000_u64, 1..3000_u64, 1..4_u32, effect).prop_map(|(first, n, times, effect)| {
+        ControllerFault { opcode: None, namespace: 1, blocks: first..first + n, times, effect }
     })
 }
 

@@ -7,7 +7,7 @@ use ssdyno_driver_nvme::{
     NvmeDriver, NvmeError, QueuePair, ResetCause,
 };
 use ssdyno_pci::{DmaRegion, FunctionError, InterruptFault, PciFault, PciFunction, SimulatedPci};
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature, namespace};
 use crate::owner::Owner;
@@ -209,7 +209,7 @@ fn what_was_answered_before_a_reset_counts() {
     split.pass(Time::from_ms(1));
     split.controller.reset(&mut split.pci, split.now).unwrap();
     split.run_until_state(DriverState::Ready);
-    assert_eq!(split.owners[0].results(), [IoResult::Answered(Status::SUCCESS)]);
+    assert_eq!(split.owners[0].results(), [IoResult::Answered(NvmeStatus::SUCCESS)]);
     split.check();
 }
 
@@ -269,7 +269,7 @@ fn aborts_are_wished_by_a_pair_and_sent_by_the_controller_object() {
     split.run_until(|split| split.outstanding() == 0);
     let counters = split.controller.counters();
     assert_eq!((counters.aborts, counters.resets), (6, 0));
-    let aborted = IoResult::Answered(Status::ABORT_REQUESTED);
+    let aborted = IoResult::Answered(NvmeStatus::ABORT_REQUESTED);
     assert!(split.owners[..2].iter().all(|owner| owner.results() == [aborted; 3]));
     split.check();
 }

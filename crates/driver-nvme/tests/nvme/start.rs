@@ -7,7 +7,7 @@ use ssdyno_driver_nvme::{
     Unusable, Weights,
 };
 use ssdyno_pci::{InterruptMode, PciFault, PciFunction};
-use ssdyno_spec::nvme::{IdentifyController, Status, feature, registers};
+use ssdyno_spec::nvme::{IdentifyController, NvmeStatus, feature, registers};
 use zerocopy::FromBytes;
 
 use crate::double::{Nature, namespace};
@@ -278,7 +278,7 @@ fn refused_feature_is_an_event_and_no_failure() {
     rig.nvme.driver.take_events(&mut events);
     let refused = DriverEvent::FeatureRefused {
         identifier: feature::POWER_MANAGEMENT,
-        status: Status::INVALID_FIELD,
+        status: NvmeStatus::INVALID_FIELD,
     };
     assert_eq!(events, [refused]);
     assert_eq!(rig.device().features[&feature::INTERRUPT_COALESCING], 0x207);

@@ -9,9 +9,9 @@ use ssdyno_driver_nvme::{NvmeConfig, NvmeType};
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::At;
 use ssdyno_pci::driver::{ClassDriver, DriverError, DriverFlags, Registry, Unit, Units, Volume};
-use ssdyno_pci::topology::{APERTURES, Firmware, Machine, Topology, boot};
+use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, Topology, boot};
 use ssdyno_pci::{
-    Address, ConfigAccess, ConfigSpace, DeviceClass, DmaRegion, FunctionError, InterruptMode,
+    ConfigAccess, ConfigSpace, DeviceClass, DmaRegion, FunctionError, InterruptMode, PciAddress,
     PciDevice, PciFunction, RootBus, SimulatedPci, assign, scan,
 };
 use ssdyno_spec::pci::{BAR0, COMMAND, COMMAND_MEMORY};
@@ -23,7 +23,7 @@ use crate::rig::{config, double};
 /// behind the connector. Registers answer only where the machine decodes their addresses.
 struct InMachine {
     topology: Rc<RefCell<Topology>>,
-    address: Address,
+    address: PciAddress,
     pci: Rc<RefCell<SimulatedPci<Double>>>,
     modes: Rc<RefCell<Vec<(InterruptMode, u16)>>>,
 }
@@ -88,7 +88,7 @@ impl PciFunction for InMachine {
 struct System {
     registry: Registry,
     unit: Unit,
-    address: Address,
+    address: PciAddress,
     pci: Rc<RefCell<SimulatedPci<Double>>>,
     modes: Rc<RefCell<Vec<(InterruptMode, u16)>>>,
     now: Cell<Time>,
@@ -99,10 +99,10 @@ impl System {
     fn new(pci: SimulatedPci<Double>, driver: NvmeType) -> System {
         let link = Link { generation: 3, lanes: 4 };
         let identity = pci.device().identity();
-        let (mut topology, function) = Machine::TwoBridges.with(&identity, link);
+        let (mut topology, function) = PciMachine::TwoBridges.with(&identity, link);
         boot(&mut topology, Firmware::Overlooks(function)).unwrap();
         let mut tree = scan(&mut topology, &[RootBus::FIRST]);
-        let address: Address = "02:03.0".parse().unwrap();
+        let address: PciAddress = "02:03.0".parse().unwrap();
         let index = tree.find(address).unwrap();
         assert_eq!(tree.functions[index].firmware_knew_it(), Some(false));
         assert_eq!(assign(&mut topology, &mut tree, 0, &APERTURES).failures, []);

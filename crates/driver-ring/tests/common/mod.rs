@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
-use ssdyno_driver_ring::{Options, RingDriver, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 
 pub const ZC706: &str = include_str!("../../../../presets/devices/zc706-ring.toml");
@@ -24,7 +24,7 @@ pub fn card(changes: &[(&str, &str)]) -> RingConfig {
 
 pub type Driver = RingDriver<SimulatedPci<RingCard>>;
 
-pub fn driver(config: &RingConfig, options: Options) -> Driver {
+pub fn driver(config: &RingConfig, options: RingDriverOptions) -> Driver {
     let ns = Time::from_ns;
     let timing = PciTiming { posted_write: ns(300), read_round_trip: ns(800), interrupt: ns(2000) };
     let card = RingCard::new(config, 1).unwrap();

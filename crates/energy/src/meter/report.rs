@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Cause, PartKind};
+use ssdyno_engine::events::{Activity, FlashCause, PartKind};
 
 use super::{Cell, Meter, class};
 use crate::breakdown::{
-    Breakdown, BusySeconds, Component, PackageEnergy, PowerPoint, PowerSeries, Row,
+    Breakdown, BreakdownRow, BusySeconds, Component, PackageBreakdown, PowerPoint, PowerSeries,
 };
 use crate::powers::{FLASH_ACTIVITIES, Floor};
 
 const ACTIVITIES: [Activity; FLASH_ACTIVITIES] =
     [Activity::Read, Activity::Program, Activity::Erase, Activity::Transfer];
-const CAUSES: [Cause; 4] = [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None];
+const CAUSES: [FlashCause; 4] =
+    [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning, FlashCause::None];
 
 fn seconds(ps: u64) -> f64 {
     ps as f64 * 1e-12
@@ -34,7 +35,7 @@ impl Meter {
 /// Collects rows and keeps the sums of the components.
 #[derive(Default)]
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<BreakdownRow>,
     joules: [f64; Component::ALL.len()],
     /// Less than this is what rounding leaves of a difference, and no time.
     least_seconds: f64,
@@ -46,7 +47,7 @@ impl Rows {
         &mut self,
         (component, part): (Component, PartKind),
         activity: impl Into<Cow<'static, str>>,
-        cause: Cause,
+        cause: FlashCause,
         (seconds, operations): (f64, u64),
         watts: f64,
     ) {
@@ -57,7 +58,16 @@ impl Rows {
         self.joules[component as usize] += joules;
         let activity = activity.into();
         let name = part.name().into();
-        self.rows.push(Row { component, part, name, activity, cause, joules, seconds, operations });
+        self.rows.push(BreakdownRow {
+            component,
+            part,
+            name,
+            activity,
+            cause,
+            joules,
+            seconds,
+            operations,
+        });
     }
 }
 
@@ -146,7 +156,7 @@ impl Meter {
             let watts = share(self.powers.asleep(state)) / parts;
             let name = format!("low_power_{state}");
             let time = (seconds(cell.ps) * parts, cell.operations);
-            rows.push(part, name, Cause::None, time, watts);
+            rows.push(part, name, FlashCause::None, time, watts);
         }
     }
 
@@ -162,7 +172,7 @@ impl Meter {
         }
         let displaced: f64 = (0..self.dies.len()).map(|die| self.displaced_s(die)).sum();
         let idle = self.powers.dies * (run - self.asleep_s()) - displaced;
-        rows.push(FLASH, "idle", Cause::None, (idle, 0), self.powers.die_idle);
+        rows.push(FLASH, "idle", FlashCause::None, (idle, 0), self.powers.die_idle);
         self.asleep_rows(FLASH, self.powers.dies, |share| share.flash, rows);
     }
 
@@ -176,10 +186,10 @@ impl Meter {
         };
         let (normal, slow) = (seconds(work.ps), seconds(self.slow.ps));
         let powers = &self.powers;
-        rows.push(CPU, "normal", Cause::None, (normal, work.operations), powers.cpu);
-        rows.push(CPU, "slow", Cause::None, (slow, 0), powers.cpu_slow);
+        rows.push(CPU, "normal", FlashCause::None, (normal, work.operations), powers.cpu);
+        rows.push(CPU, "slow", FlashCause::None, (slow, 0), powers.cpu_slow);
         let idle = powers.cpus * (run - self.asleep_s()) - normal - slow;
-        rows.push(CPU, "idle", Cause::None, (idle, 0), powers.cpu_idle);
+        rows.push(CPU, "idle", FlashCause::None, (idle, 0), powers.cpu_idle);
         // The controller takes what a state draws even where the firmware has no core.
         self.asleep_rows(CPU, powers.cpus.max(1.0), |share| share.cpu, rows);
     }
@@ -187,9 +197,9 @@ impl Meter {
     fn other_rows(&self, run: f64, rows: &mut Rows) {
         let active = seconds(self.dram.ps);
         let operations = self.dram.operations;
-        rows.push(DRAM, "active", Cause::None, (active, operations), self.powers.dram);
+        rows.push(DRAM, "active", FlashCause::None, (active, operations), self.powers.dram);
         let idle = run - self.asleep_s() - active;
-        rows.push(DRAM, "idle", Cause::None, (idle, 0), self.powers.dram_idle);
+        rows.push(DRAM, "idle", FlashCause::None, (idle, 0), self.powers.dram_idle);
         self.asleep_rows(DRAM, 1.0, |share| share.dram, rows);
         for (part, cells, watts) in [
             (CHANNEL, &self.channels[..], self.powers.channel),
@@ -197,17 +207,17 @@ impl Meter {
         ] {
             let time = cells.iter().map(|cell| seconds(cell.ps)).sum();
             let operations = cells.iter().map(|cell| cell.operations).sum();
-            rows.push(part, "transfer", Cause::None, (time, operations), watts);
+            rows.push(part, "transfer", FlashCause::None, (time, operations), watts);
         }
     }
 
-    fn packages(&self, run: f64) -> Vec<PackageEnergy> {
+    fn packages(&self, run: f64) -> Vec<PackageBreakdown> {
         let asleep = self.asleep.iter().enumerate();
         let asleep_joules: f64 =
             asleep.map(|(state, cell)| self.powers.asleep(state).flash * seconds(cell.ps)).sum();
         let awake = run - self.asleep_s();
         let package = |first: usize| {
-            let mut package = PackageEnergy::default();
+            let mut package = PackageBreakdown::default();
             for die in first..self.dies.len().min(first + self.dies_per_package) {
                 let idle = (awake - self.displaced_s(die)) * self.powers.die_idle;
                 package.idle_joules += idle + asleep_joules / self.powers.dies;

@@ -1,7 +1,7 @@
 //! The meter against the tables of S3, against a sweep through time, and against its own rules.
 
 use proptest::prelude::*;
-use ssdyno_engine::events::{Activity, Cause, Part};
+use ssdyno_engine::events::{Activity, FlashCause, PartEvent};
 
 use super::*;
 use crate::Component;
@@ -31,7 +31,7 @@ pub(crate) fn s3_text() -> &'static str {
     "#
 }
 
-fn s3() -> Config {
+fn s3() -> EnergyConfig {
     toml::from_str(s3_text()).unwrap()
 }
 
@@ -40,7 +40,14 @@ fn s3_facts() -> Facts {
 }
 
 const fn event(kind: PartKind, index: u16, activity: Activity, from: Time, to: Time) -> Busy {
-    Busy { part: Part::new(kind, index), activity, cause: Cause::Host, operations: 1, from, to }
+    Busy {
+        part: PartEvent::new(kind, index),
+        activity,
+        cause: FlashCause::Host,
+        operations: 1,
+        from,
+        to,
+    }
 }
 
 fn us(us: u64) -> Time {
@@ -117,15 +124,19 @@ fn table_3_of_s3_from_its_counts() {
                 events.push(Busy { cause, ..event(PartKind::Die, die, activity, from, to) });
             };
             let transfers = run.pieces * 105.6e-6 + run.summaries * 13.2e-6;
-            push(Activity::Transfer, Cause::Host, transfers / 8.0);
+            push(Activity::Transfer, FlashCause::Host, transfers / 8.0);
             if run.reads {
-                push(Activity::Read, Cause::Host, run.pieces * 25e-6 / 8.0);
+                push(Activity::Read, FlashCause::Host, run.pieces * 25e-6 / 8.0);
             } else {
-                push(Activity::Program, Cause::Host, (run.pieces + run.summaries) * 200e-6 / 8.0);
+                push(
+                    Activity::Program,
+                    FlashCause::Host,
+                    (run.pieces + run.summaries) * 200e-6 / 8.0,
+                );
             }
-            push(Activity::Erase, Cause::Cleaning, run.cleans * 1.5e-3 / 8.0);
-            push(Activity::Read, Cause::Cleaning, run.moved * 25e-6 / 8.0);
-            push(Activity::Program, Cause::Cleaning, run.moved * 200e-6 / 8.0);
+            push(Activity::Erase, FlashCause::Cleaning, run.cleans * 1.5e-3 / 8.0);
+            push(Activity::Read, FlashCause::Cleaning, run.moved * 25e-6 / 8.0);
+            push(Activity::Program, FlashCause::Cleaning, run.moved * 200e-6 / 8.0);
         }
         let busy = Time::from_s_f64(run.seconds * run.in_service);
         events.push(event(PartKind::Controller, 0, Activity::InService, Time::ZERO, busy));
@@ -158,12 +169,14 @@ fn one_program_by_hand() {
     let facts = Facts { channels: 1, dies: 1, dies_per_package: 1, ..Facts::default() };
     let mut meter = Meter::new(&config, &facts).unwrap();
     let (from, to) = (Time::from_ms(250), Time::from_ms(750));
-    let cleaning =
-        Busy { cause: Cause::Cleaning, ..event(PartKind::Die, 0, Activity::Program, from, to) };
+    let cleaning = Busy {
+        cause: FlashCause::Cleaning,
+        ..event(PartKind::Die, 0, Activity::Program, from, to)
+    };
     meter.read(&[cleaning]);
     let got = meter.finish(Time::from_s(1));
     near(got.flash_joules, 0.5 * 0.010 + 0.5 * 0.100, 1e-15, "flash");
-    assert_eq!(got.flash_operations.get(Activity::Program, Cause::Cleaning), 1);
+    assert_eq!(got.flash_operations.get(Activity::Program, FlashCause::Cleaning), 1);
     assert_eq!(got.flash_operations.total(Activity::Program), 1);
     assert_eq!(got.flash_operations.total(Activity::InService), 0);
     near(got.power_series.points[0].flash_watts, 0.010, 1e-15, "before");
@@ -197,7 +210,8 @@ fn a_cpu_that_never_rests_has_no_idle_row() {
         let mut meter = Meter::new(&s3(), &s3_facts()).unwrap();
         meter.read(&[event(PartKind::Controller, 0, Activity::InService, Time::ZERO, end)]);
         let got = meter.finish(end);
-        let idle = |row: &&crate::Row| row.component == Component::Cpu && row.activity == "idle";
+        let idle =
+            |row: &&crate::BreakdownRow| row.component == Component::Cpu && row.activity == "idle";
         assert_eq!(got.rows.iter().find(idle), None, "{end:?}");
         got.check().unwrap();
     }
@@ -401,7 +415,7 @@ fn work(part: usize, what: u8, from: u64, to: u64) -> Busy {
     let (from, to) = (unit(from), unit(to));
     match part {
         0..=2 => Busy {
-            cause: if what % 2 == 0 { Cause::Host } else { Cause::Cleaning },
+            cause: if what % 2 == 0 { FlashCause::Host } else { FlashCause::Cleaning },
             ..event(PartKind::Die, part as u16, flash[what], from, to)
         },
         3 | 4 => event(PartKind::Core, part as u16 - 3, Activity::Execute, from, to),
@@ -412,11 +426,11 @@ fn work(part: usize, what: u8, from: u64, to: u64) -> Busy {
 }
 
 /// Power of the device in the unit of time from `n` on, from the events alone: the oracle.
-fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
+fn power_at(events: &[Busy], n: u64, config: &EnergyConfig, facts: &Facts) -> f64 {
     let at = |kind: PartKind, index: u16| {
         let mut all = events.iter().filter(move |e| {
             let works = !matches!(e.activity, Activity::LowPower(_));
-            e.part == Part::new(kind, index) && works && e.from <= unit(n) && unit(n) < e.to
+            e.part == PartEvent::new(kind, index) && works && e.from <= unit(n) && unit(n) < e.to
         });
         all.next()
     };
@@ -437,7 +451,7 @@ fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
             Activity::Erase => flash.erase_current.0,
             _ => flash.transfer_current.0,
         });
-        let cleaning = busy.is_some_and(|event| event.cause == Cause::Cleaning);
+        let cleaning = busy.is_some_and(|event| event.cause == FlashCause::Cleaning);
         let idle = busy.is_none() || (cleaning && flash.idle_during_cleaning);
         watts += flash.voltage.0 * (current + if idle { flash.idle_current.0 } else { 0.0 });
     }
@@ -448,7 +462,7 @@ fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
     };
     for (kind, index) in cpus {
         let works = |e: &&Busy| {
-            e.part == Part::new(kind, index) && !matches!(e.activity, Activity::LowPower(_))
+            e.part == PartEvent::new(kind, index) && !matches!(e.activity, Activity::LowPower(_))
         };
         let before = events.iter().filter(works).filter(|e| e.to <= unit(n));
         let idle_since = before.map(|e| e.to).max().unwrap_or(Time::ZERO);
@@ -471,11 +485,11 @@ fn power_at(events: &[Busy], n: u64, config: &Config, facts: &Facts) -> f64 {
     watts
 }
 
-fn sweep(events: &[Busy], (start, end): (u64, u64), config: &Config, facts: &Facts) -> f64 {
+fn sweep(events: &[Busy], (start, end): (u64, u64), config: &EnergyConfig, facts: &Facts) -> f64 {
     (start..end).map(|n| power_at(events, n, config, facts) * 100e-6).sum()
 }
 
-fn config() -> impl Strategy<Value = Config> {
+fn config() -> impl Strategy<Value = EnergyConfig> {
     (any::<bool>(), any::<bool>(), prop::option::of(0u64..15)).prop_map(|(cores, too, patience)| {
         let mut config = s3();
         config.flash.read_current.0 = 0.011;
@@ -504,7 +518,7 @@ fn measure(
     events: &[Busy],
     (start, ends): (u64, &[u64]),
     (batch, tell): (usize, bool),
-    config: &Config,
+    config: &EnergyConfig,
 ) -> Vec<Breakdown> {
     let mut meter = Meter::new(config, &facts()).unwrap();
     let mut stops = std::iter::once(start).chain(ends.iter().copied()).map(unit).peekable();
@@ -581,7 +595,7 @@ proptest! {
         doubled.flash.idle_current.0 *= 2.0;
         doubled.cpu.idle_power.0 *= 2.0;
         doubled.dram.idle_power.0 *= 2.0;
-        let run = |config: &Config| measure(&events, (0, &[400]), (7, true), config).remove(0);
+        let run = |config: &EnergyConfig| measure(&events, (0, &[400]), (7, true), config).remove(0);
         let share = |b: &Breakdown, idle: bool| -> f64 {
             let rows = b.rows.iter().filter(|row| (row.activity == "idle") == idle);
             rows.map(|row| row.joules).sum()

@@ -15,10 +15,10 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::Event;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 
 use super::channel::{Step, Transfer};
-use super::{FlashArray, FlashEvent, Other, Port};
+use super::{FlashArray, FlashEvent, Other, PlanePort};
 use crate::OpKind;
 use crate::die::{Group, NIL, Phase};
 
@@ -64,7 +64,7 @@ pub(super) struct Registers {
 }
 
 fn nothing() -> Group {
-    Group::new(OpKind::Read, Cause::None)
+    Group::new(OpKind::Read, FlashCause::None)
 }
 
 impl Registers {
@@ -93,14 +93,18 @@ impl FlashArray {
     pub(super) fn page_registers_full<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         self.registers[die as usize].reading = Reading::Done;
         self.go_on_reading(die, port);
     }
 
     /// The array has read, or the cache registers fell empty: goes on with the chain of reads.
-    fn go_on_reading<E: From<FlashEvent> + Event>(&mut self, die: u16, port: &mut Port<'_, E>) {
+    fn go_on_reading<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut PlanePort<'_, E>,
+    ) {
         let registers = &self.registers[die as usize];
         let Registers { commanded, reading, chained, .. } = *registers;
         if commanded || !registers.are_free() {
@@ -129,8 +133,8 @@ impl FlashArray {
     fn ask_cache_command<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        (count, cause): (u8, Cause),
-        port: &mut Port<'_, E>,
+        (count, cause): (u8, FlashCause),
+        port: &mut PlanePort<'_, E>,
     ) {
         self.registers[die as usize].commanded = true;
         let step = Step::CacheCommand;
@@ -146,7 +150,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         end: Time,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let ready = match self.registers[die as usize].reading {
             Reading::Page => end.max(self.dies[die as usize].array_to),
@@ -161,7 +165,7 @@ impl FlashArray {
     pub(super) fn registers_moved<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let registers = &mut self.registers[die as usize];
         let next = std::mem::replace(&mut registers.next, nothing());
@@ -190,7 +194,7 @@ impl FlashArray {
     pub(super) fn cached_page_out<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let registers = &mut self.registers[die as usize];
         let Some(op) = self.slab.leave(&mut registers.group) else { return };
@@ -241,7 +245,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let registers = &mut self.registers[die as usize];
         registers.holds = Holds::Loading;
@@ -260,7 +264,7 @@ impl FlashArray {
     pub(super) fn registers_loaded<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let last = !self.program_follows(die);
         let registers = &mut self.registers[die as usize];
@@ -272,7 +276,11 @@ impl FlashArray {
     }
 
     /// The array is free and programs what is in the cache registers.
-    fn program_loaded<E: From<FlashEvent> + Event>(&mut self, die: u16, port: &mut Port<'_, E>) {
+    fn program_loaded<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut PlanePort<'_, E>,
+    ) {
         let registers = &mut self.registers[die as usize];
         registers.holds = Holds::Nothing;
         registers.open = !registers.last;
@@ -295,7 +303,7 @@ impl FlashArray {
     pub(super) fn registers_free<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let (d, registers) = (&self.dies[die as usize], &self.registers[die as usize]);
         let programming = d.phase == Phase::Array && port.now >= d.array_from;
@@ -309,7 +317,7 @@ impl FlashArray {
     pub(super) fn array_free<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         match self.registers[die as usize].holds {
             Holds::Loaded => self.program_loaded(die, port),

@@ -1,19 +1,19 @@
 //! Channels: who goes next.
 //!
-//! First come, first served needs no list: a transfer is reserved on its channel's [`Server`] at the moment it is
+//! First come, first served needs no list: a transfer is reserved on its channel's [`FifoResource`] at the moment it is
 //! ready, and nothing that becomes ready later can change when it goes. Any other order is not known before
 //! the channel falls free, so there the transfers wait in a [`Line`] and an event chooses. Both end in
 //! [`go_on`](FlashArray::go_on), which says what a transfer that has its time leads to.
 //!
-//! [`Server`]: ssdyno_engine::Server
+//! [`FifoResource`]: ssdyno_engine::FifoResource
 
 use std::collections::VecDeque;
 
 use ssdyno_block::Time;
 use ssdyno_engine::Event;
-use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
 
-use super::{FlashArray, FlashEvent, Kind, Other, Port};
+use super::{FlashArray, FlashEvent, Kind, Other, PlanePort};
 use crate::ChannelOrder;
 use crate::die::{NIL, Phase};
 
@@ -80,7 +80,7 @@ pub(super) struct Transfer {
     pub(super) die: u16,
     /// Pages that cross; 0 = command and address cycles only.
     pub(super) pages: u8,
-    pub(super) cause: Cause,
+    pub(super) cause: FlashCause,
     pub(super) length: Time,
     /// Into or out of cache registers: until when the array of the die works meanwhile; else zero.
     pub(super) array_to: Time,
@@ -122,7 +122,7 @@ impl FlashArray {
     pub(super) fn ask<E: From<FlashEvent> + Event>(
         &mut self,
         transfer: Transfer,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         if !self.lines.is_empty() {
             return self.wait_in_line(transfer, port);
@@ -140,7 +140,7 @@ impl FlashArray {
         &mut self,
         step: Step,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let group = &self.dies[die as usize].group;
         let (length, cause) = (self.timing.command * u64::from(group.len), group.cause);
@@ -157,7 +157,7 @@ impl FlashArray {
         step: Step,
         die: u16,
         end: Time,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         match step {
             Step::ReadCommand => self.read_array(die, end, port),
@@ -187,7 +187,7 @@ impl FlashArray {
     fn wait_in_line<E: From<FlashEvent> + Event>(
         &mut self,
         transfer: Transfer,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         if matches!(transfer.step, Step::EraseCommand | Step::CopyCommand | Step::In) {
             self.dies[transfer.die as usize].phase = Phase::Asked;
@@ -213,7 +213,7 @@ impl FlashArray {
     pub(super) fn channel_free<E: From<FlashEvent> + Event>(
         &mut self,
         channel: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) -> u16 {
         // Behind all other events of this time.
         port.queue.schedule(port.now, FlashEvent::other(Other::Choose, channel).into());
@@ -224,7 +224,7 @@ impl FlashArray {
     pub(super) fn choose_transfer<E: From<FlashEvent> + Event>(
         &mut self,
         channel: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) -> u16 {
         let line = &mut self.lines[channel as usize];
         line.choosing = false;
@@ -252,11 +252,11 @@ fn log_transfer<E>(
     transfer: &Transfer,
     channel: u16,
     (from, to): (Time, Time),
-    port: &mut Port<'_, E>,
+    port: &mut PlanePort<'_, E>,
 ) {
     let Transfer { die, pages, cause, array_to, .. } = *transfer;
     let busy = |kind, index| Busy {
-        part: Part::new(kind, index),
+        part: PartEvent::new(kind, index),
         activity: Activity::Transfer,
         cause,
         operations: pages,
@@ -289,7 +289,7 @@ mod tests {
     const STEPS: [Step; 3] = [Step::ReadCommand, Step::Out, Step::In];
 
     fn transfer(step: Step) -> Transfer {
-        let (cause, length) = (Cause::Host, Time::from_ns(1));
+        let (cause, length) = (FlashCause::Host, Time::from_ns(1));
         Transfer { step, die: 0, pages: 1, cause, length, array_to: Time::ZERO }
     }
 

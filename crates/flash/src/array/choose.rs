@@ -1,15 +1,19 @@
 //! What an idle die does next.
 
 use ssdyno_engine::Event;
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 
-use super::{FlashArray, FlashEvent, Other, Port};
+use super::{FlashArray, FlashEvent, Other, PlanePort};
 use crate::die::{Group, NIL, Phase, Queued};
 use crate::{CopyMode, MultiPlane, OpKind};
 
 impl FlashArray {
     /// Gives an idle die its next work.
-    pub(super) fn start<E: From<FlashEvent> + Event>(&mut self, die: u16, port: &mut Port<'_, E>) {
+    pub(super) fn start<E: From<FlashEvent> + Event>(
+        &mut self,
+        die: u16,
+        port: &mut PlanePort<'_, E>,
+    ) {
         if self.reads_have_turn(die)
             && let Some(group) = self.pick_reads(die)
         {
@@ -161,7 +165,7 @@ impl FlashArray {
 
     /// Reads that can start now, one a plane: their pages are programmed already.
     pub(super) fn pick_reads(&mut self, die: u16) -> Option<Group> {
-        let mut group = Group::new(OpKind::Read, Cause::Host);
+        let mut group = Group::new(OpKind::Read, FlashCause::Host);
         let mut planes = 0u64;
         let mut page_in_block = None;
         let mut before = NIL;
@@ -233,7 +237,7 @@ impl FlashArray {
     #[inline(always)]
     pub(super) fn pick_oldest(&mut self, die: u16, through: bool) -> Group {
         let Some(oldest) = self.oldest_plane(die) else {
-            return Group::new(OpKind::Read, Cause::None);
+            return Group::new(OpKind::Read, FlashCause::None);
         };
         let first = self.slab.get(self.planes[oldest].head);
         let number = self.page_number(first);

@@ -14,8 +14,8 @@ mod suspend;
 mod written;
 
 use ssdyno_block::{ConfigError, Time};
-use ssdyno_engine::events::{Cause, EventLog};
-use ssdyno_engine::{Event, EventQueue, Server};
+use ssdyno_engine::events::{EventLog, FlashCause};
+use ssdyno_engine::{Event, EventQueue, FifoResource};
 
 use cached::Registers;
 use channel::Line;
@@ -23,7 +23,8 @@ use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
 use crate::{
-    ChannelOrder, Config, CopyMode, FlashOp, Geometry, MultiPlane, NO_OWNER, OpKind, Timing,
+    ChannelOrder, CopyMode, FlashConfig, FlashOp, FlashTiming, Geometry, MultiPlane, NO_OWNER,
+    OpKind,
 };
 
 /// Something that happens to a die or a channel; packs into 26 bits.
@@ -110,7 +111,7 @@ impl FlashEvent {
 }
 
 /// What the array needs of its device at one moment.
-pub struct Port<'a, E> {
+pub struct PlanePort<'a, E> {
     /// The moment.
     pub now: Time,
     /// Where the array's events go.
@@ -151,11 +152,11 @@ struct Rules {
 #[derive(Clone, Debug)]
 pub struct FlashArray {
     geometry: Geometry,
-    timing: Timing,
+    timing: FlashTiming,
     rules: Rules,
     dies: Vec<Die>,
     planes: Vec<Fifo>,
-    channels: Vec<Server>,
+    channels: Vec<FifoResource>,
     /// What waits for each channel; empty where that is first come, first served, which needs none.
     lines: Vec<Line>,
     /// The cache registers of each die; empty where they are not used.
@@ -174,7 +175,7 @@ pub struct FlashArray {
 
 impl FlashArray {
     /// An erased array.
-    pub fn new(config: &Config) -> Result<FlashArray, ConfigError> {
+    pub fn new(config: &FlashConfig) -> Result<FlashArray, ConfigError> {
         let geometry = config.geometry()?;
         let timing = config.timing()?;
         if geometry.dies() > u32::from(u16::MAX) {
@@ -203,7 +204,7 @@ impl FlashArray {
             },
             dies: vec![Die::new(); geometry.dies() as usize],
             planes: vec![Fifo::default(); geometry.planes() as usize],
-            channels: vec![Server::default(); geometry.channels as usize],
+            channels: vec![FifoResource::default(); geometry.channels as usize],
             lines: match config.channel_order {
                 ChannelOrder::Fcfs => Vec::new(),
                 _ => vec![Line::default(); geometry.channels as usize],
@@ -231,7 +232,7 @@ impl FlashArray {
     }
 
     /// Times.
-    pub fn timing(&self) -> &Timing {
+    pub fn timing(&self) -> &FlashTiming {
         &self.timing
     }
 
@@ -270,18 +271,18 @@ impl FlashArray {
         die.waiting + u32::from(die.phase != Phase::Idle)
     }
 
-    /// Queues `op`; `owner` appears in [`Port::done`] when it completes, unless [`NO_OWNER`].
+    /// Queues `op`; `owner` appears in [`PlanePort::done`] when it completes, unless [`NO_OWNER`].
     #[inline(always)]
     pub fn enqueue<E: From<FlashEvent> + Event>(
         &mut self,
         op: FlashOp,
         owner: u32,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         self.sequence = self.sequence.wrapping_add(1);
         let die = self.die_of_plane[op.plane as usize];
         let overtakes =
-            self.rules.read_priority && op.kind == OpKind::Read && op.cause != Cause::Cleaning;
+            self.rules.read_priority && op.kind == OpKind::Read && op.cause != FlashCause::Cleaning;
         let (mut page, mut epoch, mut to_epoch) = (op.page, 0, 0);
         if self.rules.read_priority {
             epoch = self.epoch(op.page);
@@ -317,7 +318,7 @@ impl FlashArray {
     pub fn enqueue_all<E: From<FlashEvent> + Event>(
         &mut self,
         ops: &[FlashOp],
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let Some((first, rest)) = ops.split_first() else { return };
         self.enqueue(*first, NO_OWNER, port);
@@ -346,7 +347,7 @@ impl FlashArray {
     pub fn handle<E: From<FlashEvent> + Event>(
         &mut self,
         event: FlashEvent,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) -> u32 {
         let FlashEvent { kind, generation, die } = event;
         let current = self.dies[die as usize].generation == generation;
@@ -369,7 +370,7 @@ impl FlashArray {
     fn handle_other<E: From<FlashEvent> + Event>(
         &mut self,
         event: FlashEvent,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) -> u32 {
         let number = event.die;
         match Other::ALL.get(event.generation as usize) {
@@ -390,7 +391,7 @@ impl FlashArray {
     pub(super) fn page_out<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let group = &mut self.dies[die as usize].group;
         let Some(op) = self.slab.leave(group) else { return };
@@ -404,14 +405,14 @@ impl FlashArray {
     pub(super) fn release<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         self.dies[die as usize].phase = Phase::Idle;
         self.start(die, port);
     }
 
     #[inline(always)]
-    pub(super) fn complete<E>(&mut self, op: u32, port: &mut Port<'_, E>) {
+    pub(super) fn complete<E>(&mut self, op: u32, port: &mut PlanePort<'_, E>) {
         let owner = self.slab.get(op).owner;
         self.slab.remove(op);
         if owner != NO_OWNER {

@@ -2,10 +2,10 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::Event;
-use ssdyno_engine::events::{Activity, Busy, Cause, Part, PartKind};
+use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
 
 use super::channel::{Step, Transfer};
-use super::{FlashArray, FlashEvent, Kind, Port};
+use super::{FlashArray, FlashEvent, Kind, PlanePort};
 use crate::die::{Die, Group, NIL, Phase, Queued};
 use crate::{CopyMode, OpKind};
 
@@ -50,10 +50,10 @@ impl FlashArray {
         activity: Activity,
         (from, to): (Time, Time),
         operations: u8,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let cause = self.dies[die as usize].group.cause;
-        let part = Part::new(PartKind::Die, die);
+        let part = PartEvent::new(PartKind::Die, die);
         port.log.push(Busy { part, activity, cause, operations, from, to });
     }
 
@@ -66,7 +66,7 @@ impl FlashArray {
         activity: Activity,
         (from, to): (Time, Time),
         (operations, counted): (u8, impl Fn(&Queued) -> bool),
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         if self.dies[die as usize].group.mixed {
             self.log_causes(die, activity, (from, to), counted, port);
@@ -83,11 +83,12 @@ impl FlashArray {
         activity: Activity,
         (from, to): (Time, Time),
         counted: impl Fn(&Queued) -> bool,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let group = &self.dies[die as usize].group;
-        let part = Part::new(PartKind::Die, die);
-        for cause in [Cause::Host, Cause::Mapping, Cause::Cleaning, Cause::None] {
+        let part = PartEvent::new(PartKind::Die, die);
+        for cause in [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning, FlashCause::None]
+        {
             let members = self.slab.members(group);
             let own = members.filter(|(_, op)| op.cause == cause && counted(op)).count() as u8;
             let to = if cause == group.cause { to } else { from };
@@ -99,7 +100,7 @@ impl FlashArray {
     pub(super) fn schedule_array_done<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let d = &mut self.dies[die as usize];
         d.generation = d.generation.wrapping_add(1);
@@ -112,7 +113,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let d = &mut self.dies[die as usize];
         d.group = group;
@@ -126,7 +127,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         from: Time,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let group = &self.dies[die as usize].group;
         let to = from + self.read_time(group);
@@ -139,7 +140,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         if self.rules.cache_program {
             return self.load_registers(die, group, port);
@@ -155,7 +156,7 @@ impl FlashArray {
         step: Step,
         die: u16,
         (group, array_to): (&Group, Time),
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let length = self.slab.members(group).map(|(_, op)| self.time_in(op)).sum();
         let (pages, cause) = (group.len, group.cause);
@@ -172,7 +173,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         self.dies[die as usize].group = group;
         self.fetch_written(&group);
@@ -190,7 +191,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         self.dies[die as usize].group = group;
         self.ask_command(Step::CopyCommand, die, port);
@@ -201,7 +202,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         from: Time,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let group = &self.dies[die as usize].group;
         let to = from + self.read_time(group);
@@ -222,7 +223,7 @@ impl FlashArray {
         die: u16,
         from: Time,
         length: Time,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let d = &mut self.dies[die as usize];
         d.phase = Phase::Array;
@@ -235,7 +236,7 @@ impl FlashArray {
     pub(super) fn array_done<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let Die { phase, group, array_from, .. } = self.dies[die as usize];
         match group.kind {
@@ -298,7 +299,7 @@ impl FlashArray {
         &mut self,
         die: u16,
         group: &Group,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let (cause, length) = (group.cause, self.timing.transfer);
         for _ in 0..group.len {

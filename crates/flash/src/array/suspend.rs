@@ -3,7 +3,7 @@
 use ssdyno_engine::Event;
 use ssdyno_engine::events::Activity;
 
-use super::{FlashArray, FlashEvent, Kind, Other, Port};
+use super::{FlashArray, FlashEvent, Kind, Other, PlanePort};
 use crate::OpKind;
 use crate::die::{Die, Phase, Suspended};
 
@@ -12,7 +12,7 @@ impl FlashArray {
     pub(super) fn want_suspension<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let d = &self.dies[die as usize];
         let allowed = match d.group.kind {
@@ -39,7 +39,7 @@ impl FlashArray {
     pub(super) fn suspend<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,
-        port: &mut Port<'_, E>,
+        port: &mut PlanePort<'_, E>,
     ) {
         let Die { group, array_from, array_to, .. } = self.dies[die as usize];
         let remaining = array_to.saturating_sub(port.now);

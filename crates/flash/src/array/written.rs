@@ -1,6 +1,6 @@
 //! How far each block is programmed.
 
-use ssdyno_engine::{Table, prefetch};
+use ssdyno_engine::{HugePageTable, prefetch};
 
 /// Pages programmed in each block since its erase.
 ///
@@ -11,7 +11,7 @@ use ssdyno_engine::{Table, prefetch};
 pub(super) struct Written {
     full: Vec<u64>,
     /// Of those that are not full.
-    pages: Table<u16>,
+    pages: HugePageTable<u16>,
     pages_per_block: u16,
 }
 
@@ -20,7 +20,7 @@ impl Written {
     pub(super) fn new(blocks: u32, pages_per_block: u32) -> Written {
         Written {
             full: vec![0; (blocks as usize).div_ceil(64)],
-            pages: Table::new(blocks as usize, 0),
+            pages: HugePageTable::new(blocks as usize, 0),
             pages_per_block: pages_per_block as u16,
         }
     }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Cause, EventLog};
+use ssdyno_engine::events::{EventLog, FlashCause};
 use ssdyno_engine::{Event, EventQueue};
-use ssdyno_flash::{ChannelOrder, Config, FlashArray, FlashEvent, FlashOp, OpKind, Port};
+use ssdyno_flash::{ChannelOrder, FlashArray, FlashConfig, FlashEvent, FlashOp, OpKind, PlanePort};
 
 const PAGES: u32 = 64;
 
@@ -42,7 +42,7 @@ impl Machine {
             "cache_read":{cache_read},"cache_read_busy":"{read_busy}ps",
             "cache_program":{cache_program},"cache_program_busy":"{program_busy}ps"}}"#
         );
-        let config: Config = serde_json::from_str(&text).unwrap();
+        let config: FlashConfig = serde_json::from_str(&text).unwrap();
         FlashArray::new(&config).unwrap()
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn simulate(machine: &Machine, jobs: &[Job]) -> Vec<u64> {
     loop {
         let at = jobs.peek().map_or(Time::MAX, |(_, job)| Time::from_ps(job.at));
         while let Some((now, Only(event))) = queue.pop_due(at) {
-            let mut port = Port { now, queue: &mut queue, log: &mut log, done: &mut done };
+            let mut port = PlanePort { now, queue: &mut queue, log: &mut log, done: &mut done };
             array.handle(event, &mut port);
             for owner in done.drain(..) {
                 ended[owner as usize] = now.as_ps();
@@ -101,8 +101,8 @@ pub(crate) fn simulate(machine: &Machine, jobs: &[Job]) -> Vec<u64> {
         let plane = job.die * machine.planes + job.plane;
         let first = plane * 8 * PAGES;
         let op = match job.kind {
-            OpKind::Read => FlashOp::read(plane, first + number as u32 % PAGES, Cause::Host),
-            OpKind::Erase => FlashOp::erase(plane, first + 7 * PAGES, Cause::Host),
+            OpKind::Read => FlashOp::read(plane, first + number as u32 % PAGES, FlashCause::Host),
+            OpKind::Erase => FlashOp::erase(plane, first + 7 * PAGES, FlashCause::Host),
             _ => {
                 // Six blocks in turn; nobody asks what becomes of their pages.
                 let page = programs[plane as usize] % (6 * PAGES);
@@ -110,10 +110,10 @@ pub(crate) fn simulate(machine: &Machine, jobs: &[Job]) -> Vec<u64> {
                 if page.is_multiple_of(PAGES) {
                     array.set_written(plane * 8 + 1 + page / PAGES, 0);
                 }
-                FlashOp::program(plane, first + PAGES + page, Cause::Host)
+                FlashOp::program(plane, first + PAGES + page, FlashCause::Host)
             }
         };
-        let mut port = Port { now: at, queue: &mut queue, log: &mut log, done: &mut done };
+        let mut port = PlanePort { now: at, queue: &mut queue, log: &mut log, done: &mut done };
         array.enqueue(op, number as u32, &mut port);
     }
     ended

@@ -21,8 +21,8 @@ use ssdyno_flash::{Divisor, FlashOp, Geometry};
 use crate::contract::FtlFacts;
 use crate::random_writes::RandomWrites;
 use crate::{
-    Cleaning, Config, Fill, Ftl, Health, HotCold, Plane, Precondition, PrepareError, ReadOnly,
-    Watch, WearLevelling,
+    Cleaning, Fill, Ftl, FtlConfig, Health, HotCold, Plane, Precondition, PrepareError,
+    PrepareWatch, ReadOnly, WearLevelling,
 };
 use package::{Package, Shape};
 
@@ -104,7 +104,7 @@ impl Agrawal {
         &mut self,
         (pages, together): (u32, u32),
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let dies = self.stripe.get();
         // Packages are independent and alike: one is written over and over, and copies of it, some
@@ -148,7 +148,7 @@ fn die_of_package(geometry: &Geometry, number: u32) -> u32 {
 }
 
 /// This FTL has its policies built in: what asks for others is refused, not ignored.
-fn check_choices(config: &Config) -> Result<(), ConfigError> {
+fn check_choices(config: &FtlConfig) -> Result<(), ConfigError> {
     let built_in = |key: &str, what: &str, help: &str| {
         Err(ConfigError::new(key, format!("`agrawal` {what}"), help))
     };
@@ -217,7 +217,7 @@ impl Ftl for Agrawal {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.logical_pages)?;
         if how.fill == Fill::Empty {

@@ -1,13 +1,13 @@
 //! One package: its map, its planes, its cleaning. Page, block and plane numbers are local.
 
-use ssdyno_engine::events::Cause;
+use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{Divisor, FlashOp};
 
 use crate::page_map::NONE;
 use crate::random_writes::RandomWrites;
 use crate::ranks::Ranks;
 use crate::reverse::Reverse;
-use crate::{PrepareError, ReadOnly, Watch};
+use crate::{PrepareError, PrepareWatch, ReadOnly};
 
 /// Overwrites of a package before its state counts as steady; greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
@@ -200,7 +200,7 @@ impl Package {
         let physical = self.map[page as usize];
         let plane = self.shape.plane_of_block(self.shape.pages_per_block.quotient(physical)) as u32;
         let (plane, physical) = (self.device_plane(plane), self.device_page(physical));
-        out.push(FlashOp::read(plane, physical, Cause::Host));
+        out.push(FlashOp::read(plane, physical, FlashCause::Host));
         true
     }
 
@@ -209,8 +209,12 @@ impl Package {
         self.clean_what_is_low(out);
         let plane = self.choose_plane(page).ok_or(ReadOnly)?;
         let to = self.append(plane, page).ok_or(ReadOnly)?;
-        out.push(FlashOp::program(self.device_plane(plane), self.device_page(to), Cause::Host));
-        self.seal_if_full(plane, Cause::Mapping, out);
+        out.push(FlashOp::program(
+            self.device_plane(plane),
+            self.device_page(to),
+            FlashCause::Host,
+        ));
+        self.seal_if_full(plane, FlashCause::Mapping, out);
         Ok(())
     }
 
@@ -309,7 +313,7 @@ impl Package {
     }
 
     /// Writes the summary of `plane`'s open block if it is full of data, and lets it be cleaned.
-    fn seal_if_full(&mut self, plane: u32, cause: Cause, out: &mut Vec<FlashOp>) {
+    fn seal_if_full(&mut self, plane: u32, cause: FlashCause, out: &mut Vec<FlashOp>) {
         let PlaneState { block, next, .. } = self.planes[plane as usize];
         if next < self.shape.data_pages {
             return;
@@ -368,11 +372,11 @@ impl Package {
         for (from, logical) in &gather {
             let Some(to) = self.append(plane, *logical) else { break };
             let (from, to) = (self.device_page(*from), self.device_page(to));
-            out.push(FlashOp::copy(device_plane, from, to, Cause::Cleaning));
-            self.seal_if_full(plane, Cause::Cleaning, out);
+            out.push(FlashOp::copy(device_plane, from, to, FlashCause::Cleaning));
+            self.seal_if_full(plane, FlashCause::Cleaning, out);
         }
         self.gather = gather;
-        out.push(FlashOp::erase(device_plane, self.device_page(first), Cause::Cleaning));
+        out.push(FlashOp::erase(device_plane, self.device_page(first), FlashCause::Cleaning));
         self.erased(plane, victim);
     }
 
@@ -461,7 +465,7 @@ impl Overwriter {
     pub(super) fn new(
         mut package: Package,
         (pages, random): (u32, RandomWrites),
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<Overwriter, PrepareError> {
         package.wears = false;
         let mut overwriter = Overwriter { package, pages, random, out: Vec::new() };
@@ -470,11 +474,11 @@ impl Overwriter {
     }
 
     /// Goes on far enough that the state is another one.
-    pub(super) fn advance(&mut self, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
+    pub(super) fn advance(&mut self, watch: &mut PrepareWatch<'_>) -> Result<(), PrepareError> {
         self.overwrite((u64::from(self.pages) / 10).max(1), watch)
     }
 
-    fn overwrite(&mut self, writes: u64, watch: &mut Watch<'_>) -> Result<(), PrepareError> {
+    fn overwrite(&mut self, writes: u64, watch: &mut PrepareWatch<'_>) -> Result<(), PrepareError> {
         if self.pages == 0 {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Write buffer and read cache: which pages are held in the controller's memory.
 //!
-//! Policy only: the device gives the time. It asks [`Buffer::next_write_back`] what to write, does
-//! so, and says [`Buffer::written`] for every page it was given, padding included. Every operation
+//! Policy only: the device gives the time. It asks [`WriteBuffer::next_write_back`] what to write, does
+//! so, and says [`WriteBuffer::written`] for every page it was given, padding included. Every operation
 //! takes constant time (BPLRU: constant time for each page handed out; CLOCK: amortised over the
 //! uses that set the second chances), and memory follows the size of the buffer.
 //!
@@ -29,7 +29,7 @@ pub enum Admit {
     Absorbed,
     /// It is in the buffer.
     Taken,
-    /// No room; nothing changed. Try again after the next [`Buffer::written`].
+    /// No room; nothing changed. Try again after the next [`WriteBuffer::written`].
     Full,
 }
 
@@ -39,13 +39,13 @@ pub struct WriteBack {
     /// The logical page.
     pub page: u32,
     /// True: the data is not in the buffer; read it from flash first. Where flash has none, skip it
-    /// and say [`Buffer::written`].
+    /// and say [`WriteBuffer::written`].
     pub padding: bool,
 }
 
 /// The buffer's contents.
 #[derive(Clone, Debug)]
-pub struct Buffer {
+pub struct WriteBuffer {
     policy: BufferPolicy,
     cache_reads: bool,
     marks: Marks,
@@ -68,7 +68,7 @@ pub struct Buffer {
     unawaited: u32,
 }
 
-impl Buffer {
+impl WriteBuffer {
     /// An empty buffer for a device of `logical_pages` pages; none where the policy is `none`.
     ///
     /// # Errors
@@ -78,13 +78,13 @@ impl Buffer {
         page_bytes: u32,
         pages_per_block: u32,
         logical_pages: u32,
-    ) -> Result<Option<Buffer>, ConfigError> {
+    ) -> Result<Option<WriteBuffer>, ConfigError> {
         if config.policy == BufferPolicy::None {
             return Ok(None);
         }
         let marks = config.marks(page_bytes, logical_pages)?;
         let pages_per_block = pages_per_block.max(1);
-        Ok(Some(Buffer {
+        Ok(Some(WriteBuffer {
             policy: config.policy,
             cache_reads: config.cache_reads,
             marks,
@@ -138,9 +138,9 @@ impl Buffer {
         self.clean.len()
     }
 
-    /// Takes note of a flush: [`flush_left`](Buffer::flush_left) then counts down what it waits for,
-    /// while the device calls [`next_write_back`](Buffer::next_write_back) with `force`, again
-    /// after each [`written`](Buffer::written). A second flush meanwhile joins the first, which then
+    /// Takes note of a flush: [`flush_left`](WriteBuffer::flush_left) then counts down what it waits for,
+    /// while the device calls [`next_write_back`](WriteBuffer::next_write_back) with `force`, again
+    /// after each [`written`](WriteBuffer::written). A second flush meanwhile joins the first, which then
     /// waits for both.
     pub fn begin_flush(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
@@ -247,7 +247,7 @@ impl Buffer {
     /// Chooses what is written back next and appends it to `out`: one page, or with BPLRU one whole
     /// logical block in order. Without `force` only when the policy wants it: from the high mark
     /// down to the low one. False when there is nothing to write back (now): pages that were written
-    /// again while on their way come after [`written`](Buffer::written).
+    /// again while on their way come after [`written`](WriteBuffer::written).
     pub fn next_write_back(&mut self, force: bool, out: &mut Vec<WriteBack>) -> bool {
         self.draining =
             self.dirty >= self.marks.high || (self.draining && self.dirty > self.marks.low);
@@ -317,7 +317,7 @@ impl Buffer {
 }
 
 /// Parts of the operations above.
-impl Buffer {
+impl WriteBuffer {
     /// Frees a slot if none is free: true when there is one.
     fn make_room(&mut self) -> bool {
         if !self.slots.is_full() {
@@ -330,11 +330,11 @@ impl Buffer {
     }
 
     fn oldest_clean(&mut self) -> Option<u32> {
-        Buffer::oldest(self.policy, &mut self.slots, &mut self.clean)
+        WriteBuffer::oldest(self.policy, &mut self.slots, &mut self.clean)
     }
 
     fn victim(&mut self) -> Option<u32> {
-        Buffer::oldest(self.policy, &mut self.slots, &mut self.ready)
+        WriteBuffer::oldest(self.policy, &mut self.slots, &mut self.ready)
     }
 
     /// The slot of `list` that goes first.

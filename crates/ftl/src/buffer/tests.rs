@@ -22,16 +22,16 @@ fn config(policy: BufferPolicy, pages: u32) -> BufferConfig {
     }
 }
 
-fn make(config: &BufferConfig) -> Buffer {
-    Buffer::new(config, PAGE, PAGES_PER_BLOCK, LOGICAL).unwrap().unwrap()
+fn make(config: &BufferConfig) -> WriteBuffer {
+    WriteBuffer::new(config, PAGE, PAGES_PER_BLOCK, LOGICAL).unwrap().unwrap()
 }
 
-fn cached(policy: BufferPolicy, pages: u32) -> Buffer {
+fn cached(policy: BufferPolicy, pages: u32) -> WriteBuffer {
     make(&BufferConfig { cache_reads: true, ..config(policy, pages) })
 }
 
 /// The pages that one call hands out.
-fn next(buffer: &mut Buffer, force: bool) -> Vec<u32> {
+fn next(buffer: &mut WriteBuffer, force: bool) -> Vec<u32> {
     let mut out = Vec::new();
     let some = buffer.next_write_back(force, &mut out);
     assert_eq!(some, !out.is_empty());
@@ -39,7 +39,7 @@ fn next(buffer: &mut Buffer, force: bool) -> Vec<u32> {
 }
 
 /// Writes `page`, with write-backs that take no time where there is no room; gives their pages.
-fn write(buffer: &mut Buffer, page: u32) -> Vec<u32> {
+fn write(buffer: &mut WriteBuffer, page: u32) -> Vec<u32> {
     let mut out = Vec::new();
     while buffer.write(page) == Admit::Full {
         let pages = next(buffer, false);
@@ -51,7 +51,7 @@ fn write(buffer: &mut Buffer, page: u32) -> Vec<u32> {
 }
 
 /// True on a hit; a miss fetches the page.
-fn read(buffer: &mut Buffer, page: u32) -> bool {
+fn read(buffer: &mut WriteBuffer, page: u32) -> bool {
     let hit = buffer.read(page);
     if !hit {
         buffer.fill(page);
@@ -62,12 +62,12 @@ fn read(buffer: &mut Buffer, page: u32) -> bool {
 #[test]
 fn no_policy_no_buffer() {
     let config = BufferConfig::default();
-    assert!(Buffer::new(&config, PAGE, 64, 100).unwrap().is_none());
+    assert!(WriteBuffer::new(&config, PAGE, 64, 100).unwrap().is_none());
 }
 
 #[test]
 fn refuses_what_cannot_be() {
-    let key = |config: &BufferConfig| Buffer::new(config, PAGE, 64, 100).unwrap_err().key;
+    let key = |config: &BufferConfig| WriteBuffer::new(config, PAGE, 64, 100).unwrap_err().key;
     let good = config(BufferPolicy::Lru, 1);
     assert_eq!(key(&BufferConfig { size: Bytes(4095), ..good.clone() }), "buffer.size");
     let high = BufferConfig { write_back_high: 1.1, ..good.clone() };
@@ -255,7 +255,7 @@ fn flush_waits_for_what_was_dirty_only() {
 fn uniform_reads_hit_with_the_share_that_fits() {
     for policy in BufferPolicy::ALL {
         let config = BufferConfig { cache_reads: true, ..config(policy, 250) };
-        let mut buffer = Buffer::new(&config, PAGE, 64, 1000).unwrap().unwrap();
+        let mut buffer = WriteBuffer::new(&config, PAGE, 64, 1000).unwrap().unwrap();
         let mut rng = Rng::new(7, "buffer");
         let mut hits = 0;
         for round in 0..210_000 {
@@ -272,7 +272,7 @@ fn uniform_reads_hit_with_the_share_that_fits() {
 #[test]
 fn uniform_writes_are_absorbed_with_the_share_that_fits() {
     for policy in [BufferPolicy::Fifo, BufferPolicy::Lru, BufferPolicy::Clock] {
-        let mut buffer = Buffer::new(&config(policy, 250), PAGE, 64, 1000).unwrap().unwrap();
+        let mut buffer = WriteBuffer::new(&config(policy, 250), PAGE, 64, 1000).unwrap().unwrap();
         let mut rng = Rng::new(7, "buffer");
         let mut hits = 0;
         for round in 0..210_000 {
@@ -339,7 +339,7 @@ impl Model {
         self.flash.get(&page).is_some_and(|on_flash| *on_flash >= version)
     }
 
-    fn arrive(&mut self, buffer: &mut Buffer, which: usize) {
+    fn arrive(&mut self, buffer: &mut WriteBuffer, which: usize) {
         if self.on_way.is_empty() {
             return;
         }
@@ -362,7 +362,7 @@ impl Model {
     }
 
     /// Nothing that the host wrote is lost, and the counts are right.
-    fn check(&mut self, buffer: &mut Buffer) {
+    fn check(&mut self, buffer: &mut WriteBuffer) {
         let on_way = |page: u32, version: u64| self.on_way.contains(&(page, Some(version)));
         let mut dirty = 0;
         for (page, version) in &self.host {
@@ -379,7 +379,7 @@ impl Model {
     }
 }
 
-fn run(config: &BufferConfig, steps: &[Step]) -> Buffer {
+fn run(config: &BufferConfig, steps: &[Step]) -> WriteBuffer {
     let mut buffer = make(config);
     let mut model = Model::default();
     for step in steps {

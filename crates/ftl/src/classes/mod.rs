@@ -1,6 +1,6 @@
 //! Hot and cold apart: a page map for each class of logical pages, with blocks of its own.
 //!
-//! A class is a range of logical pages ([`Config::classes`]). Each has a [`PageMap`] over *its* blocks
+//! A class is a range of logical pages ([`FtlConfig::classes`]). Each has a [`PageMap`] over *its* blocks
 //! of every plane: open blocks, cleaning, reserve and wear levelling are those of the page map, within
 //! the class. What is spare in a plane is shared out (see [`Sharing`]); write amplification is then
 //! the classes' weighted by their writes (form 5 of the [`closed_forms`](crate::closed_forms)).
@@ -22,8 +22,8 @@ use crate::contract::FtlFacts;
 use crate::page_map::{NONE, PageMap};
 use crate::placement::Chooser;
 use crate::{
-    Blocks, Config, Fill, Ftl, Health, HotCold, Limits, Plane, PlaneUse, Pool, Precondition,
-    PrepareError, ReadOnly, Watch, WearLevelling, sample,
+    Blocks, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, Plane, PlaneUse, Pool, Precondition,
+    PrepareError, PrepareWatch, ReadOnly, WearLevelling, sample,
 };
 
 pub(crate) use sharing::check;
@@ -172,14 +172,14 @@ fn page_map(
     let planes = facts.geometry.planes();
     let geometry = Geometry { blocks_per_plane: places / planes, ..facts.geometry };
     // In a class all pages are alike, those that survived a cleaning, too.
-    let config = Config { hot_cold: HotCold::Off, classes: Vec::new(), ..facts.config.clone() };
+    let config = FtlConfig { hot_cold: HotCold::Off, classes: Vec::new(), ..facts.config.clone() };
     let searches = config.searches(geometry.blocks_per_plane);
     let data_pages = sharing.data_pages();
     let blocks = Blocks::with_lives(planes, geometry.blocks_per_plane, data_pages, searches, lives);
     let reserve = sharing.reserve(class);
     // One block beside the reserve is open.
     let closed = geometry.blocks_per_plane - blocks.bad_most() - reserve - 1;
-    let limits = Limits {
+    let limits = FtlLimits {
         logical_pages: sharing.pages(class),
         mapping_pages: 0,
         data_pages,
@@ -266,7 +266,7 @@ impl Ftl for Classes {
         &mut self,
         how: &Precondition,
         seed: u64,
-        watch: &mut Watch<'_>,
+        watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.logical_pages())?;
         let planes = self.geometry.planes();

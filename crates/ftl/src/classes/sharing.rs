@@ -4,7 +4,7 @@ use ssdyno_block::ConfigError;
 use ssdyno_flash::Geometry;
 
 use crate::closed_forms::{self, Class};
-use crate::{Cleaning, Config, HotCold, PageClass};
+use crate::{Cleaning, FtlConfig, HotCold, PageClass};
 
 /// Fewest and most classes.
 const COUNT: std::ops::RangeInclusive<usize> = 2..=8;
@@ -32,7 +32,7 @@ pub(crate) struct Sharing {
 }
 
 /// That `classes` are given where they are used, only there, and that their shares are sound.
-pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
+pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
     let classes = &config.classes;
     let fail = |problem: String, help: &str| Err(ConfigError::new("ftl.classes", problem, help));
     if config.hot_cold != HotCold::Classes {
@@ -92,7 +92,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
 impl Sharing {
     /// From the `[ftl]` table, for planes with `bad` bad blocks: the fewest and the most in a plane.
     pub(crate) fn new(
-        config: &Config,
+        config: &FtlConfig,
         geometry: &Geometry,
         bad: (u32, u32),
     ) -> Result<Sharing, ConfigError> {
@@ -123,7 +123,7 @@ impl Sharing {
 
     /// What the classes need of `logical_pages`, the spare blocks not shared out yet; `None` where
     /// not even each class has a page.
-    fn unshared(config: &Config, geometry: &Geometry, logical_pages: u32) -> Option<Sharing> {
+    fn unshared(config: &FtlConfig, geometry: &Geometry, logical_pages: u32) -> Option<Sharing> {
         let bounds = bounds(&config.classes, logical_pages)?;
         let data_pages = geometry.pages_per_block.get() - config.summary_pages;
         let planes = geometry.planes();
@@ -145,7 +145,7 @@ impl Sharing {
 
     /// Shares out what is spare in a plane of `good` blocks: as asked for, or for the least write
     /// amplification.
-    fn share_spare(&mut self, config: &Config, good: u32) {
+    fn share_spare(&mut self, config: &FtlConfig, good: u32) {
         let given: Vec<f64> = config.classes.iter().filter_map(|class| class.spare).collect();
         let shares = if given.len() == self.parts.len() { given } else { self.best(config, good) };
         let sum: f64 = shares.iter().sum();
@@ -155,7 +155,7 @@ impl Sharing {
     }
 
     /// The best shares of the spare blocks in a plane of `good` blocks, up to a factor.
-    fn best(&self, config: &Config, good: u32) -> Vec<f64> {
+    fn best(&self, config: &FtlConfig, good: u32) -> Vec<f64> {
         let reserve: u32 = self.parts.iter().map(|part| part.reserve).sum();
         let filled: f64 = self.parts.iter().map(|part| part.filled).sum();
         let alpha = f64::from(good - reserve) / filled;

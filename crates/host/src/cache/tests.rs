@@ -9,7 +9,7 @@ use ssdyno_engine::Rng;
 
 use super::pages::{Found, Pages};
 use crate::tests::{FixedPort, HOST, Target, load, plan};
-use crate::{Cause, Config, Host, ThreadMode, Waiting};
+use crate::{CompletionWait, CpuCause, Host, HostConfig, ThreadMode};
 
 /// The cache as lists: slow, and plainly right.
 #[derive(Default)]
@@ -109,12 +109,12 @@ proptest! {
     }
 }
 
-fn cached(more: &str) -> Config {
+fn cached(more: &str) -> HostConfig {
     let text = HOST.replace("copy = \"1GB/s\"", "copy = \"1GB/s\"\n[cache]") + more;
-    Config::parse(&text).unwrap()
+    HostConfig::parse(&text).unwrap()
 }
 
-fn host(config: &Config, mode: ThreadMode, servers: usize) -> Target {
+fn host(config: &HostConfig, mode: ThreadMode, servers: usize) -> Target {
     let port = FixedPort::new(1, 1, false, 4095, servers);
     Target(Host::new(config, plan(1, mode), port, 1).unwrap())
 }
@@ -151,12 +151,12 @@ fn a_cached_host_keeps_the_contract_of_targets() {
         let mut config = cached(more);
         config.stack.extra_switches = 0.4;
         for mode in [ThreadMode::Sync, ThreadMode::Async, ThreadMode::Batch] {
-            let all = [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid];
+            let all = [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid];
             for waiting in if mode == ThreadMode::Sync { &all[..] } else { &all[..1] } {
                 let waiting = *waiting;
                 check_target(|| {
                     let port = FixedPort::new(2, 2, false, 8, 2);
-                    let plan = crate::Plan { waiting, ..plan(2, mode) };
+                    let plan = crate::HostUse { waiting, ..plan(2, mode) };
                     Target(Host::new(&config, plan, port, 1).unwrap())
                 });
             }
@@ -178,7 +178,7 @@ fn a_hit_costs_its_copy_and_no_device() {
     let cache = account.cache.unwrap();
     assert_eq!((cache.pages_read, cache.pages_hit, cache.metadata_reads), (200, 198, 1));
     assert_eq!(account.commands, 2, "the page of metadata, and the data");
-    assert_eq!(account.cpu.of(Cause::Copy), Time::from_ns(8192 * 100));
+    assert_eq!(account.cpu.of(CpuCause::Copy), Time::from_ns(8192 * 100));
 }
 
 /// Least recently used under uniform reads: in the long run a page is there with probability
@@ -337,11 +337,11 @@ fn impossible_tables_are_named() {
         ("size = \"1MiB\"\n[file_system]\njournal_size = \"4KiB\"", "file_system.journal_size"),
     ] {
         let text = HOST.replace("copy = \"1GB/s\"", "copy = \"1GB/s\"\n[cache]") + more;
-        let error = Config::parse(&text).unwrap_err();
+        let error = HostConfig::parse(&text).unwrap_err();
         assert!(error.to_string().starts_with(key), "{error}");
     }
     let alone = HOST.to_owned() + "[file_system]\n";
-    assert!(Config::parse(&alone).unwrap_err().to_string().starts_with("file_system"));
+    assert!(HostConfig::parse(&alone).unwrap_err().to_string().starts_with("file_system"));
 }
 
 /// Threads that wait for all of their requests also wait for pages that another thread's command

@@ -6,8 +6,8 @@ use ssdyno_driver_nvme::{
     IoError, IoResult, NvmeConfig, SimulatedNvme,
 };
 use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, SimulatedPci};
-use ssdyno_scsi::{ControllerFacts, NvmeCommand, Place};
-use ssdyno_spec::nvme::{DatasetRange, PAGE_BYTES, Status, admin, feature, nvm, select};
+use ssdyno_scsi::{ControllerFacts, DataPlace, NvmeCommand};
+use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, PAGE_BYTES, admin, feature, nvm, select};
 use zerocopy::FromBytes;
 
 use super::StackError;
@@ -36,7 +36,7 @@ struct Flight {
     region: Option<DmaRegion>,
     /// Namespaces that are still to be flushed, and the first error so far.
     flushes: Vec<u32>,
-    failed: Option<Status>,
+    failed: Option<NvmeStatus>,
 }
 
 /// An NVMe command that has completed.
@@ -44,7 +44,7 @@ struct Flight {
 pub(super) struct Landed {
     pub(super) purpose: Purpose,
     pub(super) command: NvmeCommand,
-    pub(super) status: Status,
+    pub(super) status: NvmeStatus,
     pub(super) dword0: u32,
     /// What it brought.
     pub(super) data: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) enum Refused {
     /// There is no room now: again after the next step.
     Later,
     /// It ends with this status.
-    Status(Status),
+    Status(NvmeStatus),
 }
 
 /// Driver and controller on one clock.
@@ -140,7 +140,7 @@ impl<D: PciDevice> Device<D> {
             Ok(()) => Ok(()),
             Err(AdminError::Full) => Err(Refused::Later),
             Err(AdminError::NotReady) if self.recovers() => Err(Refused::Later),
-            Err(_) => Err(Refused::Status(Status::INTERNAL_ERROR)),
+            Err(_) => Err(Refused::Status(NvmeStatus::INTERNAL_ERROR)),
         }
     }
 
@@ -180,12 +180,12 @@ impl<D: PciDevice> Device<D> {
                 // The driver flushes one namespace at a time.
                 flight.flushes = self.nvme.driver.namespaces().iter().map(|n| n.id).collect();
                 let Some(first) = flight.flushes.pop() else {
-                    return Err(Refused::Status(Status::SUCCESS));
+                    return Err(Refused::Status(NvmeStatus::SUCCESS));
                 };
                 IoCommand::flush(first)
             }
             nvm::FLUSH => IoCommand::flush(nsid),
-            _ => return Err(Refused::Status(Status::INVALID_OPCODE)),
+            _ => return Err(Refused::Status(NvmeStatus::INVALID_OPCODE)),
         };
         io.force_unit_access = command.dwords[2] >> 30 & 1 == 1;
         self.submit(&io, token)
@@ -197,7 +197,7 @@ impl<D: PciDevice> Device<D> {
             return Ok(region);
         }
         let others = self.flights.iter().flatten().any(|flight| flight.region.is_some());
-        let status = Refused::Status(Status::INTERNAL_ERROR);
+        let status = Refused::Status(NvmeStatus::INTERNAL_ERROR);
         let none = if others { Refused::Later } else { status };
         self.nvme.pci.dma_allocate(COMMAND_BYTES_MAX).map_err(|_| none)
     }
@@ -208,9 +208,9 @@ impl<D: PciDevice> Device<D> {
             Ok(()) => Ok(()),
             Err(IoError::Full) => Err(Refused::Later),
             Err(IoError::NotReady) if self.recovers() => Err(Refused::Later),
-            Err(IoError::OutOfRange { .. }) => Err(Refused::Status(Status::LBA_OUT_OF_RANGE)),
-            Err(IoError::Unsupported { .. }) => Err(Refused::Status(Status::INVALID_OPCODE)),
-            Err(_) => Err(Refused::Status(Status::INTERNAL_ERROR)),
+            Err(IoError::OutOfRange { .. }) => Err(Refused::Status(NvmeStatus::LBA_OUT_OF_RANGE)),
+            Err(IoError::Unsupported { .. }) => Err(Refused::Status(NvmeStatus::INVALID_OPCODE)),
+            Err(_) => Err(Refused::Status(NvmeStatus::INTERNAL_ERROR)),
         }
     }
 
@@ -223,7 +223,7 @@ impl<D: PciDevice> Device<D> {
             };
             let mut status = match done.result {
                 IoResult::Answered(status) => status,
-                IoResult::Abandoned => Status::INTERNAL_ERROR,
+                IoResult::Abandoned => NvmeStatus::INTERNAL_ERROR,
             };
             if let Some(next) = flight.flushes.pop() {
                 let failed = (!status.is_success()).then_some(status);
@@ -234,7 +234,7 @@ impl<D: PciDevice> Device<D> {
                         continue;
                     }
                     // The command before has left room: it is the device that has none.
-                    Err(_) => status = Status::INTERNAL_ERROR,
+                    Err(_) => status = NvmeStatus::INTERNAL_ERROR,
                 }
             }
             return Some(self.land(flight, status));
@@ -243,16 +243,16 @@ impl<D: PciDevice> Device<D> {
         let flight = self.flights.get_mut(done.token.0 as usize)?.take()?;
         let Flight { purpose, command, .. } = flight;
         let AdminCompletion { status, dword0, data, .. } = done;
-        let status = status.unwrap_or(Status::INTERNAL_ERROR);
+        let status = status.unwrap_or(NvmeStatus::INTERNAL_ERROR);
         Some(Landed { purpose, command, status, dword0, data })
     }
 
-    fn land(&mut self, flight: Flight, status: Status) -> Landed {
+    fn land(&mut self, flight: Flight, status: NvmeStatus) -> Landed {
         let Flight { purpose, command, region, failed, .. } = flight;
         let mut data = Vec::new();
         if let Some(region) = region {
             let place = command.data;
-            if command.opcode & 3 == 2 && place.place != Place::Nothing {
+            if command.opcode & 3 == 2 && place.place != DataPlace::Nothing {
                 data.resize((place.bytes as usize).min(region.bytes as usize), 0);
                 self.nvme.pci.dma_read(&region, 0, &mut data);
             }
@@ -296,7 +296,7 @@ impl<D: PciDevice> Device<D> {
         nsid: u32,
     ) -> Result<[u8; PAGE_BYTES as usize], StackError> {
         let Some(said) = self.ask(identify(what, nsid)) else {
-            return Err(StackError::Identify(Status::INTERNAL_ERROR));
+            return Err(StackError::Identify(NvmeStatus::INTERNAL_ERROR));
         };
         match said.data.try_into() {
             Ok(data) if said.status.is_success() => Ok(data),

@@ -11,11 +11,12 @@ use ssdyno_block::Time;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_pci::{FunctionError, PciDevice, SimulatedPci};
 use ssdyno_scsi::{
-    Config, ControllerFacts, FactsError, Job, NamespaceFacts, Nexus, NvmeCommand, Translator,
+    ControllerFacts, FactsError, NamespaceFacts, Nexus, NvmeCommand, ScsiJob, Translator,
+    TranslatorConfig,
 };
-use ssdyno_spec::nvme::{Status, cns};
+use ssdyno_spec::nvme::{NvmeStatus, cns};
 
-use crate::units::{Ended, LogicalUnits, Task, TaskId};
+use crate::units::{LogicalUnits, ScsiTask, TaskEnd, TaskId};
 use device::{COMMAND_BYTES_MAX, Device};
 
 /// Most data of one SCSI command, which a connection may have to keep.
@@ -45,7 +46,7 @@ pub enum StackError {
     },
     /// An admin command was answered with an error.
     #[error("the controller answers Identify with status {:#05x}", .0.bits())]
-    Identify(Status),
+    Identify(NvmeStatus),
 }
 
 /// How units are shown, where that is not the controller's to say.
@@ -84,7 +85,7 @@ pub struct NvmeUnits<D> {
     /// Commands that have formatted, and look again.
     formats: usize,
     arrivals: u64,
-    ended: Vec<Ended>,
+    ended: Vec<TaskEnd>,
     /// A command has ended: others may begin.
     freed: bool,
 }
@@ -92,11 +93,11 @@ pub struct NvmeUnits<D> {
 /// A SCSI command that has not ended.
 #[derive(Debug)]
 struct Running {
-    task: Task,
+    task: ScsiTask,
     /// Which arrived first.
     arrival: u64,
     stage: Stage,
-    job: Job,
+    job: ScsiJob,
     data_in: Vec<u8>,
     /// Its next NVMe command, for which there was no room or not the time.
     unsent: Option<NvmeCommand>,
@@ -154,11 +155,11 @@ impl<D: PciDevice> NvmeUnits<D> {
             namespaces.push(facts);
         }
         let largest = namespaces.iter().map(|n| n.block_bytes).max().unwrap_or(512).max(512);
-        let mut config = Config {
+        let mut config = TranslatorConfig {
             transfer_blocks_max: TRANSFER_BYTES_MAX / largest,
             transport_version: ISCSI,
             physical_block_bytes: options.physical_block_bytes,
-            ..Config::default()
+            ..TranslatorConfig::default()
         };
         if options.write_same_to_end {
             config.write_same_blocks_max = 0;
@@ -214,7 +215,7 @@ impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
         if owed <= u64::from(TRANSFER_BYTES_MAX) { owed } else { 0 }
     }
 
-    fn submit(&mut self, now: Time, task: Task) {
+    fn submit(&mut self, now: Time, task: ScsiTask) {
         self.advance(now);
         self.arrive(task);
         self.go_on();
@@ -235,7 +236,7 @@ impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
         self.next().map(|at| at.saturating_sub(self.origin))
     }
 
-    fn take_ended(&mut self, out: &mut Vec<Ended>) {
+    fn take_ended(&mut self, out: &mut Vec<TaskEnd>) {
         out.append(&mut self.ended);
     }
 

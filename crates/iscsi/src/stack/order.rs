@@ -4,20 +4,20 @@
 use ssdyno_pci::PciDevice;
 
 use super::{NvmeUnits, Stage};
-use crate::units::Attribute;
+use crate::units::TaskAttribute;
 
 impl<D: PciDevice> NvmeUnits<D> {
     /// Whether the task in `place` may begin, as far as its attribute goes.
     pub(super) fn is_its_turn(&self, place: usize) -> bool {
         let Some(task) = &self.running[place] else { return false };
-        if self.ordered == 0 || task.task.attribute == Attribute::HeadOfQueue {
+        if self.ordered == 0 || task.task.attribute == TaskAttribute::HeadOfQueue {
             return true;
         }
         let mut others = self.running.iter().flatten();
         !others.any(|other| {
             let before = other.arrival < task.arrival && other.task.lun == task.task.lun;
-            let either = task.task.attribute == Attribute::Ordered
-                || other.task.attribute == Attribute::Ordered;
+            let either = task.task.attribute == TaskAttribute::Ordered
+                || other.task.attribute == TaskAttribute::Ordered;
             before && either
         })
     }

@@ -2,13 +2,15 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::PciDevice;
-use ssdyno_scsi::{Job, NamespaceFacts, NvmeCommand, Place, Progress, Request, SenseBytes};
-use ssdyno_spec::nvme::{Status, admin, cns};
+use ssdyno_scsi::{
+    DataPlace, JobProgress, NamespaceFacts, NvmeCommand, ScsiJob, ScsiRequest, SenseBytes,
+};
+use ssdyno_spec::nvme::{NvmeStatus, admin, cns};
 use ssdyno_spec::scsi::{opcode, status};
 
 use super::device::{COMMAND_BYTES_MAX, Landed, Purpose, Refused, identify};
 use super::{NvmeUnits, Running, Stage};
-use crate::units::{Answer, Attribute, Ended, Task};
+use crate::units::{ScsiTask, TaskAttribute, TaskEnd, TaskResponse};
 
 /// What became of the NVMe commands of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,14 +25,14 @@ enum Launch {
 
 impl<D: PciDevice> NvmeUnits<D> {
     /// A task has come.
-    pub(super) fn arrive(&mut self, task: Task) {
+    pub(super) fn arrive(&mut self, task: ScsiTask) {
         self.arrivals += 1;
-        self.ordered += usize::from(task.attribute == Attribute::Ordered);
+        self.ordered += usize::from(task.attribute == TaskAttribute::Ordered);
         let running = Running {
             task,
             arrival: self.arrivals,
             stage: Stage::Waiting,
-            job: Job::new(),
+            job: ScsiJob::new(),
             data_in: Vec::new(),
             unsent: None,
         };
@@ -53,7 +55,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             return self.waiting.push_back(place);
         }
         let task = &running.task;
-        let request = Request {
+        let request = ScsiRequest {
             nexus: task.nexus,
             lun: task.lun,
             cdb: &task.cdb,
@@ -62,12 +64,12 @@ impl<D: PciDevice> NvmeUnits<D> {
             deleted: false,
         };
         match self.translator.begin(&mut running.job, &request) {
-            Progress::Pending => {
+            JobProgress::Pending => {
                 running.stage = Stage::Begun;
                 running.data_in.resize(running.job.data_in_bytes() as usize, 0);
                 self.ready.push_back(place);
             }
-            Progress::Blocked => self.waiting.push_back(place),
+            JobProgress::Blocked => self.waiting.push_back(place),
             progress => self.end(place, progress),
         }
     }
@@ -134,7 +136,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             return Launch::Nothing;
         }
         let Some(outgoing) = outgoing(running, &command) else {
-            self.complete(place, &command, Status::DATA_TRANSFER_ERROR, 0);
+            self.complete(place, &command, NvmeStatus::DATA_TRANSFER_ERROR, 0);
             return Launch::One;
         };
         match self.device.send(Purpose::Command(place), command, outgoing) {
@@ -159,9 +161,9 @@ impl<D: PciDevice> NvmeUnits<D> {
         let Some(running) = &mut self.running[place] else { return };
         let range = command.data.offset as usize..;
         let buffer = match command.data.place {
-            Place::Buffer => running.data_in.get_mut(range),
-            Place::Scratch => running.job.scratch_mut().get_mut(range),
-            Place::Nothing => None,
+            DataPlace::Buffer => running.data_in.get_mut(range),
+            DataPlace::Scratch => running.job.scratch_mut().get_mut(range),
+            DataPlace::Nothing => None,
         };
         if let Some(buffer) = buffer.filter(|_| command.opcode & 3 == 2) {
             let length = buffer.len().min(data.len());
@@ -171,13 +173,13 @@ impl<D: PciDevice> NvmeUnits<D> {
     }
 
     /// An NVMe command of the task in `place` has completed.
-    fn complete(&mut self, place: usize, command: &NvmeCommand, nvme: Status, dword0: u32) {
+    fn complete(&mut self, place: usize, command: &NvmeCommand, nvme: NvmeStatus, dword0: u32) {
         let Some(running) = &mut self.running[place] else { return };
         let formats = command.admin && command.opcode == admin::FORMAT_NVM && nvme.is_success();
         match self.translator.complete(&mut running.job, nvme, dword0) {
             // What comes next may be there by now.
-            Progress::Pending => self.make_ready(place),
-            Progress::Done if formats => {
+            JobProgress::Pending => self.make_ready(place),
+            JobProgress::Done if formats => {
                 running.stage = Stage::Formatted(command.nsid);
                 self.formats += 1;
             }
@@ -186,28 +188,30 @@ impl<D: PciDevice> NvmeUnits<D> {
     }
 
     /// The task in `place` is over.
-    fn end(&mut self, place: usize, progress: Progress) {
+    fn end(&mut self, place: usize, progress: JobProgress) {
         let Some(running) = self.running[place].take() else { return };
         self.ready.retain(|other| *other != place);
         self.waiting.retain(|other| *other != place);
         self.alarms.retain(|(_, other)| *other != place);
         let Running { task, stage, job, mut data_in, .. } = running;
         self.formats -= usize::from(matches!(stage, Stage::Formatted(_) | Stage::Looking(_)));
-        self.ordered -= usize::from(task.attribute == Attribute::Ordered);
+        self.ordered -= usize::from(task.attribute == TaskAttribute::Ordered);
         if !job.data_in().is_empty() {
             data_in.clear();
             data_in.extend_from_slice(job.data_in());
         }
         data_in.truncate(job.data_in_bytes() as usize);
         let answer = match progress {
-            Progress::Done => Some(Answer { status: job.status(), sense: job.sense_bytes() }),
-            Progress::Aborted => None,
+            JobProgress::Done => {
+                Some(TaskResponse { status: job.status(), sense: job.sense_bytes() })
+            }
+            JobProgress::Aborted => None,
             // Neither is an end; the initiator may try again.
-            Progress::Pending | Progress::Blocked => {
-                Some(Answer { status: status::BUSY, sense: SenseBytes::NONE })
+            JobProgress::Pending | JobProgress::Blocked => {
+                Some(TaskResponse { status: status::BUSY, sense: SenseBytes::NONE })
             }
         };
-        self.ended.push(Ended { id: task.id, answer, data_in });
+        self.ended.push(TaskEnd { id: task.id, answer, data_in });
         self.freed = true;
         if task.cdb[0] == opcode::PERSISTENT_RESERVE_OUT {
             // PREEMPT AND ABORT.
@@ -216,7 +220,7 @@ impl<D: PciDevice> NvmeUnits<D> {
     }
 
     /// Aborts tasks; those that nothing at the controller belongs to end now.
-    pub(super) fn abort(&mut self, which: impl Fn(&Task) -> bool) {
+    pub(super) fn abort(&mut self, which: impl Fn(&ScsiTask) -> bool) {
         for place in 0..self.running.len() {
             match &mut self.running[place] {
                 Some(running) if which(&running.task) => running.job.abort(),
@@ -242,7 +246,7 @@ impl<D: PciDevice> NvmeUnits<D> {
     fn cancel(&mut self, place: usize) {
         let Some(running) = &mut self.running[place] else { return };
         match running.stage {
-            Stage::Waiting => self.end(place, Progress::Aborted),
+            Stage::Waiting => self.end(place, JobProgress::Aborted),
             Stage::Begun => {
                 let unsent = running.unsent.take();
                 let next = unsent.or_else(|| match running.job.outstanding() {
@@ -252,7 +256,7 @@ impl<D: PciDevice> NvmeUnits<D> {
                 });
                 self.alarms.retain(|(_, other)| *other != place);
                 if let Some(command) = next {
-                    self.complete(place, &command, Status::ABORT_REQUESTED, 0);
+                    self.complete(place, &command, NvmeStatus::ABORT_REQUESTED, 0);
                 }
             }
             Stage::Formatted(_) | Stage::Looking(_) => {}
@@ -275,7 +279,7 @@ impl<D: PciDevice> NvmeUnits<D> {
                     match device.nvme.driver.rescan(&mut device.nvme.pci, at) {
                         Ok(()) => running.stage = Stage::Looking(nsid),
                         // The device is gone, or comes up again and is looked at then.
-                        Err(_) => self.end(place, Progress::Done),
+                        Err(_) => self.end(place, JobProgress::Done),
                     }
                 }
                 Stage::Looking(nsid)
@@ -286,7 +290,7 @@ impl<D: PciDevice> NvmeUnits<D> {
                         // Sent once.
                         Ok(()) => running.unsent = Some(command),
                         Err(Refused::Later) => {}
-                        Err(Refused::Status(_)) => self.end(place, Progress::Done),
+                        Err(Refused::Status(_)) => self.end(place, JobProgress::Done),
                     }
                 }
                 _ => {}
@@ -295,7 +299,7 @@ impl<D: PciDevice> NvmeUnits<D> {
     }
 
     /// The namespace that the task in `place` has formatted was identified.
-    fn looked(&mut self, place: usize, status: Status, data: &[u8]) {
+    fn looked(&mut self, place: usize, status: NvmeStatus, data: &[u8]) {
         let Some(running) = &self.running[place] else { return };
         if let (Stage::Looking(nsid), Ok(data), true) =
             (running.stage, data.try_into(), status.is_success())
@@ -305,7 +309,7 @@ impl<D: PciDevice> NvmeUnits<D> {
             facts.write_protected |= self.options.read_only;
             let _shown = self.translator.replace_namespace(facts, Some(running.task.nexus));
         }
-        self.end(place, Progress::Done);
+        self.end(place, JobProgress::Done);
     }
 }
 
@@ -318,8 +322,8 @@ fn outgoing<'a>(running: &'a Running, command: &NvmeCommand) -> Option<&'a [u8]>
     let range = offset..offset + bytes;
     match command.data.place {
         _ if command.opcode & 3 == 2 => Some(&[]),
-        Place::Buffer => running.task.data_out.get(range),
-        Place::Scratch => running.job.scratch().get(range),
-        Place::Nothing => Some(&[]),
+        DataPlace::Buffer => running.task.data_out.get(range),
+        DataPlace::Scratch => running.job.scratch().get(range),
+        DataPlace::Nothing => Some(&[]),
     }
 }

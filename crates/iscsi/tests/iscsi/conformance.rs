@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use ssdyno_iscsi::{Portal, Server, UnitOptions};
+use ssdyno_iscsi::{IscsiServer, Portal, UnitOptions};
 
 use crate::device::{self, Blocks};
 
@@ -227,7 +227,7 @@ fn judge(blocks: Blocks) {
     };
     let server = serve(UnitOptions::default());
     // The address twice: the tests for several paths run, too.
-    let run = |server: &Server, tests: &str, seconds: &str| {
+    let run = |server: &IscsiServer, tests: &str, seconds: &str| {
         let url = format!("iscsi://{}/{}/0", server.address(), device::NAME);
         let suite = Command::new("timeout")
             .args([seconds, &program, "--dataloss", "--allow-sanitize", "--verbose"])
@@ -237,7 +237,7 @@ fn judge(blocks: Blocks) {
         endings(&String::from_utf8_lossy(&suite.stdout))
     };
     let mut endings = run(&server, "ALL", "300");
-    let alone = |server: &Server, name: &str| {
+    let alone = |server: &IscsiServer, name: &str| {
         // One of them sleeps for a minute.
         let seconds = if BEHIND_A_RESERVATION.contains(&name) { "120" } else { "20" };
         let ending = run(server, &format!("ALL.{name}"), seconds).remove(name);

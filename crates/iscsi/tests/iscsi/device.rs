@@ -7,8 +7,8 @@ use ssdyno_block::Time;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
 use ssdyno_iscsi::{
-    Answer, Attribute, LogicalUnits, NvmeUnits, Portal, ServedClock, Server, Target, Task, TaskId,
-    UnitOptions,
+    IscsiServer, IscsiTarget, LogicalUnits, NvmeUnits, Portal, ScsiTask, ServedClock,
+    TaskAttribute, TaskId, TaskResponse, UnitOptions,
 };
 use ssdyno_pci::{PciTiming, SimulatedPci};
 use ssdyno_scsi::Nexus;
@@ -83,8 +83,8 @@ fn units_of(keys: &str, small: &str, options: UnitOptions) -> NvmeUnits<NvmeCont
 }
 
 /// They as a target, with another clock than that of the wall.
-pub(crate) fn target(keys: &str, clock: ServedClock) -> Target {
-    Target::new(NAME, Box::new(units(keys))).unwrap().with_clock(clock)
+pub(crate) fn target(keys: &str, clock: ServedClock) -> IscsiTarget {
+    IscsiTarget::new(NAME, Box::new(units(keys))).unwrap().with_clock(clock)
 }
 
 /// One command of `nexus` at LUN 0 to its end, as fast as the simulation goes.
@@ -93,14 +93,14 @@ pub(crate) fn execute(
     nexus: Nexus,
     cdb: &[u8],
     data_out: &[u8],
-) -> (Answer, Vec<u8>) {
+) -> (TaskResponse, Vec<u8>) {
     let mut bytes = [0; 16];
     bytes[..cdb.len()].copy_from_slice(cdb);
-    let task = Task {
+    let task = ScsiTask {
         id: TaskId(0),
         nexus,
         lun: 0,
-        attribute: Attribute::Simple,
+        attribute: TaskAttribute::Simple,
         cdb: bytes,
         expected_out_bytes: data_out.len() as u64,
         data_out: data_out.to_vec(),
@@ -118,12 +118,12 @@ pub(crate) fn execute(
 }
 
 /// The units at a free port of the loopback address.
-pub(crate) fn serve(keys: &str) -> Server {
+pub(crate) fn serve(keys: &str) -> IscsiServer {
     served(units(keys), Portal::OfConnection)
 }
 
 /// Those units there; [`Portal::WhereAsked`] for initiators behind an address translation.
-pub(crate) fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> Server {
-    let target = Target::new(NAME, Box::new(units)).unwrap().with_portal(portal);
-    Server::start("127.0.0.1:0", Arc::new(target)).unwrap()
+pub(crate) fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> IscsiServer {
+    let target = IscsiTarget::new(NAME, Box::new(units)).unwrap().with_portal(portal);
+    IscsiServer::start("127.0.0.1:0", Arc::new(target)).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Connection, Flow, Pdu, Target, Transport, opcode};
+use ssdyno_iscsi::{Connection, ConnectionFlow, IscsiTarget, Pdu, Transport, opcode};
 
 use crate::device::NAME;
 
@@ -39,18 +39,18 @@ impl Transport for Nobody {
     fn wake(&self) {}
 }
 
-pub(crate) fn connection(target: &Arc<Target>) -> Connection {
+pub(crate) fn connection(target: &Arc<IscsiTarget>) -> Connection {
     Connection::new(target.clone(), "192.0.2.1:3260".to_owned(), Arc::new(Nobody))
 }
 
 impl Initiator {
     /// Logged in as the port `isid`, with these keys beside the names.
-    pub(crate) fn new(target: &Arc<Target>, isid: u8, keys: &[(&str, &str)]) -> Initiator {
+    pub(crate) fn new(target: &Arc<IscsiTarget>, isid: u8, keys: &[(&str, &str)]) -> Initiator {
         let mut connection = connection(target);
         let names = [("InitiatorName", "iqn.2026-01.org.ssdyno:initiator"), ("TargetName", NAME)];
         let all: Vec<_> = names.iter().chain(keys).copied().collect();
         let mut out = Vec::new();
-        assert_eq!(connection.receive(login(1, isid, &all), &mut out), Flow::Goes);
+        assert_eq!(connection.receive(login(1, isid, &all), &mut out), ConnectionFlow::Goes);
         assert_eq!((out.len(), out[0].opcode(), out[0].word(36)), (1, opcode::LOGIN_RESPONSE, 0));
         assert_eq!(out[0].header[1], 0x87, "transit to the full-feature phase");
         let mut initiator = Initiator { connection, command: 1, tag: 100 };
@@ -62,7 +62,7 @@ impl Initiator {
 
     pub(crate) fn send(&mut self, pdu: Pdu) -> Vec<Pdu> {
         let mut out = Vec::new();
-        assert_eq!(self.connection.receive(pdu, &mut out), Flow::Goes);
+        assert_eq!(self.connection.receive(pdu, &mut out), ConnectionFlow::Goes);
         out
     }
 

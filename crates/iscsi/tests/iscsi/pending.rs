@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_iscsi::{Framing, Pdu, ServedClock, Target, opcode};
+use ssdyno_iscsi::{Framing, IscsiTarget, Pdu, ServedClock, opcode};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, connection, login};
@@ -28,7 +28,7 @@ const HEAD_OF_QUEUE: u8 = 3;
 
 /// A target, and the hand of its clock.
 struct Bench {
-    target: Arc<Target>,
+    target: Arc<IscsiTarget>,
     hand: Arc<AtomicU64>,
 }
 

@@ -4,14 +4,16 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use ssdyno_iscsi::{Connection, Flow, LogicalUnits, Pdu, Portal, ServedClock, Target, opcode};
+use ssdyno_iscsi::{
+    Connection, ConnectionFlow, IscsiTarget, LogicalUnits, Pdu, Portal, ServedClock, opcode,
+};
 
 use crate::device::{self, NAME};
 use crate::initiator::{Initiator, NO_TAG, connection, data_out, login, text};
 
 const WRITE: u8 = 0x80 | 0x20;
 
-fn target() -> Arc<Target> {
+fn target() -> Arc<IscsiTarget> {
     Arc::new(device::target("", ServedClock::Device))
 }
 
@@ -71,9 +73,9 @@ fn logins_are_refused_with_the_reason() {
     ] {
         let mut out = Vec::new();
         let mut connection = connection(&target());
-        assert_eq!(connection.receive(pdu, &mut out), Flow::Ends);
+        assert_eq!(connection.receive(pdu, &mut out), ConnectionFlow::Ends);
         assert_eq!(out[0].word(36) >> 16, status);
-        assert_eq!(connection.receive(Pdu::new(opcode::NOP_OUT), &mut out), Flow::Ends);
+        assert_eq!(connection.receive(Pdu::new(opcode::NOP_OUT), &mut out), ConnectionFlow::Ends);
     }
 }
 
@@ -81,13 +83,13 @@ fn logins_are_refused_with_the_reason() {
 fn discovered(connection: &mut Connection) -> Vec<Pdu> {
     let mut out = Vec::new();
     let keys = [("InitiatorName", "iqn.2026-01.org.ssdyno:x"), ("SessionType", "Discovery")];
-    assert_eq!(connection.receive(login(1, 0, &keys), &mut out), Flow::Goes);
+    assert_eq!(connection.receive(login(1, 0, &keys), &mut out), ConnectionFlow::Goes);
     let mut ask = Pdu::new(opcode::TEXT);
     ask.header[1] = 0x80;
     ask.set_word(24, 1);
     ask.data = text(&[("SendTargets", "All")]);
     out.clear();
-    assert_eq!(connection.receive(ask, &mut out), Flow::Goes);
+    assert_eq!(connection.receive(ask, &mut out), ConnectionFlow::Goes);
     out
 }
 
@@ -114,7 +116,7 @@ fn discovery_names_the_target() {
     assert_eq!(said, format!("TargetName={NAME}\0TargetAddress=192.0.2.1:3260,1\0"));
     let mut command = Pdu::new(opcode::SCSI_COMMAND);
     command.set_word(24, 2);
-    assert_eq!(connection.receive(command, &mut out), Flow::Goes);
+    assert_eq!(connection.receive(command, &mut out), ConnectionFlow::Goes);
     assert_eq!((out[1].opcode(), out[1].header[2]), (opcode::REJECT, 0x04));
 }
 
@@ -237,7 +239,7 @@ fn sessions_are_replaced_and_reset() {
     assert_eq!(target.sessions(), 2);
     let mut out = Vec::new();
     let late = old.command(&[0; 6], 0x80, 0, &[]);
-    assert_eq!(old.connection.receive(late, &mut out), Flow::Ends);
+    assert_eq!(old.connection.receive(late, &mut out), ConnectionFlow::Ends);
     assert_eq!(new.manage(7, 0), 0);
     assert_eq!(target.sessions(), 0);
     drop((old, other, new));

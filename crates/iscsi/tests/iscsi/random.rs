@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use ssdyno_iscsi::{Flow, Pdu, ServedClock, opcode};
+use ssdyno_iscsi::{ConnectionFlow, Pdu, ServedClock, opcode};
 
 use crate::device;
 use crate::initiator::{Initiator, NO_TAG, connection};
@@ -89,7 +89,7 @@ proptest! {
                     prop_assert!(before.is_none_or(|b: u32| b.wrapping_add(1) == answer.word(24)));
                 }
             }
-            if flow == Flow::Ends {
+            if flow == ConnectionFlow::Ends {
                 break;
             }
         }
@@ -113,7 +113,7 @@ proptest! {
             let logging_in = connection.is_logging_in();
             let flow = connection.receive(pdu, &mut out);
             prop_assert_eq!(out.len(), usize::from(logging_in));
-            if flow == Flow::Ends {
+            if flow == ConnectionFlow::Ends {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! SANITIZE over the whole path: translation, driver, controller, flash, and the clock between commands.
 
 use ssdyno_block::Time;
-use ssdyno_iscsi::{Answer, LogicalUnits};
+use ssdyno_iscsi::{LogicalUnits, TaskResponse};
 use ssdyno_scsi::{Nexus, cdb};
 
 use crate::device::{self, Blocks};
@@ -9,7 +9,7 @@ use crate::device::{self, Blocks};
 /// NOT READY, SANITIZE IN PROGRESS.
 const IN_PROGRESS: Option<(u8, u16)> = Some((2, 0x041b));
 
-fn execute(units: &mut dyn LogicalUnits, cdb: &[u8], data: &[u8]) -> (Answer, Vec<u8>) {
+fn execute(units: &mut dyn LogicalUnits, cdb: &[u8], data: &[u8]) -> (TaskResponse, Vec<u8>) {
     let (answer, read) = device::execute(units, Nexus::LOCAL, cdb, data);
     match answer.sense.summary() {
         // Power on, or a reset.
@@ -18,7 +18,7 @@ fn execute(units: &mut dyn LogicalUnits, cdb: &[u8], data: &[u8]) -> (Answer, Ve
     }
 }
 
-fn sense(answer: &Answer) -> Option<(u8, u16)> {
+fn sense(answer: &TaskResponse) -> Option<(u8, u16)> {
     answer.sense.summary().map(|(key, additional)| (key, additional.0))
 }
 

@@ -5,7 +5,7 @@ use ssdyno_device::ring::TlpLink;
 use super::data::Printed;
 use super::simulate::card;
 use crate::printed::arithmetic;
-use crate::{Cell, PaperError, Selector};
+use crate::{FigureCell, PaperError, Selector};
 
 /// Pages of 4 KiB that the link can carry in a second: bare, and with packets around them (S0-48).
 pub(super) fn link_bounds() -> Result<(f64, f64), PaperError> {
@@ -32,7 +32,7 @@ fn value(name: &str) -> Result<Option<f64>, PaperError> {
 }
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
     arithmetic("S0", &printed.cells, selector, value)
 }
 

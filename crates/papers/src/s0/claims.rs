@@ -5,7 +5,7 @@ use super::data::{Plan, assumptions};
 use super::simulate::{Measured, simulate_all};
 use super::stall;
 use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
-use crate::{Claim, Flow, Options, PaperError, Progress, Selector};
+use crate::{Claim, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector};
 
 type Check = fn(&Evidence<'_>) -> Verdict;
 
@@ -163,8 +163,8 @@ pub(super) fn judge(
     selector: &Selector,
     plan: &Plan,
     measured: &Measured,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<(Vec<Claim>, bool), PaperError> {
     let judge = Judge {
         claims: &CLAIMS,

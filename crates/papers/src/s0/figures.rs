@@ -4,7 +4,7 @@ use super::data::{Case, Completion, Plan, RESPONSES, WAYS};
 use super::simulate::Measured;
 use crate::chart::{Curve, Curves, Line, Lines, Places};
 use crate::mean::{Mean, shown};
-use crate::{Figure, Table};
+use crate::{Figure, FigureTable};
 
 /// A drawing with the numbers behind it.
 struct Drawn {
@@ -19,7 +19,7 @@ pub(super) fn draw(
     (figure, title): (&str, &str),
     plan: &Plan,
     measured: &Measured,
-) -> (Vec<Figure>, Table) {
+) -> (Vec<Figure>, FigureTable) {
     let view = View { title, plan, measured };
     let drawn = match figure {
         "figure5" => view.figure5(),
@@ -37,7 +37,7 @@ pub(super) fn draw(
         svg,
     });
     let columns = drawn.columns.into_iter().map(str::to_owned).collect();
-    let table = Table { id: id.clone(), title: title.to_owned(), columns, rows: drawn.rows };
+    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows: drawn.rows };
     (drawings.collect(), table)
 }
 

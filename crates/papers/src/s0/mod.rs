@@ -16,7 +16,7 @@ pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 
 use crate::assumptions::Changes;
-use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
@@ -30,9 +30,9 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 /// Re-runs what `selector` names.
 pub(crate) fn run(
     selector: &Selector,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, PaperError> {
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &str| {
@@ -61,7 +61,7 @@ pub(crate) fn run(
             .to_owned(),
     ];
     notes.extend(options.cut_short("claims may fail for that"));
-    Ok(Report {
+    Ok(PapersReport {
         title: printed.title,
         cells,
         claims,

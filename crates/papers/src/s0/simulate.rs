@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_device::ring::{DescriptorEngine, RingConfig};
-use ssdyno_driver_ring::{BlockPolicy, Options as DriverOptions};
+use ssdyno_driver_ring::{BlockPolicy, RingDriverOptions as DriverOptions};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
 
 use super::data::{Case, Plan};
 use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
-use crate::{Options, PaperError, Progress, presets};
+use crate::{PaperError, PapersOptions, PapersProgress, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -40,9 +40,9 @@ fn card_with(changes: Changes<'_>) -> Result<RingConfig, PaperError> {
     RingConfig::parse(&text).map_err(|error| defect(CARD, error))
 }
 
-fn load(plan: &Plan, case: &Case, options: &Options) -> ssdyno_workload::Config {
+fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> ssdyno_workload::WorkloadConfig {
     let all = options.requests.map_or(plan.requests, |most| most.min(plan.requests));
-    ssdyno_workload::Config {
+    ssdyno_workload::WorkloadConfig {
         depth: Some(case.threads),
         read_percent: Some(f64::from(case.read_percent)),
         write_percent: Some(f64::from(100 - case.read_percent)),
@@ -50,7 +50,7 @@ fn load(plan: &Plan, case: &Case, options: &Options) -> ssdyno_workload::Config 
         // Large requests count for as many pages.
         requests: Some((all * 4 / u64::from(case.size_kib)).max(200)),
         ramp_up: (plan.ramp_up * 4 / u64::from(case.size_kib)).max(50),
-        ..ssdyno_workload::Config::default()
+        ..ssdyno_workload::WorkloadConfig::default()
     }
 }
 
@@ -58,9 +58,9 @@ fn planned(
     plan: &Plan,
     case: &Case,
     seed: u64,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-) -> Result<Run, PaperError> {
+) -> Result<SimRun, PaperError> {
     let mut card = card_with(changes)?;
     card.link.generation = case.generation;
     if case.separate_engine {
@@ -79,7 +79,7 @@ fn planned(
     let load = load(plan, case, options);
     let how = HostOptions { mode: Some(ThreadMode::Sync), ..HostOptions::default() };
     let host = HostPlan::new(&plan.host, config, &how, Some(&load));
-    Ok(Run {
+    Ok(SimRun {
         target: format!("sim:{}", plan.card),
         device: Attach::Ring {
             card: Box::new(card),
@@ -89,7 +89,7 @@ fn planned(
         workload: format!("{} threads, {} % reads", case.threads, case.read_percent),
         source: Source::Generator(load),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     })
@@ -99,9 +99,9 @@ fn planned(
 pub(super) fn simulate_all(
     plan: &Plan,
     cases: &BTreeSet<Case>,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<Measured, PaperError> {
     let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
     Measured::simulate(cases, changes.seeds(&plan.seeds), options, build, progress)

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time, Token};
 use ssdyno_device::ring::RingCard;
-use ssdyno_driver_ring::{BlockPolicy, Options, RingDriver, Submission};
+use ssdyno_driver_ring::{BlockPolicy, RingDriver, RingDriverOptions, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 
 use super::data::Plan;
@@ -14,7 +14,8 @@ fn stalls(size: u32, threads: u32) -> Option<bool> {
     let zero = Time::ZERO;
     let timing = PciTiming { posted_write: zero, read_round_trip: zero, interrupt: zero };
     let pci = SimulatedPci::new(RingCard::new(&card().ok()?, 1).ok()?, timing);
-    let options = Options { block: BlockPolicy::Static(size), ..Options::default() };
+    let options =
+        RingDriverOptions { block: BlockPolicy::Static(size), ..RingDriverOptions::default() };
     let mut driver = RingDriver::new(pci, options).ok()?;
     for token in 0..threads {
         let request = Request::read(u64::from(token) * 4096, 4096);

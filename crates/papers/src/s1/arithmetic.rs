@@ -1,11 +1,11 @@
 //! Numbers of the text, worked out again.
 
-use ssdyno_device::nvme::{Burst, NvmeConfig};
+use ssdyno_device::nvme::{Burst, NvmeControllerConfig};
 use ssdyno_driver_nvme::{QueuePolicy, QueueSelector};
 
 use super::data::Printed;
 use crate::printed::{arithmetic, quoted};
-use crate::{Cell, PaperError, Selector};
+use crate::{FigureCell, PaperError, Selector};
 
 /// Cores of the machine (S1-68).
 const CORES: u16 = 8;
@@ -74,7 +74,7 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
 }
 
 /// The controller of the paper's SSD, by its preset.
-fn controller() -> Option<NvmeConfig> {
+fn controller() -> Option<NvmeControllerConfig> {
     let preset = ssdyno_device::presets::find("p3600")?;
     ssdyno_device::Config::parse(preset.text).ok()?.nvme
 }
@@ -82,7 +82,7 @@ fn controller() -> Option<NvmeConfig> {
 /// Four register reads on the preset of the paper's machine: seconds, and the clock.
 fn ahci_reads() -> Option<(f64, f64)> {
     let preset = ssdyno_host::presets::find("e5430")?;
-    let host = ssdyno_host::Config::parse(preset.text).ok()?;
+    let host = ssdyno_host::HostConfig::parse(preset.text).ok()?;
     let read = host.costs.register_read.at(host.cpu.clock);
     Some((4.0 * read.as_s_f64(), host.cpu.clock.0))
 }
@@ -98,7 +98,7 @@ pub(super) fn ahci_us() -> Option<f64> {
 }
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
     arithmetic("S1", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 

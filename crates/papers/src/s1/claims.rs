@@ -7,7 +7,7 @@ use super::simulate::{Measured, simulate_all};
 use crate::answer::{Answer, more, no_less, same};
 use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
 use crate::mean::Mean;
-use crate::{Claim, Flow, Options, PaperError, Progress, Selector};
+use crate::{Claim, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector};
 
 type Check = fn(&Measured) -> Verdict;
 
@@ -317,8 +317,8 @@ pub(super) fn judge(
     selector: &Selector,
     plan: &Plan,
     measured: &Measured,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<(Vec<Claim>, bool), PaperError> {
     let judge = Judge {
         claims: &CLAIMS,

@@ -4,10 +4,10 @@ use super::data::{ALONE, Case, FigurePlan, alone, first_batch};
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Line, Lines, Places};
 use crate::mean::Mean;
-use crate::{Figure, Table};
+use crate::{Figure, FigureTable};
 
 /// The drawing and the numbers of a figure.
-pub(super) fn draw(plan: &FigurePlan, measured: &Measured) -> (Figure, Table) {
+pub(super) fn draw(plan: &FigurePlan, measured: &Measured) -> (Figure, FigureTable) {
     let id = format!("S1/{}", plan.id);
     let (svg, columns, rows) = if plan.by_core {
         by_core(plan, measured)
@@ -17,7 +17,7 @@ pub(super) fn draw(plan: &FigurePlan, measured: &Measured) -> (Figure, Table) {
         bars(plan, measured)
     };
     let figure = Figure { id: id.clone(), title: plan.title.clone(), svg };
-    (figure, Table { id, title: plan.title.clone(), columns, rows })
+    (figure, FigureTable { id, title: plan.title.clone(), columns, rows })
 }
 
 type Drawn = (String, Vec<String>, Vec<Vec<String>>);

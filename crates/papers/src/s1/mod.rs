@@ -12,7 +12,7 @@ pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 
 use crate::assumptions::Changes;
-use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
@@ -28,9 +28,9 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 /// Re-runs what `selector` names.
 pub(crate) fn run(
     selector: &Selector,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, PaperError> {
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let cells = arithmetic::cells(&printed, selector)?;
     let claimed = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
@@ -54,7 +54,7 @@ pub(crate) fn run(
     ];
     notes.extend(options.cut_short("claims may fail for that"));
     let (figures, tables) = figures.into_iter().map(|f| figures::draw(f, &measured)).unzip();
-    Ok(Report {
+    Ok(PapersReport {
         title: printed.title.clone(),
         cells,
         claims,

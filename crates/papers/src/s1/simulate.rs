@@ -7,13 +7,13 @@ use ssdyno_device::Config;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
 
 use super::data::{ALONE, Case, DIRECT, KindPlan, LARGE_BUFFERS, Plan};
 use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
-use crate::{Options, PaperError, Progress, presets};
+use crate::{PaperError, PapersOptions, PapersProgress, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -58,7 +58,7 @@ fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Config, 
 
 fn host(
     case: &Case,
-    load: &ssdyno_workload::Config,
+    load: &ssdyno_workload::WorkloadConfig,
     mode: &str,
     changes: Changes<'_>,
 ) -> Result<HostPlan, PaperError> {
@@ -85,9 +85,9 @@ fn planned(
     plan: &Plan,
     case: &Case,
     seed: u64,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-) -> Result<Run, PaperError> {
+) -> Result<SimRun, PaperError> {
     let file = "papers/s1/plan.toml";
     let kind = plan.kinds.get(&case.kind).ok_or_else(|| defect(file, "no such kind of load"))?;
     let cores = u64::from(case.cores);
@@ -100,7 +100,8 @@ fn planned(
         kind.ramp_up_per_core * cores + if case.writes { kind.ramp_up_writes } else { 0 },
         kind.pattern,
     );
-    let load = ssdyno_workload::Config::from_toml(&text).map_err(|error| defect(file, error))?;
+    let load =
+        ssdyno_workload::WorkloadConfig::from_toml(&text).map_err(|error| defect(file, error))?;
     let policy = match case.policy.as_str() {
         "single" => QueuePolicy::Single,
         "round-robin" => QueuePolicy::RoundRobin { as_printed: false },
@@ -124,13 +125,13 @@ fn planned(
             Attach::Nvme { device, driver: Box::new(driver), host }
         }
     };
-    Ok(Run {
+    Ok(SimRun {
         target: format!("sim:{}", plan.device.preset),
         device: attach,
         workload: format!("{} {}", kind.pattern, kind.block_size),
         source: Source::Generator(load),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
     })
@@ -140,9 +141,9 @@ fn planned(
 pub(super) fn simulate_all(
     plan: &Plan,
     wanted: &BTreeSet<Case>,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<Measured, PaperError> {
     let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
     Measured::simulate(wanted, changes.seeds(&plan.seeds), options, build, progress)

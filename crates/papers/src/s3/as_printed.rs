@@ -5,7 +5,7 @@
 //! are labelled. Counts of operations, time in service and the time of a sector on the host's bus
 //! are not printed; they are those of the corrected run.
 
-use ssdyno_engine::events::{Activity, Cause};
+use ssdyno_engine::events::{Activity, FlashCause};
 
 use super::data::Printed;
 use super::simulate::Measured;
@@ -78,7 +78,7 @@ impl Rows {
 
         let load = &run.load;
         let reads = run.energy.flash_operations.total(Activity::Read) as f64;
-        let causes = [Cause::Host, Cause::Mapping, Cause::Cleaning];
+        let causes = [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning];
         let programs: u64 = causes.iter().map(|cause| run.programs(*cause)).sum();
         let pages = (load.pages_read + load.pages_written) as f64;
         let read_seconds = reads * read;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::as_printed::Rows;
 use super::data::{Plan, Printed};
 use super::simulate::Measured;
-use crate::{Cell, Options, PaperError, Selector};
+use crate::{FigureCell, PaperError, PapersOptions, Selector};
 
 /// Everything known when cells, claims and figures are made.
 pub(super) struct Evidence<'a> {
     pub(super) printed: &'a Printed,
     pub(super) plan: &'a Plan,
     pub(super) runs: &'a BTreeMap<String, Measured>,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a PapersOptions,
 }
 
 /// Identifier of a cell.
@@ -27,7 +27,7 @@ fn tolerance(row: &str) -> f64 {
 
 impl Evidence<'_> {
     /// All selected cells, in the order of the paper.
-    pub(super) fn cells(&self, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
+    pub(super) fn cells(&self, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
         let mut cells = Vec::new();
         for (name, table) in &self.printed.tables {
             for (at, column) in table.columns.iter().enumerate() {
@@ -44,7 +44,13 @@ impl Evidence<'_> {
         Ok(cells)
     }
 
-    fn cell(&self, table: &str, column: &str, row: &str, text: &str) -> Result<Cell, PaperError> {
+    fn cell(
+        &self,
+        table: &str,
+        column: &str,
+        row: &str,
+        text: &str,
+    ) -> Result<FigureCell, PaperError> {
         let id = cell_id(table, column, row);
         let printed: f64 = text.parse().map_err(|_| PaperError::Defect {
             file: "papers/s3/printed.toml".into(),
@@ -74,7 +80,7 @@ impl Evidence<'_> {
                 }
             },
         };
-        Ok(Cell {
+        Ok(FigureCell {
             id,
             printed,
             printed_text: text.to_owned(),

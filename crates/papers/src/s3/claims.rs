@@ -9,7 +9,7 @@ use crate::answer::{Answer, more, same};
 use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
 use crate::vary::{Answers, Step, vary};
-use crate::{Claim, Flow, PaperError, Progress, Selector};
+use crate::{Claim, KeepGoing, PaperError, PapersProgress, Selector};
 
 /// How a claim is checked, on what.
 pub(super) struct On {
@@ -176,7 +176,7 @@ impl Evidence<'_> {
     pub(super) fn judge(
         &self,
         selector: &Selector,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
     ) -> Result<(Vec<Claim>, bool), PaperError> {
         let claims = self.claims(selector);
         let known = claims.iter().filter_map(|(name, answer, _)| Some((*name, (*answer)?)));
@@ -191,7 +191,7 @@ impl Evidence<'_> {
             let plans: Vec<_> = plans.map(|(name, plan)| (name.as_str(), plan)).collect();
             let runs = simulate_all(&plans, self.options, step.changes, &mut |p| {
                 let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
-                progress(&Progress { running, ..*p })
+                progress(&PapersProgress { running, ..*p })
             })?;
             stopped |= runs.values().any(|run| run.summary.partial) || runs.len() < plans.len();
             let evidence = Evidence { runs: &runs, ..*self };

@@ -1,7 +1,7 @@
 //! What a load asks for, found by walking through it without a device.
 
 use ssdyno_block::{Op, SECTOR_BYTES, Time};
-use ssdyno_workload::{Finished, Step, Workload};
+use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 /// Sums over a load, for pages of one size striped over packages.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -27,7 +27,7 @@ impl Load {
         let mut now = Time::ZERO;
         loop {
             match workload.next(now) {
-                Step::Issue { request, intended } => {
+                WorkloadStep::Issue { request, intended } => {
                     workload.completed(Finished::of(&request, Time::ZERO), now);
                     load.requests += 1;
                     load.last_arrival = load.last_arrival.max(intended);
@@ -46,9 +46,9 @@ impl Load {
                         load.rounds_written += rounds;
                     }
                 }
-                Step::NotBefore(at) => now = at,
+                WorkloadStep::NotBefore(at) => now = at,
                 // Nothing is ever outstanding here.
-                Step::Wait | Step::Done => return load,
+                WorkloadStep::Wait | WorkloadStep::Done => return load,
             }
         }
     }

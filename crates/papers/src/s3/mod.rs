@@ -17,7 +17,7 @@ pub(crate) use data::assumptions;
 use data::{Plan, Printed};
 
 use crate::assumptions::Changes;
-use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Names of the traces that runs need.
 pub(crate) fn trace_names() -> Result<Vec<String>, PaperError> {
@@ -63,9 +63,9 @@ fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSe
 /// Re-runs what `selector` names.
 pub(crate) fn run(
     selector: &Selector,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, PaperError> {
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let Some(needed) = needed(selector, &printed, &plan) else {
         return Err(PaperError::nothing(selector, selectable()?));
@@ -100,7 +100,7 @@ pub(crate) fn run(
                 .to_owned(),
         );
     }
-    Ok(Report {
+    Ok(PapersReport {
         title: printed.title.clone(),
         cells: evidence.cells(selector)?,
         claims,

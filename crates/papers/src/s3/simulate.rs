@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ssdyno_block::{BlockTarget, Time};
 use ssdyno_device::{DeviceReport, Ssd};
 use ssdyno_energy::{Breakdown, DeviceMeter, Meter, PowerModel};
-use ssdyno_engine::events::{Activity, Busy, Cause, EventReader};
+use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause};
 use ssdyno_result::{Keep, Recorder};
-use ssdyno_rig::{Drive, Flow, Limits, drive};
+use ssdyno_rig::{Drive, KeepGoing, RunLimits, drive};
 use ssdyno_session::{StopFlag, side_by_side};
 use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
@@ -16,7 +16,7 @@ use super::data::RunPlan;
 use super::load::Load;
 use crate::assumptions::Changes;
 use crate::error::defect;
-use crate::{Options, PaperError, Progress, RunSummary, presets};
+use crate::{PaperError, PapersOptions, PapersProgress, RunSummary, presets};
 
 /// What a run gave.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn programs(&self, cause: Cause) -> u64 {
+    pub(super) fn programs(&self, cause: FlashCause) -> u64 {
         self.energy.flash_operations.get(Activity::Program, cause)
     }
 
@@ -61,8 +61,8 @@ impl EventReader for Clip<'_> {
 fn workload(
     name: &str,
     plan: &RunPlan,
-    options: &Options,
-    facts: &ssdyno_workload::DeviceFacts,
+    options: &PapersOptions,
+    facts: &ssdyno_workload::TargetFacts,
 ) -> Result<Box<dyn Workload + Send>, PaperError> {
     let wrong = |error| PaperError::Workload { run: name.to_owned(), error };
     if let Some(path) = plan.trace.as_deref().and_then(|trace| options.trace(trace)) {
@@ -74,7 +74,7 @@ fn workload(
     let preset = plan.workload.as_deref().unwrap_or_default();
     let text = ssdyno_workload::presets::text(preset)
         .ok_or_else(|| defect("papers/s3/plan.toml", format!("no workload `{preset}`")))?;
-    let mut config = ssdyno_workload::Config::from_toml(text)
+    let mut config = ssdyno_workload::WorkloadConfig::from_toml(text)
         .map_err(|error| defect(&format!("presets/workloads/{preset}.toml"), error))?;
     if let Some(most) = options.requests {
         config.requests = Some(config.requests.map_or(most, |requests| requests.min(most)));
@@ -86,9 +86,9 @@ fn workload(
 fn simulate(
     name: &str,
     plan: &RunPlan,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-    report: &mut dyn FnMut(u64, u64) -> Flow,
+    report: &mut dyn FnMut(u64, u64) -> KeepGoing,
 ) -> Result<Measured, PaperError> {
     let preset = presets::device(&plan.device)?;
     let file = &preset.file;
@@ -99,7 +99,7 @@ fn simulate(
     let (Some(unit), Some(facts)) = (said.whole(), said.flash()) else {
         return Err(defect(file, "it has no flash"));
     };
-    let target = ssdyno_workload::DeviceFacts {
+    let target = ssdyno_workload::TargetFacts {
         capacity_bytes: device.capacity_bytes(),
         sector_bytes: device.sector_bytes(),
     };
@@ -126,7 +126,7 @@ fn simulate(
             meter: &mut whole,
             readers: &mut [&mut clip],
             streams: None,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             start: Time::ZERO,
         },
         &mut |progress| report(progress.completed, load.requests),
@@ -167,8 +167,8 @@ fn simulate(
 /// Adds to `base` what the meter found.
 fn summarise(base: RunSummary, energy: &Breakdown) -> RunSummary {
     let operations = &energy.flash_operations;
-    let relocations = operations.get(Activity::Read, Cause::Cleaning);
-    let host = operations.get(Activity::Program, Cause::Host);
+    let relocations = operations.get(Activity::Read, FlashCause::Cleaning);
+    let host = operations.get(Activity::Program, FlashCause::Host);
     RunSummary {
         busy_share: energy.busy.in_service / base.simulated_seconds.max(f64::MIN_POSITIVE),
         erases: operations.total(Activity::Erase),
@@ -191,9 +191,9 @@ struct RunProgress {
 /// Runs all of `plans`, with `changes` to the presets.
 pub(super) fn simulate_all(
     plans: &[(&str, &RunPlan)],
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<BTreeMap<String, Measured>, PaperError> {
     let jobs: Vec<(&str, &RunPlan, RunProgress)> =
         plans.iter().map(|(name, plan)| (*name, *plan, RunProgress::default())).collect();
@@ -213,7 +213,7 @@ pub(super) fn simulate_all(
             jobs.iter().map(|(_, _, under)| part(under).load(Ordering::Relaxed)).sum()
         };
         let running = jobs.iter().filter(|(.., under)| under.is_running.load(Ordering::Relaxed));
-        progress(&Progress {
+        progress(&PapersProgress {
             done: sum(|under| &under.done),
             of: sum(|under| &under.of),
             running: running.map(|(name, ..)| (*name).to_owned()).collect(),

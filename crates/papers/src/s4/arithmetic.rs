@@ -2,7 +2,7 @@
 
 use super::data::Printed;
 use crate::printed::{arithmetic, quoted};
-use crate::{Cell, PaperError, Selector};
+use crate::{FigureCell, PaperError, Selector};
 
 /// Half a turn, in ms.
 fn latency_ms(rpm: f64) -> f64 {
@@ -22,7 +22,7 @@ fn workers(overhead_us: f64) -> f64 {
 /// Clock of the preset of a client, in MHz.
 fn client_clock_megahertz() -> Option<f64> {
     let preset = ssdyno_host::presets::find("s4-spek")?;
-    Some(ssdyno_host::Config::parse(preset.text).ok()?.cpu.clock.0 / 1e6)
+    Some(ssdyno_host::HostConfig::parse(preset.text).ok()?.cpu.clock.0 / 1e6)
 }
 
 /// Bytes of a random request of the text.
@@ -85,7 +85,7 @@ const SYSTEM_CALLS: [&str; 6] =
     ["getpid_us", "getrusage_us", "gettimeofday_us", "sbrk_us", "sigaction_us", "write_us"];
 
 /// The selected cells.
-pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<Cell>, PaperError> {
+pub(super) fn cells(printed: &Printed, selector: &Selector) -> Result<Vec<FigureCell>, PaperError> {
     arithmetic("S4", &printed.cells, selector, |name| Ok(value(name, printed)))
 }
 

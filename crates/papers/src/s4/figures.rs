@@ -6,7 +6,7 @@ use super::data::{
 use super::simulate::Measured;
 use crate::chart::{Bar, Bars, Curve, Curves, Line, Lines, Places};
 use crate::mean::shown;
-use crate::{Figure, Table};
+use crate::{Figure, FigureTable};
 
 /// A drawing and what stands in its table.
 struct Drawn {
@@ -20,7 +20,7 @@ pub(super) fn title_of(figure: &str) -> &'static str {
 }
 
 /// The drawing and the numbers of a figure.
-pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, Table) {
+pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, FigureTable) {
     let title = title_of(figure);
     let drawn = match figure {
         "figure1" => suites(title, measured),
@@ -34,7 +34,7 @@ pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, T
     let id = format!("S4/{figure}");
     let Drawn { svg, columns, rows } = drawn;
     let columns = columns.into_iter().map(str::to_owned).collect();
-    let table = Table { id: id.clone(), title: title.to_owned(), columns, rows };
+    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows };
     (Figure { id, title: title.to_owned(), svg }, table)
 }
 

@@ -2,11 +2,11 @@
 //! take, and what a system call and a switch cost here. Measured in wall time, so the numbers differ
 //! from run to run; nothing is compared with them.
 
-use crate::Table;
+use crate::FigureTable;
 
 /// Both tables; none where the machine is not one that can be measured.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn tables(_title: &str, _requests: Option<u64>) -> Vec<Table> {
+pub(super) fn tables(_title: &str, _requests: Option<u64>) -> Vec<FigureTable> {
     Vec::new()
 }
 
@@ -21,11 +21,11 @@ mod linux {
     use std::time::Instant;
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use ssdyno_bench::{Access, EngineKind, NULL, Options, Run};
+    use ssdyno_bench::{Access, BenchOptions, BenchRun, EngineKind, NULL};
     use ssdyno_result::Keep;
-    use ssdyno_rig::{Flow, Limits, Source};
+    use ssdyno_rig::{KeepGoing, RunLimits, Source};
 
-    use super::Table;
+    use super::FigureTable;
 
     /// Size of the file that is read; small enough to stay in the page cache.
     const FILE_BYTES: usize = 16 << 20;
@@ -37,7 +37,7 @@ mod linux {
     const ROUNDS: u32 = 20_000;
 
     /// Both tables, with `requests` at most for each engine.
-    pub(in super::super) fn tables(title: &str, requests: Option<u64>) -> Vec<Table> {
+    pub(in super::super) fn tables(title: &str, requests: Option<u64>) -> Vec<FigureTable> {
         let requests = requests.unwrap_or(REQUESTS_MAX).min(REQUESTS_MAX);
         vec![engines(title, requests), costs()]
     }
@@ -64,12 +64,12 @@ mod linux {
         }
     }
 
-    fn engines(title: &str, requests: u64) -> Table {
+    fn engines(title: &str, requests: u64) -> FigureTable {
         let scratch = Scratch::new().ok();
         let file = scratch.as_ref().map(|scratch| scratch.0.as_path());
-        let engine = |engine, sqpoll| Options { engine, sqpoll, ..Options::default() };
+        let engine = |engine, sqpoll| BenchOptions { engine, sqpoll, ..BenchOptions::default() };
         let uring = engine(EngineKind::Uring, false);
-        let row = |name: &str, target: Option<&Path>, depth, options: &Options| match target {
+        let row = |name: &str, target: Option<&Path>, depth, options: &BenchOptions| match target {
             Some(target) => row(name, target, depth, requests, options),
             None => vec![name.to_owned(), "no room for the file".to_owned()],
         };
@@ -85,7 +85,7 @@ mod linux {
             vec!["libaio".to_owned(), "no engine of this tool".to_owned()],
         ];
         let columns = ["engine", "system calls", "switches", "CPU, ns", "requests per second"];
-        Table {
+        FigureTable {
             id: "S4/machine".to_owned(),
             title: format!("{title} (a file of 16 MiB in the system's temporary directory)"),
             columns: columns.map(str::to_owned).to_vec(),
@@ -100,26 +100,32 @@ mod linux {
     }
 
     /// What a request costs.
-    fn row(name: &str, target: &Path, depth: u32, requests: u64, options: &Options) -> Vec<String> {
+    fn row(
+        name: &str,
+        target: &Path,
+        depth: u32,
+        requests: u64,
+        options: &BenchOptions,
+    ) -> Vec<String> {
         let name = name.to_owned();
         let text = format!(
             "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {requests}\n[address]\nlength = \"16MiB\""
         );
-        let Ok(load) = ssdyno_workload::Config::from_toml(&text) else { return vec![name] };
-        let run = Run {
+        let Ok(load) = ssdyno_workload::WorkloadConfig::from_toml(&text) else { return vec![name] };
+        let run = BenchRun {
             target: target.display().to_string(),
             access: Access::ReadOnly,
             more: Vec::new(),
             workload: "random read".to_owned(),
             source: Source::Generator(load),
             seed: 1,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             keep: Keep::Summary,
             rows_in: None,
             interval: None,
             options: options.clone(),
         };
-        let result = match run.execute(&mut |_| Flow::Continue) {
+        let result = match run.execute(&mut |_| KeepGoing::Continue) {
             Ok(measured) => measured.result,
             Err(error) => return vec![name, format!("cannot be run: {error}")],
         };
@@ -144,7 +150,7 @@ mod linux {
         start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
     }
 
-    fn costs() -> Table {
+    fn costs() -> FigureTable {
         let mut rows = vec![
             vec!["getppid".to_owned(), "0.352 (getpid)".to_owned(), {
                 let each = time(CALLS, || {
@@ -177,7 +183,7 @@ mod linux {
             shown(switch()),
         ];
         rows.push(switch);
-        Table {
+        FigureTable {
             id: "S4/machine/costs".to_owned(),
             title: "Cost of system calls and switches, S4's machine (ms read as us) and this one"
                 .to_owned(),

@@ -16,7 +16,7 @@ pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
 
 use crate::assumptions::Changes;
-use crate::{Flow, Options, PaperError, Progress, Report, Selector};
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// The table that is measured, not simulated.
 const MACHINE: &str = "machine";
@@ -33,9 +33,9 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 /// Re-runs what `selector` names.
 pub(crate) fn run(
     selector: &Selector,
-    options: &Options,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Report, PaperError> {
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &&str| selector.reaches(&format!("S4/{id}"));
@@ -59,7 +59,7 @@ pub(crate) fn run(
         figures.push(drawing);
         tables.push(table);
     }
-    Ok(Report {
+    Ok(PapersReport {
         title: printed.title,
         cells,
         claims,
@@ -71,7 +71,7 @@ pub(crate) fn run(
     })
 }
 
-fn notes(options: &Options) -> Vec<String> {
+fn notes(options: &PapersOptions) -> Vec<String> {
     let mut notes = vec![
         "Mean ± half of the 95 % interval over the seeds of the plan; where nothing is random, in \
          sequential loads for one, it is 0. The costs of a context switch and of a system call are \

@@ -4,10 +4,10 @@ use super::data::{Case, LOADS, Plan, Printed, QUICK, TOOLS};
 use super::figures::client_case;
 use super::simulate::Measured;
 use crate::mean::Mean;
-use crate::{Cell, Selector};
+use crate::{FigureCell, Selector};
 
-fn cell(id: String, printed: f64, ours: Option<Mean>, note: &str) -> Cell {
-    Cell {
+fn cell(id: String, printed: f64, ours: Option<Mean>, note: &str) -> FigureCell {
+    FigureCell {
         id,
         printed,
         printed_text: format!("{printed}"),
@@ -26,7 +26,7 @@ pub(super) fn cells(
     plan: &Plan,
     printed: &Printed,
     measured: &Measured,
-) -> Vec<Cell> {
+) -> Vec<FigureCell> {
     let mut cells = Vec::new();
     for (at, stack) in TOOLS.into_iter().enumerate() {
         let [of3, of5] = [printed.figure3, printed.figure5a]

@@ -9,14 +9,15 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
 use ssdyno_rig::{
-    Attach, EndTable, Flow, HostOptions, HostPlan, Limits, NETWORKS, NetworkConfig, Run, Source,
+    Attach, EndTable, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits, SimRun,
+    Source,
 };
 
 use super::data::{Case, Plan, Printed};
 use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
-use crate::{Options, PaperError, Progress, presets};
+use crate::{PaperError, PapersOptions, PapersProgress, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -44,12 +45,16 @@ fn device(plan: &Plan, name: &str) -> Result<DelayConfig, PaperError> {
 }
 
 /// The host of a stack, with the keys that differ.
-fn host(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<ssdyno_host::Config, PaperError> {
+fn host(
+    plan: &Plan,
+    name: &str,
+    changes: Changes<'_>,
+) -> Result<ssdyno_host::HostConfig, PaperError> {
     let missing = || defect(PLAN, format!("there is no stack {name}"));
     let stack = plan.stacks.get(name).ok_or_else(missing)?;
     let text = presets::host(&stack.host)?.changed(&stack.without, &stack.set)?;
     let text = changes.applied(PLAN, "host", &text)?;
-    ssdyno_host::Config::parse(&text).map_err(|error| defect(PLAN, error))
+    ssdyno_host::HostConfig::parse(&text).map_err(|error| defect(PLAN, error))
 }
 
 /// Demands that the rows of table 4 fix, by operational analysis (S4-46), once something is
@@ -105,8 +110,8 @@ fn network(variant: &str, case: &Case, changes: Changes<'_>) -> Result<NetworkCo
 fn load(
     plan: &Plan,
     case: &Case,
-    options: &Options,
-) -> Result<ssdyno_workload::Config, PaperError> {
+    options: &PapersOptions,
+) -> Result<ssdyno_workload::WorkloadConfig, PaperError> {
     let missing = || defect(PLAN, format!("there is no load {}", case.load));
     let load = plan.loads.get(&case.load).ok_or_else(missing)?;
     let workers = u64::from(case.workers);
@@ -126,7 +131,7 @@ fn load(
         text += &format!("length = \"{bytes}B\"\n");
     }
     let mut config =
-        ssdyno_workload::Config::from_toml(&text).map_err(|error| defect(PLAN, error))?;
+        ssdyno_workload::WorkloadConfig::from_toml(&text).map_err(|error| defect(PLAN, error))?;
     if let Some(most) = options.requests {
         config.requests = Some(config.requests.unwrap_or(u64::MAX).min(most));
     }
@@ -137,9 +142,9 @@ fn planned(
     plan: &Plan,
     case: &Case,
     seed: u64,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-) -> Result<Run, PaperError> {
+) -> Result<SimRun, PaperError> {
     let load = load(plan, case, options)?;
     let config = host(plan, &case.stack, changes)?;
     let how = HostOptions {
@@ -156,13 +161,13 @@ fn planned(
             Attach::Network { device, network, host }
         }
     };
-    Ok(Run {
+    Ok(SimRun {
         target: format!("sim:{}", case.device),
         device: attach,
         workload: format!("{}, {} KiB", case.load, case.size_kib),
         source: Source::Generator(load),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: Some(Time::from_s(1)),
     })
@@ -171,9 +176,9 @@ fn planned(
 /// Runs all of `cases` with all seeds, with `changes` to presets and plan.
 pub(super) fn simulate_all(
     cases: &BTreeSet<Case>,
-    options: &Options,
+    options: &PapersOptions,
     changes: Changes<'_>,
-    progress: &mut dyn FnMut(&Progress) -> Flow,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<Measured, PaperError> {
     let plan = &Plan::with(changes)?;
     let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
@@ -203,7 +208,8 @@ mod tests {
         let plan = Plan::load().unwrap();
         for (figure, _) in super::super::data::FIGURES {
             for case in plan.cases(figure) {
-                let run = planned(&plan, &case, 1, &Options::default(), Changes::none()).unwrap();
+                let run =
+                    planned(&plan, &case, 1, &PapersOptions::default(), Changes::none()).unwrap();
                 let host = run.device.host().unwrap();
                 assert_eq!(host.plan.cores, case.workers, "{}", case.name(1));
             }

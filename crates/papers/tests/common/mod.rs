@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ssdyno_papers::{Claim, ClaimState, Flow, Options, Report, run};
+use ssdyno_papers::{Claim, ClaimState, KeepGoing, PapersOptions, PapersReport, run};
 
-pub(crate) fn rerun(selector: &str, options: &Options) -> Report {
-    run(selector, options, &mut |_| Flow::Continue).unwrap_or_else(|error| panic!("{error}"))
+pub(crate) fn rerun(selector: &str, options: &PapersOptions) -> PapersReport {
+    run(selector, options, &mut |_| KeepGoing::Continue).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What the document says of a claim.
@@ -62,7 +62,7 @@ fn disagreement(claim: &Claim, table: &BTreeMap<String, Documented>) -> Option<S
 }
 
 /// That the document says of each claim of `report` what the runs do.
-pub(crate) fn assert_as_documented(report: &Report) {
+pub(crate) fn assert_as_documented(report: &PapersReport) {
     let table = documented();
     let wrong: Vec<String> =
         report.claims.iter().filter_map(|claim| disagreement(claim, &table)).collect();
@@ -76,7 +76,7 @@ pub(crate) fn assert_as_documented(report: &Report) {
 /// The values that decide a claim of `report`, for which all were varied, although `assumptions`, the paper's
 /// `assumptions.toml`, does not name them for it.
 #[allow(dead_code, reason = "not every file of tests varies all values")]
-pub(crate) fn unlisted(report: &Report, assumptions: &str) -> Vec<String> {
+pub(crate) fn unlisted(report: &PapersReport, assumptions: &str) -> Vec<String> {
     let table: toml::Table = toml::from_str(assumptions).unwrap();
     let all = table["values"].as_array().unwrap();
     let listed = |value: &str, claim: &str| {
@@ -117,7 +117,7 @@ fn claims_of(paper: &str, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
 pub(crate) fn assert_lists_are_complete(
     paper: &str,
     assumptions: &str,
-    options: &Options,
+    options: &PapersOptions,
     is_meant: impl Fn(&str) -> bool,
 ) {
     let mut wrong = Vec::new();

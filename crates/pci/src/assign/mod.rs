@@ -11,12 +11,12 @@ use core::fmt;
 
 use ssdyno_spec::pci::{COMMAND_BUS_MASTER, COMMAND_IO, COMMAND_MEMORY};
 
-use crate::Address;
+use crate::PciAddress;
 use crate::bars::{Bar, set_bar};
 use crate::config::{At, ConfigAccess, ConfigSpace};
-use crate::header::Header;
+use crate::header::ConfigHeader;
 use crate::tree::Tree;
-use crate::window::{Kind, Range, set_window};
+use crate::window::{Range, WindowKind, set_window};
 
 use node::{Node, Owner};
 
@@ -37,16 +37,16 @@ pub enum Holder {
     /// A base address register.
     Bar(u8),
     /// A window of a bridge.
-    Window(Kind),
+    Window(WindowKind),
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Holder::Bar(index) => write!(f, "BAR {index}"),
-            Holder::Window(Kind::Io) => f.write_str("I/O window"),
-            Holder::Window(Kind::Memory) => f.write_str("memory window"),
-            Holder::Window(Kind::Prefetch) => f.write_str("prefetchable window"),
+            Holder::Window(WindowKind::Io) => f.write_str("I/O window"),
+            Holder::Window(WindowKind::Memory) => f.write_str("memory window"),
+            Holder::Window(WindowKind::Prefetch) => f.write_str("prefetchable window"),
         }
     }
 }
@@ -55,11 +55,11 @@ impl fmt::Display for Holder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Resource {
     /// The function.
-    pub address: Address,
+    pub address: PciAddress,
     /// Its register or window.
     pub holder: Holder,
     /// I/O or memory.
-    pub kind: Kind,
+    pub kind: WindowKind,
     /// The addresses.
     pub range: Range,
     /// Firmware gave them.
@@ -74,7 +74,7 @@ pub struct Resource {
 )]
 pub struct NoRoom {
     /// The function.
-    pub address: Address,
+    pub address: PciAddress,
     /// Its register or window.
     pub holder: Holder,
     /// How much it needs.
@@ -100,11 +100,11 @@ pub fn assign(
 ) -> Assignment {
     let mut top = node::build(access, tree, segment, apertures.prefetch.is_some());
     let mut done = Assignment::default();
-    for kind in Kind::ALL {
+    for kind in WindowKind::ALL {
         let room = match kind {
-            Kind::Io => apertures.io,
-            Kind::Memory => Some(apertures.memory),
-            Kind::Prefetch => apertures.prefetch,
+            WindowKind::Io => apertures.io,
+            WindowKind::Memory => Some(apertures.memory),
+            WindowKind::Prefetch => apertures.prefetch,
         };
         place::place_top(&mut top[kind as usize], room);
     }
@@ -118,7 +118,7 @@ pub fn assign(
         if !mine.is_empty() {
             let mut space = At::new(access, function.address);
             commit(&mut space, &mine);
-            function.header = Header::read(&mut space);
+            function.header = ConfigHeader::read(&mut space);
         }
     }
     done
@@ -179,7 +179,7 @@ impl Owner {
     fn is_io(&self) -> bool {
         match self {
             Owner::Bar(Bar { space, .. }) => *space == crate::bars::BarSpace::Io,
-            Owner::Window(kind) => *kind == Kind::Io,
+            Owner::Window(kind) => *kind == WindowKind::Io,
         }
     }
 }

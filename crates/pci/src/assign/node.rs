@@ -7,7 +7,7 @@ use ssdyno_spec::pci::{COMMAND, COMMAND_IO, COMMAND_MEMORY, LAYOUT_BRIDGE};
 use crate::bars::{Bar, BarSpace, size_bars};
 use crate::config::{At, ConfigAccess, ConfigSpace};
 use crate::tree::Tree;
-use crate::window::{Kind, Range, is_wide, read_window};
+use crate::window::{Range, WindowKind, is_wide, read_window};
 
 use super::place;
 
@@ -20,7 +20,7 @@ const END_16_BITS: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner {
     Bar(Bar),
-    Window(Kind),
+    Window(WindowKind),
 }
 
 /// A register, or a window and what is in it.
@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub(super) function: usize,
     pub(super) owner: Owner,
     /// From which window of the bus it is on, or aperture, it takes addresses.
-    pub(super) kind: Kind,
+    pub(super) kind: WindowKind,
     /// What it needs; 0 for a window with nothing in it.
     pub(super) bytes: u64,
     pub(super) alignment: u64,
@@ -45,7 +45,7 @@ pub(super) struct Node {
     pub(super) kept: bool,
 }
 
-/// Needs on one bus, by [`Kind`].
+/// Needs on one bus, by [`WindowKind`].
 type Needs = [Vec<Node>; 3];
 
 /// What is above a bus, as far as it decides which window a register belongs to.
@@ -100,9 +100,9 @@ fn on_bus(
 fn bar_node(function: usize, bar: Bar, above: &Above) -> Node {
     let current = (bar.address != 0).then_some(Range { start: bar.address, bytes: bar.bytes });
     let (kind, end_max) = match bar.space {
-        BarSpace::Io => (Kind::Io, END_32_BITS),
+        BarSpace::Io => (WindowKind::Io, END_32_BITS),
         BarSpace::Memory { wide, prefetchable } => {
-            let usual = if prefetchable { above.prefetch_kind(wide) } else { Kind::Memory };
+            let usual = if prefetchable { above.prefetch_kind(wide) } else { WindowKind::Memory };
             let end_max = if wide { u64::MAX } else { END_32_BITS };
             (above.memory_kind(current, usual), end_max)
         }
@@ -129,13 +129,13 @@ fn window_nodes(
 ) -> Vec<Node> {
     let address = tree.functions[index].address;
     let mut space = At::new(access, address);
-    let current = Kind::ALL.map(|kind| read_window(&mut space, kind));
+    let current = WindowKind::ALL.map(|kind| read_window(&mut space, kind));
     let end = end_of_windows(&mut space);
-    let prefetch = end[Kind::Prefetch as usize].map(|end| end > END_32_BITS);
+    let prefetch = end[WindowKind::Prefetch as usize].map(|end| end > END_32_BITS);
     let inside = Above { prefetch, current };
     let needs = on_bus(access, tree, Some(index), address.segment, inside);
     let mut nodes = Vec::new();
-    for ((kind, children), end) in Kind::ALL.into_iter().zip(needs).zip(end) {
+    for ((kind, children), end) in WindowKind::ALL.into_iter().zip(needs).zip(end) {
         // Where there is no I/O window, the ports behind it find no room.
         let exists = end.is_some();
         let children_end = children.iter().map(|child| child.end_max).min();
@@ -145,9 +145,9 @@ fn window_nodes(
         let alignment = children.iter().map(|child| child.alignment).max().unwrap_or(1);
         let current = current[kind as usize].filter(|_| exists);
         let outside = match kind {
-            Kind::Io => Kind::Io,
-            Kind::Memory => Kind::Memory,
-            Kind::Prefetch => {
+            WindowKind::Io => WindowKind::Io,
+            WindowKind::Memory => WindowKind::Memory,
+            WindowKind::Prefetch => {
                 above.memory_kind(current, above.prefetch_kind(end_max > END_32_BITS))
             }
         };
@@ -174,11 +174,11 @@ fn window_nodes(
 fn end_of_windows(space: &mut dyn ConfigSpace) -> [Option<u64>; 3] {
     let decoding = space.read16(COMMAND) & (COMMAND_IO | COMMAND_MEMORY);
     space.change_command(decoding, 0);
-    let ends = Kind::ALL.map(|kind| {
+    let ends = WindowKind::ALL.map(|kind| {
         let wide = is_wide(space, kind)?;
         Some(match (kind, wide) {
-            (Kind::Io, false) => END_16_BITS,
-            (Kind::Io, true) | (_, false) => END_32_BITS,
+            (WindowKind::Io, false) => END_16_BITS,
+            (WindowKind::Io, true) | (_, false) => END_32_BITS,
             (_, true) => u64::MAX,
         })
     });
@@ -188,19 +188,19 @@ fn end_of_windows(space: &mut dyn ConfigSpace) -> [Option<u64>; 3] {
 
 impl Above {
     /// Where prefetchable memory goes that can (`wide`) or cannot lie above 4 GiB.
-    fn prefetch_kind(&self, wide: bool) -> Kind {
+    fn prefetch_kind(&self, wide: bool) -> WindowKind {
         match self.prefetch {
-            Some(reaches_high) if wide || !reaches_high => Kind::Prefetch,
-            _ => Kind::Memory,
+            Some(reaches_high) if wide || !reaches_high => WindowKind::Prefetch,
+            _ => WindowKind::Memory,
         }
     }
 
     /// `usual`, unless firmware put it into the other window: that is allowed on PCI Express.
-    fn memory_kind(&self, current: Option<Range>, usual: Kind) -> Kind {
-        let holds = |kind: &Kind| {
+    fn memory_kind(&self, current: Option<Range>, usual: WindowKind) -> WindowKind {
+        let holds = |kind: &WindowKind| {
             let window = self.current[*kind as usize];
             window.zip(current).is_some_and(|(window, range)| window.contains(range))
         };
-        [usual, Kind::Memory, Kind::Prefetch].into_iter().find(holds).unwrap_or(usual)
+        [usual, WindowKind::Memory, WindowKind::Prefetch].into_iter().find(holds).unwrap_or(usual)
     }
 }

@@ -1,6 +1,6 @@
 //! Drivers and classes of devices as exchangeable parts (S1-24).
 //!
-//! [`Driver`] is the thesis' *driver multiplexor* (its `ddm_…` functions): one controller, driven.
+//! [`PciDriver`] is the thesis' *driver multiplexor* (its `ddm_…` functions): one controller, driven.
 //! [`DriverType`] finds out whether a driver suits a function, and makes one. [`ClassDriver`] is the
 //! *class multiplexor* (`dcl_…`): the one interface to all devices of a class, whatever drives them.
 //! [`Registry`] brings functions and drivers together.
@@ -14,7 +14,7 @@ use core::ops::BitOr;
 
 use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
 
-use crate::{Address, DeviceClass, DmaRegion, FunctionError, InterruptMode, PciFunction, tree};
+use crate::{DeviceClass, DmaRegion, FunctionError, InterruptMode, PciAddress, PciFunction, tree};
 
 pub use registry::Registry;
 pub use units::Units;
@@ -74,24 +74,24 @@ pub trait DriverType {
     /// Whether it drives `function` (`ddm_probe`, its first half).
     fn suits(&self, function: &tree::Function) -> Option<Suits>;
     /// A driver of the function at `address` (`ddm_probe`, its second half). The controller is not
-    /// touched before [`Driver::start`].
+    /// touched before [`PciDriver::start`].
     ///
     /// # Errors
     /// The function is not what it seemed.
     fn bind(
         &self,
-        address: Address,
+        address: PciAddress,
         function: Box<dyn PciFunction>,
-    ) -> Result<Box<dyn Driver>, DriverError>;
+    ) -> Result<Box<dyn PciDriver>, DriverError>;
 }
 
 /// One controller, driven. Passive: it never waits, and reads no clock.
 ///
 /// The driver owes what a [`BlockTarget`](ssdyno_block::BlockTarget) owes; the caller owes to call
-/// [`watchdog`](Driver::watchdog) at the times it names.
-pub trait Driver {
+/// [`watchdog`](PciDriver::watchdog) at the times it names.
+pub trait PciDriver {
     /// Which function it drives (`ddm_get_id`).
-    fn id(&self) -> Address;
+    fn id(&self) -> PciAddress;
     /// What it wants now (`ddm_get_cap`). [`DriverFlags::PIN_AT_START`] goes when it is ready.
     fn flags(&self) -> DriverFlags;
     /// The volume that its requests go to, once it is ready; none where a device is one volume.
@@ -99,7 +99,7 @@ pub trait Driver {
         None
     }
     /// Starts to start the controller (`ddm_start`). It is ready when
-    /// [`is_ready`](Driver::is_ready) says so.
+    /// [`is_ready`](PciDriver::is_ready) says so.
     ///
     /// # Errors
     /// The controller cannot be started.
@@ -107,7 +107,7 @@ pub trait Driver {
     /// True once it takes requests.
     fn is_ready(&self) -> bool;
     /// Begins to stop the controller (`ddm_stop`): it takes no request any more, and those that are
-    /// outstanding end, answered or abandoned. [`watchdog`](Driver::watchdog) goes on until it names
+    /// outstanding end, answered or abandoned. [`watchdog`](PciDriver::watchdog) goes on until it names
     /// no time.
     fn stop(&mut self, now: MonotonicTime);
     /// Interrupt `vector` came (`ddm_interrupt`).
@@ -129,7 +129,7 @@ pub trait Driver {
     fn watchdog(&mut self, now: MonotonicTime) -> Option<MonotonicTime>;
     /// Begins to suspend the controller, which loses its power afterwards, or (`keeps_power`) goes to a low
     /// power state. What it has in hand ends; requests that it has not begun wait for the resume.
-    /// [`watchdog`](Driver::watchdog) goes on until [`is_suspended`](Driver::is_suspended) says so.
+    /// [`watchdog`](PciDriver::watchdog) goes on until [`is_suspended`](PciDriver::is_suspended) says so.
     ///
     /// # Errors
     /// The controller is not ready, or the driver suspends none: stop it instead.
@@ -142,7 +142,7 @@ pub trait Driver {
         false
     }
     /// Begins to resume a suspended controller, whose configuration space is restored already. It is ready
-    /// when [`is_ready`](Driver::is_ready) says so.
+    /// when [`is_ready`](PciDriver::is_ready) says so.
     ///
     /// # Errors
     /// It is not suspended, or does not answer.
@@ -163,18 +163,18 @@ pub trait ClassDriver {
     /// Which class.
     fn class(&self) -> DeviceClass;
     /// Takes a device (`dcl_new`). Bridges have no driver: they are passive.
-    fn add(&mut self, address: Address, driver: Option<Box<dyn Driver>>) -> Unit;
+    fn add(&mut self, address: PciAddress, driver: Option<Box<dyn PciDriver>>) -> Unit;
     /// Where the device is (`dcl_get_id`).
     ///
     /// # Errors
     /// There is no such device.
-    fn id(&self, unit: Unit) -> Result<Address, DriverError>;
+    fn id(&self, unit: Unit) -> Result<PciAddress, DriverError>;
     /// What its driver says (`dcl_get_cap`).
     ///
     /// # Errors
     /// There is no such device.
     fn flags(&self, unit: Unit) -> Result<DriverFlags, DriverError>;
-    /// The volume that its requests go to, see [`Driver::volume`].
+    /// The volume that its requests go to, see [`PciDriver::volume`].
     ///
     /// # Errors
     /// There is no such device.
@@ -237,18 +237,18 @@ pub enum DriverError {
     NoUnit(u32),
     /// Nobody drives it.
     #[error("no driver suits {0}; bridges and devices of unknown classes have none")]
-    NoDriver(Address),
+    NoDriver(PciAddress),
     /// It is stopped, or not ready yet.
     #[error("{0} is not in operation; start it, and wait until it is ready")]
-    NotOperational(Address),
+    NotOperational(PciAddress),
     /// Its driver suspends no controllers.
     #[error("the driver of {0} cannot suspend it; stop it, and start it again afterwards")]
-    NoSuspend(Address),
+    NoSuspend(PciAddress),
     /// The controller does not do what the driver needs.
     #[error("{address} cannot be driven: {reason}")]
     Unfit {
         /// Which function.
-        address: Address,
+        address: PciAddress,
         /// What is missing.
         reason: &'static str,
     },
@@ -256,7 +256,7 @@ pub enum DriverError {
     #[error("{address} did not become ready in time")]
     Timeout {
         /// Which function.
-        address: Address,
+        address: PciAddress,
     },
     /// The request was refused.
     #[error(transparent)]

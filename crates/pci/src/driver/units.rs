@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use ssdyno_block::{Completion, MonotonicTime, Request, Token};
 
 use crate::interrupts::set_interrupts;
-use crate::{Address, DeviceClass, DmaRegion};
+use crate::{DeviceClass, DmaRegion, PciAddress};
 
-use super::{ClassDriver, Driver, DriverError, DriverFlags, Interrupts, Unit, Volume};
+use super::{ClassDriver, DriverError, DriverFlags, Interrupts, PciDriver, Unit, Volume};
 
 /// The class driver of this project: the same for storage, network and bridges. Bridges have no
 /// driver; their state is logical and their hardware is left alone (thesis, 3.3).
@@ -18,8 +18,8 @@ pub struct Units {
 }
 
 struct State {
-    address: Address,
-    driver: Option<Box<dyn Driver>>,
+    address: PciAddress,
+    driver: Option<Box<dyn PciDriver>>,
     started: bool,
     interrupts: Interrupts,
     /// The interrupts are those for the start only.
@@ -66,7 +66,7 @@ impl Units {
         Ok(self.driver(unit)?.watchdog(now))
     }
 
-    /// Begins to suspend a device, see [`Driver::suspend`].
+    /// Begins to suspend a device, see [`PciDriver::suspend`].
     ///
     /// # Errors
     /// There is no such device, it has no driver, or that does not suspend it.
@@ -87,7 +87,7 @@ impl Units {
         Ok(self.get(unit)?.driver.as_ref().is_some_and(|driver| driver.is_suspended()))
     }
 
-    /// Begins to resume a suspended device, see [`Driver::resume`].
+    /// Begins to resume a suspended device, see [`PciDriver::resume`].
     ///
     /// # Errors
     /// There is no such device, it has no driver, is not suspended, or does not answer.
@@ -103,7 +103,7 @@ impl Units {
         self.units.get_mut(unit.0 as usize).ok_or(DriverError::NoUnit(unit.0))
     }
 
-    fn driver(&mut self, unit: Unit) -> Result<&mut Box<dyn Driver>, DriverError> {
+    fn driver(&mut self, unit: Unit) -> Result<&mut Box<dyn PciDriver>, DriverError> {
         let state = self.get_mut(unit)?;
         state.driver.as_mut().ok_or(DriverError::NoDriver(state.address))
     }
@@ -114,14 +114,14 @@ impl ClassDriver for Units {
         self.class
     }
 
-    fn add(&mut self, address: Address, driver: Option<Box<dyn Driver>>) -> Unit {
+    fn add(&mut self, address: PciAddress, driver: Option<Box<dyn PciDriver>>) -> Unit {
         let unit = Unit(self.units.len() as u32);
         let (started, interrupts, starting) = (false, None, false);
         self.units.push(State { address, driver, started, interrupts, starting });
         unit
     }
 
-    fn id(&self, unit: Unit) -> Result<Address, DriverError> {
+    fn id(&self, unit: Unit) -> Result<PciAddress, DriverError> {
         Ok(self.get(unit)?.address)
     }
 

@@ -28,7 +28,7 @@ pub struct MpTable {
     /// The processors.
     pub processors: Vec<Processor>,
     /// The buses.
-    pub buses: Vec<Bus>,
+    pub buses: Vec<MpBus>,
     /// The I/O APICs.
     pub io_apics: Vec<IoApic>,
     /// Where interrupts of buses arrive.
@@ -56,14 +56,14 @@ pub struct Processor {
 
 /// A bus (MP clause 4.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bus {
+pub struct MpBus {
     /// Its identifier; for PCI the bus number.
     pub id: u8,
     /// Its kind, padded with blanks, or against the specification with zeros: `PCI   `, `ISA   `.
     pub kind: [u8; 6],
 }
 
-impl Bus {
+impl MpBus {
     /// True if it is a PCI bus. Some firmware fills the name up with zeros.
     pub fn is_pci(&self) -> bool {
         self.kind.map(|byte| if byte == 0 { b' ' } else { byte }) == BUS_PCI
@@ -135,7 +135,7 @@ impl MpTable {
     /// are taken for PCI, as firmware forgets them.
     pub fn of_device(&self, bus: u8, device: u8) -> impl Iterator<Item = &IoInterrupt> {
         let mut of_bus = self.buses.iter().filter(move |entry| entry.id == bus);
-        let is_pci = of_bus.clone().next().is_none() || of_bus.any(Bus::is_pci);
+        let is_pci = of_bus.clone().next().is_none() || of_bus.any(MpBus::is_pci);
         self.io_interrupts.iter().filter(move |entry| {
             is_pci
                 && entry.kind == INTERRUPT_VECTORED

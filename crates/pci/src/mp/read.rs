@@ -11,7 +11,7 @@ use ssdyno_spec::pci::mp::{
     TABLE_SIGNATURE,
 };
 
-use super::{Bus, IoApic, IoInterrupt, LocalInterrupt, MpError, MpTable, Processor};
+use super::{IoApic, IoInterrupt, LocalInterrupt, MpBus, MpError, MpTable, Processor};
 
 impl MpTable {
     /// Finds the table in `memory`, which starts at physical address `base`: in the first KiB of the
@@ -100,7 +100,7 @@ impl MpTable {
                 signature: u32_at(e, 4),
                 features: u32_at(e, 8),
             }),
-            ENTRY_BUS => self.buses.push(Bus { id: e[1], kind: bytes_at(e, 2) }),
+            ENTRY_BUS => self.buses.push(MpBus { id: e[1], kind: bytes_at(e, 2) }),
             ENTRY_IO_APIC => self.io_apics.push(IoApic {
                 id: e[1],
                 version: e[2],

@@ -13,7 +13,7 @@ use core::fmt::{self, Write};
 
 use crate::mp::MpTable;
 use crate::tree::Tree;
-use crate::{Address, Pin};
+use crate::{PciAddress, Pin};
 
 /// The pin of the bridge that pin `pin` of device `device` on its secondary bus is wired to (Bridge
 /// clause 9.1, table 9-1; S1-16).
@@ -23,9 +23,9 @@ pub const fn swizzle(pin: Pin, device: u8) -> Pin {
 
 /// One bridge on the way to the root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct RoutingStep {
     /// The bridge.
-    pub bridge: Address,
+    pub bridge: PciAddress,
     /// Its pin that the interrupt comes out of.
     pub pin: Pin,
 }
@@ -35,7 +35,7 @@ pub struct Step {
 #[error("NEXIST: the MP table has no entry for {pin} of {at}, nor for anything on the way there")]
 pub struct NoEntry {
     /// The last function that was looked up: on a root bus.
-    pub at: Address,
+    pub at: PciAddress,
     /// Its pin.
     pub pin: Pin,
 }
@@ -80,11 +80,11 @@ impl Via {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route {
     /// The function.
-    pub function: Address,
+    pub function: PciAddress,
     /// Its pin.
     pub pin: Pin,
     /// The bridges up to the root, the nearest first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RoutingStep>,
     /// What the MP table says; `None` if there is no table.
     pub mp: Option<Result<Entry, NoEntry>>,
     /// The input that an MP entry of *another* pin of the same device on the root bus has: looks
@@ -205,14 +205,14 @@ impl Route {
 
 /// The way of `pin` through the bridges above function `index`, each swizzling it by the number of
 /// the device that is below it; CardBus bridges bring it out at their own.
-pub fn steps(tree: &Tree, index: usize, pin: Pin) -> Vec<Step> {
+pub fn steps(tree: &Tree, index: usize, pin: Pin) -> Vec<RoutingStep> {
     let Some(mut below) = tree.functions.get(index) else { return Vec::new() };
     let mut pin = pin;
     let mut steps = Vec::new();
     for bridge in tree.path_to_root(index).map(|bridge| &tree.functions[bridge]) {
         pin = behind(bridge, below, pin);
         below = bridge;
-        steps.push(Step { bridge: bridge.address, pin });
+        steps.push(RoutingStep { bridge: bridge.address, pin });
     }
     steps
 }
@@ -236,11 +236,16 @@ fn device_on_link(bridge: &crate::tree::Function, device: &crate::tree::Function
 }
 
 /// The function and pin at the end of `steps`.
-fn top(function: Address, pin: Pin, steps: &[Step]) -> (Address, Pin) {
+fn top(function: PciAddress, pin: Pin, steps: &[RoutingStep]) -> (PciAddress, Pin) {
     steps.last().map_or((function, pin), |step| (step.bridge, step.pin))
 }
 
-fn look_up(table: &MpTable, function: Address, pin: Pin, steps: &[Step]) -> Result<Entry, NoEntry> {
+fn look_up(
+    table: &MpTable,
+    function: PciAddress,
+    pin: Pin,
+    steps: &[RoutingStep],
+) -> Result<Entry, NoEntry> {
     let places = core::iter::once((function, pin));
     let places = places.chain(steps.iter().map(|step| (step.bridge, step.pin)));
     for (bridges, (at, pin)) in places.enumerate() {

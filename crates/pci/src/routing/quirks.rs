@@ -24,7 +24,7 @@ pub fn pin_at_root(
     tree: &Tree,
     index: usize,
     pin: Pin,
-    rule: impl Fn(Pin, crate::Address) -> Pin,
+    rule: impl Fn(Pin, crate::PciAddress) -> Pin,
 ) -> Pin {
     let mut below = index;
     tree.path_to_root(index).fold(pin, |pin, bridge| {

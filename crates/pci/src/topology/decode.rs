@@ -6,7 +6,7 @@ use ssdyno_spec::pci::{COMMAND, COMMAND_IO, COMMAND_MEMORY};
 
 use crate::bars::{Bar, BarSpace, size_bars};
 use crate::config::ConfigSpace;
-use crate::window::{Kind, Range, read_window};
+use crate::window::{Range, WindowKind, read_window};
 
 use super::image::Image;
 use super::{FunctionId, Topology};
@@ -106,8 +106,11 @@ impl Topology {
         if image.read(COMMAND) as u16 & bit == 0 {
             return (false, false);
         }
-        let kinds: &[Kind] =
-            if one.is_io() { &[Kind::Io] } else { &[Kind::Memory, Kind::Prefetch] };
+        let kinds: &[WindowKind] = if one.is_io() {
+            &[WindowKind::Io]
+        } else {
+            &[WindowKind::Memory, WindowKind::Prefetch]
+        };
         let windows = kinds.iter().filter_map(|&kind| read_window(&mut image.clone(), kind));
         let windows: Vec<Range> = windows.collect();
         let all = windows.iter().any(|window| window.contains(one.range));

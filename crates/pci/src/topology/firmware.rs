@@ -9,7 +9,7 @@ use ssdyno_spec::pci::{COMMAND, INTERRUPT_LINE};
 use crate::assign::Apertures;
 use crate::bars::{set_bar, size_bars};
 use crate::config::{At, ConfigSpace};
-use crate::mp::{Bus, IoApic, IoInterrupt, MpTable, Processor};
+use crate::mp::{IoApic, IoInterrupt, MpBus, MpTable, Processor};
 use crate::routing::steps;
 use crate::tree::Tree;
 use crate::window::Range;
@@ -63,7 +63,7 @@ pub fn boot(topology: &mut Topology, firmware: Firmware) -> Option<MpTable> {
             features: 0x201,
         }]
         .into(),
-        buses: [Bus { id: 0, kind: BUS_PCI }, Bus { id: 1, kind: *b"ISA   " }].into(),
+        buses: [MpBus { id: 0, kind: BUS_PCI }, MpBus { id: 1, kind: *b"ISA   " }].into(),
         io_apics: [IoApic { id: 0, version: 0x11, flags: 1, address: 0xfec0_0000 }].into(),
         ..MpTable::default()
     };

@@ -9,7 +9,7 @@ use super::{BarSpec, BridgeSpec, CapabilitySpec, FunctionId, FunctionSpec, Topol
 
 /// How a device is connected to the root bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Machine {
+pub enum PciMachine {
     /// Behind a PCI Express root port: at 01:00.0.
     RootPort,
     /// Behind a conventional bridge at 00:05.0: at 01:03.0, as paper S1's case can be shown in QEMU.
@@ -21,7 +21,7 @@ pub enum Machine {
     Switch,
 }
 
-impl Machine {
+impl PciMachine {
     /// The machine with a device in it, as after power-on; `link` is that of the device, and of the
     /// ports on the way to it.
     pub fn with(self, identity: &Identity, link: Link) -> (Topology, FunctionId) {
@@ -31,16 +31,16 @@ impl Machine {
         topology.function(root, 0, 0, &host_bridge());
         topology.function(root, 1, 0, &isa_bridge());
         let place = match self {
-            Machine::RootPort => {
+            PciMachine::RootPort => {
                 let (_, bus) = topology.bridge(root, 0x1c, 0, &port(4, link));
                 (bus, 0)
             }
-            Machine::Bridge => (topology.bridge(root, 5, 0, &conventional()).1, 3),
-            Machine::TwoBridges => {
+            PciMachine::Bridge => (topology.bridge(root, 5, 0, &conventional()).1, 3),
+            PciMachine::TwoBridges => {
                 let (_, bus) = topology.bridge(root, 5, 0, &conventional());
                 (topology.bridge(bus, 2, 0, &conventional()).1, 3)
             }
-            Machine::Switch => {
+            PciMachine::Switch => {
                 let (_, bus) = topology.bridge(root, 0x1c, 0, &port(4, link));
                 let (_, inside) = topology.bridge(bus, 0, 0, &port(5, link));
                 let (_, first) = topology.bridge(inside, 0, 0, &port(6, link));

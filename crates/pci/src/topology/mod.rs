@@ -1,7 +1,7 @@
 //! A simulated machine: root buses, bridges and functions, as configuration space shows them.
 //!
 //! Stricter than hardware. An access that is misaligned or beyond the end of a space panics; what
-//! real buses answer with two voices, or with silence and a crash later, is kept as a [`Fault`]:
+//! real buses answer with two voices, or with silence and a crash later, is kept as a [`TopologyFault`]:
 //! two bridges that claim one bus, a base address register sized while it decodes, status bits
 //! cleared by the way. [`Topology::decode_faults`] checks the addresses that are decoded.
 
@@ -16,12 +16,12 @@ use ssdyno_spec::pci::{BUS_NUMBERS, COMMAND, COMMAND_IO, COMMAND_MEMORY};
 
 use crate::config::ConfigAccess;
 use crate::header::{BusNumbers, bar_count};
-use crate::{Address, bars};
+use crate::{PciAddress, bars};
 
 pub use decode::{DecodeFault, Decoded};
 pub use firmware::{APERTURES, Firmware, IRQS, boot};
 pub use image::{BarSpec, BridgeSpec, CapabilitySpec, FunctionSpec};
-pub use machines::Machine;
+pub use machines::PciMachine;
 
 use image::Image;
 
@@ -35,7 +35,7 @@ pub struct FunctionId(usize);
 
 /// Something that a real machine would not forgive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
+pub enum TopologyFault {
     /// Two bridges on one bus forward to the same bus.
     #[error("bridges {first} and {second} both claim {address}")]
     TwoBridges {
@@ -44,13 +44,13 @@ pub enum Fault {
         /// The other.
         second: FunctionId,
         /// What was asked for.
-        address: Address,
+        address: PciAddress,
     },
     /// Ones were written to a base address register that decodes.
     #[error("BAR {bar} of {address} was sized while the function answers accesses")]
     SizedWhileDecoding {
         /// The function.
-        address: Address,
+        address: PciAddress,
         /// The register.
         bar: u8,
     },
@@ -58,7 +58,7 @@ pub enum Fault {
     #[error("a write to the command register of {address} cleared bits of its status")]
     StatusCleared {
         /// The function.
-        address: Address,
+        address: PciAddress,
     },
 }
 
@@ -93,7 +93,7 @@ pub struct Topology {
     buses: Vec<Bus>,
     nodes: Vec<Node>,
     /// What happened that must not.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<TopologyFault>,
 }
 
 impl Topology {
@@ -149,10 +149,10 @@ impl Topology {
     }
 
     /// The address at which `function` is reached with the bus numbers that bridges have now.
-    pub fn address(&self, function: FunctionId) -> Option<Address> {
+    pub fn address(&self, function: FunctionId) -> Option<PciAddress> {
         let node = &self.nodes[function.0];
         let (segment, bus) = self.number(node.bus)?;
-        let address = Address::new(segment, bus, node.device, node.function);
+        let address = PciAddress::new(segment, bus, node.device, node.function);
         let reached = self.resolve(address, &mut Vec::new());
         (reached == Some(function.0)).then_some(address)
     }
@@ -173,7 +173,7 @@ impl Topology {
     }
 
     fn add(&mut self, bus: BusId, device: u8, function: u8, mut image: Image) -> usize {
-        let place = Address::new(0, 0, device, function);
+        let place = PciAddress::new(0, 0, device, function);
         let mates: Vec<usize> = self.buses[bus.0].functions.clone();
         let same = |&mate: &usize| self.nodes[mate].device == device;
         let taken = mates.iter().any(|m| same(m) && self.nodes[*m].function == function);
@@ -205,7 +205,7 @@ impl Topology {
     }
 
     /// Who answers for `address`, going down from the root bus as bridges forward it.
-    fn resolve(&self, address: Address, faults: &mut Vec<Fault>) -> Option<usize> {
+    fn resolve(&self, address: PciAddress, faults: &mut Vec<TopologyFault>) -> Option<usize> {
         let roots = self.buses.iter().enumerate().filter(|(_, bus)| {
             bus.bridge.is_none() && bus.root.0 == address.segment && bus.root.1 <= address.bus
         });
@@ -224,7 +224,7 @@ impl Topology {
             let bridge = *claims.next()?;
             if let Some(&other) = claims.next() {
                 let (first, second) = (FunctionId(bridge), FunctionId(other));
-                faults.push(Fault::TwoBridges { first, second, address });
+                faults.push(TopologyFault::TwoBridges { first, second, address });
             }
             at = self.nodes[bridge].secondary?.0;
             number = self.bus_numbers(bridge).secondary;
@@ -237,22 +237,22 @@ impl Topology {
         })
     }
 
-    fn check_write(&mut self, index: usize, address: Address, offset: u16, value: u32) {
+    fn check_write(&mut self, index: usize, address: PciAddress, offset: u16, value: u32) {
         let image = &self.nodes[index].image;
         let decodes = image.read(COMMAND) as u16 & (COMMAND_IO | COMMAND_MEMORY) != 0;
         let count = bar_count(image.layout()) as u8;
         let bar = (0..count).find(|&bar| bars::bar_offset(bar) == offset);
         if let Some(bar) = bar.filter(|_| decodes && value == u32::MAX) {
-            self.faults.push(Fault::SizedWhileDecoding { address, bar });
+            self.faults.push(TopologyFault::SizedWhileDecoding { address, bar });
         }
         if offset == COMMAND && value >> 16 != 0 {
-            self.faults.push(Fault::StatusCleared { address });
+            self.faults.push(TopologyFault::StatusCleared { address });
         }
     }
 }
 
 impl ConfigAccess for Topology {
-    fn read(&mut self, address: Address, offset: u16) -> u32 {
+    fn read(&mut self, address: PciAddress, offset: u16) -> u32 {
         assert!(offset.is_multiple_of(4), "a dword of configuration space at {offset:#x}");
         let mut faults = Vec::new();
         let found = self.resolve(address, &mut faults);
@@ -260,7 +260,7 @@ impl ConfigAccess for Topology {
         found.map_or(u32::MAX, |index| self.nodes[index].image.read(offset))
     }
 
-    fn write(&mut self, address: Address, offset: u16, value: u32) {
+    fn write(&mut self, address: PciAddress, offset: u16, value: u32) {
         assert!(offset.is_multiple_of(4), "a dword of configuration space at {offset:#x}");
         let mut faults = Vec::new();
         let found = self.resolve(address, &mut faults);
@@ -271,7 +271,7 @@ impl ConfigAccess for Topology {
         }
     }
 
-    fn bytes(&mut self, address: Address) -> u16 {
+    fn bytes(&mut self, address: PciAddress) -> u16 {
         let found = self.resolve(address, &mut Vec::new());
         found.map_or(0, |index| self.nodes[index].image.bytes())
     }

@@ -5,8 +5,8 @@ use ssdyno_pci::assign::{Apertures, Holder, Resource};
 use ssdyno_pci::bars::{Bar, BarSpace, size_bars};
 use ssdyno_pci::config::{At, ConfigAccess, ConfigSpace};
 use ssdyno_pci::topology::{APERTURES, BarSpec, BridgeSpec, FunctionSpec, Topology};
-use ssdyno_pci::window::{Kind, Range, read_window};
-use ssdyno_pci::{Address, RootBus, assign, scan};
+use ssdyno_pci::window::{Range, WindowKind, read_window};
+use ssdyno_pci::{PciAddress, RootBus, assign, scan};
 
 use crate::random_tree::{additions, build};
 
@@ -33,7 +33,7 @@ fn set_up(topology: &mut Topology) -> Vec<Resource> {
 }
 
 fn at(resources: &[Resource], address: &str, holder: Holder) -> Option<Range> {
-    let address: Address = address.parse().unwrap();
+    let address: PciAddress = address.parse().unwrap();
     let found = resources.iter().find(|r| r.address == address && r.holder == holder);
     found.map(|resource| resource.range)
 }
@@ -112,7 +112,7 @@ fn windows_hold_what_is_behind_three_levels_of_bridges() {
     topology.function(bus, 0, 0, &with_bars(&[wide, narrow, BarSpec::Io(16)]));
     let resources = set_up(&mut topology);
     let window = |address, kind| at(&resources, address, Holder::Window(kind)).unwrap();
-    for kind in Kind::ALL {
+    for kind in WindowKind::ALL {
         let outer = window("00:01.0", kind);
         let middle = window("01:02.0", kind);
         let inner = window("02:03.0", kind);
@@ -122,7 +122,7 @@ fn windows_hold_what_is_behind_three_levels_of_bridges() {
         assert_eq!(read_window(&mut space, kind), Some(inner));
     }
     // Prefetchable memory of 64 bits goes above 4 GiB, that of 32 bits stays below.
-    assert!(window("02:03.0", Kind::Prefetch).start >= 1 << 32);
+    assert!(window("02:03.0", WindowKind::Prefetch).start >= 1 << 32);
     assert!(at(&resources, "03:00.0", Holder::Bar(2)).unwrap().end() <= 1 << 32);
     // Bridges carry transfers of the devices behind them.
     assert_eq!(topology.read("02:03.0".parse().unwrap(), COMMAND) & 7, 7);
@@ -160,7 +160,8 @@ fn what_firmware_placed_stays_and_the_rest_goes_beside() {
         &with_bars(&[BarSpec::Memory64 { bytes: 1 << 21, prefetchable: false }]),
     );
     let moved = set_up(&mut topology);
-    let window = |resources: &[Resource]| at(resources, "00:01.0", Holder::Window(Kind::Memory));
+    let window =
+        |resources: &[Resource]| at(resources, "00:01.0", Holder::Window(WindowKind::Memory));
     assert_ne!(window(&moved), window(&after));
     for function in ["00:02.0", "00:03.0"] {
         assert_eq!(at(&moved, function, Holder::Bar(0)), at(&after, function, Holder::Bar(0)));
@@ -214,7 +215,7 @@ fn an_older_bridge_has_a_prefetchable_window_of_32_bits_or_none() {
         topology.function(bus, 0, 0, &with_bars(&[wide]));
         let resources = set_up(&mut topology);
         assert!(at(&resources, "01:00.0", Holder::Bar(0)).unwrap().end() <= 1 << 32);
-        let kind = if prefetch.is_some() { Kind::Prefetch } else { Kind::Memory };
+        let kind = if prefetch.is_some() { WindowKind::Prefetch } else { WindowKind::Memory };
         assert!(at(&resources, "00:03.0", Holder::Window(kind)).is_some());
     }
 }
@@ -233,7 +234,7 @@ proptest! {
         prop_assert_eq!(topology.decode_faults(), vec![]);
         // What may fail: ports behind a bridge that passes none on, or 16 bits of them only.
         for failure in &done.failures {
-            let io = matches!(failure.holder, Holder::Window(Kind::Io)) || failure.bytes < 256;
+            let io = matches!(failure.holder, Holder::Window(WindowKind::Io)) || failure.bytes < 256;
             prop_assert!(io, "{}", failure);
         }
         for resource in &done.resources {

@@ -1,22 +1,22 @@
 //! S1-13: the walk along capabilities, after PCI Local Bus 3.0 clause 6.7 and PCIe clause 7.6.3.
 
 use proptest::prelude::*;
-use ssdyno_pci::capability::{Capabilities, CapabilityKind, Link, ListFault, Pcie, Port};
+use ssdyno_pci::capability::{CapabilityKind, CapabilityList, Link, ListFault, Pcie, PciePort};
 use ssdyno_pci::config::{At, Snapshot};
 use ssdyno_pci::topology::{BarSpec, CapabilitySpec, FunctionSpec, Topology};
-use ssdyno_pci::{Address, RootBus, scan};
+use ssdyno_pci::{PciAddress, RootBus, scan};
 
-const HERE: Address = Address::new(0, 0, 0, 0);
+const HERE: PciAddress = PciAddress::new(0, 0, 0, 0);
 
 /// An image of `bytes` with a capability list that starts at `first`, and these bytes set.
-fn read(bytes: usize, first: u8, set: &[(usize, &[u8])]) -> Capabilities {
+fn read(bytes: usize, first: u8, set: &[(usize, &[u8])]) -> CapabilityList {
     let mut image = vec![0; bytes];
     image[0x06] = 0x10;
     image[0x34] = first;
     set.iter().for_each(|(at, part)| image[*at..at + part.len()].copy_from_slice(part));
     let mut snapshot = Snapshot::new();
     snapshot.add(HERE, image);
-    Capabilities::read(&mut At::new(&mut snapshot, HERE), 0)
+    CapabilityList::read(&mut At::new(&mut snapshot, HERE), 0)
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_list_as_an_nvme_drive_has_it() {
                 masked: false,
             },
             CapabilityKind::Pcie(Pcie {
-                port: Port::Endpoint,
+                port: PciePort::Endpoint,
                 slot: false,
                 payload_bytes_max: 256,
                 link_max: Some(Link { generation: 3, lanes: 4 }),
@@ -109,8 +109,8 @@ fn without_the_status_bit_there_is_no_list() {
     image[0x34] = 0x40;
     image[0x40] = 0x09;
     snapshot.add(HERE, image);
-    let found = Capabilities::read(&mut At::new(&mut snapshot, HERE), 0);
-    assert_eq!(found, Capabilities::default());
+    let found = CapabilityList::read(&mut At::new(&mut snapshot, HERE), 0);
+    assert_eq!(found, CapabilityList::default());
 }
 
 #[test]
@@ -138,12 +138,12 @@ fn what_the_topology_describes_is_what_is_read() {
     let [first, second] = &tree.functions[..] else { panic!("{tree:?}") };
     let found = &first.capabilities;
     assert_eq!((found.msi_vectors(), found.msix_vectors(), found.all.len()), (8, 2048, 6));
-    assert_eq!(found.pcie().map(|pcie| (pcie.port, pcie.link)), Some((Port::Integrated, None)));
+    assert_eq!(found.pcie().map(|pcie| (pcie.port, pcie.link)), Some((PciePort::Integrated, None)));
     let subsystem = CapabilityKind::BridgeSubsystem { vendor: 3, device: 4 };
     assert!(found.all.iter().any(|capability| capability.kind == subsystem));
     assert!(found.all.iter().any(|c| c.kind == CapabilityKind::SerialNumber(8)));
     let pcie = second.capabilities.pcie().unwrap();
-    assert_eq!((pcie.port, pcie.link_max), (Port::LegacyEndpoint, Some(link)));
+    assert_eq!((pcie.port, pcie.link_max), (PciePort::LegacyEndpoint, Some(link)));
 }
 
 proptest! {
@@ -159,7 +159,7 @@ proptest! {
         }
         let mut snapshot = Snapshot::new();
         snapshot.add(HERE, image);
-        let found = Capabilities::read(&mut At::new(&mut snapshot, HERE), layout);
+        let found = CapabilityList::read(&mut At::new(&mut snapshot, HERE), layout);
         let mut offsets: Vec<u16> = found.all.iter().map(|capability| capability.offset).collect();
         let count = offsets.len();
         offsets.sort_unstable();

@@ -8,13 +8,13 @@ use ssdyno_block::{Completion, MonotonicTime, Request, Status, SubmitError, Time
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::ConfigAccess;
 use ssdyno_pci::driver::{
-    ClassDriver, Driver, DriverError, DriverFlags, DriverType, Registry, Suits, Unit,
+    ClassDriver, DriverError, DriverFlags, DriverType, PciDriver, Registry, Suits, Unit,
 };
 use ssdyno_pci::interrupts::InterruptAbilities;
-use ssdyno_pci::topology::{APERTURES, Firmware, Machine, Topology, boot};
+use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, Topology, boot};
 use ssdyno_pci::{
-    Address, DeviceClass, DmaRegion, Function, FunctionError, Identity, InterruptMode, PciFunction,
-    RootBus, assign, scan,
+    DeviceClass, DmaRegion, Function, FunctionError, Identity, InterruptMode, PciAddress,
+    PciFunction, RootBus, assign, scan,
 };
 
 /// `us` microseconds on the machine's clock.
@@ -28,7 +28,7 @@ type Log = Rc<RefCell<Vec<String>>>;
 /// A function over the configuration space of a simulated machine.
 struct OnTopology {
     topology: Rc<RefCell<Topology>>,
-    address: Address,
+    address: PciAddress,
     log: Log,
     /// Kinds of interrupts that the host has no vectors for.
     refused: Vec<InterruptMode>,
@@ -81,15 +81,15 @@ impl PciFunction for OnTopology {
 
 /// Becomes ready 5 us after the start; each request takes nothing.
 struct Disk {
-    address: Address,
+    address: PciAddress,
     function: Box<dyn PciFunction>,
     ready_at: Option<MonotonicTime>,
     ready: bool,
     done: Vec<Completion<MonotonicTime>>,
 }
 
-impl Driver for Disk {
-    fn id(&self) -> Address {
+impl PciDriver for Disk {
+    fn id(&self) -> PciAddress {
         self.address
     }
     fn flags(&self) -> DriverFlags {
@@ -149,9 +149,9 @@ impl DriverType for Disks {
     }
     fn bind(
         &self,
-        address: Address,
+        address: PciAddress,
         function: Box<dyn PciFunction>,
-    ) -> Result<Box<dyn Driver>, DriverError> {
+    ) -> Result<Box<dyn PciDriver>, DriverError> {
         let (ready_at, ready, done) = (None, false, Vec::new());
         Ok(Box::new(Disk { address, function, ready_at, ready, done }))
     }
@@ -173,8 +173,8 @@ fn identity(vendor: u16) -> Identity {
 const LINK: Link = Link { generation: 3, lanes: 4 };
 
 /// A machine with a drive, whose firmware may not know it.
-fn machine(vendor: u16, overlooked: bool) -> (Topology, Address) {
-    let (mut topology, function) = Machine::RootPort.with(&identity(vendor), LINK);
+fn machine(vendor: u16, overlooked: bool) -> (Topology, PciAddress) {
+    let (mut topology, function) = PciMachine::RootPort.with(&identity(vendor), LINK);
     let firmware = if overlooked { Firmware::Overlooks(function) } else { Firmware::Full };
     boot(&mut topology, firmware).unwrap();
     let address = topology.address(function).unwrap();
@@ -192,7 +192,7 @@ fn registry() -> Registry {
 /// Attaches the drive of a machine that was set up.
 fn attached(
     topology: Topology,
-    address: Address,
+    address: PciAddress,
     refused: &[InterruptMode],
 ) -> (Registry, Unit, Log) {
     let topology = Rc::new(RefCell::new(topology));
@@ -214,7 +214,7 @@ fn the_driver_that_suits_best_is_taken() {
         let (mut topology, address) = machine(vendor, false);
         let tree = scan(&mut topology, &[RootBus::FIRST]);
         let registry = registry();
-        let driver = |at: Address| registry.driver_for(&tree.functions[tree.find(at).unwrap()]);
+        let driver = |at: PciAddress| registry.driver_for(&tree.functions[tree.find(at).unwrap()]);
         assert_eq!(driver(address).map(DriverType::name), Some(name));
         assert!(driver("00:1c.0".parse().unwrap()).is_none());
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ssdyno_pci::config::{ConfigAccess, Snapshot};
 use ssdyno_pci::topology::{BridgeSpec, CapabilitySpec, FunctionSpec, Topology};
 use ssdyno_pci::tree::Oddity;
-use ssdyno_pci::{Address, BusNumbers, DeviceClass, RootBus, Tree, scan};
+use ssdyno_pci::{BusNumbers, DeviceClass, PciAddress, RootBus, Tree, scan};
 
 use crate::random_tree::{additions, bridges, build};
 
@@ -148,15 +148,15 @@ fn a_device_needs_function_0_and_the_flag_for_more() {
 struct Echo(Topology);
 
 impl ConfigAccess for Echo {
-    fn read(&mut self, address: Address, offset: u16) -> u32 {
+    fn read(&mut self, address: PciAddress, offset: u16) -> u32 {
         let device = if address.bus == 1 { 0 } else { address.device() };
-        let address = Address::new(0, address.bus, device, address.function());
+        let address = PciAddress::new(0, address.bus, device, address.function());
         self.0.read(address, offset)
     }
-    fn write(&mut self, address: Address, offset: u16, value: u32) {
+    fn write(&mut self, address: PciAddress, offset: u16, value: u32) {
         self.0.write(address, offset, value);
     }
-    fn bytes(&mut self, address: Address) -> u16 {
+    fn bytes(&mut self, address: PciAddress) -> u16 {
         self.0.bytes(address)
     }
 }
@@ -205,7 +205,7 @@ fn saved(bridges: &[(u8, u8, u8, u8)]) -> Tree {
         image[0x0a..0x0c].copy_from_slice(&[4, 6]);
         image[0x0e] = 1;
         image[0x18..0x1b].copy_from_slice(&[primary, secondary, subordinate]);
-        snapshot.add(Address::new(0, bus, device as u8, 0), image);
+        snapshot.add(PciAddress::new(0, bus, device as u8, 0), image);
     }
     scan(&mut snapshot, &[])
 }
@@ -240,17 +240,17 @@ fn malformed_saved_trees_are_described() {
 fn ones_everywhere_are_nobody_or_gone() {
     struct Ones;
     impl ConfigAccess for Ones {
-        fn read(&mut self, _address: Address, _offset: u16) -> u32 {
+        fn read(&mut self, _address: PciAddress, _offset: u16) -> u32 {
             u32::MAX
         }
-        fn write(&mut self, _address: Address, _offset: u16, _value: u32) {}
-        fn bytes(&mut self, _address: Address) -> u16 {
+        fn write(&mut self, _address: PciAddress, _offset: u16, _value: u32) {}
+        fn bytes(&mut self, _address: PciAddress) -> u16 {
             4096
         }
     }
     assert!(scan(&mut Ones, &[RootBus::FIRST]).functions.is_empty());
     let mut snapshot = Snapshot::new();
-    snapshot.add(Address::new(0, 3, 0, 0), vec![0xff; 4096]);
+    snapshot.add(PciAddress::new(0, 3, 0, 0), vec![0xff; 4096]);
     let tree = scan(&mut snapshot, &[]);
     assert_eq!(tree.notes.iter().map(|note| note.what).collect::<Vec<_>>(), [Oddity::Gone]);
     assert_eq!(tree.functions[0].header.device_class(), DeviceClass::Unknown);
@@ -340,7 +340,7 @@ proptest! {
                 // Near numbers, so that bridges meet.
                 image[0x19] %= 16;
             }
-            snapshot.add(Address::new(0, bus % 16, device, function), image);
+            snapshot.add(PciAddress::new(0, bus % 16, device, function), image);
         }
         let count = snapshot.len();
         let tree = scan(&mut snapshot, &[RootBus::FIRST]);

@@ -1,7 +1,7 @@
 //! S1-14: the MP table, after the MultiProcessor Specification 1.4, chapter 4.
 
 use proptest::prelude::*;
-use ssdyno_pci::mp::{Bus, IoApic, IoInterrupt, LocalInterrupt, Processor};
+use ssdyno_pci::mp::{IoApic, IoInterrupt, LocalInterrupt, MpBus, Processor};
 use ssdyno_pci::{MpError, MpTable, Pin};
 
 /// Written by hand: two processors, buses PCI 0 and ISA 1, an I/O APIC, the entries of 00:03 INTA
@@ -184,8 +184,10 @@ fn tables() -> impl Strategy<Value = MpTable> {
                 signature,
                 features,
             };
-            let bus =
-                |(id, pci): (u8, bool)| Bus { id, kind: if pci { *b"PCI   " } else { *b"ISA   " } };
+            let bus = |(id, pci): (u8, bool)| MpBus {
+                id,
+                kind: if pci { *b"PCI   " } else { *b"ISA   " },
+            };
             MpTable {
                 revision: 4,
                 oem: "MAKER".into(),

@@ -4,8 +4,8 @@
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::routing::Via;
 use ssdyno_pci::routing::quirks::snippet_3_5;
-use ssdyno_pci::topology::{Firmware, Machine, boot};
-use ssdyno_pci::{Address, Identity, MpTable, RootBus, Route, Tree, dump, scan};
+use ssdyno_pci::topology::{Firmware, PciMachine, boot};
+use ssdyno_pci::{Identity, MpTable, PciAddress, RootBus, Route, Tree, dump, scan};
 
 /// Where SeaBIOS put the floating pointer.
 const BASE: u64 = 0xf_5b90;
@@ -86,7 +86,7 @@ fn a_switch_behind_a_root_port() {
     let network = route(&machine, "01:00.0");
     assert_eq!(network.chosen(), Some((Via::Swizzle, 10)));
     let (tree, _) = &machine;
-    let bridges: Vec<Address> =
+    let bridges: Vec<PciAddress> =
         tree.functions.iter().filter(|f| f.header.bridge().is_some()).map(|f| f.address).collect();
     assert_eq!(bridges.len(), 5);
     assert!(tree.notes.is_empty(), "{:?}", tree.notes);
@@ -107,8 +107,8 @@ fn simulated_machines_agree_with_qemu() {
     };
     let link = Link { generation: 1, lanes: 1 };
     let real = [
-        (Machine::Bridge, machine!("qemu-pc-bridge"), "01:03.0"),
-        (Machine::TwoBridges, machine!("qemu-pc-two-bridges"), "02:03.0"),
+        (PciMachine::Bridge, machine!("qemu-pc-bridge"), "01:03.0"),
+        (PciMachine::TwoBridges, machine!("qemu-pc-two-bridges"), "02:03.0"),
     ];
     for (kind, real, at) in real {
         let (mut topology, _) = kind.with(&identity, link);

@@ -6,9 +6,9 @@ use ssdyno_pci::mp::IoInterrupt;
 use ssdyno_pci::routing::quirks::{equation_2, pin_at_root, snippet_3_5, table_3_1};
 use ssdyno_pci::routing::{Entry, NoEntry, Via, swizzle};
 use ssdyno_pci::topology::{
-    BridgeSpec, CapabilitySpec, Firmware, FunctionSpec, Machine, Topology, boot,
+    BridgeSpec, CapabilitySpec, Firmware, FunctionSpec, PciMachine, Topology, boot,
 };
-use ssdyno_pci::{Address, Identity, MpTable, Pin, RootBus, Route, Tree, scan};
+use ssdyno_pci::{Identity, MpTable, PciAddress, Pin, RootBus, Route, Tree, scan};
 
 use crate::random_tree::{additions, build};
 
@@ -34,7 +34,7 @@ fn table(entries: &[IoInterrupt]) -> MpTable {
 }
 
 /// A machine with an NVMe drive, the drive's index, and what its firmware says.
-fn machine(machine: Machine, firmware: bool) -> (Tree, usize, Option<MpTable>) {
+fn machine(machine: PciMachine, firmware: bool) -> (Tree, usize, Option<MpTable>) {
     let (mut topology, function) = machine.with(&NVME, LINK);
     let mp = boot(&mut topology, if firmware { Firmware::Full } else { Firmware::None });
     let tree = scan(&mut topology, &[RootBus::FIRST]);
@@ -65,7 +65,7 @@ fn the_swizzle_of_the_bridge_specification() {
 
 #[test]
 fn an_entry_for_the_function_itself_is_best() {
-    let (tree, index, _) = machine(Machine::Bridge, false);
+    let (tree, index, _) = machine(PciMachine::Bridge, false);
     let mp = table(&[entry(0, 5, Pin::D, 7), entry(1, 3, Pin::A, 20)]);
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
     assert_eq!(route.chosen(), Some((Via::MpTable, 20)));
@@ -74,7 +74,7 @@ fn an_entry_for_the_function_itself_is_best() {
 
 #[test]
 fn a_function_that_is_not_in_the_table_is_found_through_its_bridge() {
-    let (tree, index, _) = machine(Machine::Bridge, false);
+    let (tree, index, _) = machine(PciMachine::Bridge, false);
     // 01:03.0 INTA comes out of 00:05.0 as INTD.
     let mp = table(&[entry(0, 5, Pin::A, 16), entry(0, 5, Pin::D, 19)]);
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
@@ -89,11 +89,11 @@ fn a_function_that_is_not_in_the_table_is_found_through_its_bridge() {
 /// so. Linux without ACPI takes the entry that looks near, and its commands time out.
 #[test]
 fn an_entry_of_another_pin_is_not_taken() {
-    let (tree, index, mp) = machine(Machine::Bridge, true);
+    let (tree, index, mp) = machine(PciMachine::Bridge, true);
     let mp = mp.unwrap();
     assert_eq!(mp.lookup(0, 5, Pin::A).map(|entry| entry.input), Some(10));
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
-    let at: Address = "00:05.0".parse().unwrap();
+    let at: PciAddress = "00:05.0".parse().unwrap();
     assert_eq!(route.mp, Some(Err(NoEntry { at, pin: Pin::D })));
     assert_eq!(route.other_pin, Some((Pin::A, 10)));
     assert_eq!(route.chosen(), Some((Via::InterruptLine, 11)));
@@ -108,7 +108,7 @@ fn an_entry_of_another_pin_is_not_taken() {
 
 #[test]
 fn at_the_root_without_an_entry_there_is_an_error() {
-    let (tree, index, _) = machine(Machine::TwoBridges, false);
+    let (tree, index, _) = machine(PciMachine::TwoBridges, false);
     let route = Route::find(&tree, index, Some(&table(&[])), None).unwrap();
     let Some(Err(error)) = route.mp else { panic!("{route:?}") };
     // INTA of device 3 is INTD, of device 2 INTB.
@@ -120,7 +120,7 @@ fn at_the_root_without_an_entry_there_is_an_error() {
 
 #[test]
 fn sources_that_disagree_are_told() {
-    let (tree, index, _) = machine(Machine::Bridge, true);
+    let (tree, index, _) = machine(PciMachine::Bridge, true);
     let mp = table(&[entry(0, 5, Pin::D, 19)]);
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
     assert!(route.disagrees());
@@ -200,7 +200,7 @@ fn behind_a_port_with_ari_there_are_no_device_numbers() {
         let tree = scan(topology, &[RootBus::FIRST]);
         let mut functions = tree.functions.clone();
         // Function 9 of the device: as device 1, function 1.
-        functions[1].address = Address::new(0, 1, 1, 1);
+        functions[1].address = PciAddress::new(0, 1, 1, 1);
         Route::find(&Tree::new(functions), 1, None, None).unwrap().pin_at_root()
     };
     assert_eq!(pin(&mut topology), Pin::C);
@@ -234,7 +234,7 @@ fn the_rules_that_the_thesis_prints() {
 /// INTB on bus 0. The thesis: (1 - 1 + 2) mod 4 = 2 on bus 1, then (2 - 1 + 5) mod 4 = 2: INTC.
 #[test]
 fn two_bridges_show_what_snippet_3_5_does_wrong() {
-    let (tree, index, _) = machine(Machine::TwoBridges, false);
+    let (tree, index, _) = machine(PciMachine::TwoBridges, false);
     let root: Vec<_> = (0..4).map(|pin| entry(0, 5, Pin::from_zero_based(pin), 16 + pin)).collect();
     let mp = table(&root);
     let right = Route::find(&tree, index, Some(&mp), None).unwrap();
@@ -251,7 +251,7 @@ fn two_bridges_show_what_snippet_3_5_does_wrong() {
 /// reports success: in QEMU's case it takes 10 where 11 works.
 #[test]
 fn snippet_3_5_takes_what_looks_near() {
-    let (tree, index, mp) = machine(Machine::Bridge, true);
+    let (tree, index, mp) = machine(PciMachine::Bridge, true);
     let found = snippet_3_5(&tree, index, &mp.unwrap()).unwrap();
     assert_eq!((found.input, found.exact, found.bridges), (Some(10), false, 1));
     let empty = snippet_3_5(&tree, index, &table(&[])).unwrap();
@@ -262,14 +262,14 @@ fn snippet_3_5_takes_what_looks_near() {
     // In C the remainder of a negative number is negative, and no pin.
     let mut functions = tree.functions.clone();
     let bridge = tree.functions[index].parent.unwrap();
-    functions[bridge].address = Address::new(0, 0, 0, 0);
+    functions[bridge].address = PciAddress::new(0, 0, 0, 0);
     functions.retain(|f| f.address.bus == 1 || f.header.bridge().is_some());
     let mut nested = tree.functions[bridge].clone();
-    nested.address = Address::new(0, 1, 0, 0);
+    nested.address = PciAddress::new(0, 1, 0, 0);
     nested.header.bus_numbers =
         Some(ssdyno_pci::BusNumbers { primary: 1, secondary: 2, subordinate: 2 });
     let mut device = tree.functions[index].clone();
-    device.address = Address::new(0, 2, 3, 0);
+    device.address = PciAddress::new(0, 2, 3, 0);
     functions.extend([nested, device]);
     let tree = Tree::new(functions);
     let index = tree.find("02:03.0".parse().unwrap()).unwrap();

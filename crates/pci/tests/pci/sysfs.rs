@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ssdyno_pci::config::ConfigAccess;
 use ssdyno_pci::sysfs::{NoMpTable, mp_table, read};
-use ssdyno_pci::{Address, MpError, MpTable};
+use ssdyno_pci::{MpError, MpTable, PciAddress};
 
 /// A directory that goes away.
 struct Scratch(PathBuf);
@@ -44,7 +44,7 @@ fn configuration_interrupts_and_drivers() {
     fs::create_dir(scratch.0.join("0000:00:1f.0")).unwrap();
     fs::create_dir(scratch.0.join("no address")).unwrap();
     let mut system = read(&scratch.0).unwrap();
-    let [first, second] = ["00:02.0", "01:00.0"].map(|at| at.parse::<Address>().unwrap());
+    let [first, second] = ["00:02.0", "01:00.0"].map(|at| at.parse::<PciAddress>().unwrap());
     assert_eq!(system.snapshot.len(), 3);
     assert_eq!((system.snapshot.read(first, 0), system.snapshot.bytes(first)), (0x5555_5555, 64));
     assert_eq!(system.interrupts.into_iter().collect::<Vec<_>>(), [(first, 11)]);

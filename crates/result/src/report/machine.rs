@@ -4,7 +4,7 @@ use super::charts::{bytes_tick, highest, plain_tick, rate_tick, steps, time_axis
 use super::escape;
 use super::plot::{Axis, Plot};
 use crate::format::percent;
-use crate::probe::{CpuShares, Machine, Memory, Sample};
+use crate::probe::{CpuShares, MachineActivity, Memory, Sample};
 use crate::result::RunResult;
 
 /// Colours, in turn, of lines that have none of their own.
@@ -17,7 +17,7 @@ type Pick<P, F> = fn(&P) -> F;
 type Line = (&'static str, String, Vec<(f64, f64)>);
 
 /// Everything about the machine.
-pub(super) fn blocks(r: &RunResult, m: &Machine) -> Vec<String> {
+pub(super) fn blocks(r: &RunResult, m: &MachineActivity) -> Vec<String> {
     let check = m.device_check.as_ref().map(|check| {
         let class = if check.agrees { "fine" } else { "note bad" };
         format!("<p class=\"{class}\">{}</p>\n", escape(&check.detail))
@@ -32,7 +32,7 @@ pub(super) fn blocks(r: &RunResult, m: &Machine) -> Vec<String> {
 }
 
 /// The outline of a figure of the samples, clipped to the recorded window.
-fn outline(m: &Machine, pick: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+fn outline(m: &MachineActivity, pick: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let level = |sample: &Sample| {
         let (from, to) = (sample.start_seconds, sample.start_seconds + sample.length_seconds);
         let value = pick(sample).filter(|_| to > 0.0)?;
@@ -59,7 +59,7 @@ fn lines(
     plot.finish()
 }
 
-fn cpu(r: &RunResult, m: &Machine) -> String {
+fn cpu(r: &RunResult, m: &MachineActivity) -> String {
     let kinds: [(&str, &str, Pick<CpuShares, f64>); 5] = [
         ("read", "user", |cpu| cpu.user),
         ("write", "system", |cpu| cpu.system),
@@ -83,7 +83,7 @@ fn cpu(r: &RunResult, m: &Machine) -> String {
     plot.finish()
 }
 
-fn events(r: &RunResult, m: &Machine) -> String {
+fn events(r: &RunResult, m: &MachineActivity) -> String {
     let named = vec![
         ("read", "interrupts".to_owned(), outline(m, |s| s.interrupts_per_second)),
         ("write", "context switches".to_owned(), outline(m, |s| s.context_switches_per_second)),
@@ -92,7 +92,7 @@ fn events(r: &RunResult, m: &Machine) -> String {
 }
 
 /// What the device says beside what the run says.
-fn device_requests(r: &RunResult, m: &Machine) -> String {
+fn device_requests(r: &RunResult, m: &MachineActivity) -> String {
     let Some(device) = &m.device else { return String::new() };
     let run = steps(&r.series, |p| {
         let requests = (p.reads + p.writes) as f64;
@@ -106,7 +106,7 @@ fn device_requests(r: &RunResult, m: &Machine) -> String {
     lines(r, "Requests by the device's own counters", "requests per second", rate_tick, named)
 }
 
-fn device_bytes(r: &RunResult, m: &Machine) -> String {
+fn device_bytes(r: &RunResult, m: &MachineActivity) -> String {
     let Some(device) = &m.device else { return String::new() };
     let run = steps(&r.series, |p| Some(p.throughput_bytes_per_second));
     let read = outline(m, |s| Some(s.disk?.read_bytes_per_second));
@@ -119,7 +119,7 @@ fn device_bytes(r: &RunResult, m: &Machine) -> String {
     lines(r, "Throughput by the device's own counters", "bytes per second", bytes_tick, named)
 }
 
-fn device_load(r: &RunResult, m: &Machine) -> String {
+fn device_load(r: &RunResult, m: &MachineActivity) -> String {
     let named = vec![
         ("read", "in flight, mean".to_owned(), outline(m, |s| Some(s.disk?.in_flight_mean))),
         ("write", "busy, share".to_owned(), outline(m, |s| Some(s.disk?.busy_share))),
@@ -127,7 +127,7 @@ fn device_load(r: &RunResult, m: &Machine) -> String {
     lines(r, "Load of the device", "requests, and share of time", plain_tick, named)
 }
 
-fn memory(r: &RunResult, m: &Machine) -> String {
+fn memory(r: &RunResult, m: &MachineActivity) -> String {
     let kinds: [(&str, Pick<Memory, u64>); 4] = [
         ("free", |memory| memory.free_bytes),
         ("cached", |memory| memory.cached_bytes),
@@ -151,7 +151,7 @@ fn bytes(value: f64) -> String {
     }
 }
 
-fn network(r: &RunResult, m: &Machine) -> String {
+fn network(r: &RunResult, m: &MachineActivity) -> String {
     let named = vec![
         ("read", "in".to_owned(), outline(m, |s| Some(s.network?.bytes_in_per_second))),
         ("write", "out".to_owned(), outline(m, |s| Some(s.network?.bytes_out_per_second))),
@@ -159,7 +159,7 @@ fn network(r: &RunResult, m: &Machine) -> String {
     lines(r, "Network", "bytes per second", bytes_tick, named)
 }
 
-fn power(r: &RunResult, m: &Machine) -> String {
+fn power(r: &RunResult, m: &MachineActivity) -> String {
     let sensors = m.sensors();
     if sensors.is_empty() {
         return "<p class=\"none\">Power: not available on this machine</p>\n".to_owned();

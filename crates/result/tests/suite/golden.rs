@@ -134,7 +134,7 @@ fn the_page_takes_hostile_names() {
 /// Two samples over the series of the sample run, the first of which began in the ramp-up.
 fn probed() -> RunResult {
     use ssdyno_result::probe::{
-        CpuShares, DeviceCheck, Disk, Machine, Memory, Moved, Network, Sample, SensorPower,
+        CpuShares, DeviceCheck, Disk, MachineActivity, Memory, Moved, Network, Sample, SensorPower,
     };
     let mut result = sample::result(Keep::Summary);
     let end = result.series.last().map(|p| p.start_seconds + p.length_seconds).unwrap();
@@ -151,7 +151,7 @@ fn probed() -> RunResult {
         ..Sample::default()
     };
     let moved = Moved { reads: 9, read_bytes: 9 << 20, ..Moved::default() };
-    result.machine = Some(Machine {
+    result.machine = Some(MachineActivity {
         device: Some("loop<0>".into()),
         samples: vec![sample(-end / 4.0, end / 2.0), sample(end / 2.0, end)],
         device_check: Some(DeviceCheck::new("loop<0>", (true, true), 0, moved, Moved::default())),
@@ -218,7 +218,7 @@ fn the_machine_is_drawn_on_the_time_axis_of_the_series() {
         assert!(lines.iter().all(|line| *line == iops), "{title}: {lines:?}, the series {iops:?}");
     }
     assert!(page.contains("Processors, kinds stacked"));
-    assert!(page.contains("keeps no account") && !page.contains("loop<0>"));
+    assert!(page.contains("keeps no statistics") && !page.contains("loop<0>"));
     let mut poor = result;
     poor.machine.as_mut().unwrap().samples.iter_mut().for_each(|sample| sample.power = None);
     assert!(report_html(&poor).contains("Power: not available on this machine"));

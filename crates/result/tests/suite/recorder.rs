@@ -285,7 +285,7 @@ fn requests_without_an_answer_are_in_the_figures_as_at_least_so_long() {
             assert_eq!((most.p50, most.p95, most.p99), (Some(latency.p50), None, None));
             assert!(result.notes.iter().any(|note| note.contains("10 requests were never")));
             let text = ssdyno_result::summary_text(&result);
-            assert!(text.contains("10 never answered") && text.contains("≥ 9.9"), "{text}");
+            assert!(text.contains("10 never completed") && text.contains("≥ 9.9"), "{text}");
             if let Some(rows) = recording.rows() {
                 let rows = rows.to_vec().unwrap();
                 let in_vain = rows.iter().filter(|row| row.status == Status::Abandoned);

@@ -1,20 +1,20 @@
 //! What the benchmarks share.
 
-use ssdyno_rig::{Flow, Run};
-use ssdyno_workload::Config;
+use ssdyno_rig::{KeepGoing, SimRun};
+use ssdyno_workload::WorkloadConfig;
 
 /// The preset workload `name`.
-pub(crate) fn workload(name: &str) -> Config {
+pub(crate) fn workload(name: &str) -> WorkloadConfig {
     let text = ssdyno_workload::presets::text(name).unwrap_or("");
-    match Config::from_toml(text) {
+    match WorkloadConfig::from_toml(text) {
         Ok(workload) => workload,
         Err(error) => panic!("{name}: {error}"),
     }
 }
 
 /// Carries `run`, called `name`, out: million requests per CPU-second.
-pub(crate) fn speed(name: &str, run: &Run) -> f64 {
-    match run.execute(&mut |_| Flow::Continue) {
+pub(crate) fn speed(name: &str, run: &SimRun) -> f64 {
+    match run.execute(&mut |_| KeepGoing::Continue) {
         Ok(measured) => {
             let cost = measured.result.own_cost.map_or(f64::NAN, |cost| cost.cpu_ns_per_request);
             1e3 / cost

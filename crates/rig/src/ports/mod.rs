@@ -1,8 +1,8 @@
-//! Drivers with their functions and devices, as the host calls them: a [`Port`] each, and [`Behind`] for
+//! Drivers with their functions and devices, as the host calls them: a [`HostPort`] each, and [`PathReport`] for
 //! what the runner wants to know besides.
 //!
 //! - `nvme`: the NVMe driver over the controller; in it the SCSI stack before the driver, the power state,
-//!   and what a host does when the controller does not answer (`trouble`);
+//!   and what a host does when the controller does not answer (`error_recovery`);
 //! - `ring`: the ring driver over its card;
 //! - `queued`: no driver, but what it costs: an adapter, or a network with its sessions and its weather;
 //! - `schedule`: when a device hangs or is removed, for the two that have a driver to notice.
@@ -20,7 +20,7 @@ use ssdyno_block::{Request, Time};
 use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Config, Port};
+use ssdyno_host::{HostConfig, HostPort};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
 use ssdyno_result::{FaultsResult, Invariant, NetworkResult};
@@ -29,7 +29,7 @@ use crate::attach::Stack;
 use crate::run::RunError;
 
 /// What the runner needs of a port beyond what the host does.
-pub(crate) trait Behind: Port {
+pub(crate) trait PathReport: HostPort {
     /// Device events, on the clock of the run.
     fn events(&mut self) -> &mut EventLog;
     /// What the device says of itself, see [`Device::report`](ssdyno_device::Device::report); times are on the
@@ -72,7 +72,7 @@ impl Default for PathFigures {
 }
 
 /// What the connector takes of time on `host`.
-fn timing(host: &Config) -> PciTiming {
+fn timing(host: &HostConfig) -> PciTiming {
     PciTiming {
         posted_write: host.costs.register_delivery.0,
         read_round_trip: host.costs.register_read.at(host.cpu.clock),

@@ -4,15 +4,15 @@ use ssdyno_block::{Completion, MonotonicTime, Request, SECTOR_BYTES, SubmitError
 use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceReport, PrepareError};
-use ssdyno_driver_ring::{Options, RingDriver, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Choice, Port, Registers};
+use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciFault, SimulatedPci};
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
-use super::schedule::{Schedule, Strike};
-use super::{Behind, PathFigures, accesses, dma_law, none_law, reported, timing};
+use super::schedule::{Schedule, ScheduledFault};
+use super::{PathFigures, PathReport, accesses, dma_law, none_law, reported, timing};
 use crate::attach::HostPlan;
 use crate::faults;
 use crate::run::RunError;
@@ -45,7 +45,7 @@ impl RingPort {
     /// Builds the card as it leaves the factory, and lets the driver start it.
     pub(crate) fn start(
         card: &RingConfig,
-        driver: &Options,
+        driver: &RingDriverOptions,
         host: &HostPlan,
         seed: u64,
     ) -> Result<RingPort, RunError> {
@@ -90,8 +90,8 @@ impl RingPort {
         while let Some(strike) = self.schedule.as_mut().and_then(|s| s.take_due(now)) {
             let pci = self.driver.function_mut();
             match strike {
-                Strike::Hang => pci.device_mut().faults_mut().stands_still = true,
-                Strike::Remove => {
+                ScheduledFault::Hang => pci.device_mut().faults_mut().stands_still = true,
+                ScheduledFault::Remove => {
                     pci.inject(PciFault::Removal(now));
                     pci.advance(now);
                     // The slot says so at once (PCI Express 5.0, clause 6.7: presence detect).
@@ -118,7 +118,7 @@ impl RingPort {
     }
 }
 
-impl Port for RingPort {
+impl HostPort for RingPort {
     fn capacity_bytes(&self) -> u64 {
         self.driver.capacity_bytes()
     }
@@ -243,7 +243,7 @@ impl RingPort {
     }
 }
 
-impl Behind for RingPort {
+impl PathReport for RingPort {
     fn events(&mut self) -> &mut EventLog {
         self.driver.function_mut().device_mut().events()
     }

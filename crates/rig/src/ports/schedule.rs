@@ -6,7 +6,7 @@ use ssdyno_device::faults::FaultConfig;
 
 /// What happens to the device at its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Strike {
+pub(super) enum ScheduledFault {
     /// It hangs until it is reset.
     Hang,
     /// It is removed.
@@ -41,18 +41,18 @@ impl Schedule {
     }
 
     /// What happens up to `now`, one after the other.
-    pub(super) fn take_due(&mut self, now: Time) -> Option<Strike> {
+    pub(super) fn take_due(&mut self, now: Time) -> Option<ScheduledFault> {
         if self.next() > now {
             return None;
         }
         if self.hang_at <= self.remove_at {
             self.hang_at = Time::MAX;
             self.hung = Some(now);
-            return Some(Strike::Hang);
+            return Some(ScheduledFault::Hang);
         }
         (self.hang_at, self.remove_at) = (Time::MAX, Time::MAX);
         self.removed = Some(now);
-        Some(Strike::Remove)
+        Some(ScheduledFault::Remove)
     }
 }
 
@@ -67,11 +67,11 @@ mod tests {
         let epoch = Time::from_us(10);
         let mut both = Schedule::new(&faults, epoch);
         assert_eq!((both.next(), both.take_due(Time::from_us(12))), (Time::from_us(13), None));
-        assert_eq!(both.take_due(Time::from_us(13)), Some(Strike::Remove));
+        assert_eq!(both.take_due(Time::from_us(13)), Some(ScheduledFault::Remove));
         // What is removed hangs no more.
         assert_eq!((both.take_due(Time::from_s(1)), both.next()), (None, Time::MAX));
         let mut hangs = Schedule::new(&FaultConfig { remove_at: None, ..faults }, epoch);
-        assert_eq!(hangs.take_due(Time::from_s(1)), Some(Strike::Hang));
+        assert_eq!(hangs.take_due(Time::from_s(1)), Some(ScheduledFault::Hang));
         assert_eq!((hangs.take_due(Time::from_s(1)), hangs.hung), (None, Some(Time::from_s(1))));
     }
 }

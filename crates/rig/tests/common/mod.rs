@@ -3,7 +3,7 @@
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, Flow, HostOptions, HostPlan, Limits, Run, Source, Stack};
+use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source, Stack};
 
 #[allow(dead_code, reason = "some tests take presets as they are")]
 /// A small SSD with a controller.
@@ -25,14 +25,14 @@ pub(crate) fn run(
     (host, options): (&str, &HostOptions),
     workload: &str,
     seed: u64,
-) -> Run {
-    let load = ssdyno_workload::Config::from_toml(workload).unwrap();
+) -> SimRun {
+    let load = ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap();
     let preset = ssdyno_host::presets::find(host).unwrap();
-    let config = ssdyno_host::Config::parse(preset.text).unwrap();
+    let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
     let host = HostPlan::new(host, config, options, Some(&load));
     let scsi = options.stack == Some(Stack::Scsi);
     let driver = NvmeConfig { entries: 4096, scsi, ..driver };
-    Run {
+    SimRun {
         target: "sim:test".into(),
         device: Attach::Nvme {
             device: Box::new(device),
@@ -42,7 +42,7 @@ pub(crate) fn run(
         workload: "test".into(),
         source: Source::Generator(load),
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     }
@@ -50,8 +50,8 @@ pub(crate) fn run(
 
 #[allow(dead_code, reason = "runs with faults are measured otherwise")]
 /// The figures of `run`, in which nothing failed and every law held.
-pub(crate) fn measure(run: &Run) -> RunResult {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+pub(crate) fn measure(run: &SimRun) -> RunResult {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
     for law in &measured.result.invariants {
         assert!(law.holds, "{law:?}");

@@ -14,12 +14,12 @@ use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::presets;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
-use ssdyno_driver_ring::{CompletionPolicy, Options as RingOptions};
-use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
+use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_rig::{
-    Attach, Flow, HostOptions, HostPlan, Limits, Measured, NETWORKS, NetworkConfig,
-    NetworkFaultConfig, Run, RunError, Source, Stack,
+    Attach, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, NetworkFaultConfig,
+    RunError, RunLimits, SimMeasured, SimRun, Source, Stack,
 };
 
 fn faults(keys: &str) -> FaultConfig {
@@ -34,7 +34,7 @@ fn load(depth: u32, write_percent: u32, requests: u32) -> String {
 }
 
 /// A drive with `keys` under an NVMe driver that waits 10 ms for an answer.
-fn nvme(keys: &str, options: &HostOptions, policy: QueuePolicy, load: &str, seed: u64) -> Run {
+fn nvme(keys: &str, options: &HostOptions, policy: QueuePolicy, load: &str, seed: u64) -> SimRun {
     let mut device = common::device();
     device.faults = faults(keys);
     device.nvme.get_or_insert_default().queue_entries = 4096;
@@ -53,28 +53,28 @@ fn one_core() -> HostOptions {
 
 /// The plan of a host with one core for `load`.
 fn plan(name: &str, load: &str) -> (Box<HostPlan>, Source) {
-    let load = ssdyno_workload::Config::from_toml(load).unwrap();
+    let load = ssdyno_workload::WorkloadConfig::from_toml(load).unwrap();
     let preset = ssdyno_host::presets::find(name).unwrap();
-    let config = ssdyno_host::Config::parse(preset.text).unwrap();
+    let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
     let options = HostOptions { mode: Some(ThreadMode::Sync), ..one_core() };
     (Box::new(HostPlan::new(name, config, &options, Some(&load))), Source::Generator(load))
 }
 
-fn of(device: Attach, source: Source, seed: u64) -> Run {
-    Run {
+fn of(device: Attach, source: Source, seed: u64) -> SimRun {
+    SimRun {
         target: "sim:test".into(),
         device,
         workload: "test".into(),
         source,
         seed,
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
     }
 }
 
 /// A ring card with DRAM and a driver that waits 5 ms for an answer.
-fn ring(keys: &str, load: &str, seed: u64) -> Run {
+fn ring(keys: &str, load: &str, seed: u64) -> SimRun {
     let mut card = RingConfig::parse(presets::find("zc706-ring").unwrap().text).unwrap();
     card.faults = faults(keys);
     let driver = RingOptions { timeout: Time::from_ms(5), ..RingOptions::default() };
@@ -89,13 +89,13 @@ fn delay(keys: &str) -> Box<DeviceSpec> {
     Box::new(DeviceSpec::new(config))
 }
 
-fn direct(keys: &str, load: &str, seed: u64) -> Run {
-    let source = Source::Generator(ssdyno_workload::Config::from_toml(load).unwrap());
+fn direct(keys: &str, load: &str, seed: u64) -> SimRun {
+    let source = Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap());
     of(Attach::Direct(delay(keys)), source, seed)
 }
 
 /// A delay behind a network with `keys`.
-fn network(keys: &str, device: &str, load: &str, seed: u64) -> Run {
+fn network(keys: &str, device: &str, load: &str, seed: u64) -> SimRun {
     let mut network = NetworkConfig::parse(NETWORKS[0].text).unwrap();
     network.faults = toml::from_str::<NetworkFaultConfig>(keys).unwrap();
     let (host, source) = plan("server", load);
@@ -104,8 +104,8 @@ fn network(keys: &str, device: &str, load: &str, seed: u64) -> Run {
 }
 
 /// What `run` gave; every law held.
-fn measure(run: &Run) -> Measured {
-    let measured = run.execute(&mut |_| Flow::Continue).unwrap();
+fn measure(run: &SimRun) -> SimMeasured {
+    let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     for law in &measured.result.invariants {
         assert!(law.holds, "{law:?}");
     }
@@ -113,7 +113,7 @@ fn measure(run: &Run) -> Measured {
 }
 
 /// The figures of a run that came to its end.
-fn figures(run: &Run) -> RunResult {
+fn figures(run: &SimRun) -> RunResult {
     let measured = measure(run);
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
     assert!(!measured.result.partial);
@@ -245,7 +245,7 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
         nvme(keys, &one_core(), QueuePolicy::PerCore, &load, 1),
         nvme(
             keys,
-            &HostOptions { waiting: Waiting::Poll, ..one_core() },
+            &HostOptions { waiting: CompletionWait::Poll, ..one_core() },
             QueuePolicy::Single,
             &load,
             1,
@@ -292,7 +292,7 @@ fn a_device_that_is_pulled_ends_the_run() {
         (network("", keys, &load, 1), 0.01),
         (ring(keys, &load, 1), 0.000_1),
     ] {
-        let Measured { result, failure, .. } = measure(&run);
+        let SimMeasured { result, failure, .. } = measure(&run);
         let Some(RunError::Gone { at }) = failure else { panic!("{failure:?}") };
         let late = at.as_s_f64() - 0.005;
         assert!((0.0..notices_within).contains(&late), "noticed at {at}");
@@ -388,7 +388,7 @@ fn waiting_for_a_session_costs_no_try() {
 #[test]
 fn what_would_hang_the_run_is_refused() {
     let small = load(1, 0, 10);
-    let key = |run: Run| match run.execute(&mut |_| Flow::Continue) {
+    let key = |run: SimRun| match run.execute(&mut |_| KeepGoing::Continue) {
         Err(RunError::Device(error)) => {
             assert!(!error.help.is_empty());
             error.key
@@ -408,7 +408,7 @@ fn what_would_hang_the_run_is_refused() {
     }
     assert_eq!(key(network("tries = 0", "", &small, 1)), "faults.tries");
     let lost = "lost_interrupts = 0.1";
-    let polls = HostOptions { waiting: Waiting::Poll, ..one_core() };
+    let polls = HostOptions { waiting: CompletionWait::Poll, ..one_core() };
     let run = nvme(lost, &polls, QueuePolicy::PerCore, &small, 1);
     assert_eq!(key(run), "faults.lost_interrupts");
     let mut run = ring(lost, &small, 1);

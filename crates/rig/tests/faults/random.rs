@@ -6,9 +6,9 @@ use ssdyno_block::units::Span;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::QueuePolicy;
-use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Attach, HostOptions, Measured, NetworkFaultConfig, Run, RunError, Stack};
+use ssdyno_rig::{Attach, HostOptions, NetworkFaultConfig, RunError, SimMeasured, SimRun, Stack};
 
 use crate::{load, measure, network, nvme, ring, told};
 
@@ -31,7 +31,7 @@ fn any_faults(driven: bool) -> impl Strategy<Value = FaultConfig> {
 }
 
 /// It ends, every request is answered once, every law holds, and again it is the same to the bit.
-fn ends_and_repeats(run: &Run, n: u64) -> Result<(), TestCaseError> {
+fn ends_and_repeats(run: &SimRun, n: u64) -> Result<(), TestCaseError> {
     let first = measure(run);
     let result = &first.result;
     let answered = result.requests + result.errors;
@@ -41,7 +41,7 @@ fn ends_and_repeats(run: &Run, n: u64) -> Result<(), TestCaseError> {
         Some(other) => return Err(TestCaseError::fail(other.to_string())),
     }
     prop_assert_eq!(result.errors, told(result).requests_failed);
-    let text = |measured: Measured| {
+    let text = |measured: SimMeasured| {
         let result = RunResult { wall_seconds: 0.0, own_cost: None, ..measured.result };
         let result = RunResult { simulated_requests_per_wall_second: None, ..result };
         ssdyno_result::to_json(&result).unwrap()
@@ -65,7 +65,7 @@ proptest! {
         faults in any_faults(true), policy in 0usize..4, scsi in any::<bool>(), way in 0usize..3,
         depth in 1u32..20, cores in 1u16..4, retries in 0u32..3, seed in 0u64..1000,
     ) {
-        let waiting = [Waiting::Interrupt, Waiting::Poll, Waiting::Hybrid][way];
+        let waiting = [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid][way];
         let options = HostOptions {
             cores: Some(cores),
             stack: scsi.then_some(Stack::Scsi),
@@ -77,7 +77,7 @@ proptest! {
         let mut run = nvme("", &options, POLICIES[policy], &load(depth, 40, 1_500), seed);
         if let Some(device) = run.device.ssd_mut() {
             device.faults = faults;
-            if waiting != Waiting::Interrupt {
+            if waiting != CompletionWait::Interrupt {
                 device.faults.lost_interrupts = 0.0;
             }
         }

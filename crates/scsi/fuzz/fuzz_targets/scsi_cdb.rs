@@ -3,10 +3,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use ssdyno_scsi::{
-    Config, ControllerFacts, Job, NamespaceFacts, Nexus, Optional, Place, Progress, Request,
+    TranslatorConfig, ControllerFacts, ScsiJob, NamespaceFacts, Nexus, Optional, DataPlace, JobProgress, ScsiRequest,
     Translator, lun_field,
 };
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 /// Takes up to `count` bytes.
 fn take<'a>(data: &mut &'a [u8], count: usize) -> &'a [u8] {
@@ -37,11 +37,11 @@ fuzz_target!(|data: &[u8]| {
         sanitize_crypto_erase: bit(5),
     };
     let namespaces = [NamespaceFacts::plain(1, 300, 512)];
-    let Ok(mut translator) = Translator::new(controller, &namespaces, Config::default()) else {
+    let Ok(mut translator) = Translator::new(controller, &namespaces, TranslatorConfig::default()) else {
         unreachable!("plain facts are good")
     };
     let second = translator.attach(b"second").unwrap_or(Nexus::LOCAL);
-    let mut job = Job::new();
+    let mut job = ScsiJob::new();
     while let [head, cdb_length, data_length, status, status_type, rest @ ..] = data {
         data = rest;
         let cdb = take(&mut data, usize::from(cdb_length % 20));
@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
             // Whole blocks.
             data_out = data_out.repeat(512);
         }
-        let request = Request {
+        let request = ScsiRequest {
             nexus: if head & 1 == 0 { Nexus::LOCAL } else { second },
             lun: lun_field(u32::from(head >> 1 & 1)),
             cdb,
@@ -60,25 +60,25 @@ fuzz_target!(|data: &[u8]| {
         };
         let mut progress = translator.begin(&mut job, &request);
         let buffer_bytes = data_out.len().max(job.data_in_bytes() as usize);
-        while progress == Progress::Pending {
+        while progress == JobProgress::Pending {
             let mut commands = 0_u32;
             while let Some(command) = job.next_command() {
                 let end = command.data.offset as usize + command.data.bytes as usize;
                 match command.data.place {
-                    Place::Nothing => assert_eq!(end, 0),
-                    Place::Buffer => assert!(end <= buffer_bytes),
-                    Place::Scratch => assert!(end <= job.scratch().len()),
+                    DataPlace::Nothing => assert_eq!(end, 0),
+                    DataPlace::Buffer => assert!(end <= buffer_bytes),
+                    DataPlace::Scratch => assert!(end <= job.scratch().len()),
                 }
                 commands += 1;
             }
             assert!(commands > 0, "pending without a command");
             for _ in 0..commands {
-                assert_eq!(progress, Progress::Pending);
-                let status = Status::from_bits(u16::from_le_bytes([*status, status_type & 7]));
+                assert_eq!(progress, JobProgress::Pending);
+                let status = NvmeStatus::from_bits(u16::from_le_bytes([*status, status_type & 7]));
                 progress = translator.complete(&mut job, status, u32::from(*head));
             }
         }
-        assert_eq!(progress, Progress::Done);
+        assert_eq!(progress, JobProgress::Done);
         assert_eq!(job.status() == 2, job.status() != 0x40 && !job.sense().is_empty());
         assert!(job.status() == 0 || job.data_in_bytes() == 0);
     }

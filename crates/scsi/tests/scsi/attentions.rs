@@ -1,6 +1,6 @@
 //! Which nexus hears of what another did, and what two kinds of reservation do to one another.
 
-use ssdyno_scsi::{Config, Nexus, lun_field};
+use ssdyno_scsi::{Nexus, TranslatorConfig, lun_field};
 
 use crate::common::{Answer, Host, able, namespace};
 
@@ -12,7 +12,7 @@ const RELEASE_10: &[u8] = &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Three initiators that have nothing to hear of.
 fn three() -> (Host, [Nexus; 3]) {
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let mut facts = namespace(1024, 512);
     facts.formats[0] = Some((0, 512));
     facts.formats[1] = Some((1, 4096));
@@ -112,8 +112,8 @@ fn a_mode_select_is_told_to_the_others_where_it_changes_something() {
     select(&mut host, two, 0x11, &caching(false)).good();
     assert_eq!(pending(&mut host, nexuses), [None; 3], "only saved");
     // A controller that refuses has changed nothing.
-    host.device.faults.extend([ssdyno_spec::nvme::Status::SUCCESS]);
-    host.device.faults.extend([ssdyno_spec::nvme::Status::INTERNAL_ERROR]);
+    host.device.faults.extend([ssdyno_spec::nvme::NvmeStatus::SUCCESS]);
+    host.device.faults.extend([ssdyno_spec::nvme::NvmeStatus::INTERNAL_ERROR]);
     select(&mut host, one, 0x10, &caching(true)).check(4, 0x4400);
     assert_eq!(pending(&mut host, nexuses), [None; 3]);
 }

@@ -1,10 +1,10 @@
 //! Data land where the CDB says, whatever the controller can do.
 
 use ssdyno_scsi::{
-    BlockOp, Config, ControllerFacts, Job, Nexus, Pieces, Progress, Request, UnmapBy, cdb,
-    lun_field, unmap_list,
+    BlockOp, ControllerFacts, JobProgress, Nexus, Pieces, ScsiJob, ScsiRequest, TranslatorConfig,
+    UnmapBy, cdb, lun_field, unmap_list,
 };
-use ssdyno_spec::nvme::{Status, nvm};
+use ssdyno_spec::nvme::{NvmeStatus, nvm};
 
 use crate::common::{
     Answer, Host, INVALID_FIELD, OUT_OF_RANGE, able, answer, cdb10, cdb12, cdb16, namespace, plain,
@@ -108,8 +108,11 @@ fn ranges_are_checked() {
 /// SBC-3, 6.6.3: MAXIMUM TRANSFER LENGTH.
 #[test]
 fn long_transfers_are_refused() {
-    let config =
-        Config { transfer_blocks_max: 100, power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig {
+        transfer_blocks_max: 100,
+        power_on_attention: false,
+        ..TranslatorConfig::default()
+    };
     let mut host = Host::new(able(), namespace(BLOCKS, 512), config);
     host.send(&cdb10(0x28, 0, 0, 100), &[]).good();
     let answer = host.send(&cdb10(0x28, 0, 0, 101), &[]);
@@ -117,7 +120,7 @@ fn long_transfers_are_refused() {
     answer.check(5, 0x2400);
     host.send(&cdb16(0x8a, 0, 0, 101), &vec![0; 101 * 512]).check(5, 0x2400);
     // As much as one NVMe command.
-    let config = Config { transfer_blocks_max: 0, power_on_attention: false, ..config };
+    let config = TranslatorConfig { transfer_blocks_max: 0, power_on_attention: false, ..config };
     let mut host = Host::new(able(), namespace(BLOCKS, 512), config);
     host.send(&cdb10(0x28, 0, 0, 256), &[]).good();
     host.send(&cdb10(0x28, 0, 0, 257), &[]).check(5, 0x2400);
@@ -320,9 +323,12 @@ fn write_same() {
 /// SBC-3, 5.28.
 #[test]
 fn unmap() {
-    let zeroes =
-        Config { unmap_by: UnmapBy::WriteZeroes, power_on_attention: false, ..Config::default() };
-    let hints = Config { power_on_attention: false, ..Config::default() };
+    let zeroes = TranslatorConfig {
+        unmap_by: UnmapBy::WriteZeroes,
+        power_on_attention: false,
+        ..TranslatorConfig::default()
+    };
+    let hints = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     for config in [hints, zeroes] {
         let mut host = Host::new(able(), namespace(BLOCKS, 512), config);
         host.device.bytes.fill(b'a');
@@ -387,13 +393,13 @@ fn failures_end_the_command() {
     let mut controller = able();
     controller.transfer_bytes_max = 4096;
     let mut host = Host::small(controller);
-    host.device.faults.push_back(Status::UNRECOVERED_READ);
+    host.device.faults.push_back(NvmeStatus::UNRECOVERED_READ);
     let answer = host.send(&cdb10(0x28, 0, 0, 64), &[]);
     answer.check(3, 0x1100);
-    host.device.faults.extend([Status::SUCCESS, Status::WRITE_FAULT]);
+    host.device.faults.extend([NvmeStatus::SUCCESS, NvmeStatus::WRITE_FAULT]);
     host.send(&cdb10(0x2a, 0, 0, 16), &[0; 8192]).check(3, 0x0300);
     host.device.seen.clear();
-    host.device.faults.push_back(Status::WRITE_FAULT);
+    host.device.faults.push_back(NvmeStatus::WRITE_FAULT);
     host.send(&cdb10(0x2e, 2, 0, 1), &[0; 512]).check(3, 0x0300);
     assert_eq!(host.device.seen.len(), 1, "what was not written is not verified");
     // After a failure the unit is free for commands that exclude others.
@@ -408,21 +414,24 @@ fn read_modify_write_excludes_writers() {
     let or = cdb16(0x8b, 0, 0, 1);
     let write = cdb10(0x2a, 0, 0, 1);
     let read = cdb10(0x28, 0, 0, 1);
-    let (mut first, mut second, mut third) = (Job::new(), Job::new(), Job::new());
-    let request = |cdb| Request::local(0, cdb).with_data(&data);
-    assert_eq!(host.translator.begin(&mut first, &request(&write)), Progress::Pending);
-    assert_eq!(host.translator.begin(&mut second, &request(&or)), Progress::Blocked);
+    let (mut first, mut second, mut third) = (ScsiJob::new(), ScsiJob::new(), ScsiJob::new());
+    let request = |cdb| ScsiRequest::local(0, cdb).with_data(&data);
+    assert_eq!(host.translator.begin(&mut first, &request(&write)), JobProgress::Pending);
+    assert_eq!(host.translator.begin(&mut second, &request(&or)), JobProgress::Blocked);
     let mut buffer = data.to_vec();
-    assert_eq!(host.round(&mut first, &mut buffer), Progress::Done);
-    assert_eq!(host.translator.begin(&mut second, &request(&or)), Progress::Pending);
-    assert_eq!(host.translator.begin(&mut first, &request(&write)), Progress::Blocked);
-    assert_eq!(host.translator.begin(&mut third, &Request::local(0, &read)), Progress::Pending);
-    assert_eq!(host.round(&mut second, &mut buffer), Progress::Pending);
-    assert_eq!(host.translator.begin(&mut first, &request(&write)), Progress::Blocked);
-    assert_eq!(host.round(&mut second, &mut buffer), Progress::Done);
-    assert_eq!(host.translator.begin(&mut first, &request(&write)), Progress::Pending);
-    assert_eq!(host.round(&mut first, &mut buffer), Progress::Done);
-    assert_eq!(host.round(&mut third, &mut buffer), Progress::Done);
+    assert_eq!(host.round(&mut first, &mut buffer), JobProgress::Done);
+    assert_eq!(host.translator.begin(&mut second, &request(&or)), JobProgress::Pending);
+    assert_eq!(host.translator.begin(&mut first, &request(&write)), JobProgress::Blocked);
+    assert_eq!(
+        host.translator.begin(&mut third, &ScsiRequest::local(0, &read)),
+        JobProgress::Pending
+    );
+    assert_eq!(host.round(&mut second, &mut buffer), JobProgress::Pending);
+    assert_eq!(host.translator.begin(&mut first, &request(&write)), JobProgress::Blocked);
+    assert_eq!(host.round(&mut second, &mut buffer), JobProgress::Done);
+    assert_eq!(host.translator.begin(&mut first, &request(&write)), JobProgress::Pending);
+    assert_eq!(host.round(&mut first, &mut buffer), JobProgress::Done);
+    assert_eq!(host.round(&mut third, &mut buffer), JobProgress::Done);
     assert_eq!(answer(&third, &buffer).data, data);
 }
 
@@ -448,7 +457,7 @@ fn block_requests_pass_through() {
         let mut host = Host::new(
             able(),
             namespace(64, 4096),
-            Config { power_on_attention: false, ..Config::default() },
+            TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() },
         );
         let data: Vec<u8> = (0..32 * 4096_usize).map(|i| (i / 512) as u8).collect();
         for piece in Pieces::new(BlockOp::Write, 16, 32, 4096, buffer_bytes) {

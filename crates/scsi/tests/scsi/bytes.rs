@@ -1,7 +1,7 @@
 //! CDBs and the bytes that must come back, written by hand from the standards.
 
 use crate::common::{self, Host, INVALID_FIELD, able, cdb10, namespace, plain};
-use ssdyno_scsi::{CommandSet, Config, ControllerFacts, NamespaceFacts, lun_field};
+use ssdyno_scsi::{CommandSet, ControllerFacts, NamespaceFacts, TranslatorConfig, lun_field};
 
 fn inquiry(page: Option<u8>, allocation: u16) -> [u8; 6] {
     let [high, low] = allocation.to_be_bytes();
@@ -47,8 +47,11 @@ fn preferred_sizes_come_in_pairs() {
     ] {
         let mut facts = namespace(1 << 20, 512);
         (facts.write_granularity_blocks, facts.deallocate_granularity_blocks) = (granule, 48);
-        let config =
-            Config { power_on_attention: false, transfer_blocks_max: most, ..Config::default() };
+        let config = TranslatorConfig {
+            power_on_attention: false,
+            transfer_blocks_max: most,
+            ..TranslatorConfig::default()
+        };
         let controller = ControllerFacts { transfer_bytes_max: transfer_bytes, ..able() };
         let page = Host::new(controller, facts, config).send(&inquiry(Some(0xb0), 64), &[]).good();
         let granularity = u32::from(u16::from_be_bytes([page[6], page[7]]));
@@ -63,7 +66,7 @@ fn preferred_sizes_come_in_pairs() {
 fn vital_product_data() {
     let mut facts = namespace(1024, 512);
     facts.eui64 = [0x00, 0x25, 0x38, 0x01, 0x02, 0x03, 0x04, 0xab];
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let mut host = Host::new(able(), facts, config);
     let mut page = |code| host.send(&inquiry(Some(code), 1024), &[]).good();
     assert_eq!(page(0x00), [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2]);
@@ -130,7 +133,8 @@ fn capacities() {
 fn a_capacity_of_more_than_32_bits() {
     let controller = ControllerFacts::named("m", "s", "f");
     let facts = NamespaceFacts::plain(1, 1 << 33, 4096);
-    let translator = ssdyno_scsi::Translator::new(controller, &[facts], Config::default()).unwrap();
+    let translator =
+        ssdyno_scsi::Translator::new(controller, &[facts], TranslatorConfig::default()).unwrap();
     let mut host =
         Host { translator, device: common::Device::new(1, 4096), job: Default::default() };
     host.send(&[0; 6], &[]).check(6, 0x2900);
@@ -148,7 +152,7 @@ fn a_capacity_of_more_than_32_bits() {
 #[test]
 fn report_luns() {
     let facts = [1, 3, 300].map(|nsid| NamespaceFacts::plain(nsid, 8, 512));
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let translator = ssdyno_scsi::Translator::new(plain(), &facts, config).unwrap();
     let mut host =
         Host { translator, device: common::Device::new(8, 512), job: Default::default() };
@@ -244,7 +248,7 @@ fn mode_select_changes_what_may_be_changed() {
 #[test]
 fn mode_select_takes_back_the_number_of_blocks() {
     let blocks = 5_u64 << 32;
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let translator = ssdyno_scsi::Translator::new(able(), &[namespace(blocks, 512)], config);
     let device = common::Device::new(8, 512);
     let mut host = Host { translator: translator.unwrap(), device, job: Default::default() };
@@ -350,8 +354,11 @@ fn task_management_functions() {
 /// S1-48, S1-49: the set of the thesis, and what it does not know.
 #[test]
 fn the_set_of_the_thesis() {
-    let config =
-        Config { commands: CommandSet::Thesis, power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig {
+        commands: CommandSet::Thesis,
+        power_on_attention: false,
+        ..TranslatorConfig::default()
+    };
     let mut host = Host::new(able(), namespace(1024, 512), config);
     let pages = host.send(&inquiry(Some(0), 255), &[]).good();
     assert_eq!(pages, [0, 0, 0, 5, 0x00, 0x80, 0x83, 0xb0, 0xb1]);
@@ -371,10 +378,10 @@ fn the_set_of_the_thesis() {
 fn a_deleted_buffer_is_answered_at_once() {
     let mut host = Host::small(able());
     let cdb = common::cdb16(0x8a, 0, 0, 1);
-    let mut request = ssdyno_scsi::Request::local(0, &cdb);
+    let mut request = ssdyno_scsi::ScsiRequest::local(0, &cdb);
     request.deleted = true;
     let progress = host.translator.begin(&mut host.job, &request);
-    assert_eq!(progress, ssdyno_scsi::Progress::Done);
+    assert_eq!(progress, ssdyno_scsi::JobProgress::Done);
     assert_eq!((host.job.status(), host.job.next_command()), (0, None));
     assert!(host.device.bytes.iter().all(|&byte| byte == 0));
 }
@@ -427,7 +434,7 @@ fn less_power_comes_after_a_flush() {
 fn a_controller_without_flush_of_all_is_flushed_namespace_by_namespace() {
     let controller = ControllerFacts { flush_of_all: false, ..able() };
     let second = ssdyno_scsi::NamespaceFacts { nsid: 3, ..namespace(8, 512) };
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let all = [namespace(1024, 512), second];
     let mut host = Host::small(able());
     host.translator = ssdyno_scsi::Translator::new(controller, &all, config).unwrap();
@@ -447,7 +454,7 @@ fn format_unit() {
     let mut facts = namespace(1024, 512);
     facts.formats[1] = Some((1, 4096));
     facts.formats[33] = Some((33, 8192));
-    let config = Config { power_on_attention: false, ..Config::default() };
+    let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let mut host = Host::new(able(), facts, config);
     host.send(&[0x04, 0, 0, 0, 0, 0], &[]).good();
     assert_eq!(host.device.seen.pop().unwrap().dwords[0], 0);
@@ -472,8 +479,9 @@ fn format_unit() {
 fn metadata_is_refused_cleanly() {
     let mut facts = namespace(8, 512);
     facts.metadata_bytes = 8;
-    let error = ssdyno_scsi::Translator::new(plain(), &[facts], Config::default()).unwrap_err();
+    let error =
+        ssdyno_scsi::Translator::new(plain(), &[facts], TranslatorConfig::default()).unwrap_err();
     assert!(error.to_string().contains("format it without metadata"), "{error}");
     let twice = [namespace(8, 512), namespace(8, 512)];
-    assert!(ssdyno_scsi::Translator::new(plain(), &twice, Config::default()).is_err());
+    assert!(ssdyno_scsi::Translator::new(plain(), &twice, TranslatorConfig::default()).is_err());
 }

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use ssdyno_scsi::{
-    Config, ControllerFacts, Data, DeallocatedReads, Fused, Job, NamespaceFacts, Nexus,
-    NvmeCommand, Optional, Place, Progress, Request, Translator, lun_field,
+    ControllerFacts, DataPlace, DeallocatedReads, Fused, JobProgress, NamespaceFacts, Nexus,
+    NvmeCommand, Optional, ScsiData, ScsiJob, ScsiRequest, Translator, TranslatorConfig, lun_field,
 };
-use ssdyno_spec::nvme::{SanitizeLog, Status, admin, nvm, sanitize};
+use ssdyno_spec::nvme::{NvmeStatus, SanitizeLog, admin, nvm, sanitize};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// One namespace in memory, with the commands that it has seen.
@@ -18,8 +18,8 @@ pub(crate) struct Device {
     pub(crate) smart: [u8; 512],
     pub(crate) seen: Vec<NvmeCommand>,
     /// Statuses of the next commands, where they shall fail.
-    pub(crate) faults: VecDeque<Status>,
-    compared: Option<Status>,
+    pub(crate) faults: VecDeque<NvmeStatus>,
+    compared: Option<NvmeStatus>,
     pub(crate) sanitize: Sanitize,
 }
 
@@ -53,24 +53,24 @@ impl Sanitize {
     }
 
     /// What commands end with because of it.
-    fn refusal(&self) -> Option<Status> {
+    fn refusal(&self) -> Option<NvmeStatus> {
         match self.status() {
-            SanitizeLog::IN_PROGRESS => Some(Status::SANITIZE_IN_PROGRESS),
-            SanitizeLog::FAILED if !self.left => Some(Status::SANITIZE_FAILED),
+            SanitizeLog::IN_PROGRESS => Some(NvmeStatus::SANITIZE_IN_PROGRESS),
+            SanitizeLog::FAILED if !self.left => Some(NvmeStatus::SANITIZE_FAILED),
             _ => None,
         }
     }
 
-    fn begin(&mut self, dword10: u32) -> Status {
+    fn begin(&mut self, dword10: u32) -> NvmeStatus {
         let action = dword10 & 7;
         let (exits, free) = (action == sanitize::EXIT_FAILURE_MODE, 1 << 3);
         match self.refusal() {
-            Some(Status::SANITIZE_FAILED)
+            Some(NvmeStatus::SANITIZE_FAILED)
                 if self.dword10 & free == 0 && (exits || dword10 & free != 0) =>
             {
-                return Status::SANITIZE_FAILED;
+                return NvmeStatus::SANITIZE_FAILED;
             }
-            Some(Status::SANITIZE_IN_PROGRESS) => return Status::SANITIZE_IN_PROGRESS,
+            Some(NvmeStatus::SANITIZE_IN_PROGRESS) => return NvmeStatus::SANITIZE_IN_PROGRESS,
             _ => {}
         }
         if exits {
@@ -80,7 +80,7 @@ impl Sanitize {
             let (begun, left, written) = (true, false, false);
             *self = Sanitize { began_ms, ends_ms, begun, left, written, dword10, ..*self };
         }
-        Status::SUCCESS
+        NvmeStatus::SUCCESS
     }
 
     fn log(&self) -> SanitizeLog {
@@ -119,7 +119,11 @@ impl Device {
     }
 
     /// Does one command; `memory` is the data that it names.
-    pub(crate) fn execute(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> (Status, u32) {
+    pub(crate) fn execute(
+        &mut self,
+        command: &NvmeCommand,
+        memory: &mut [u8],
+    ) -> (NvmeStatus, u32) {
         self.seen.push(*command);
         if let Some(fault) = self.faults.pop_front() {
             return (fault, 0);
@@ -133,27 +137,27 @@ impl Device {
         if command.admin { self.admin(command, memory) } else { (self.io(command, memory), 0) }
     }
 
-    fn io(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> Status {
+    fn io(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> NvmeStatus {
         // Of namespace 3 there is a cache, and nothing else.
         if command.opcode == nvm::FLUSH && matches!(command.nsid, 3 | u32::MAX) {
-            return Status::SUCCESS;
+            return NvmeStatus::SUCCESS;
         }
         if command.nsid != 1 {
-            return Status::INVALID_NAMESPACE;
+            return NvmeStatus::INVALID_NAMESPACE;
         }
-        let failed_fused = Status::from_bits(0x09);
-        if command.fused == Fused::Second && self.compared.take() != Some(Status::SUCCESS) {
+        let failed_fused = NvmeStatus::from_bits(0x09);
+        if command.fused == Fused::Second && self.compared.take() != Some(NvmeStatus::SUCCESS) {
             return failed_fused;
         }
         match command.opcode {
-            nvm::FLUSH => return Status::SUCCESS,
+            nvm::FLUSH => return NvmeStatus::SUCCESS,
             nvm::DATASET_MANAGEMENT => return self.deallocate(command, memory),
             _ => {}
         }
         let blocks = u64::from(command.blocks());
         let block_bytes = self.block_bytes as u64;
         let Some(range) = self.range(command.lba(), blocks) else {
-            return Status::LBA_OUT_OF_RANGE;
+            return NvmeStatus::LBA_OUT_OF_RANGE;
         };
         let moves = matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::COMPARE);
         let expected = if moves { blocks * block_bytes } else { 0 };
@@ -161,20 +165,20 @@ impl Device {
         let status = match command.opcode {
             nvm::READ => {
                 memory.copy_from_slice(range);
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
             nvm::WRITE => {
                 range.copy_from_slice(memory);
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
-            nvm::COMPARE if range == memory => Status::SUCCESS,
-            nvm::COMPARE => Status::COMPARE_FAILURE,
+            nvm::COMPARE if range == memory => NvmeStatus::SUCCESS,
+            nvm::COMPARE => NvmeStatus::COMPARE_FAILURE,
             nvm::WRITE_ZEROES => {
                 range.fill(0);
-                Status::SUCCESS
+                NvmeStatus::SUCCESS
             }
-            nvm::VERIFY => Status::SUCCESS,
-            _ => Status::INVALID_OPCODE,
+            nvm::VERIFY => NvmeStatus::SUCCESS,
+            _ => NvmeStatus::INVALID_OPCODE,
         };
         if command.fused == Fused::First {
             self.compared = Some(status);
@@ -182,39 +186,39 @@ impl Device {
         status
     }
 
-    fn deallocate(&mut self, command: &NvmeCommand, memory: &[u8]) -> Status {
+    fn deallocate(&mut self, command: &NvmeCommand, memory: &[u8]) -> NvmeStatus {
         assert_eq!(memory.len(), 16 * (command.dwords[0] as usize + 1));
         assert_eq!(command.dwords[1..], [4, 0, 0, 0, 0], "attribute deallocate, else reserved");
         for range in memory.chunks_exact(16) {
             let blocks = u32::from_le_bytes(range[4..8].try_into().expect("four bytes"));
             let lba = u64::from_le_bytes(range[8..16].try_into().expect("eight bytes"));
             let Some(bytes) = self.range(lba, u64::from(blocks)) else {
-                return Status::LBA_OUT_OF_RANGE;
+                return NvmeStatus::LBA_OUT_OF_RANGE;
             };
             bytes.fill(0);
         }
-        Status::SUCCESS
+        NvmeStatus::SUCCESS
     }
 
-    fn admin(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> (Status, u32) {
+    fn admin(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> (NvmeStatus, u32) {
         let [d10, d11, ..] = command.dwords;
         match (command.opcode, d10 & 0xff) {
-            (admin::GET_FEATURES, 0x06) => (Status::SUCCESS, u32::from(self.cache_on)),
+            (admin::GET_FEATURES, 0x06) => (NvmeStatus::SUCCESS, u32::from(self.cache_on)),
             (admin::SET_FEATURES, 0x06) => {
                 self.cache_on = d11 & 1 == 1;
-                (Status::SUCCESS, 0)
+                (NvmeStatus::SUCCESS, 0)
             }
             (admin::SET_FEATURES, 0x02) => {
                 self.power_state = d11 & 0x1f;
-                (Status::SUCCESS, 0)
+                (NvmeStatus::SUCCESS, 0)
             }
             (admin::GET_LOG_PAGE, 0x02) => {
                 memory.copy_from_slice(&self.smart);
-                (Status::SUCCESS, 0)
+                (NvmeStatus::SUCCESS, 0)
             }
             (admin::GET_LOG_PAGE, 0x81) => {
                 memory.copy_from_slice(self.sanitize.log().as_bytes());
-                (Status::SUCCESS, 0)
+                (NvmeStatus::SUCCESS, 0)
             }
             (admin::SANITIZE, _) => {
                 assert_eq!((command.nsid, &command.dwords[2..]), (0, &[0; 4][..]), "reserved");
@@ -227,9 +231,9 @@ impl Device {
             (admin::FORMAT_NVM, _) => {
                 assert_eq!(command.dwords[1..], [0; 5], "reserved");
                 self.bytes.fill(0);
-                (Status::SUCCESS, 0)
+                (NvmeStatus::SUCCESS, 0)
             }
-            _ => (Status::INVALID_OPCODE, 0),
+            _ => (NvmeStatus::INVALID_OPCODE, 0),
         }
     }
 }
@@ -273,7 +277,7 @@ pub(crate) const OUT_OF_RANGE: (u8, u16) = (5, 0x2100);
 pub(crate) struct Host {
     pub(crate) translator: Translator,
     pub(crate) device: Device,
-    pub(crate) job: Job,
+    pub(crate) job: ScsiJob,
 }
 
 /// A controller that can do everything.
@@ -318,16 +322,16 @@ impl Host {
     pub(crate) fn new(
         controller: ControllerFacts,
         namespace: NamespaceFacts,
-        config: Config,
+        config: TranslatorConfig,
     ) -> Host {
         let device = Device::new(namespace.blocks as usize, namespace.block_bytes as usize);
         let translator = Translator::new(controller, &[namespace], config).expect("good facts");
-        Host { translator, device, job: Job::new() }
+        Host { translator, device, job: ScsiJob::new() }
     }
 
     /// 1024 blocks of 512 bytes; nothing to be told at power on.
     pub(crate) fn small(controller: ControllerFacts) -> Host {
-        let config = Config { power_on_attention: false, ..Config::default() };
+        let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
         Host::new(controller, namespace(1024, 512), config)
     }
 
@@ -345,7 +349,7 @@ impl Host {
         cdb: &[u8],
         data_out: &[u8],
     ) -> Answer {
-        let mut request = Request::local(0, cdb);
+        let mut request = ScsiRequest::local(0, cdb);
         request.nexus = nexus;
         request.lun = lun;
         request.data_out_bytes = data_out.len() as u64;
@@ -358,34 +362,34 @@ impl Host {
         let needed = job.data_in_bytes() as usize;
         buffer.resize(buffer.len().max(needed), 0xee);
         let mut rounds = 0;
-        while progress == Progress::Pending {
+        while progress == JobProgress::Pending {
             progress = self.round(&mut job, &mut buffer);
             rounds += 1;
             assert!(rounds < 2000, "it never ends: {cdb:x?}");
         }
-        assert_eq!(progress, Progress::Done, "{cdb:x?}");
+        assert_eq!(progress, JobProgress::Done, "{cdb:x?}");
         let answer = answer(&job, &buffer);
         self.job = job;
         answer
     }
 
     /// Submits what there is, then completes it in order.
-    pub(crate) fn round(&mut self, job: &mut Job, buffer: &mut [u8]) -> Progress {
+    pub(crate) fn round(&mut self, job: &mut ScsiJob, buffer: &mut [u8]) -> JobProgress {
         let mut completions = Vec::new();
         while let Some(command) = job.next_command() {
-            let Data { place, offset, bytes } = command.data;
+            let ScsiData { place, offset, bytes } = command.data;
             let range = offset as usize..offset as usize + bytes as usize;
             let memory = match place {
-                Place::Nothing => &mut [][..],
-                Place::Buffer => &mut buffer[range],
-                Place::Scratch => &mut job.scratch_mut()[range],
+                DataPlace::Nothing => &mut [][..],
+                DataPlace::Buffer => &mut buffer[range],
+                DataPlace::Scratch => &mut job.scratch_mut()[range],
             };
             completions.push(self.device.execute(&command, memory));
         }
-        let mut progress = Progress::Pending;
+        let mut progress = JobProgress::Pending;
         assert!(!completions.is_empty(), "pending without a command");
         for (status, dword0) in completions {
-            assert_eq!(progress, Progress::Pending);
+            assert_eq!(progress, JobProgress::Pending);
             progress = self.translator.complete(job, status, dword0);
         }
         progress
@@ -393,7 +397,7 @@ impl Host {
 }
 
 /// The answer of a job that is done.
-pub(crate) fn answer(job: &Job, buffer: &[u8]) -> Answer {
+pub(crate) fn answer(job: &ScsiJob, buffer: &[u8]) -> Answer {
     let data = if job.data_in().is_empty() {
         buffer[..job.data_in_bytes() as usize].to_vec()
     } else {

@@ -1,8 +1,8 @@
 //! Parameter lists of every malformed kind, and the lists that must be taken, after the clauses of
 //! SPC-4 and SBC-3.
 
-use ssdyno_scsi::Config;
-use ssdyno_spec::nvme::{Status, nvm};
+use ssdyno_scsi::TranslatorConfig;
+use ssdyno_spec::nvme::{NvmeStatus, nvm};
 
 use crate::common::{Answer, Host, able, cdb10, cdb16, namespace, plain};
 
@@ -362,8 +362,11 @@ fn write_same_writes_the_same() {
 #[test]
 fn write_same_of_no_blocks_goes_to_the_end() {
     for limit in [0, 32768] {
-        let config =
-            Config { power_on_attention: false, write_same_blocks_max: limit, ..Config::default() };
+        let config = TranslatorConfig {
+            power_on_attention: false,
+            write_same_blocks_max: limit,
+            ..TranslatorConfig::default()
+        };
         for controller in [able(), plain()] {
             let mut host = Host::new(controller, namespace(1024, 512), config);
             let limits = host.send(&[0x12, 1, 0xb0, 0, 64, 0], &[]).good();
@@ -400,7 +403,7 @@ fn verification_reaches_the_medium() {
         let mut host = Host::new(
             controller,
             namespace(1024, 512),
-            Config { power_on_attention: false, ..Config::default() },
+            TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() },
         );
         for (opcode, check) in [(0x2e, 0), (0x2e, 2), (0x2f, 0), (0x2f, 2), (0x2f, 6)] {
             host.device.seen.clear();
@@ -455,8 +458,8 @@ fn a_miscompare_says_where() {
 #[test]
 fn a_miscompare_that_cannot_be_found_is_still_one() {
     let mut host = Host::small(able());
-    for again in [Status::from_bits(0x281), Status::SUCCESS] {
-        let differs = Status::COMPARE_FAILURE.with_do_not_retry();
+    for again in [NvmeStatus::from_bits(0x281), NvmeStatus::SUCCESS] {
+        let differs = NvmeStatus::COMPARE_FAILURE.with_do_not_retry();
         host.device.faults.extend([differs, again]);
         let answer = host.send(&cdb10(0x2f, 2, 7, 1), &[0; 512]);
         assert_eq!(answer.sense_bytes[0], 0x70);

@@ -2,7 +2,7 @@
 //! largest, and every bit by itself, against the rows of the standards; what REPORT SUPPORTED OPERATION
 //! CODES says of each must agree with what is really checked.
 
-use ssdyno_scsi::{Config, ControllerFacts, UnmapBy, lun_field};
+use ssdyno_scsi::{ControllerFacts, TranslatorConfig, UnmapBy, lun_field};
 
 use crate::common::{Answer, Host, able, namespace, plain};
 use crate::rows::{Field, LIMIT, Row, rows};
@@ -11,11 +11,11 @@ use crate::rows::{Field, LIMIT, Row, rows};
 const BLOCKS: u64 = 1024;
 
 fn host(controller: ControllerFacts) -> Host {
-    let config = Config {
+    let config = TranslatorConfig {
         transfer_blocks_max: LIMIT,
         write_same_blocks_max: LIMIT,
         power_on_attention: false,
-        ..Config::default()
+        ..TranslatorConfig::default()
     };
     Host::new(controller, namespace(BLOCKS, 512), config)
 }
@@ -296,7 +296,7 @@ fn unknown_commands_are_refused() {
 fn unmap_follows_how_it_is_done() {
     let mut controller = plain();
     controller.optional.write_zeroes = true;
-    let config = Config { unmap_by: UnmapBy::WriteZeroes, ..Config::default() };
+    let config = TranslatorConfig { unmap_by: UnmapBy::WriteZeroes, ..TranslatorConfig::default() };
     let mut host = Host::new(controller, namespace(BLOCKS, 512), config);
     host.send(&[0; 6], &[]).check(6, 0x2900);
     let map = host.send(&[0xa3, 0x0c, 1, 0x41, 0, 0, 0, 0, 0, 255, 0, 0], &[]).good();

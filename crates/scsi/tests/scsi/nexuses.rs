@@ -1,6 +1,6 @@
 //! Several initiators: unit attentions, reservations, aborts.
 
-use ssdyno_scsi::{Config, Job, Nexus, Progress, Request, lun_field};
+use ssdyno_scsi::{JobProgress, Nexus, ScsiJob, ScsiRequest, TranslatorConfig, lun_field};
 
 use crate::common::{Answer, Host, able, cdb10, namespace, plain};
 
@@ -42,7 +42,7 @@ fn write(host: &mut Host, nexus: Nexus) -> Answer {
 /// SAM-5, 5.14: once for each nexus; INQUIRY, REPORT LUNS and REQUEST SENSE do not wait for it.
 #[test]
 fn power_on_is_told_once() {
-    let mut host = Host::new(able(), namespace(1024, 512), Config::default());
+    let mut host = Host::new(able(), namespace(1024, 512), TranslatorConfig::default());
     let late = host.translator.attach(b"late").unwrap();
     assert_eq!(host.translator.attach(b"late"), Some(late));
     for nexus in [Nexus::LOCAL, late] {
@@ -263,23 +263,23 @@ fn aborted_commands_get_no_answer() {
     let (mut host, first, second) = two();
     let data = [1; 512];
     let cdb = cdb10(0x2a, 0, 0, 1);
-    let request = |nexus| Request { nexus, ..Request::local(0, &cdb).with_data(&data) };
-    let (mut one, mut two) = (Job::new(), Job::new());
+    let request = |nexus| ScsiRequest { nexus, ..ScsiRequest::local(0, &cdb).with_data(&data) };
+    let (mut one, mut two) = (ScsiJob::new(), ScsiJob::new());
     let mut buffer = data.to_vec();
 
-    assert_eq!(host.translator.begin(&mut one, &request(first)), Progress::Pending);
-    assert_eq!(host.translator.begin(&mut two, &request(second)), Progress::Pending);
+    assert_eq!(host.translator.begin(&mut one, &request(first)), JobProgress::Pending);
+    assert_eq!(host.translator.begin(&mut two, &request(second)), JobProgress::Pending);
     assert!(host.translator.abort_task_set(first, LUN));
-    assert_eq!(host.round(&mut one, &mut buffer), Progress::Aborted);
-    assert_eq!(host.round(&mut two, &mut buffer), Progress::Done);
+    assert_eq!(host.round(&mut one, &mut buffer), JobProgress::Aborted);
+    assert_eq!(host.round(&mut two, &mut buffer), JobProgress::Done);
 
-    assert_eq!(host.translator.begin(&mut one, &request(first)), Progress::Pending);
+    assert_eq!(host.translator.begin(&mut one, &request(first)), JobProgress::Pending);
     one.abort();
-    assert_eq!(host.round(&mut one, &mut buffer), Progress::Aborted);
+    assert_eq!(host.round(&mut one, &mut buffer), JobProgress::Aborted);
 
-    assert_eq!(host.translator.begin(&mut one, &request(first)), Progress::Pending);
+    assert_eq!(host.translator.begin(&mut one, &request(first)), JobProgress::Pending);
     host.translator.target_reset();
-    assert_eq!(host.round(&mut one, &mut buffer), Progress::Aborted);
+    assert_eq!(host.round(&mut one, &mut buffer), JobProgress::Aborted);
     assert!(!host.translator.logical_unit_reset(lun_field(3)));
 
     // PREEMPT AND ABORT.
@@ -288,9 +288,9 @@ fn aborted_commands_get_no_answer() {
     }
     out(&mut host, first, 6, 0, 0, 1).good();
     out(&mut host, second, 6, 0, 0, 2).good();
-    assert_eq!(host.translator.begin(&mut one, &request(first)), Progress::Pending);
+    assert_eq!(host.translator.begin(&mut one, &request(first)), JobProgress::Pending);
     out(&mut host, second, 5, 3, 2, 1).good();
-    assert_eq!(host.round(&mut one, &mut buffer), Progress::Aborted);
+    assert_eq!(host.round(&mut one, &mut buffer), JobProgress::Aborted);
     // Nobody holds the unit any more.
     host.send_as(second, LUN, &[0x8b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], &data).good();
 }

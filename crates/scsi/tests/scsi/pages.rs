@@ -1,7 +1,7 @@
 //! All pages: vital product data, mode and log pages with every page control and subpage, and the power
 //! conditions with what REQUEST SENSE tells of them.
 
-use ssdyno_scsi::Config;
+use ssdyno_scsi::TranslatorConfig;
 
 use crate::common::{Answer, Host, able, cdb10, namespace, plain};
 
@@ -237,7 +237,7 @@ fn a_predicted_failure_is_reported_on_request() {
     assert_eq!(sense(&mut host), (0, 0x5d00));
     host.device.smart[0] = 0x02;
     assert_eq!(sense(&mut host), (0, 0), "a warm device is none that fails");
-    host.device.faults.extend([ssdyno_spec::nvme::Status::INVALID_OPCODE; 2]);
+    host.device.faults.extend([ssdyno_spec::nvme::NvmeStatus::INVALID_OPCODE; 2]);
     assert_eq!(sense(&mut host), (0, 0));
     // What is pending comes first.
     host.device.smart[0] = 0x04;
@@ -258,10 +258,10 @@ fn physical_blocks_are_told() {
         (512, 4096, 0),
         (32768, 4096, 3),
     ] {
-        let config = Config {
+        let config = TranslatorConfig {
             power_on_attention: false,
             physical_block_bytes: physical,
-            ..Config::default()
+            ..TranslatorConfig::default()
         };
         let mut host = Host::new(able(), namespace(64, logical), config);
         let data = host.send(&[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &[]).good();

@@ -1,8 +1,8 @@
 //! Random CDBs, random controllers, random failures: always an answer that SAM-5 allows.
 
 use proptest::prelude::*;
-use ssdyno_scsi::{CommandSet, Config, Nexus, Optional, UnmapBy, lun_field};
-use ssdyno_spec::nvme::Status;
+use ssdyno_scsi::{CommandSet, Nexus, Optional, TranslatorConfig, UnmapBy, lun_field};
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::common::{Answer, Host, able, cdb10, cdb16, namespace};
 
@@ -45,15 +45,17 @@ fn any_optional() -> impl Strategy<Value = Optional> {
     })
 }
 
-fn any_config() -> impl Strategy<Value = Config> {
-    (any::<[bool; 3]>(), 0..300_u32, 0..2000_u32).prop_map(|(bit, transfer, same)| Config {
-        commands: if bit[0] { CommandSet::Thesis } else { CommandSet::Full },
-        transfer_blocks_max: transfer,
-        write_same_blocks_max: same,
-        physical_block_bytes: if bit[1] { 4096 } else { 0 },
-        unmap_by: if bit[1] { UnmapBy::WriteZeroes } else { UnmapBy::DatasetManagement },
-        power_on_attention: bit[2],
-        transport_version: 0x0960,
+fn any_config() -> impl Strategy<Value = TranslatorConfig> {
+    (any::<[bool; 3]>(), 0..300_u32, 0..2000_u32).prop_map(|(bit, transfer, same)| {
+        TranslatorConfig {
+            commands: if bit[0] { CommandSet::Thesis } else { CommandSet::Full },
+            transfer_blocks_max: transfer,
+            write_same_blocks_max: same,
+            physical_block_bytes: if bit[1] { 4096 } else { 0 },
+            unmap_by: if bit[1] { UnmapBy::WriteZeroes } else { UnmapBy::DatasetManagement },
+            power_on_attention: bit[2],
+            transport_version: 0x0960,
+        }
     })
 }
 
@@ -117,7 +119,7 @@ proptest! {
             host.translator.attach(b"one").unwrap(),
             host.translator.attach(b"another").unwrap(),
         ];
-        host.device.faults = faults.into_iter().map(Status::from_bits).collect();
+        host.device.faults = faults.into_iter().map(NvmeStatus::from_bits).collect();
         for (nexus, lun, cdb, data) in commands {
             let lun = if lun == 2 { lun_field(1) } else { lun_field(0) };
             let answer = host.send_as(nexuses[nexus], lun, &cdb, &data);

@@ -1,7 +1,7 @@
 //! SANITIZE (SBC-4, 4.11 and 5.30): what becomes of its CDBs and parameters, how it ends, and what others
 //! meet meanwhile.
 
-use ssdyno_scsi::{Job, NamespaceFacts, Progress, Request, Translator, cdb};
+use ssdyno_scsi::{JobProgress, NamespaceFacts, ScsiJob, ScsiRequest, Translator, cdb};
 use ssdyno_spec::nvme::{admin, sanitize};
 use ssdyno_spec::scsi::opcode as op;
 
@@ -285,14 +285,14 @@ fn sanitized_blocks_are_unmapped() {
 fn what_is_offered() {
     let report = |translator: &mut Translator, action: u8| {
         let cdb = [0xa3, 0x0c, 2, op::SANITIZE, 0, action, 0, 0, 0, 64, 0, 0];
-        let mut job = Job::new();
-        let _done = translator.begin(&mut job, &Request::local(0, &cdb));
+        let mut job = ScsiJob::new();
+        let _done = translator.begin(&mut job, &ScsiRequest::local(0, &cdb));
         job.data_in().to_vec()
     };
     let requirements = |translator: &mut Translator| {
-        let mut job = Job::new();
-        let inquiry = Request::local(0, &[op::INQUIRY, 1, 0xb1, 0, 64, 0]);
-        assert_eq!(translator.begin(&mut job, &inquiry), Progress::Done);
+        let mut job = ScsiJob::new();
+        let inquiry = ScsiRequest::local(0, &[op::INQUIRY, 1, 0xb1, 0, 64, 0]);
+        assert_eq!(translator.begin(&mut job, &inquiry), JobProgress::Done);
         job.data_in()[7]
     };
     let mut host = Host::small(able());
@@ -316,7 +316,7 @@ fn what_is_offered() {
     host.sanitize(BLOCK_ERASE, &[]).check(5, 0x2000);
 
     let two = [NamespaceFacts::plain(1, 8, 512), NamespaceFacts::plain(2, 8, 512)];
-    let config = ssdyno_scsi::Config { power_on_attention: false, ..Default::default() };
+    let config = ssdyno_scsi::TranslatorConfig { power_on_attention: false, ..Default::default() };
     let mut both = Translator::new(able(), &two, config).expect("good facts");
     assert_eq!(report(&mut both, BLOCK_ERASE)[1], 1, "it would destroy the other unit's data");
     assert_eq!(requirements(&mut both), 0);

@@ -8,7 +8,7 @@ use toml::Table;
 
 use super::RunSpec;
 use crate::document::Document;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, FailurePlace};
 use crate::files;
 use crate::named::is_toml;
 use crate::overlay;
@@ -72,7 +72,7 @@ fn not_json(path: &str, text: &str, error: &serde_json::Error) -> Failure {
     let what = what.split(" at line ").next().unwrap_or_default();
     let start = (0..=start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     let start = start.unwrap_or_default();
-    let place = Place {
+    let place = FailurePlace {
         name: path.to_owned(),
         text: text.to_owned(),
         span: start..start,

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_bench::{EngineKind, Method};
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_host::{ThreadMode, Waiting};
+use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::{Keep, Until};
-use ssdyno_workload::{BeyondEnd, Format, ObjectIds, Timing, TraceOrigin};
+use ssdyno_workload::{BeyondEnd, Format, ObjectIds, TraceOrigin, TraceTiming};
 use toml::Table;
 
 pub use check::is_time_limit;
@@ -89,7 +89,7 @@ pub struct RunSpec {
     /// The contents of the files and presets that are named above. Where they are here, the file or the preset
     /// is not read, so that the run is the same after it has changed.
     #[serde(skip_serializing_if = "is_default")]
-    pub contents: Contents,
+    pub contents: FileContents,
 }
 
 /// How a trace is read and played.
@@ -104,7 +104,7 @@ pub struct TraceSpec {
     /// `depth` are outstanding). Default: `original`.
     #[serde(with = "words::timing_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub timing: Option<Timing>,
+    pub timing: Option<TraceTiming>,
     /// Which time of the trace is time 0 of the run. Default: `first`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<TraceOrigin>,
@@ -135,7 +135,7 @@ pub struct HostSpec {
     /// The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a
     /// network, `direct` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver: Option<Driver>,
+    pub driver: Option<DriverSpec>,
     /// The machine: a preset or `FILE.toml`. Default: `server`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -156,7 +156,7 @@ pub struct HostSpec {
     pub threads: Option<ThreadMode>,
     /// How threads learn of completions. Default: `interrupt`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub completion: Option<Waiting>,
+    pub completion: Option<CompletionWait>,
     /// Doorbells for each command and completion, or once for all that come together. Default: each command,
     /// and once for all completions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,7 +214,7 @@ pub struct RealSpec {
     pub submit: Option<Batch>,
     /// How jobs wait for completions. Default: the method's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<ssdyno_bench::Waiting>,
+    pub wait: Option<ssdyno_bench::ReapWait>,
     /// Without a completion for so long the target is treated as hung. Default: 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
@@ -250,18 +250,18 @@ pub struct WriteSpec {
 /// The contents of the files and presets that a spec names.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Contents {
+pub struct FileContents {
     /// The device file.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ssdyno_device::DeviceSpec>")]
     pub device: Option<Table>,
     /// The workload file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<ssdyno_workload::Config>")]
+    #[schemars(with = "Option<ssdyno_workload::WorkloadConfig>")]
     pub workload: Option<Table>,
     /// The host file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<ssdyno_host::Config>")]
+    #[schemars(with = "Option<ssdyno_host::HostConfig>")]
     pub host: Option<Table>,
     /// The network file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -275,7 +275,7 @@ pub struct Contents {
 /// What drives a simulated device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Driver {
+pub enum DriverSpec {
     /// Nothing: the workload is attached to the device alone.
     Direct,
     /// A plain adapter: a register write for each command, an interrupt for each completion.
@@ -288,15 +288,15 @@ pub enum Driver {
     Ring,
 }
 
-impl Driver {
+impl DriverSpec {
     /// As it is typed.
     pub const fn name(self) -> &'static str {
         match self {
-            Driver::Direct => "direct",
-            Driver::Adapter => "adapter",
-            Driver::Network => "network",
-            Driver::Nvme => "nvme",
-            Driver::Ring => "ring",
+            DriverSpec::Direct => "direct",
+            DriverSpec::Adapter => "adapter",
+            DriverSpec::Network => "network",
+            DriverSpec::Nvme => "nvme",
+            DriverSpec::Ring => "ring",
         }
     }
 }
@@ -359,7 +359,7 @@ impl Default for RunSpec {
             host: HostSpec::default(),
             real: RealSpec::default(),
             write: WriteSpec::default(),
-            contents: Contents::default(),
+            contents: FileContents::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_bench::ALL;
-use ssdyno_workload::Timing;
+use ssdyno_workload::TraceTiming;
 
 /// Requests outstanding with the timing `fast` where the depth of the trace is not said.
 pub(crate) const FAST_DEPTH: u32 = 32;
@@ -70,38 +70,40 @@ impl FromStr for Batch {
 ///
 /// # Errors
 /// It is none of them, or the factor is not above 0.
-pub fn timing(text: &str) -> Result<Timing, String> {
+pub fn timing(text: &str) -> Result<TraceTiming, String> {
     match text {
-        "original" => Ok(Timing::Original),
-        "fast" => Ok(Timing::AsFastAsPossible { depth: FAST_DEPTH }),
+        "original" => Ok(TraceTiming::Original),
+        "fast" => Ok(TraceTiming::AsFastAsPossible { depth: FAST_DEPTH }),
         _ => {
             let factor = text.strip_prefix("scaled=").and_then(|factor| factor.parse().ok());
             let sane = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
             let help = "write original, scaled=FACTOR with a factor above 0, or fast";
-            sane.map(Timing::Scaled).ok_or_else(|| help.to_owned())
+            sane.map(TraceTiming::Scaled).ok_or_else(|| help.to_owned())
         }
     }
 }
 
-/// A [`Timing`] as [`timing`] reads it; its depth is a key of its own.
+/// A [`TraceTiming`] as [`timing`] reads it; its depth is a key of its own.
 pub(crate) mod timing_text {
-    use super::{Deserialize, Timing};
+    use super::{Deserialize, TraceTiming};
 
     pub(crate) fn serialize<S: serde::Serializer>(
-        value: &Option<Timing>,
+        value: &Option<TraceTiming>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         match value {
             None => serializer.serialize_none(),
-            Some(Timing::Original) => serializer.serialize_str("original"),
-            Some(Timing::Scaled(factor)) => serializer.collect_str(&format!("scaled={factor}")),
-            Some(Timing::AsFastAsPossible { .. }) => serializer.serialize_str("fast"),
+            Some(TraceTiming::Original) => serializer.serialize_str("original"),
+            Some(TraceTiming::Scaled(factor)) => {
+                serializer.collect_str(&format!("scaled={factor}"))
+            }
+            Some(TraceTiming::AsFastAsPossible { .. }) => serializer.serialize_str("fast"),
         }
     }
 
     pub(crate) fn deserialize<'de, D: serde::Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Option<Timing>, D::Error> {
+    ) -> Result<Option<TraceTiming>, D::Error> {
         let text = Option::<String>::deserialize(deserializer)?;
         text.map(|text| super::timing(&text).map_err(serde::de::Error::custom)).transpose()
     }
@@ -140,7 +142,7 @@ mod tests {
 
     #[test]
     fn timings() {
-        assert_eq!(timing("scaled=0.5"), Ok(Timing::Scaled(0.5)));
+        assert_eq!(timing("scaled=0.5"), Ok(TraceTiming::Scaled(0.5)));
         for wrong in ["", "scaled", "scaled=", "scaled=0", "scaled=-1", "scaled=inf", "scaled=nan"]
         {
             assert!(timing(wrong).is_err(), "{wrong}");

@@ -3,7 +3,7 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::Status;
+use super::NvmeStatus;
 
 /// A submission queue entry: 64 bytes (base 2.0c, figure 88).
 #[derive(
@@ -76,8 +76,8 @@ impl CompletionEntry {
         self.status_and_phase.get() & 1 == 1
     }
     /// How the command ended.
-    pub const fn status(&self) -> Status {
-        Status::from_bits(self.status_and_phase.get() >> 1)
+    pub const fn status(&self) -> NvmeStatus {
+        NvmeStatus::from_bits(self.status_and_phase.get() >> 1)
     }
 }
 

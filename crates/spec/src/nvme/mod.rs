@@ -16,7 +16,7 @@ pub use identify::{
     PowerStateDescriptor, cns, oacs, oncs, sanicap,
 };
 pub use logs::{ErrorLogEntry, FirmwareSlotLog, SanitizeLog, SmartLog, effects, page, sanitize};
-pub use status::Status;
+pub use status::NvmeStatus;
 
 /// The memory page that this project uses everywhere (CC.MPS = 0), in bytes.
 pub const PAGE_BYTES: u32 = 4096;

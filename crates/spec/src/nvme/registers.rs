@@ -57,9 +57,9 @@ pub const fn completion_doorbell(queue: u16, stride: u8) -> u32 {
 
 /// Controller capabilities (base 2.0c, figure 36).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capabilities(pub u64);
+pub struct ControllerCapabilities(pub u64);
 
-impl Capabilities {
+impl ControllerCapabilities {
     /// Most entries of an I/O queue (MQES is zero based).
     pub const fn queue_entries_max(self) -> u32 {
         (self.0 as u16) as u32 + 1

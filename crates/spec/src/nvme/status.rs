@@ -2,13 +2,13 @@
 
 /// The status field of a completion: 15 bits, without the phase tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Status(u16);
+pub struct NvmeStatus(u16);
 
 /// Names of status values: code type, code, specification.
 macro_rules! statuses {
     ($($(#[$doc:meta])* $name:ident = $kind:literal, $code:literal;)*) => {
-        impl Status {
-            $($(#[$doc])* pub const $name: Status = Status($kind << 8 | $code);)*
+        impl NvmeStatus {
+            $($(#[$doc])* pub const $name: NvmeStatus = NvmeStatus($kind << 8 | $code);)*
         }
     };
 }
@@ -108,13 +108,13 @@ statuses! {
     DEALLOCATED_BLOCK = 2, 0x87;
 }
 
-impl Status {
+impl NvmeStatus {
     const MORE: u16 = 1 << 13;
     const DO_NOT_RETRY: u16 = 1 << 14;
 
     /// From the status field.
-    pub const fn from_bits(bits: u16) -> Status {
-        Status(bits & 0x7fff)
+    pub const fn from_bits(bits: u16) -> NvmeStatus {
+        NvmeStatus(bits & 0x7fff)
     }
     /// The status field.
     pub const fn bits(self) -> u16 {
@@ -130,23 +130,23 @@ impl Status {
     }
     /// Trying again cannot help (bit DNR).
     pub const fn do_not_retry(self) -> bool {
-        self.0 & Status::DO_NOT_RETRY != 0
+        self.0 & NvmeStatus::DO_NOT_RETRY != 0
     }
     /// The same with bit DNR set.
     #[must_use]
-    pub const fn with_do_not_retry(self) -> Status {
-        Status(self.0 | Status::DO_NOT_RETRY)
+    pub const fn with_do_not_retry(self) -> NvmeStatus {
+        NvmeStatus(self.0 | NvmeStatus::DO_NOT_RETRY)
     }
     /// There is more in the error log (bit M).
     pub const fn more(self) -> bool {
-        self.0 & Status::MORE != 0
+        self.0 & NvmeStatus::MORE != 0
     }
-    /// Type and code alone: what [`Status`]'s constants are compared with.
+    /// Type and code alone: what [`NvmeStatus`]'s constants are compared with.
     #[must_use]
-    pub const fn kind(self) -> Status {
-        Status(self.0 & 0x7ff)
+    pub const fn kind(self) -> NvmeStatus {
+        NvmeStatus(self.0 & 0x7ff)
     }
-    /// True for [`Status::SUCCESS`].
+    /// True for [`NvmeStatus::SUCCESS`].
     pub const fn is_success(self) -> bool {
         self.0 & 0x7ff == 0
     }

@@ -9,7 +9,7 @@ use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{Config, Ssd};
 use ssdyno_pci::{BusMaster, Identity, PciDevice};
-use ssdyno_vfio::{ClientError, End, Server, VfioUserFunction};
+use ssdyno_vfio::{ClientEnd, ClientError, VfioUserFunction, VfioUserServer};
 
 pub(crate) const RING: &str = include_str!("../../../../presets/devices/zc706-ring.toml");
 const NVME: &str = include_str!("../../../device/tests/small_nvme.toml");
@@ -48,11 +48,11 @@ pub(crate) fn end_with_parent() -> std::io::Result<()> {
 
 /// One client after another, for ever.
 fn serve_all<D: PciDevice>(socket: &Path, device: D) -> Result<(), Box<dyn std::error::Error>> {
-    let mut server = Server::bind(socket, device)?;
+    let mut server = VfioUserServer::bind(socket, device)?;
     loop {
         match server.serve_client()? {
-            End::Left => {}
-            End::Nonsense(error) => eprintln!("a client was sent away: {error}"),
+            ClientEnd::Left => {}
+            ClientEnd::Nonsense(error) => eprintln!("a client was sent away: {error}"),
         }
     }
 }

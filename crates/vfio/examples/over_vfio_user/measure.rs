@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::{Request, Status, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_driver_nvme::{DataBuffer, IoCommand, IoResult, NvmeConfig};
-use ssdyno_driver_ring::{Options, RingDriver, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
 use ssdyno_pci::{DmaRegion, PciFunction, PciTiming, SimulatedPci};
 use ssdyno_vfio::VfioUserFunction;
 
@@ -144,7 +144,8 @@ fn card_alone() -> Result<Time, Failure> {
     let zero = Time::ZERO;
     let timing = PciTiming { posted_write: zero, read_round_trip: zero, interrupt: zero };
     let card = RingCard::new(&RingConfig::parse(device::RING)?, 1)?;
-    let mut driver = RingDriver::new(SimulatedPci::new(card, timing), Options::default())?;
+    let mut driver =
+        RingDriver::new(SimulatedPci::new(card, timing), RingDriverOptions::default())?;
     let request = Request::read(0, BYTES);
     let submission = Submission { request, token: Token(0), address: None, urgent: false };
     driver.submit(zero, submission)?;
@@ -177,7 +178,7 @@ pub(crate) fn both() -> Result<(), Failure> {
     println!("reads of 4 KiB, each compared with what was written before; times in us");
     println!("{:<6}{:>6}{:>10}{:>10}{:>10}{:>12}", "", "depth", "reads", "p50", "p99", "reads/s");
     let (process, function) = start("ring", &folder.path().join("ring"))?;
-    let options = Options { own_pages: false, ..Options::default() };
+    let options = RingDriverOptions { own_pages: false, ..RingDriverOptions::default() };
     measure("ring", &mut Ring::new(function, options)?)?;
     drop(process);
     let (process, function) = start("nvme", &folder.path().join("nvme"))?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
-use ssdyno_driver_ring::{Options, RingDriver, RingError, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, RingError, Submission};
 use ssdyno_vfio::{VfioUserFunction, Waited};
 
 /// A ring driver and its clock.
@@ -16,7 +16,10 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    pub(crate) fn new(function: VfioUserFunction, options: Options) -> Result<Ring, RingError> {
+    pub(crate) fn new(
+        function: VfioUserFunction,
+        options: RingDriverOptions,
+    ) -> Result<Ring, RingError> {
         let driver = RingDriver::new(function, options)?;
         Ok(Ring { driver, done: Vec::new(), start: Instant::now(), vectors: Vec::new() })
     }

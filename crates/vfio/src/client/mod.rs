@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 use ssdyno_pci::InterruptMode;
 use ssdyno_spec::vfio_user::{
-    self as layout, DeviceInfo, InterruptInfo, RegionInfo, SetInterrupts, Version, command,
+    self as layout, DeviceInfo, InterruptInfo, RegionInfo, SetInterrupts, VfioUserVersion, command,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -234,10 +234,12 @@ impl VfioUserFunction {
 
     /// The first message.
     fn agree(&mut self) -> Result<(), ClientError> {
-        let ours = Version { major: 0.into(), minor: MINOR.into() };
+        let ours = VfioUserVersion { major: 0.into(), minor: MINOR.into() };
         let answer = self.call(command::VERSION, ours.as_bytes(), &our_version_data(), &[])?;
         let wrong = ClientError::Answer { command: command::VERSION };
-        let Ok((theirs, data)) = Version::read_from_prefix(&answer) else { return Err(wrong) };
+        let Ok((theirs, data)) = VfioUserVersion::read_from_prefix(&answer) else {
+            return Err(wrong);
+        };
         if theirs.major.get() != 0 {
             let (major, minor) = (theirs.major.get(), theirs.minor.get());
             return Err(ProtocolError::Version { major, minor }.into());

@@ -48,7 +48,7 @@ pub enum ServerError {
 
 /// How a client left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum ClientEnd {
     /// It closed the connection, or died.
     Left,
     /// It sent what cannot be understood, so the connection was closed.
@@ -60,13 +60,13 @@ pub enum End {
 /// One client at a time. When it has left, its memory and its eventfds are given up, and the device stays
 /// as it was, as the protocol's specification says: who comes next resets it.
 #[derive(Debug)]
-pub struct Server<D> {
+pub struct VfioUserServer<D> {
     listener: UnixListener,
     path: PathBuf,
     slot: Paced<Slot<D>>,
 }
 
-impl<D: PciDevice> Server<D> {
+impl<D: PciDevice> VfioUserServer<D> {
     /// Shows `device` at a new socket, `path`. A socket there that nobody listens at any more is
     /// replaced. The device's clock starts now; what falls due while nobody is connected happens, late, when
     /// somebody is.
@@ -77,7 +77,7 @@ impl<D: PciDevice> Server<D> {
     /// # Panics
     /// If the device's identity cannot be put into configuration space: a BAR that is no power of
     /// two, or none left for the MSI-X table.
-    pub fn bind(path: &Path, device: D) -> Result<Server<D>, ServerError> {
+    pub fn bind(path: &Path, device: D) -> Result<VfioUserServer<D>, ServerError> {
         let refused = |source| ServerError::Bind { path: path.to_owned(), source };
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -90,7 +90,7 @@ impl<D: PciDevice> Server<D> {
             bound => bound.map_err(refused)?,
         };
         let slot = Paced::new(Slot::new(device), ServedClock::wall());
-        Ok(Server { listener, path: path.to_owned(), slot })
+        Ok(VfioUserServer { listener, path: path.to_owned(), slot })
     }
 
     /// The device.
@@ -112,7 +112,7 @@ impl<D: PciDevice> Server<D> {
     ///
     /// # Errors
     /// The system does not let us wait.
-    pub fn serve_client(&mut self) -> Result<End, ServerError> {
+    pub fn serve_client(&mut self) -> Result<ClientEnd, ServerError> {
         let (socket, _) = self.listener.accept().map_err(ServerError::Wait)?;
         socket.set_write_timeout(Some(REPLY_LIMIT)).map_err(ServerError::Wait)?;
         // Otherwise a sleep may last 50 us longer than asked. Where that cannot be had, it does.
@@ -122,7 +122,7 @@ impl<D: PciDevice> Server<D> {
         end.map_err(|error| ServerError::Wait(error.into()))
     }
 
-    fn serve(&mut self, socket: &UnixStream) -> Result<End, Errno> {
+    fn serve(&mut self, socket: &UnixStream) -> Result<ClientEnd, Errno> {
         let mut inbox = Inbox::default();
         let mut agreed = false;
         loop {
@@ -136,20 +136,20 @@ impl<D: PciDevice> Server<D> {
                     sleep(socket, left)?;
                     Ok(())
                 }
-                Ok(Received::Closed) => return Ok(End::Left),
+                Ok(Received::Closed) => return Ok(ClientEnd::Left),
                 Err(error) => Err(error),
             };
             match handled {
                 Ok(()) => {}
                 // It left while it was being answered.
-                Err(ProtocolError::Socket(error)) if is_gone(error) => return Ok(End::Left),
-                Err(error) => return Ok(End::Nonsense(error)),
+                Err(ProtocolError::Socket(error)) if is_gone(error) => return Ok(ClientEnd::Left),
+                Err(error) => return Ok(ClientEnd::Nonsense(error)),
             }
         }
     }
 }
 
-impl<D> Drop for Server<D> {
+impl<D> Drop for VfioUserServer<D> {
     fn drop(&mut self) {
         // Who has removed it already did our work.
         let _ = std::fs::remove_file(&self.path);

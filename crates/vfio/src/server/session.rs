@@ -7,7 +7,7 @@ use ssdyno_block::Time;
 use ssdyno_pci::PciDevice;
 use ssdyno_spec::vfio_user::{
     self as layout, DeviceInfo, DmaMap, DmaUnmap, InterruptInfo, RegionAccess, RegionInfo,
-    SetInterrupts, Version, command,
+    SetInterrupts, VfioUserVersion, command,
 };
 use zerocopy::IntoBytes;
 
@@ -62,7 +62,7 @@ fn agree(message: &Message) -> Result<Reply, ProtocolError> {
     if code != command::VERSION {
         return Err(ProtocolError::NoVersion { command: code });
     }
-    let Some((version, data)) = message.parse::<Version>() else {
+    let Some((version, data)) = message.parse::<VfioUserVersion>() else {
         return Err(ProtocolError::VersionBytes { bytes: message.body.len() });
     };
     let (major, minor) = (version.major.get(), version.minor.get());
@@ -78,7 +78,7 @@ fn agree(message: &Message) -> Result<Reply, ProtocolError> {
         let at = before.map(<[u8]>::len).sum::<usize>() + error.column();
         return Err(ProtocolError::VersionData { major, minor, at });
     }
-    let ours = Version { major: 0.into(), minor: minor.min(MINOR).into() };
+    let ours = VfioUserVersion { major: 0.into(), minor: minor.min(MINOR).into() };
     Ok((ours.as_bytes().to_vec(), our_version_data()))
 }
 

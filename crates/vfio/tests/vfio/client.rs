@@ -7,7 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use ssdyno_pci::{FunctionError, InterruptMode, PciFunction};
 use ssdyno_spec::vfio_user::{
-    self as layout, DeviceInfo, HEADER_BYTES, Header, InterruptInfo, RegionInfo, Version, command,
+    self as layout, DeviceInfo, HEADER_BYTES, InterruptInfo, RegionInfo, VfioUserHeader,
+    VfioUserVersion, command,
 };
 use ssdyno_spec::{pci, ring};
 use ssdyno_vfio::{ClientError, VfioUserFunction, Waited};
@@ -25,7 +26,7 @@ fn serve(right: usize, wrong: Option<Vec<u8>>) -> (tempfile::TempDir, std::threa
         let mut header = [0; HEADER_BYTES];
         let mut answered = 0;
         while stream.read_exact(&mut header).is_ok() {
-            let asked = Header::read_from_bytes(&header).unwrap();
+            let asked = VfioUserHeader::read_from_bytes(&header).unwrap();
             let mut body = vec![0; asked.message_bytes.get() as usize - HEADER_BYTES];
             stream.read_exact(&mut body).unwrap();
             if asked.flags.get() & layout::FLAG_NO_REPLY != 0 {
@@ -50,9 +51,9 @@ fn serve(right: usize, wrong: Option<Vec<u8>>) -> (tempfile::TempDir, std::threa
 }
 
 /// A right answer to anything: a function with one register page and two vectors of each kind.
-fn answer(asked: Header, body: &[u8]) -> Vec<u8> {
+fn answer(asked: VfioUserHeader, body: &[u8]) -> Vec<u8> {
     let data = match asked.command.get() {
-        command::VERSION => [Version::default().as_bytes(), b"{}\0"].concat(),
+        command::VERSION => [VfioUserVersion::default().as_bytes(), b"{}\0"].concat(),
         command::DEVICE_GET_INFO => {
             let flags = (layout::DEVICE_PCI | layout::DEVICE_RESETS).into();
             let (regions, interrupts) = (layout::REGIONS.into(), layout::INTERRUPTS.into());
@@ -67,7 +68,7 @@ fn answer(asked: Header, body: &[u8]) -> Vec<u8> {
         command::REGION_READ => [body, &[1, 2, 3, 4]].concat(),
         _ => Vec::new(),
     };
-    let header = Header {
+    let header = VfioUserHeader {
         message_bytes: ((HEADER_BYTES + data.len()) as u32).into(),
         flags: layout::FLAG_REPLY.into(),
         ..asked
@@ -151,12 +152,12 @@ proptest! {
         flags in prop_oneof![Just(layout::FLAG_REPLY), Just(0), any::<u32>()],
         rest in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let header = Header {
+        let header = VfioUserHeader {
             // No command of the client has this number.
             message_id: 9999.into(),
             message_bytes: size.into(),
             flags: flags.into(),
-            ..Header::default()
+            ..VfioUserHeader::default()
         };
         let (folder, thread) = serve(right, Some([header.as_bytes(), &rest].concat()));
         let connected = VfioUserFunction::connect(&folder.path().join("socket"));

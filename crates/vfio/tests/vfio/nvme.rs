@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_driver_nvme::{DataBuffer, InterruptChoice, IoCommand, IoResult, NvmeConfig};
 use ssdyno_pci::{DmaRegion, InterruptMode, PciFunction};
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::device;
 use crate::wall_nvme::Nvme;
@@ -67,7 +67,7 @@ fn load(
 }
 
 fn fine(result: IoResult) {
-    assert_eq!(result, IoResult::Answered(Status::SUCCESS));
+    assert_eq!(result, IoResult::Answered(NvmeStatus::SUCCESS));
 }
 
 fn write_flush_and_read(mode: InterruptMode, what: &str, count: u32) {

@@ -13,7 +13,9 @@ use ssdyno_spec::vfio_user::{
     SetInterrupts, command,
 };
 use ssdyno_spec::{pci, ring};
-use ssdyno_vfio::{End, ProtocolError, Server, ServerError, VfioUserFunction, Waited};
+use ssdyno_vfio::{
+    ClientEnd, ProtocolError, ServerError, VfioUserFunction, VfioUserServer, Waited,
+};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::raw::{Raw, Thread};
@@ -48,7 +50,7 @@ fn a_client_learns_what_there_is() {
     let counts: Vec<_> = (0..6).map(|index| interrupts(&mut raw, index)).collect();
     assert_eq!(counts, [Ok(1), Ok(1), Ok(1), Ok(0), Ok(0), Err(Errno::INVAL.raw_os_error())]);
     drop(raw);
-    assert_eq!(server.ends().0, [End::Left]);
+    assert_eq!(server.ends().0, [ClientEnd::Left]);
 }
 
 /// Guests read bytes of configuration space, and some split registers.
@@ -162,9 +164,9 @@ fn who_does_not_begin_with_a_version_is_sent_away() {
     assert_eq!(raw.receive(), None);
     let ends = server.ends().0;
     let code = command::DEVICE_RESET;
-    assert_eq!(ends[0], End::Nonsense(ProtocolError::NoVersion { command: code }));
-    assert_eq!(ends[1], End::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
-    assert!(matches!(ends[2], End::Nonsense(ProtocolError::Flags { .. })), "{:?}", ends[2]);
+    assert_eq!(ends[0], ClientEnd::Nonsense(ProtocolError::NoVersion { command: code }));
+    assert_eq!(ends[1], ClientEnd::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
+    assert!(matches!(ends[2], ClientEnd::Nonsense(ProtocolError::Flags { .. })), "{:?}", ends[2]);
 }
 
 /// A VERSION that cannot be read is no other version: the error says what is broken in it.
@@ -187,12 +189,16 @@ fn a_broken_version_message_is_told_as_such() {
     assert!(raw.receive().is_some());
     drop(raw);
     let ends = server.ends().0;
-    let broken = |at| End::Nonsense(ProtocolError::VersionData { major: 0, minor: 1, at });
-    assert_eq!(ends[0], End::Nonsense(ProtocolError::VersionBytes { bytes: 3 }));
+    let broken = |at| ClientEnd::Nonsense(ProtocolError::VersionData { major: 0, minor: 1, at });
+    assert_eq!(ends[0], ClientEnd::Nonsense(ProtocolError::VersionBytes { bytes: 3 }));
     assert_eq!(ends[1], broken(32));
-    assert!(matches!(ends[2], End::Nonsense(ProtocolError::VersionData { .. })), "{:?}", ends[2]);
-    assert_eq!(ends[3], End::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
-    let End::Nonsense(error) = ends[1] else { unreachable!() };
+    assert!(
+        matches!(ends[2], ClientEnd::Nonsense(ProtocolError::VersionData { .. })),
+        "{:?}",
+        ends[2]
+    );
+    assert_eq!(ends[3], ClientEnd::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
+    let ClientEnd::Nonsense(error) = ends[1] else { unreachable!() };
     assert!(error.to_string().contains("from its byte 32 on"), "{error}");
     assert!(!error.to_string().contains("another version"), "{error}");
 }
@@ -213,8 +219,8 @@ fn half_a_message_is_no_message() {
     assert_eq!(function.config_read(pci::VENDOR_ID) as u16, ring::VENDOR);
     drop(function);
     let ends = server.ends().0;
-    let nonsense = End::Nonsense(ProtocolError::MessageBytes { bytes: 15 });
-    assert_eq!(ends, [End::Left, nonsense, End::Left]);
+    let nonsense = ClientEnd::Nonsense(ProtocolError::MessageBytes { bytes: 15 });
+    assert_eq!(ends, [ClientEnd::Left, nonsense, ClientEnd::Left]);
 }
 
 #[test]
@@ -225,17 +231,17 @@ fn a_place_that_is_taken_is_left_alone() {
     // A file of somebody else's.
     let place = folder.path().join("file");
     std::fs::write(&place, "mine").unwrap();
-    let refused = Server::bind(&place, card());
+    let refused = VfioUserServer::bind(&place, card());
     assert!(matches!(refused, Err(ServerError::InUse { .. })));
     assert_eq!(std::fs::read(&place).unwrap(), b"mine");
     // A living server, and a socket that a dead one has left.
     let place = folder.path().join("socket");
-    let first = Server::bind(&place, card()).unwrap();
-    assert!(matches!(Server::bind(&place, card()), Err(ServerError::InUse { .. })));
+    let first = VfioUserServer::bind(&place, card()).unwrap();
+    assert!(matches!(VfioUserServer::bind(&place, card()), Err(ServerError::InUse { .. })));
     drop(first);
     assert!(!place.exists());
     drop(std::os::unix::net::UnixListener::bind(&place).unwrap());
-    assert!(Server::bind(&place, card()).is_ok());
+    assert!(VfioUserServer::bind(&place, card()).is_ok());
 }
 
 /// A wait for nothing ends by itself.
@@ -281,7 +287,7 @@ proptest! {
         raw.stream.set_nonblocking(true).unwrap();
         for (code, flags, wrong, files, body) in messages {
             let bytes = (HEADER_BYTES + body.len()) as u32;
-            let mut message = layout::Header {
+            let mut message = layout::VfioUserHeader {
                 message_id: 1.into(),
                 command: code.into(),
                 message_bytes: bytes.wrapping_add(wrong as u32).into(),

@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_spec::vfio_user::{
-    self as layout, HEADER_BYTES, Header, RegionAccess, Version, command,
+    self as layout, HEADER_BYTES, RegionAccess, VfioUserHeader, VfioUserVersion, command,
 };
-use ssdyno_vfio::{End, Server, ServerCounters};
+use ssdyno_vfio::{ClientEnd, ServerCounters, VfioUserServer};
 use tempfile::TempDir;
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -24,7 +24,7 @@ pub(crate) const ZC706: &str = include_str!("../../../../presets/devices/zc706-r
 /// A ring card behind a server that serves `clients` of them, one after another.
 pub(crate) struct Thread {
     folder: TempDir,
-    thread: JoinHandle<(Vec<End>, ServerCounters)>,
+    thread: JoinHandle<(Vec<ClientEnd>, ServerCounters)>,
 }
 
 impl Thread {
@@ -32,7 +32,7 @@ impl Thread {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let config = RingConfig::parse(ZC706).unwrap();
-        let mut server = Server::bind(&socket, RingCard::new(&config, 1).unwrap()).unwrap();
+        let mut server = VfioUserServer::bind(&socket, RingCard::new(&config, 1).unwrap()).unwrap();
         let thread = std::thread::spawn(move || {
             let ends = (0..clients).map(|_| server.serve_client().unwrap()).collect();
             (ends, server.counters())
@@ -55,17 +55,17 @@ impl Thread {
     /// A connection on which a version was agreed on.
     pub(crate) fn agreed(&self) -> Raw {
         let mut raw = self.connect();
-        let version = Version { major: 0.into(), minor: 7.into() };
+        let version = VfioUserVersion { major: 0.into(), minor: 7.into() };
         let mut body = version.as_bytes().to_vec();
         body.extend(b"{\"capabilities\":{\"max_msg_fds\":8,\"migration\":{\"pgsize\":4096}}}\0");
         let answer = raw.call(command::VERSION, &body).unwrap();
-        let (version, _) = Version::read_from_prefix(&answer).unwrap();
+        let (version, _) = VfioUserVersion::read_from_prefix(&answer).unwrap();
         assert_eq!((version.major.get(), version.minor.get()), (0, 1));
         raw
     }
 
     /// How each client left.
-    pub(crate) fn ends(self) -> (Vec<End>, ServerCounters) {
+    pub(crate) fn ends(self) -> (Vec<ClientEnd>, ServerCounters) {
         self.thread.join().expect("the server does not panic")
     }
 }
@@ -102,7 +102,7 @@ impl Raw {
     /// Sends a command with descriptors.
     pub(crate) fn send(&mut self, code: u16, flags: u32, body: &[u8], files: &[BorrowedFd<'_>]) {
         self.id += 1;
-        let header = Header {
+        let header = VfioUserHeader {
             message_id: self.id.into(),
             command: code.into(),
             message_bytes: ((HEADER_BYTES + body.len()) as u32).into(),
@@ -119,14 +119,14 @@ impl Raw {
     }
 
     /// The next message: its header and the rest; `None` where the server has closed.
-    pub(crate) fn receive(&mut self) -> Option<(Header, Vec<u8>)> {
+    pub(crate) fn receive(&mut self) -> Option<(VfioUserHeader, Vec<u8>)> {
         let mut header = [0; HEADER_BYTES];
         match self.stream.read_exact(&mut header) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the server hangs"),
             Err(_) => return None,
         }
-        let header = Header::read_from_bytes(&header).unwrap();
+        let header = VfioUserHeader::read_from_bytes(&header).unwrap();
         let mut body = vec![0; header.message_bytes.get() as usize - HEADER_BYTES];
         self.stream.read_exact(&mut body).unwrap();
         Some((header, body))

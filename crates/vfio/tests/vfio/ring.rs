@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{Op, Request, Status, Time};
-use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, Options, ResponseMode};
+use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, ResponseMode, RingDriverOptions};
 use ssdyno_engine::Rng;
 use ssdyno_pci::{DmaRegion, PciFunction};
 use ssdyno_spec::{pci, ring as layout};
@@ -174,8 +174,14 @@ fn all_ways(what: &str) {
                 _ => CompletionPolicy::PerReturn,
             };
             let partial_after = Some(Time::from_us(200));
-            let options =
-                Options { response, block, completion, subset: 3, partial_after, ..patient() };
+            let options = RingDriverOptions {
+                response,
+                block,
+                completion,
+                subset: 3,
+                partial_after,
+                ..patient()
+            };
             let mut load = Load::new(Ring::new(process.connect().unwrap(), options).unwrap());
             load.fill();
             load.run(150);
@@ -216,8 +222,12 @@ fn data_is_right_however_the_host_learns_of_it() {
         CompletionPolicy::Calibrated { threshold: 3, timeout: us(50) },
         CompletionPolicy::HybridPolling { interval: us(20) },
     ] {
-        let options =
-            Options { response: ResponseMode::Each, completion, prefetch: 4, ..patient() };
+        let options = RingDriverOptions {
+            response: ResponseMode::Each,
+            completion,
+            prefetch: 4,
+            ..patient()
+        };
         let mut load = Load::new(Ring::new(process.connect().unwrap(), options).unwrap());
         load.fill();
         load.run(300);
@@ -227,13 +237,17 @@ fn data_is_right_however_the_host_learns_of_it() {
 }
 
 /// A driver that gives up on nothing.
-fn patient() -> Options {
-    Options { timeout: Time::from_s(20), own_pages: false, ..Options::default() }
+fn patient() -> RingDriverOptions {
+    RingDriverOptions {
+        timeout: Time::from_s(20),
+        own_pages: false,
+        ..RingDriverOptions::default()
+    }
 }
 
 /// A driver that gives up soon.
-fn impatient() -> Options {
-    Options { timeout: Time::from_s(1), ..patient() }
+fn impatient() -> RingDriverOptions {
+    RingDriverOptions { timeout: Time::from_s(1), ..patient() }
 }
 
 /// Every slot gets a request, and every request is answered within its time.

@@ -10,7 +10,7 @@ use crate::WorkloadError;
 /// no data.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Buffer {
+pub struct WriteData {
     /// Fresh data for each write (fio: `refill_buffers`); otherwise each place in memory keeps what it
     /// was filled with at the start (default true).
     pub refill: bool,
@@ -24,9 +24,9 @@ pub struct Buffer {
     pub dedupe: Percent,
 }
 
-impl Default for Buffer {
-    fn default() -> Buffer {
-        Buffer {
+impl Default for WriteData {
+    fn default() -> WriteData {
+        WriteData {
             refill: true,
             compress: Percent(0.0),
             compress_chunk: Bytes(512),
@@ -35,10 +35,10 @@ impl Default for Buffer {
     }
 }
 
-impl Buffer {
+impl WriteData {
     /// Whether it is what is usual.
     pub fn is_default(&self) -> bool {
-        *self == Buffer::default()
+        *self == WriteData::default()
     }
 
     pub(super) fn check(&self) -> Result<(), WorkloadError> {

@@ -3,14 +3,17 @@
 use ssdyno_block::Time;
 use ssdyno_engine::Rng;
 
-use super::{Address, ArrivalKind, Arrivals, BlockSize, Config, DiskSimSynthetic, Kind, Pattern};
+use super::{
+    AddressPattern, ArrivalKind, Arrivals, BlockSize, DiskSimSynthetic, Pattern, WorkloadConfig,
+    WorkloadKind,
+};
 use crate::depth::{Before, searching};
 use crate::generator::arrivals::{Gap, Pacing};
 use crate::generator::disksim::DiskSim;
 use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
 use crate::generator::zipf::{Scatter, Zipf};
 use crate::generator::{Generator, Limits, Mix, Mixed};
-use crate::{DeviceFacts, LatencyTarget, Workload, WorkloadError};
+use crate::{LatencyTarget, TargetFacts, Workload, WorkloadError};
 
 /// Longest mean gap: with more, a run of a few requests leaves the range of [`Time`].
 const GAP_MAX: Time = Time::from_s(86_400);
@@ -25,14 +28,14 @@ fn fail<T>(key: &str, what: impl Into<String>, help: &str) -> Result<T, Workload
 }
 
 pub(super) fn build(
-    config: &Config,
-    device: &DeviceFacts,
+    config: &WorkloadConfig,
+    device: &TargetFacts,
     seed: u64,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     check_device(device)?;
     config.buffer.check()?;
     let limits = limits(config)?;
-    if config.kind == Kind::DiskSimSynthetic {
+    if config.kind == WorkloadKind::DiskSimSynthetic {
         return Ok(Box::new(disksim(config, device, limits, seed)?));
     }
     if config.disksim.is_some() {
@@ -57,7 +60,7 @@ pub(super) fn build(
 }
 
 /// The latencies that the depth is to meet.
-fn latency_target(config: &Config) -> Result<Option<LatencyTarget>, WorkloadError> {
+fn latency_target(config: &WorkloadConfig) -> Result<Option<LatencyTarget>, WorkloadError> {
     let Some(latency) = config.latency_target else {
         let given = [
             ("latency_window", config.latency_window.is_some()),
@@ -95,7 +98,7 @@ fn latency_target(config: &Config) -> Result<Option<LatencyTarget>, WorkloadErro
 const DISKSIM_HELP: &str = "set kind = \"disksim-synthetic\" or remove the table";
 
 /// Both generators and traces stand on these.
-pub(crate) fn check_device(device: &DeviceFacts) -> Result<(), WorkloadError> {
+pub(crate) fn check_device(device: &TargetFacts) -> Result<(), WorkloadError> {
     let sector = device.sector_bytes;
     let sane = sector >= 512 && sector.is_power_of_two() && u64::from(sector) < SIZE_MAX;
     if sane && device.capacity_bytes >= u64::from(sector) {
@@ -112,7 +115,7 @@ pub(crate) fn check_device(device: &DeviceFacts) -> Result<(), WorkloadError> {
     })
 }
 
-fn limits(config: &Config) -> Result<Limits, WorkloadError> {
+fn limits(config: &WorkloadConfig) -> Result<Limits, WorkloadError> {
     if config.requests == Some(0) {
         return fail("requests", "no request at all", "give 1 or more, or leave it out");
     }
@@ -126,7 +129,7 @@ fn limits(config: &Config) -> Result<Limits, WorkloadError> {
     })
 }
 
-fn pacing(config: &Config, mut limits: Limits) -> Result<(Pacing, Limits), WorkloadError> {
+fn pacing(config: &WorkloadConfig, mut limits: Limits) -> Result<(Pacing, Limits), WorkloadError> {
     let threads = config.threads.unwrap_or(1);
     if !(1..=THREADS_MAX).contains(&threads) {
         return fail("threads", format!("{threads} threads"), "give 1 to 65536");
@@ -219,9 +222,9 @@ fn bursts(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
 }
 
 fn check_sizes(
-    config: &Config,
+    config: &WorkloadConfig,
     sizes: &[BlockSize],
-    device: &DeviceFacts,
+    device: &TargetFacts,
 ) -> Result<(), WorkloadError> {
     let several = !config.block_sizes.is_empty();
     if several && config.block_size.is_some() {
@@ -246,7 +249,7 @@ fn check_sizes(
     Ok(())
 }
 
-fn check_size(key: &str, size: u64, device: &DeviceFacts) -> Result<(), WorkloadError> {
+fn check_size(key: &str, size: u64, device: &TargetFacts) -> Result<(), WorkloadError> {
     let sector = u64::from(device.sector_bytes);
     if size == 0 || !size.is_multiple_of(sector) {
         let help = format!("give a positive multiple of the target's sector, {sector} B");
@@ -258,7 +261,7 @@ fn check_size(key: &str, size: u64, device: &DeviceFacts) -> Result<(), Workload
     Ok(())
 }
 
-fn mix(config: &Config, sizes: &[BlockSize]) -> Result<Mix, WorkloadError> {
+fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadError> {
     let given = [config.read_percent, config.write_percent, config.trim_percent];
     let keys = ["read_percent", "write_percent", "trim_percent"];
     for (key, value) in keys.into_iter().zip(given) {
@@ -303,9 +306,9 @@ struct Range {
 }
 
 fn range(
-    config: &Config,
+    config: &WorkloadConfig,
     sizes: &[BlockSize],
-    device: &DeviceFacts,
+    device: &TargetFacts,
 ) -> Result<Range, WorkloadError> {
     let sector = u64::from(device.sector_bytes);
     let smallest = sizes.iter().map(|entry| entry.size.0).min().unwrap_or(sector);
@@ -346,7 +349,10 @@ fn range(
     Ok(Range { start, length, alignment })
 }
 
-fn range_length(address: &Address, capacity: u64) -> Result<(&'static str, u64), WorkloadError> {
+fn range_length(
+    address: &AddressPattern,
+    capacity: u64,
+) -> Result<(&'static str, u64), WorkloadError> {
     match (address.length, address.length_percent) {
         (Some(_), Some(_)) => {
             fail("address.length", "both length and length_percent are given", "keep one")
@@ -368,9 +374,9 @@ fn range_length(address: &Address, capacity: u64) -> Result<(&'static str, u64),
 }
 
 fn place(
-    config: &Config,
+    config: &WorkloadConfig,
     sizes: &[BlockSize],
-    device: &DeviceFacts,
+    device: &TargetFacts,
     seed: u64,
 ) -> Result<Place, WorkloadError> {
     let range = range(config, sizes, device)?;
@@ -411,7 +417,7 @@ fn place(
 }
 
 /// 0 to 1.
-fn sequential_share(config: &Config) -> Result<f64, WorkloadError> {
+fn sequential_share(config: &WorkloadConfig) -> Result<f64, WorkloadError> {
     let key = "sequential_percent";
     match (config.sequential_percent, config.address.pattern) {
         (Some(percent), _) if !(0.0..=100.0).contains(&percent) => {
@@ -428,7 +434,7 @@ fn sequential_share(config: &Config) -> Result<f64, WorkloadError> {
     }
 }
 
-fn choice(config: &Config, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
+fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
     let address = &config.address;
     let scatter = || {
         let mut rng = Rng::new(seed, "workload scatter");
@@ -467,8 +473,8 @@ fn choice(config: &Config, slots: u64, seed: u64) -> Result<Choice, WorkloadErro
 }
 
 fn disksim(
-    config: &Config,
-    device: &DeviceFacts,
+    config: &WorkloadConfig,
+    device: &TargetFacts,
     limits: Limits,
     seed: u64,
 ) -> Result<DiskSim, WorkloadError> {
@@ -482,19 +488,19 @@ fn disksim(
 }
 
 /// A key that only a mix heeds and that is not at its default.
-fn foreign_key(config: &Config) -> Option<String> {
+fn foreign_key(config: &WorkloadConfig) -> Option<String> {
     let mut rest = config.clone();
-    rest.kind = Kind::Mix;
+    rest.kind = WorkloadKind::Mix;
     rest.requests = None;
     rest.duration = None;
     rest.ramp_up = 0;
     rest.disksim = None;
     let given = toml::Table::try_from(&rest).ok()?;
-    let default = toml::Table::try_from(Config::default()).ok()?;
+    let default = toml::Table::try_from(WorkloadConfig::default()).ok()?;
     given.into_iter().find(|(key, value)| default.get(key) != Some(value)).map(|(key, _)| key)
 }
 
-fn check_disksim(p: &DiskSimSynthetic, device: &DeviceFacts) -> Result<(), WorkloadError> {
+fn check_disksim(p: &DiskSimSynthetic, device: &TargetFacts) -> Result<(), WorkloadError> {
     check_size("disksim.block", p.block.0, device)?;
     if p.gap_max.0 == Time::ZERO || p.gap_max.0 > GAP_MAX {
         let what = format!("gaps up to {}", p.gap_max.0);

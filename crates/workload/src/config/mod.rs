@@ -6,7 +6,7 @@
 mod buffer;
 mod check;
 
-pub use buffer::Buffer;
+pub use buffer::WriteData;
 pub(crate) use check::{SIZE_MAX, arrival_process, check_device};
 
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 
-use crate::{DeviceFacts, Workload, WorkloadError};
+use crate::{TargetFacts, Workload, WorkloadError};
 
 /// Requests where a configuration sets neither `requests` nor `duration`.
 pub const DEFAULT_REQUESTS: u64 = 1_000_000;
@@ -22,10 +22,10 @@ pub const DEFAULT_REQUESTS: u64 = 1_000_000;
 /// A generated workload.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {
+pub struct WorkloadConfig {
     /// How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
     /// `disksim` and the limits).
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed
     /// and this many are always outstanding (default 1). With `arrivals` it is an upper bound:
     /// who arrives at a full queue waits, and latency counts from the arrival (default: none).
@@ -78,10 +78,10 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential_percent: Option<f64>,
     /// Where requests go.
-    pub address: Address,
+    pub address: AddressPattern,
     /// What writes carry.
-    #[serde(skip_serializing_if = "Buffer::is_default")]
-    pub buffer: Buffer,
+    #[serde(skip_serializing_if = "WriteData::is_default")]
+    pub buffer: WriteData,
     /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration` and no search
     /// for a depth, which ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct Config {
 /// How requests are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum WorkloadKind {
     /// A weighted mix of operations, sizes and addresses.
     #[default]
     Mix,
@@ -158,7 +158,7 @@ pub enum ArrivalKind {
 /// Where requests go.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Address {
+pub struct AddressPattern {
     /// How offsets are chosen within the range.
     pub pattern: Pattern,
     /// Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
@@ -181,9 +181,9 @@ pub struct Address {
     pub length_percent: Option<f64>,
 }
 
-impl Default for Address {
+impl Default for AddressPattern {
     fn default() -> Self {
-        Address {
+        AddressPattern {
             pattern: Pattern::Random,
             theta: 0.99,
             hot_space_percent: 20.0,
@@ -267,9 +267,9 @@ pub enum Numbers {
     Seeded,
 }
 
-impl Config {
+impl WorkloadConfig {
     /// Reads the TOML form. Errors carry the span of the text for a diagnostic.
-    pub fn from_toml(text: &str) -> Result<Config, toml::de::Error> {
+    pub fn from_toml(text: &str) -> Result<WorkloadConfig, toml::de::Error> {
         toml::from_str(text)
     }
 
@@ -280,17 +280,17 @@ impl Config {
     /// The first key that is wrong.
     pub fn build(
         &self,
-        device: &DeviceFacts,
+        device: &TargetFacts,
         seed: u64,
     ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
         check::build(self, device, seed)
     }
 
     /// The same workload with every default written out.
-    pub fn resolved(&self) -> Config {
+    pub fn resolved(&self) -> WorkloadConfig {
         let mut full = self.clone();
         full.requests = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));
-        if self.kind == Kind::DiskSimSynthetic {
+        if self.kind == WorkloadKind::DiskSimSynthetic {
             full.disksim = Some(self.disksim.clone().unwrap_or_default());
             return full;
         }

@@ -20,7 +20,7 @@ mod tests;
 
 use ssdyno_block::{Op, Request, Time};
 
-use crate::{Finished, Step, TraceLine, Workload, WorkloadError};
+use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 use search::{Search, Verdict};
 
 /// What latencies are to be met.
@@ -282,17 +282,17 @@ impl Searching {
 }
 
 impl Workload for Searching {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         self.judge(now);
         if self.error.is_some() || self.is_over {
-            return Step::Done;
+            return WorkloadStep::Done;
         }
         self.begin(now);
         if self.drains || self.outstanding >= self.search.depth() {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         let step = self.inner.next(now);
-        self.outstanding += u64::from(matches!(step, Step::Issue { .. }));
+        self.outstanding += u64::from(matches!(step, WorkloadStep::Issue { .. }));
         step
     }
 

@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::{Config, DeviceFacts, FioFiles, fio_streams, read_fio_jobs, run_together};
+use crate::{FioFiles, TargetFacts, WorkloadConfig, fio_streams, read_fio_jobs, run_together};
 
 const SERVICE: Time = Time::from_us(100);
-const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
+const FACTS: TargetFacts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };
 
 /// What a run on the target was.
 struct Played {
@@ -36,7 +36,7 @@ fn play(mut workload: Box<dyn Workload + Send>, slow: usize) -> Played {
             ended.push((now, now - began));
         }
         match workload.next(now) {
-            Step::Issue { request, .. } => {
+            WorkloadStep::Issue { request, .. } => {
                 issued += 1;
                 free = free.max(now) + SERVICE;
                 let late = if issued % slow == 0 { SERVICE * 100 } else { Time::ZERO };
@@ -45,13 +45,15 @@ fn play(mut workload: Box<dyn Workload + Send>, slow: usize) -> Played {
                 most = most.max(under_way.len());
                 assert!(issued < 2_000_000, "no end");
             }
-            Step::NotBefore(at) => now = under_way.front().map_or(at, |(end, ..)| at.min(*end)),
-            Step::Wait => now = under_way.front().expect("waits for nothing").0,
-            Step::Done if under_way.is_empty() => break,
-            Step::Done => now = under_way.front().unwrap().0,
+            WorkloadStep::NotBefore(at) => {
+                now = under_way.front().map_or(at, |(end, ..)| at.min(*end))
+            }
+            WorkloadStep::Wait => now = under_way.front().expect("waits for nothing").0,
+            WorkloadStep::Done if under_way.is_empty() => break,
+            WorkloadStep::Done => now = under_way.front().unwrap().0,
         }
     }
-    assert_eq!(workload.next(now), Step::Done);
+    assert_eq!(workload.next(now), WorkloadStep::Done);
     let from = workload.recorded_from(0);
     Played {
         search: workload.depth_searches().remove(0),
@@ -66,7 +68,7 @@ fn play(mut workload: Box<dyn Workload + Send>, slow: usize) -> Played {
 }
 
 fn config(text: &str) -> Result<Box<dyn Workload + Send>, WorkloadError> {
-    Config::from_toml(text).unwrap().build(&FACTS, 1)
+    WorkloadConfig::from_toml(text).unwrap().build(&FACTS, 1)
 }
 
 fn fio(text: &str) -> Result<Box<dyn Workload + Send>, WorkloadError> {

@@ -4,13 +4,13 @@ use ssdyno_block::units::{Bytes, Percent};
 
 use super::job::{Answer, Reader};
 use super::values::{self, Size};
-use crate::Buffer;
+use crate::WriteData;
 
 impl Reader<'_> {
     /// fio fills its buffers once and scrambles some bytes of each block before it is written, or refills
     /// them; with data of a given kind it always refills, unless it is told not to. Here data is fresh
     /// unless neither is wanted.
-    pub(super) fn buffer(&mut self) -> Answer<Buffer> {
+    pub(super) fn buffer(&mut self) -> Answer<WriteData> {
         let share = |text: &str| values::whole(text).filter(|share| *share <= 100);
         let expected = "a percentage from 0 to 100";
         let compress = self.value(&["buffer_compress_percentage"], expected, share)?;
@@ -26,7 +26,7 @@ impl Reader<'_> {
         let chunk =
             self.value(&["buffer_compress_chunk"], "a size such as 512 or 4k", values::size)?;
         let chunk = match chunk {
-            None => Buffer::default().compress_chunk,
+            None => WriteData::default().compress_chunk,
             Some(Size::Bytes(bytes)) => Bytes(bytes),
             Some(_) => return self.wrong("`buffer_compress_chunk` is no size", "write 512 or 4k"),
         };
@@ -36,7 +36,7 @@ impl Reader<'_> {
         let refill = self.switch("refill_buffers")?;
         let scramble =
             self.find(&["scramble_buffers"]).is_none() || self.switch("scramble_buffers")?;
-        Ok(Buffer {
+        Ok(WriteData {
             refill: if of_a_kind { refill || !asked } else { refill || scramble },
             compress: if zeroes { Percent(100.0) } else { Percent(compress.unwrap_or(0) as f64) },
             compress_chunk: chunk,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::WorkloadError;
 
-    fn read(text: &str) -> Result<Buffer, WorkloadError> {
+    fn read(text: &str) -> Result<WriteData, WorkloadError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), format!("[a]\nrw=write\n{text}\n")).unwrap();
         read_fio_jobs(file.path()).map(|jobs| jobs[0].buffer)
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn buffers_are_filled_as_fio_fills_them() {
         let of = |text: &str| {
-            let Buffer { refill, compress, compress_chunk, dedupe } = read(text).unwrap();
+            let WriteData { refill, compress, compress_chunk, dedupe } = read(text).unwrap();
             (refill, compress.0, compress_chunk.0, dedupe.0)
         };
         // Scrambled or refilled, no block is like another.

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time};
 
-use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// `inner` with its time counted from `start`.
 struct Delayed {
@@ -19,15 +19,15 @@ pub fn delayed(inner: Box<dyn Workload + Send>, start: Time) -> Box<dyn Workload
 }
 
 impl Workload for Delayed {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if now < self.start {
-            return Step::NotBefore(self.start);
+            return WorkloadStep::NotBefore(self.start);
         }
         match self.inner.next(now - self.start) {
-            Step::Issue { request, intended } => {
-                Step::Issue { request, intended: intended + self.start }
+            WorkloadStep::Issue { request, intended } => {
+                WorkloadStep::Issue { request, intended: intended + self.start }
             }
-            Step::NotBefore(at) => Step::NotBefore(at.saturating_add(self.start)),
+            WorkloadStep::NotBefore(at) => WorkloadStep::NotBefore(at.saturating_add(self.start)),
             step => step,
         }
     }

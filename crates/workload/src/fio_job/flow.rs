@@ -7,7 +7,7 @@ use ssdyno_block::{Request, Time};
 
 use super::job::{Answer, Reader};
 use super::values;
-use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// Who is ahead of the others asks again after so long, or after `flow_sleep`.
 const AGAIN: Time = Time::from_us(10);
@@ -78,21 +78,21 @@ impl Drop for Flowing {
 }
 
 impl Workload for Flowing {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if !self.present && !self.done {
             self.present = true;
             self.flow.weights.fetch_add(self.share.weight, Ordering::Relaxed);
         }
         if self.present && self.is_ahead() {
-            return Step::NotBefore(now.saturating_add(self.share.sleep.max(AGAIN)));
+            return WorkloadStep::NotBefore(now.saturating_add(self.share.sleep.max(AGAIN)));
         }
         let step = self.inner.next(now);
         match step {
-            Step::Issue { .. } => {
+            WorkloadStep::Issue { .. } => {
                 self.issued += 1;
                 self.flow.issued.fetch_add(1, Ordering::Relaxed);
             }
-            Step::Done => self.leave(),
+            WorkloadStep::Done => self.leave(),
             _ => {}
         }
         step

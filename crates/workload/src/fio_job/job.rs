@@ -12,7 +12,7 @@ use super::requests::{Order, Service};
 use super::shape::Shape;
 use super::values::{self, Size};
 use super::{FioBatch, FioEnd, FioEngine, FioExit, FioJob, FioReplay, FioSync};
-use crate::{Timing, WorkloadError};
+use crate::{TraceTiming, WorkloadError};
 
 /// Reads the job file at `path`.
 ///
@@ -305,10 +305,10 @@ impl Reader<'_> {
         let percent = |text: &str| values::whole(text).filter(|percent| *percent > 0);
         let scale = self.value(&["replay_time_scale"], "a share in percent, above 0", percent)?;
         let timing = match (self.switch("replay_no_stall")?, scale) {
-            (true, _) => Timing::AsFastAsPossible { depth: load.depth },
+            (true, _) => TraceTiming::AsFastAsPossible { depth: load.depth },
             // As fio: at 50 % it takes twice as long.
-            (false, Some(percent)) if percent != 100 => Timing::Scaled(100.0 / percent as f64),
-            (false, _) => Timing::Original,
+            (false, Some(percent)) if percent != 100 => TraceTiming::Scaled(100.0 / percent as f64),
+            (false, _) => TraceTiming::Original,
         };
         Ok(Some(FioReplay { path: path.into(), timing, depth: load.depth }))
     }

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Request, Time};
 
-use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// `inner`, which has up to `depth` outstanding: once it had, nothing follows until `low` are left.
 struct Draining {
@@ -26,12 +26,12 @@ pub(super) fn draining(
 }
 
 impl Workload for Draining {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if self.draining {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         let step = self.inner.next(now);
-        if let Step::Issue { .. } = step {
+        if let WorkloadStep::Issue { .. } = step {
             self.outstanding += 1;
             self.draining = self.outstanding >= self.depth;
         }

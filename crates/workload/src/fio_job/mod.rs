@@ -50,7 +50,7 @@ pub use verify::{FioVerify, read_fio_verify};
 
 use load::Load;
 
-use crate::{Buffer, Timing};
+use crate::{TraceTiming, WriteData};
 
 /// How fio would issue the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -93,7 +93,7 @@ pub struct FioReplay {
     /// The file.
     pub path: PathBuf,
     /// When its requests start.
-    pub timing: Timing,
+    pub timing: TraceTiming,
     /// Requests outstanding at most.
     pub depth: u32,
 }
@@ -130,7 +130,7 @@ pub struct FioJob {
     /// What it replays, in place of a load of its own.
     pub replay: Option<FioReplay>,
     /// What its writes carry.
-    pub buffer: Buffer,
+    pub buffer: WriteData,
     /// Copies of the job, each with all of its load (`numjobs`).
     pub copies: u32,
     /// Cores that they are bound to.

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Request, Time};
 
-use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// A pause after every so many requests (`thinktime`, `thinktime_blocks`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,10 +135,10 @@ impl Shaped {
     }
 
     /// A flush of the file at address `at`.
-    fn flush(&mut self, at: u64, now: Time) -> Step {
+    fn flush(&mut self, at: u64, now: Time) -> WorkloadStep {
         let request = Request { offset_bytes: at, ..Request::flush() };
         self.issued(&request);
-        Step::Issue { request, intended: now }
+        WorkloadStep::Issue { request, intended: now }
     }
 
     /// Whether a flush comes next. As in fio the count of writes alone decides: in a mix, reads that
@@ -150,10 +150,10 @@ impl Shaped {
 }
 
 impl Workload for Shaped {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if self.flush_is_due() && now < self.limits.end && self.limits.requests > 0 {
             if self.outstanding >= self.limits.depth {
-                return Step::Wait;
+                return WorkloadStep::Wait;
             }
             let at = if self.flushes.is_empty() { 0 } else { self.written };
             return self.flush(at, now);
@@ -161,24 +161,24 @@ impl Workload for Shaped {
         self.look_at_work(now);
         self.rest(now);
         match self.pause {
-            Pause::Begins if self.outstanding > 0 => return Step::Wait,
+            Pause::Begins if self.outstanding > 0 => return WorkloadStep::Wait,
             Pause::Until(at) if now < at.min(self.limits.end) => {
-                return Step::NotBefore(at.min(self.limits.end));
+                return WorkloadStep::NotBefore(at.min(self.limits.end));
             }
             _ => self.pause = Pause::None,
         }
         if self.outstanding >= self.limits.depth {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         let step = self.inner.next(now);
         match &step {
-            Step::Issue { request, .. } => {
+            WorkloadStep::Issue { request, .. } => {
                 self.limits.requests = self.limits.requests.saturating_sub(1);
                 self.issued(request);
             }
-            Step::Done if self.shape.flush_at_end && self.writes > 0 => {
+            WorkloadStep::Done if self.shape.flush_at_end && self.writes > 0 => {
                 if self.outstanding > 0 {
-                    return Step::Wait;
+                    return WorkloadStep::Wait;
                 }
                 let at = self.flushes.pop().unwrap_or(0);
                 self.shape.flush_at_end = !self.flushes.is_empty();

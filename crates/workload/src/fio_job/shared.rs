@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ssdyno_block::Time;
 
-use crate::{DepthSearch, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
 /// Who has nothing outstanding asks again after so long, and each time in a row after twice as long, up to
 /// this where a depth is searched for: many who have nothing to do for long must not keep the cores from the
@@ -41,15 +41,17 @@ impl Part {
 }
 
 impl Workload for Part {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         let step = self.whole(|whole| whole.next(now));
         match step {
-            Step::Issue { .. } => (self.outstanding, self.again) = (self.outstanding + 1, AGAIN),
+            WorkloadStep::Issue { .. } => {
+                (self.outstanding, self.again) = (self.outstanding + 1, AGAIN)
+            }
             // What it waits for is with the others.
-            Step::Wait if self.outstanding == 0 => {
+            WorkloadStep::Wait if self.outstanding == 0 => {
                 let again = self.again;
                 self.again = (again * 2).min(self.again_most);
-                return Step::NotBefore(now + again);
+                return WorkloadStep::NotBefore(now + again);
             }
             _ => {}
         }

@@ -26,7 +26,7 @@ use crate::error::TraceLine;
 use crate::generator::arrivals::Pacing;
 use crate::generator::place::threshold;
 use crate::generator::{Generator, Limits};
-use crate::{Arrivals, DeviceFacts, Workload, WorkloadError};
+use crate::{Arrivals, TargetFacts, Workload, WorkloadError};
 
 /// One copy of a job: a stream of requests of its own, whose time counts from its start.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ impl FioStream {
     ///
     /// # Errors
     /// What the target cannot do, at the job's section.
-    pub fn build(&self, device: &DeviceFacts) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+    pub fn build(&self, device: &TargetFacts) -> Result<Box<dyn Workload + Send>, WorkloadError> {
         let limits = Limits {
             left: self.requests.unwrap_or(u64::MAX),
             end: self.duration.unwrap_or(Time::MAX),
@@ -175,7 +175,7 @@ impl FioStream {
     /// As there.
     pub fn build_shared(
         &self,
-        device: &DeviceFacts,
+        device: &TargetFacts,
         parts: u64,
     ) -> Result<Vec<Box<dyn Workload + Send>>, WorkloadError> {
         Ok(shared(self.build(device)?, parts))
@@ -216,7 +216,7 @@ impl FioStream {
     }
 
     /// What is checked against the target, each with the name of its option.
-    fn check(&self, device: &DeviceFacts) -> Result<(), WorkloadError> {
+    fn check(&self, device: &TargetFacts) -> Result<(), WorkloadError> {
         check_device(device)?;
         let load = &self.load;
         let sector = u64::from(device.sector_bytes);
@@ -244,7 +244,7 @@ impl FioStream {
         self.ranges.iter().try_for_each(|range| self.check_range(range, device))
     }
 
-    fn check_range(&self, range: &FioRange, device: &DeviceFacts) -> Result<(), WorkloadError> {
+    fn check_range(&self, range: &FioRange, device: &TargetFacts) -> Result<(), WorkloadError> {
         let load = &self.load;
         let offset = range.start_bytes - range.file_start_bytes;
         if !range.start_bytes.is_multiple_of(u64::from(device.sector_bytes)) {
@@ -280,7 +280,7 @@ impl FioStream {
         Ok(())
     }
 
-    fn requests(&self, device: &DeviceFacts) -> Result<Requests, WorkloadError> {
+    fn requests(&self, device: &TargetFacts) -> Result<Requests, WorkloadError> {
         self.check(device)?;
         let load = &self.load;
         let mut rng = Rng::new(self.seed, "workload scatter");
@@ -305,7 +305,7 @@ impl FioStream {
     fn places(
         &self,
         part: &FioRange,
-        device: &DeviceFacts,
+        device: &TargetFacts,
         rng: &mut Rng,
     ) -> Result<Places, WorkloadError> {
         let load = &self.load;

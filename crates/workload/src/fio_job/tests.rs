@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ssdyno_block::{Op, Request};
 
 use super::*;
-use crate::{ArrivalKind, DeviceFacts, Finished, Step, WorkloadError};
+use crate::{ArrivalKind, Finished, TargetFacts, WorkloadError, WorkloadStep};
 
 mod limits;
 mod passes;
@@ -15,7 +15,7 @@ mod rates;
 mod several;
 
 const CAPACITY: u64 = 1 << 30;
-const FACTS: DeviceFacts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
+const FACTS: TargetFacts = TargetFacts { capacity_bytes: CAPACITY, sector_bytes: 512 };
 
 fn jobs(text: &str) -> Result<Vec<FioJob>, WorkloadError> {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -71,18 +71,18 @@ fn play_jobs(jobs: &[FioJob], service: Time) -> Vec<(Time, Request, u32)> {
             continue;
         }
         match workload.next(now) {
-            Step::Issue { request, intended } => {
+            WorkloadStep::Issue { request, intended } => {
                 assert!(intended <= now);
                 issued.push((now, request, workload.stream()));
                 under_way.push_back((now + service, intended, request, workload.stream()));
             }
-            Step::NotBefore(at) => {
+            WorkloadStep::NotBefore(at) => {
                 assert!(at > now);
                 now = due.map_or(at, |due| due.min(at));
             }
-            Step::Wait => now = due.expect("waits for nothing"),
-            Step::Done => {
-                assert!(under_way.is_empty() && workload.next(now) == Step::Done);
+            WorkloadStep::Wait => now = due.expect("waits for nothing"),
+            WorkloadStep::Done => {
+                assert!(under_way.is_empty() && workload.next(now) == WorkloadStep::Done);
                 return issued;
             }
         }

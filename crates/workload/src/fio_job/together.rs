@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 
 use super::FioStream;
 use super::delayed::delayed;
-use crate::{DepthSearch, DeviceFacts, Finished, Step, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, TargetFacts, Workload, WorkloadError, WorkloadStep};
 
 /// A stream and how far it is.
 struct Part {
@@ -39,7 +39,7 @@ struct Together {
 /// The first stream that `device` cannot carry.
 pub fn run_together(
     streams: Vec<FioStream>,
-    device: &DeviceFacts,
+    device: &TargetFacts,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     let part = |stream: FioStream| {
         let workload = Some(stream.build(device)?);
@@ -87,11 +87,11 @@ impl Together {
 }
 
 impl Part {
-    fn next(&mut self, now: Time) -> Step {
-        let step = self.workload.as_mut().map_or(Step::Done, |workload| workload.next(now));
+    fn next(&mut self, now: Time) -> WorkloadStep {
+        let step = self.workload.as_mut().map_or(WorkloadStep::Done, |workload| workload.next(now));
         match step {
-            Step::Issue { .. } => self.outstanding += 1,
-            Step::Done => self.done = true,
+            WorkloadStep::Issue { .. } => self.outstanding += 1,
+            WorkloadStep::Done => self.done = true,
             _ => {}
         }
         step
@@ -99,7 +99,7 @@ impl Part {
 }
 
 impl Workload for Together {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         while !self.done {
             let (mut earliest, mut outstanding) = (Time::MAX, 0);
             let (count, mut ended) = (self.parts.len(), false);
@@ -110,13 +110,13 @@ impl Workload for Together {
                 }
                 if !part.done {
                     match part.next(now) {
-                        step @ Step::Issue { .. } => {
+                        step @ WorkloadStep::Issue { .. } => {
                             (self.last, self.turn) = (at, (at + 1) % count);
                             return step;
                         }
-                        Step::NotBefore(at) => earliest = earliest.min(at),
-                        Step::Wait => {}
-                        Step::Done => ended = true,
+                        WorkloadStep::NotBefore(at) => earliest = earliest.min(at),
+                        WorkloadStep::Wait => {}
+                        WorkloadStep::Done => ended = true,
                     }
                 }
                 outstanding += part.outstanding;
@@ -127,10 +127,10 @@ impl Workload for Together {
                 continue;
             }
             if earliest < Time::MAX {
-                return Step::NotBefore(earliest);
+                return WorkloadStep::NotBefore(earliest);
             }
             if outstanding > 0 {
-                return Step::Wait;
+                return WorkloadStep::Wait;
             }
             match self.next_group() {
                 Some(group) => {
@@ -140,7 +140,7 @@ impl Workload for Together {
                 None => self.done = true,
             }
         }
-        Step::Done
+        WorkloadStep::Done
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {

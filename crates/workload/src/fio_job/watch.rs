@@ -8,7 +8,7 @@ use ssdyno_block::{Op, Request, Time};
 use super::job::{Answer, Reader};
 use super::load::{Load, directions, percent};
 use super::values;
-use crate::{DepthSearch, Finished, Step, TraceLine, Workload, WorkloadError};
+use crate::{DepthSearch, Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,13 +212,13 @@ fn criterion(steady: &Steady, samples: &VecDeque<f64>) -> f64 {
 }
 
 impl Workload for Watched {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         self.look(now);
         if self.error.is_some() || self.ended.is_some() {
-            return Step::Done;
+            return WorkloadStep::Done;
         }
         let step = self.inner.next(now);
-        if let Step::Issue { request, .. } = &step {
+        if let WorkloadStep::Issue { request, .. } = &step {
             let counts = request.op != Op::Flush;
             self.lengths.push_back(if counts { request.length_bytes } else { 0 });
         }

@@ -9,7 +9,7 @@ use ssdyno_engine::Rng;
 
 use super::Limits;
 use crate::config::{DiskSimSynthetic, Numbers};
-use crate::{Finished, Step, Workload};
+use crate::{Finished, Workload, WorkloadStep};
 
 /// `drand48` of POSIX: x' = 0x5DEECE66D x + 11 modulo 2^48.
 #[derive(Clone, Debug)]
@@ -133,20 +133,20 @@ impl DiskSim {
 }
 
 impl Workload for DiskSim {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if self.limits.left == 0 {
-            return Step::Done;
+            return WorkloadStep::Done;
         }
         let intended = self.arrival;
         if intended >= self.limits.end {
             self.limits.left = 0;
-            return Step::Done;
+            return WorkloadStep::Done;
         }
         if self.outstanding >= self.limits.depth {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         if intended > now {
-            return Step::NotBefore(intended);
+            return WorkloadStep::NotBefore(intended);
         }
         let block = self.block_sectors * SECTOR;
         let request = Request {
@@ -157,7 +157,7 @@ impl Workload for DiskSim {
         self.advance();
         self.limits.left -= 1;
         self.outstanding += 1;
-        Step::Issue { request, intended }
+        WorkloadStep::Issue { request, intended }
     }
 
     fn completed(&mut self, _finished: Finished, _now: Time) {

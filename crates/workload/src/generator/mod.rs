@@ -1,4 +1,4 @@
-//! Generators: what [`crate::Config`] builds.
+//! Generators: what [`crate::WorkloadConfig`] builds.
 
 pub(crate) mod arrivals;
 pub(crate) mod disksim;
@@ -8,7 +8,7 @@ pub(crate) mod zipf;
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_engine::Rng;
 
-use crate::{Finished, Step, Workload};
+use crate::{Finished, Workload, WorkloadStep};
 use arrivals::Pacing;
 use place::{ONE, Place, happens};
 
@@ -157,12 +157,12 @@ impl<D: Draw> Generator<D> {
     /// Nothing more arrives in time. An open loop lasts as long as it was meant to: over less than that
     /// the rate of its requests would be too high.
     #[cold]
-    fn end_of_time(&mut self, now: Time) -> Step {
+    fn end_of_time(&mut self, now: Time) -> WorkloadStep {
         if now < self.limits.end {
-            return Step::NotBefore(self.limits.end);
+            return WorkloadStep::NotBefore(self.limits.end);
         }
         self.limits.left = 0;
-        Step::Done
+        WorkloadStep::Done
     }
 
     /// The next request.
@@ -197,9 +197,9 @@ impl<D: Draw> Generator<D> {
 }
 
 impl<D: Draw> Workload for Generator<D> {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if self.limits.left == 0 {
-            return Step::Done;
+            return WorkloadStep::Done;
         }
         let closed = matches!(self.pacing, Pacing::Closed);
         let intended = if closed { now } else { self.arrival };
@@ -207,10 +207,10 @@ impl<D: Draw> Workload for Generator<D> {
             return self.end_of_time(now);
         }
         if self.outstanding >= self.limits.depth {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         if intended > now {
-            return Step::NotBefore(intended);
+            return WorkloadStep::NotBefore(intended);
         }
         if !closed {
             self.arrival = self.pacing.after(intended, &mut self.gaps);
@@ -218,7 +218,7 @@ impl<D: Draw> Workload for Generator<D> {
         let request = self.request();
         self.limits.left -= 1;
         self.outstanding += 1;
-        Step::Issue { request, intended }
+        WorkloadStep::Issue { request, intended }
     }
 
     fn upcoming(&self) -> &[Request] {

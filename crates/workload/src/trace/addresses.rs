@@ -5,11 +5,11 @@ use ssdyno_block::Op;
 use super::formats::Record;
 use super::number::Fault;
 use super::options::BeyondEnd;
-use crate::DeviceFacts;
+use crate::TargetFacts;
 
 /// Puts recorded addresses on the target.
 pub(crate) struct Addresses {
-    device: DeviceFacts,
+    device: TargetFacts,
     beyond_end: BeyondEnd,
     /// Space of each device of the trace.
     slot_bytes: Option<u64>,
@@ -20,7 +20,7 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn new(
-        device: DeviceFacts,
+        device: TargetFacts,
         beyond_end: BeyondEnd,
         slot_bytes: Option<u64>,
     ) -> Addresses {

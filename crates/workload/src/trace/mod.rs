@@ -19,9 +19,9 @@ use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
-pub use options::{BeyondEnd, BlkEvent, ObjectIds, Timing, TraceOptions, TraceOrigin};
+pub use options::{BeyondEnd, BlkEvent, ObjectIds, TraceOptions, TraceOrigin, TraceTiming};
 
-use crate::{DeviceFacts, TraceLine, Workload, WorkloadError};
+use crate::{TargetFacts, TraceLine, Workload, WorkloadError};
 
 /// The forms a trace may have. Fields are separated as each format says; lines end with LF or
 /// CR LF; empty lines and lines that begin with `#` are passed over.
@@ -129,7 +129,7 @@ impl FromStr for Format {
 pub fn open_trace(
     path: &Path,
     options: &TraceOptions,
-    device: &DeviceFacts,
+    device: &TargetFacts,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     let unreadable = |error: std::io::Error| {
         let at = TraceLine { file: path.to_owned(), number: 0, text: String::new() };
@@ -154,7 +154,7 @@ pub fn read_trace(
     reader: Box<dyn Read + Send>,
     name: &Path,
     options: &TraceOptions,
-    device: &DeviceFacts,
+    device: &TargetFacts,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
     Ok(Box::new(replay::Replay::new(reader, name, options, device)?))
 }

@@ -47,7 +47,7 @@ pub(crate) fn bytes(text: &str, field: &str, unit: u64) -> Result<u64, Fault> {
     })
 }
 
-/// A time in units of 10^`exponent` ps as ps, exactly: fractions below 1 ps are cut.
+/// A time in units of 10^`exponent` ps, exactly: fractions below 1 ps are cut.
 pub(crate) fn time_ps(text: &str, field: &str, exponent: u32) -> Result<u128, Fault> {
     let bad =
         |why: &str| Fault::new(format!("{field} is `{text}`, {why}"), "correct or remove the line");

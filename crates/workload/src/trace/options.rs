@@ -8,7 +8,7 @@ use super::Format;
 
 /// When the requests of a trace start.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub enum Timing {
+pub enum TraceTiming {
     /// As recorded.
     #[default]
     Original,
@@ -97,10 +97,10 @@ pub struct TraceOptions {
     /// `None`: told from the content.
     pub format: Option<Format>,
     /// When requests start.
-    pub timing: Timing,
+    pub timing: TraceTiming,
     /// Most outstanding, 1 or more: later arrivals wait, and latency counts from their recorded
     /// time. `None`: no limit, but 1 for a trace without times. With
-    /// [`Timing::AsFastAsPossible`] the smaller of both depths holds.
+    /// [`TraceTiming::AsFastAsPossible`] the smaller of both depths holds.
     pub depth_limit: Option<u32>,
     /// What becomes of requests beyond the target's end.
     pub beyond_end: BeyondEnd,
@@ -133,12 +133,12 @@ impl TraceOptions {
     pub fn describe(&self) -> Vec<String> {
         let text = |value: &str| format!("\"{value}\"");
         let timing = match self.timing {
-            Timing::Original => text("original"),
-            Timing::Scaled(factor) => text(&format!("scaled={factor}")),
-            Timing::AsFastAsPossible { .. } => text("fast"),
+            TraceTiming::Original => text("original"),
+            TraceTiming::Scaled(factor) => text(&format!("scaled={factor}")),
+            TraceTiming::AsFastAsPossible { .. } => text("fast"),
         };
         let depth = match self.timing {
-            Timing::AsFastAsPossible { depth } => {
+            TraceTiming::AsFastAsPossible { depth } => {
                 Some(self.depth_limit.map_or(depth, |limit| limit.min(depth)))
             }
             _ => self.depth_limit,

@@ -13,9 +13,9 @@ use super::formats::{Objects, ReaderOptions, Record, Sink};
 use super::input::Input;
 use super::lines::Lines;
 use super::number::Fault;
-use super::{BlkEvent, Format, Timing, TraceOptions};
+use super::{BlkEvent, Format, TraceOptions, TraceTiming};
 use crate::config::check_device;
-use crate::{DeviceFacts, Finished, Step, TraceLine, Workload, WorkloadError};
+use crate::{Finished, TargetFacts, TraceLine, Workload, WorkloadError, WorkloadStep};
 
 /// Bytes that are looked at to tell the format.
 const HEAD: usize = 64 << 10;
@@ -60,7 +60,7 @@ impl Replay {
         source: Box<dyn Read + Send>,
         file: &Path,
         options: &TraceOptions,
-        device: &DeviceFacts,
+        device: &TargetFacts,
     ) -> Result<Replay, WorkloadError> {
         check_device(device)?;
         let scale = check_options(options)?;
@@ -91,7 +91,7 @@ impl Replay {
             columns: options.columns.as_deref(),
         };
         let input = Input::new(put_back(head.clone(), broken, source), format, &head, &reader);
-        let timed = !matches!(options.timing, Timing::AsFastAsPossible { .. });
+        let timed = !matches!(options.timing, TraceTiming::AsFastAsPossible { .. });
         let mut replay = Replay {
             input: input.map_err(|fault| whole_file(&fault.what, &fault.help))?,
             sink: Sink::new(options.devices.clone(), options.slot_bytes.is_some()),
@@ -109,7 +109,7 @@ impl Replay {
             split: 0,
             remarks,
         };
-        if let Timing::AsFastAsPossible { depth } = options.timing {
+        if let TraceTiming::AsFastAsPossible { depth } = options.timing {
             replay.depth = replay.depth.min(u64::from(depth));
         }
         replay.next = replay.read_on()?;
@@ -189,16 +189,16 @@ impl Replay {
         request
     }
 
-    fn finish(&mut self, error: Option<WorkloadError>) -> Step {
+    fn finish(&mut self, error: Option<WorkloadError>) -> WorkloadStep {
         self.done = true;
         self.next = None;
         self.error = error;
-        Step::Done
+        WorkloadStep::Done
     }
 }
 
 impl Workload for Replay {
-    fn next(&mut self, now: Time) -> Step {
+    fn next(&mut self, now: Time) -> WorkloadStep {
         if self.done || self.requests_left == 0 {
             return self.ended();
         }
@@ -216,14 +216,14 @@ impl Workload for Replay {
             return self.finish(None);
         }
         if self.outstanding >= self.depth {
-            return Step::Wait;
+            return WorkloadStep::Wait;
         }
         if piece.time > now {
-            return Step::NotBefore(piece.time);
+            return WorkloadStep::NotBefore(piece.time);
         }
         self.outstanding += 1;
         self.requests_left -= 1;
-        Step::Issue { request: self.part(piece), intended }
+        WorkloadStep::Issue { request: self.part(piece), intended }
     }
 
     fn completed(&mut self, _finished: Finished, _now: Time) {
@@ -278,10 +278,10 @@ impl Workload for Replay {
 
 impl Replay {
     /// Done, without touching an error that is still to be fetched.
-    fn ended(&mut self) -> Step {
+    fn ended(&mut self) -> WorkloadStep {
         self.done = true;
         self.next = None;
-        Step::Done
+        WorkloadStep::Done
     }
 }
 
@@ -302,13 +302,13 @@ fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
         return none("duration");
     }
     match options.timing {
-        Timing::AsFastAsPossible { depth: 0 } => none("depth"),
-        Timing::Scaled(factor) if !(factor.is_finite() && factor > 0.0) => {
+        TraceTiming::AsFastAsPossible { depth: 0 } => none("depth"),
+        TraceTiming::Scaled(factor) if !(factor.is_finite() && factor > 0.0) => {
             let what = format!("times cannot be scaled by {factor}");
             let help = "give a number above 0: 0.5 runs twice as fast";
             Err(WorkloadError::of_key("timing", what, help))
         }
-        Timing::Scaled(factor) => Ok(factor),
+        TraceTiming::Scaled(factor) => Ok(factor),
         _ => Ok(1.0),
     }
 }

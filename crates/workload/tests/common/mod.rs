@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{Op, Request, Time};
-use ssdyno_workload::{DeviceFacts, Finished, Step, Workload};
+use ssdyno_workload::{Finished, TargetFacts, Workload, WorkloadStep};
 
 /// One issued request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct Issued {
     pub outstanding: usize,
 }
 
-pub const DEVICE: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 36, sector_bytes: 512 };
+pub const DEVICE: TargetFacts = TargetFacts { capacity_bytes: 1 << 36, sector_bytes: 512 };
 
 /// Plays to the end against a target that needs `service` for everything, any number at once.
 ///
@@ -24,7 +24,7 @@ pub const DEVICE: DeviceFacts = DeviceFacts { capacity_bytes: 1 << 36, sector_by
 /// Where the workload breaks its contract, or issues more than `most`.
 pub fn play(
     workload: &mut dyn Workload,
-    device: &DeviceFacts,
+    device: &TargetFacts,
     service: Time,
     most: usize,
 ) -> Vec<Issued> {
@@ -35,7 +35,7 @@ pub fn play(
     loop {
         let step = workload.next(now);
         let wake = match step {
-            Step::Issue { request, intended } => {
+            WorkloadStep::Issue { request, intended } => {
                 assert!(intended <= now && intended >= intended_last, "{intended:?} at {now:?}");
                 intended_last = intended;
                 check(&request, device);
@@ -44,16 +44,16 @@ pub fn play(
                 assert!(all.len() <= most, "more than {most} requests");
                 continue;
             }
-            Step::NotBefore(time) => {
+            WorkloadStep::NotBefore(time) => {
                 assert!(time > now, "not before {time:?} at {now:?}");
                 Some(time)
             }
-            Step::Wait => {
+            WorkloadStep::Wait => {
                 assert!(!flying.is_empty(), "waits for nothing at {now:?}");
                 None
             }
-            Step::Done => {
-                assert_eq!(workload.next(now), Step::Done, "Done is the end");
+            WorkloadStep::Done => {
+                assert_eq!(workload.next(now), WorkloadStep::Done, "Done is the end");
                 return all;
             }
         };
@@ -69,7 +69,7 @@ pub fn play(
     }
 }
 
-fn check(request: &Request, device: &DeviceFacts) {
+fn check(request: &Request, device: &TargetFacts) {
     let sector = device.sector_bytes;
     if request.op == Op::Flush {
         assert_eq!((request.offset_bytes, request.length_bytes), (0, 0));

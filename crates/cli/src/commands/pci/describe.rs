@@ -6,7 +6,7 @@ use ssdyno_pci::bars::{BarSpace, HeldBar, held_bars};
 use ssdyno_pci::capability::{Capability, CapabilityKind, Link};
 use ssdyno_pci::interrupts::InterruptAbilities;
 use ssdyno_pci::routing::quirks;
-use ssdyno_pci::{Address, DeviceClass, Function, InterruptMode, MpTable, Pin, Route};
+use ssdyno_pci::{DeviceClass, Function, InterruptMode, MpTable, PciAddress, Pin, Route};
 use ssdyno_spec::pci::{capability_name, extended_capability_name, subclass_name};
 
 use super::source::MachineFacts;
@@ -301,7 +301,7 @@ fn function(machine: &MachineFacts, index: usize, quirks: bool) -> FunctionOutpu
     }
 }
 
-fn bar(machine: &MachineFacts, address: Address, held: &HeldBar) -> BarOutput {
+fn bar(machine: &MachineFacts, address: PciAddress, held: &HeldBar) -> BarOutput {
     let (wide, prefetchable) = match held.space {
         BarSpace::Io => (false, false),
         BarSpace::Memory { wide, prefetchable } => (wide, prefetchable),
@@ -327,7 +327,7 @@ fn mode_name(mode: InterruptMode) -> &'static str {
 fn routed(route: &Route) -> RoutedOutput {
     let chosen = route.chosen();
     let entry = route.mp.and_then(Result::ok);
-    let step = |step: &ssdyno_pci::routing::Step| StepOutput {
+    let step = |step: &ssdyno_pci::routing::RoutingStep| StepOutput {
         bridge: step.bridge.to_string(),
         pin: step.pin.to_string(),
     };
@@ -354,7 +354,7 @@ fn as_printed(
 ) -> (Option<RoutedOutput>, BesideOutput) {
     let tree = &machine.tree;
     let found = quirks::snippet_3_5(tree, index, mp);
-    let by = |rule: &dyn Fn(Pin, Address) -> Pin| {
+    let by = |rule: &dyn Fn(Pin, PciAddress) -> Pin| {
         quirks::pin_at_root(tree, index, route.pin, rule).to_string()
     };
     let routed = found.map(|found| {

@@ -31,7 +31,7 @@ pub(crate) struct PciArgs {
     pub(crate) firmware: Option<FirmwareArg>,
 }
 
-/// See [`ssdyno_pci::topology::Machine`].
+/// See [`ssdyno_pci::topology::PciMachine`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum MachineArg {
     /// Behind a PCI Express root port.

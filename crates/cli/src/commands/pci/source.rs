@@ -11,11 +11,11 @@ use ssdyno_pci::bars::size_bars;
 use ssdyno_pci::capability::{CapabilityKind, Link};
 use ssdyno_pci::config::At;
 use ssdyno_pci::dump::DumpError;
-use ssdyno_pci::topology::{APERTURES, Firmware, Machine, boot};
+use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, boot};
 use ssdyno_pci::{
-    Address, Identity, MpError, MpTable, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
+    Identity, MpError, MpTable, PciAddress, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
 };
-use ssdyno_session::{Failure, Place, files, named};
+use ssdyno_session::{Failure, FailurePlace, files, named};
 
 use super::{FirmwareArg, MachineArg, PciArgs};
 
@@ -34,15 +34,15 @@ pub(super) struct MachineFacts {
     pub(super) tree: Tree,
     pub(super) mp: Option<MpTable>,
     /// Makers and names, where the source tells them.
-    pub(super) names: BTreeMap<Address, String>,
+    pub(super) names: BTreeMap<PciAddress, String>,
     /// Who drives a function now.
-    pub(super) drivers: BTreeMap<Address, String>,
+    pub(super) drivers: BTreeMap<PciAddress, String>,
     /// What the operating system says of pins.
-    pub(super) interrupts: BTreeMap<Address, u32>,
+    pub(super) interrupts: BTreeMap<PciAddress, u32>,
     /// What base address registers ask for, in bytes, by their number, where the source tells it.
-    pub(super) bar_bytes: BTreeMap<(Address, u8), u64>,
+    pub(super) bar_bytes: BTreeMap<(PciAddress, u8), u64>,
     /// Functions that firmware did not set up, as far as that could still be seen.
-    pub(super) unrecognised: Vec<Address>,
+    pub(super) unrecognised: Vec<PciAddress>,
     /// What was left without addresses.
     pub(super) no_room: Vec<NoRoom>,
     /// What else to tell.
@@ -92,10 +92,10 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
     let loaded = named::device(&args.target, &[])?;
     let (identity, link) = identity(&loaded.config).map_err(|e| loaded.document.impossible(&e))?;
     let machine = match args.machine.unwrap_or(MachineArg::RootPort) {
-        MachineArg::RootPort => Machine::RootPort,
-        MachineArg::Bridge => Machine::Bridge,
-        MachineArg::TwoBridges => Machine::TwoBridges,
-        MachineArg::Switch => Machine::Switch,
+        MachineArg::RootPort => PciMachine::RootPort,
+        MachineArg::Bridge => PciMachine::Bridge,
+        MachineArg::TwoBridges => PciMachine::TwoBridges,
+        MachineArg::Switch => PciMachine::Switch,
     };
     let (mut topology, device) = machine.with(&identity, link);
     let mp = boot(
@@ -231,9 +231,9 @@ fn left_out(skipped: &[DumpError]) -> Vec<String> {
 /// where there is none.
 fn names(
     tree: &Tree,
-    mut known: BTreeMap<Address, String>,
+    mut known: BTreeMap<PciAddress, String>,
     paths: &[&str],
-) -> (BTreeMap<Address, String>, Option<String>) {
+) -> (BTreeMap<PciAddress, String>, Option<String>) {
     let nameless = |f: &&ssdyno_pci::Function| known.get(&f.address).is_none_or(String::is_empty);
     let functions: Vec<_> = tree.functions.iter().filter(nameless).collect();
     let id = |f: &ssdyno_pci::Function| (f.header.vendor, f.header.device);
@@ -258,7 +258,7 @@ fn names(
 fn garbled(path: &str, text: &str, error: DumpError) -> Failure {
     let before: usize = text.split_inclusive('\n').take(error.line - 1).map(str::len).sum();
     let line = text[before..].lines().next().unwrap_or_default();
-    let place = Place {
+    let place = FailurePlace {
         name: path.to_owned(),
         text: text.to_owned(),
         span: before..before + line.len(),

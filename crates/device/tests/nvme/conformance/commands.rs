@@ -1,49 +1,49 @@
 //! Admin commands but for Identify, features and log pages (clause 5).
 
-use ssdyno_spec::nvme::{Status, admin};
+use ssdyno_spec::nvme::{NvmeStatus, admin};
 
 use super::{Data, EVERY, FIELD, NAMESPACE, OK, OPCODE, Row, check};
 
-const QUEUE_ID: Status = Status::QUEUE_ID_INVALID;
-const QUEUE_SIZE: Status = Status::QUEUE_SIZE_INVALID;
-const PRP_OFFSET: Status = Status::PRP_OFFSET_INVALID;
-const FORMAT: Status = Status::FORMAT_INVALID;
-const LIST: Status = Status::CONTROLLER_LIST_INVALID;
+const QUEUE_ID: NvmeStatus = NvmeStatus::QUEUE_ID_INVALID;
+const QUEUE_SIZE: NvmeStatus = NvmeStatus::QUEUE_SIZE_INVALID;
+const PRP_OFFSET: NvmeStatus = NvmeStatus::PRP_OFFSET_INVALID;
+const FORMAT: NvmeStatus = NvmeStatus::FORMAT_INVALID;
+const LIST: NvmeStatus = NvmeStatus::CONTROLLER_LIST_INVALID;
 
 /// A completion queue of `entries`; `dword11`: vector, interrupts, in one piece.
-const fn completion(id: u32, entries: u32, dword11: u32, ends: Status) -> Row {
+const fn completion(id: u32, entries: u32, dword11: u32, ends: NvmeStatus) -> Row {
     let row = Row::admin(admin::CREATE_COMPLETION_QUEUE, 0, ends, "5.4");
     row.dword(10, (entries - 1) << 16 | id).dword(11, dword11)
 }
 /// A submission queue of `entries`; `dword11`: completion queue, class, in one piece.
-const fn submission(id: u32, entries: u32, dword11: u32, ends: Status) -> Row {
+const fn submission(id: u32, entries: u32, dword11: u32, ends: NvmeStatus) -> Row {
     let row = Row::admin(admin::CREATE_SUBMISSION_QUEUE, 0, ends, "5.5");
     row.dword(10, (entries - 1) << 16 | id).dword(11, dword11)
 }
-const fn delete(opcode: u8, id: u32, ends: Status, clause: &'static str) -> Row {
+const fn delete(opcode: u8, id: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(opcode, 0, ends, clause).dword(10, id)
 }
 const fn abort(queue: u32, command: u32) -> Row {
     Row::admin(admin::ABORT, 0, OK, "5.1").dword(10, command << 16 | queue)
 }
 /// Namespace Management, create.
-const fn create(size: u64, capacity: u64, format: u8, ends: Status) -> Row {
+const fn create(size: u64, capacity: u64, format: u8, ends: NvmeStatus) -> Row {
     let row = Row::admin(admin::NAMESPACE_MANAGEMENT, 0, ends, "5.23");
     row.with(Data::Create(size, capacity, format))
 }
 /// Namespace Management, any other.
-const fn manage(select: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn manage(select: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::NAMESPACE_MANAGEMENT, nsid, ends, clause).dword(10, select)
 }
 /// Namespace Attachment: 0 attach, 1 detach; the list of controllers.
-const fn attach(select: u32, nsid: u32, list: &'static [u16], ends: Status) -> Row {
+const fn attach(select: u32, nsid: u32, list: &'static [u16], ends: NvmeStatus) -> Row {
     let row = Row::admin(admin::NAMESPACE_ATTACHMENT, nsid, ends, "5.22");
     row.dword(10, select).with(Data::Words(list))
 }
-const fn format(nsid: u32, dword10: u32, ends: Status, clause: &'static str) -> Row {
+const fn format(nsid: u32, dword10: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::FORMAT_NVM, nsid, ends, clause).dword(10, dword10)
 }
-const fn sanitize(nsid: u32, dword10: u32, ends: Status) -> Row {
+const fn sanitize(nsid: u32, dword10: u32, ends: NvmeStatus) -> Row {
     Row::admin(admin::SANITIZE, nsid, ends, "5.24").dword(10, dword10)
 }
 const fn unknown(opcode: u8) -> Row {
@@ -67,7 +67,7 @@ const QUEUES: &[Row] = &[
     completion(2, 1, PC, QUEUE_SIZE),
     completion(2, 1025, PC, QUEUE_SIZE),
     completion(2, 8, 0, FIELD),
-    completion(2, 8, 99 << 16 | IEN | PC, Status::INTERRUPT_VECTOR_INVALID),
+    completion(2, 8, 99 << 16 | IEN | PC, NvmeStatus::INTERRUPT_VECTOR_INVALID),
     completion(2, 8, PC, PRP_OFFSET).offset(4),
     submission(2, 8, 1 << 16 | PC, OK),
     submission(2, 8, 1 << 16 | 3 << 1 | PC, OK),
@@ -76,7 +76,7 @@ const QUEUES: &[Row] = &[
     submission(5, 8, 1 << 16 | PC, QUEUE_ID),
     submission(2, 8, PC, QUEUE_ID),
     submission(2, 8, 5 << 16 | PC, QUEUE_ID),
-    submission(2, 8, 2 << 16 | PC, Status::COMPLETION_QUEUE_INVALID),
+    submission(2, 8, 2 << 16 | PC, NvmeStatus::COMPLETION_QUEUE_INVALID),
     submission(2, 1, 1 << 16 | PC, QUEUE_SIZE),
     submission(2, 1025, 1 << 16 | PC, QUEUE_SIZE),
     submission(2, 8, 1 << 16, FIELD),
@@ -87,7 +87,7 @@ const QUEUES: &[Row] = &[
     delete(admin::DELETE_SUBMISSION_QUEUE, 0xffff, QUEUE_ID, "5.7"),
     delete(admin::DELETE_COMPLETION_QUEUE, 0, QUEUE_ID, "5.6"),
     delete(admin::DELETE_COMPLETION_QUEUE, 2, QUEUE_ID, "5.6"),
-    delete(admin::DELETE_COMPLETION_QUEUE, 1, Status::QUEUE_DELETION_INVALID, "5.6"),
+    delete(admin::DELETE_COMPLETION_QUEUE, 1, NvmeStatus::QUEUE_DELETION_INVALID, "5.6"),
     delete(admin::DELETE_COMPLETION_QUEUE, 1, OK, "5.6").after(GONE),
 ];
 const GONE: &[Row] = &[delete(admin::DELETE_SUBMISSION_QUEUE, 1, OK, "5.7")];
@@ -96,17 +96,17 @@ const NAMESPACES: &[Row] = &[
     create(8, 8, 0, OK),
     create(8, 8, 1, OK),
     // There is no thin provisioning.
-    create(16, 8, 0, Status::THIN_PROVISIONING_NOT_SUPPORTED),
-    create(u64::MAX, 8, 0, Status::THIN_PROVISIONING_NOT_SUPPORTED),
+    create(16, 8, 0, NvmeStatus::THIN_PROVISIONING_NOT_SUPPORTED),
+    create(u64::MAX, 8, 0, NvmeStatus::THIN_PROVISIONING_NOT_SUPPORTED),
     create(8, 16, 0, FIELD),
     create(0, 0, 0, FIELD),
-    create(1 << 40, 1 << 40, 0, Status::NAMESPACE_INSUFFICIENT_CAPACITY),
+    create(1 << 40, 1 << 40, 0, NvmeStatus::NAMESPACE_INSUFFICIENT_CAPACITY),
     create(8, 8, 2, FORMAT),
     create(8, 8, 0xf, FORMAT),
     create(8, 8, 1 << 5, FORMAT),
-    create(8, 8, 0, Status::COMMAND_SET_NOT_SUPPORTED).dword(11, 1 << 24),
-    create(8, 8, 0, Status::COMMAND_SET_NOT_SUPPORTED).dword(11, 2 << 24),
-    create(8, 8, 0, Status::NAMESPACE_ID_UNAVAILABLE).after(FULL),
+    create(8, 8, 0, NvmeStatus::COMMAND_SET_NOT_SUPPORTED).dword(11, 1 << 24),
+    create(8, 8, 0, NvmeStatus::COMMAND_SET_NOT_SUPPORTED).dword(11, 2 << 24),
+    create(8, 8, 0, NvmeStatus::NAMESPACE_ID_UNAVAILABLE).after(FULL),
     manage(1, 1, OK, "5.23"),
     manage(1, 3, OK, "5.23"),
     manage(1, EVERY, OK, "5.23"),
@@ -117,8 +117,8 @@ const NAMESPACES: &[Row] = &[
     manage(15, 0, FIELD, "5.23"),
     attach(0, 3, ONE, OK),
     attach(1, 1, ONE, OK),
-    attach(0, 1, ONE, Status::NAMESPACE_ALREADY_ATTACHED),
-    attach(1, 3, ONE, Status::NAMESPACE_NOT_ATTACHED),
+    attach(0, 1, ONE, NvmeStatus::NAMESPACE_ALREADY_ATTACHED),
+    attach(1, 3, ONE, NvmeStatus::NAMESPACE_NOT_ATTACHED),
     attach(0, 3, &[0], LIST),
     attach(0, 3, &[1, 2], LIST),
     attach(0, 3, &[2, 1, 2], LIST),

@@ -1,21 +1,21 @@
 //! Get Features (clause 5.15) and Set Features (clause 5.27).
 
-use ssdyno_spec::nvme::{Status, admin};
+use ssdyno_spec::nvme::{NvmeStatus, admin};
 
 use super::{Data, EVERY, FIELD, NAMESPACE, OK, Row, check, controller};
 use crate::support::{get_feature, set_feature};
 
-const NOT_SAVEABLE: Status = Status::FEATURE_NOT_SAVEABLE;
-const NOT_OF_NAMESPACE: Status = Status::FEATURE_NOT_NAMESPACE_SPECIFIC;
+const NOT_SAVEABLE: NvmeStatus = NvmeStatus::FEATURE_NOT_SAVEABLE;
+const NOT_OF_NAMESPACE: NvmeStatus = NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC;
 
-const fn set(id: u32, value: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn set(id: u32, value: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::SET_FEATURES, nsid, ends, clause).dword(10, id).dword(11, value)
 }
-const fn get(id: u32, what: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn get(id: u32, what: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::GET_FEATURES, nsid, ends, clause).dword(10, what << 8 | id)
 }
 /// With bit SV: keep it over a reset.
-const fn save(id: u32, nsid: u32, ends: Status) -> Row {
+const fn save(id: u32, nsid: u32, ends: NvmeStatus) -> Row {
     set(1 << 31 | id, 0, nsid, ends, "5.27")
 }
 /// A feature that is not offered, asked for and set.
@@ -78,7 +78,7 @@ const LISTED: &[Row] = &[
     set(0x06, 1, 0, FIELD, "5.27.1.4"),
     get(0x06, 0, 0, FIELD, "5.27.1.4"),
     // There are queues already.
-    set(0x07, 3 << 16 | 3, 0, Status::SEQUENCE_ERROR, "5.27.1.5"),
+    set(0x07, 3 << 16 | 3, 0, NvmeStatus::SEQUENCE_ERROR, "5.27.1.5"),
     set(0x07, 0xffff, 0, FIELD, "5.27.1.5"),
     set(0x07, 0xffff << 16, 0, FIELD, "5.27.1.5"),
     get(0x07, 0, 0, OK, "5.27.1.5"),

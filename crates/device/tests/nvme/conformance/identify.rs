@@ -1,20 +1,20 @@
 //! Identify (clause 5.17).
 
-use ssdyno_spec::nvme::{IndependentNamespace, Status, admin, cns};
+use ssdyno_spec::nvme::{IndependentNamespace, NvmeStatus, admin, cns};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{EVERY, FIELD, NAMESPACE, OK, Row, check, controller};
 use crate::support::{DATA, identify as command};
 
-const fn identify(cns: u8, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn identify(cns: u8, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::IDENTIFY, nsid, ends, clause).dword(10, cns as u32)
 }
 /// With CSI, the I/O command set: 0 NVM, 1 key value, 2 zoned.
-const fn of_set(cns: u8, csi: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn of_set(cns: u8, csi: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     identify(cns, nsid, ends, clause).dword(11, csi << 24)
 }
 /// With CNTID, the first controller of a list.
-const fn from(cns: u8, controller: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn from(cns: u8, controller: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::admin(admin::IDENTIFY, nsid, ends, clause).dword(10, controller << 16 | cns as u32)
 }
 
@@ -116,7 +116,7 @@ const LISTED: &[Row] = &[
     identify(0x7f, 0, FIELD, "figure 274"),
     identify(0xff, 0, FIELD, "figure 274"),
     // Data pointers.
-    identify(0x01, 0, Status::PRP_OFFSET_INVALID, "4.1.1").offset(2),
+    identify(0x01, 0, NvmeStatus::PRP_OFFSET_INVALID, "4.1.1").offset(2),
     identify(0x01, 0, FIELD, "figure 86").flags(0x40),
     identify(0x01, 0, FIELD, "figure 86").flags(1),
 ];

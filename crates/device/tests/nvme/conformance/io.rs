@@ -1,28 +1,28 @@
 //! I/O commands (clause 7; NVM command set 1.0c, clause 3).
 
-use ssdyno_spec::nvme::{Status, nvm};
+use ssdyno_spec::nvme::{NvmeStatus, nvm};
 
 use super::{Data, EVERY, FIELD, NAMESPACE, OK, OPCODE, Row, check};
 
-const RANGE: Status = Status::LBA_OUT_OF_RANGE;
-const COMPARE_FAILURE: Status = Status::COMPARE_FAILURE;
+const RANGE: NvmeStatus = NvmeStatus::LBA_OUT_OF_RANGE;
+const COMPARE_FAILURE: NvmeStatus = NvmeStatus::COMPARE_FAILURE;
 const READ_CLAUSE: &str = "NVM 3.2.4";
 const WRITE_CLAUSE: &str = "NVM 3.2.6";
 /// Blocks of 512 bytes in namespace 1.
 const BLOCKS: u32 = 32768;
 
-const fn io(opcode: u8, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn io(opcode: u8, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     Row::io(opcode, nsid, ends, clause)
 }
 /// For `blocks` of namespace 1 from `first`.
-const fn range(opcode: u8, first: u32, blocks: u32, ends: Status, clause: &'static str) -> Row {
+const fn range(opcode: u8, first: u32, blocks: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     io(opcode, 1, ends, clause).dword(10, first).dword(12, blocks - 1)
 }
 /// With bits of dword 12 set.
-const fn bits(opcode: u8, bits: u32, ends: Status, clause: &'static str) -> Row {
+const fn bits(opcode: u8, bits: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     io(opcode, 1, ends, clause).dword(12, bits)
 }
-const fn dataset(ranges: u32, attributes: u32, ends: Status) -> Row {
+const fn dataset(ranges: u32, attributes: u32, ends: NvmeStatus) -> Row {
     let row = io(nvm::DATASET_MANAGEMENT, 1, ends, "NVM 3.2.3");
     row.dword(10, ranges - 1).dword(11, attributes)
 }
@@ -65,7 +65,7 @@ const LISTED: &[Row] = &[
     range(nvm::READ, 0, 1, FIELD, "figure 86").flags(2),
     range(nvm::READ, 0, 1, FIELD, "figure 86").flags(0x40),
     range(nvm::READ, 0, 1, FIELD, "figure 86").flags(0x80),
-    range(nvm::READ, 0, 1, Status::PRP_OFFSET_INVALID, "4.1.1").offset(1),
+    range(nvm::READ, 0, 1, NvmeStatus::PRP_OFFSET_INVALID, "4.1.1").offset(1),
     range(nvm::READ, 0, 1, OK, "4.1.1").offset(4),
     range(nvm::WRITE, 0, 8, OK, WRITE_CLAUSE),
     range(nvm::WRITE, BLOCKS - 1, 1, OK, WRITE_CLAUSE),
@@ -83,7 +83,7 @@ const LISTED: &[Row] = &[
     bits(nvm::WRITE, PRACT | PRCHK | STORAGE_TAG, OK, WRITE_CLAUSE),
     // Directives are not offered (OACS bit 5).
     bits(nvm::WRITE, 1 << 20, FIELD, "8.7"),
-    range(nvm::WRITE, 0, 1, Status::PRP_OFFSET_INVALID, "4.1.1").offset(3),
+    range(nvm::WRITE, 0, 1, NvmeStatus::PRP_OFFSET_INVALID, "4.1.1").offset(3),
     range(nvm::COMPARE, 0, 1, OK, "NVM 3.2.1"),
     range(nvm::COMPARE, 0, 1, COMPARE_FAILURE, "NVM 3.2.1").with(Data::Byte(511, 1)),
     range(nvm::COMPARE, BLOCKS, 1, RANGE, "NVM 3.2.1"),
@@ -110,9 +110,9 @@ const LISTED: &[Row] = &[
     range(nvm::WRITE_UNCORRECTABLE, 0, 8, OK, "NVM 3.2.7"),
     range(nvm::WRITE_UNCORRECTABLE, BLOCKS, 1, RANGE, "NVM 3.2.7"),
     io(nvm::WRITE_UNCORRECTABLE, EVERY, FIELD, "figure 87"),
-    range(nvm::READ, 0, 8, Status::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
-    range(nvm::VERIFY, 0, 8, Status::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
-    range(nvm::COMPARE, 3, 1, Status::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
+    range(nvm::READ, 0, 8, NvmeStatus::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
+    range(nvm::VERIFY, 0, 8, NvmeStatus::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
+    range(nvm::COMPARE, 3, 1, NvmeStatus::UNRECOVERED_READ, "NVM 3.2.7").after(SPOILT),
     range(nvm::WRITE, 0, 8, OK, "NVM 3.2.7").after(SPOILT),
     range(nvm::READ, 8, 8, OK, "NVM 3.2.7").after(SPOILT),
     dataset(1, 4, OK).with(Data::Ranges(&[(0, 8)])),

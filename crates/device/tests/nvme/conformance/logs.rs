@@ -1,19 +1,19 @@
 //! Get Log Page (clause 5.16).
 
-use ssdyno_spec::nvme::{Status, admin};
+use ssdyno_spec::nvme::{NvmeStatus, admin};
 
 use super::{EVERY, FIELD, OK, Row, check};
 
-const NO_PAGE: Status = Status::LOG_PAGE_INVALID;
+const NO_PAGE: NvmeStatus = NvmeStatus::LOG_PAGE_INVALID;
 
 /// `bytes` of page `id`.
-const fn log(id: u8, bytes: u32, nsid: u32, ends: Status, clause: &'static str) -> Row {
+const fn log(id: u8, bytes: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     let dwords = bytes / 4 - 1;
     let row = Row::admin(admin::GET_LOG_PAGE, nsid, ends, clause);
     row.dword(10, id as u32 | (dwords & 0xffff) << 16).dword(11, dwords >> 16)
 }
 /// From byte `offset` on.
-const fn at(id: u8, offset: u32, ends: Status, clause: &'static str) -> Row {
+const fn at(id: u8, offset: u32, ends: NvmeStatus, clause: &'static str) -> Row {
     log(id, 64, EVERY, ends, clause).dword(12, offset)
 }
 
@@ -64,7 +64,7 @@ const LISTED: &[Row] = &[
     log(0x02, 64, EVERY, FIELD, "5.16").dword(14, 1 << 23),
     // As much as a command may move (MDTS), and more.
     log(0x02, 8192, EVERY, OK, "5.16"),
-    log(0x02, 64 << 10, EVERY, Status::PRP_OFFSET_INVALID, "4.1.1").offset(1),
+    log(0x02, 64 << 10, EVERY, NvmeStatus::PRP_OFFSET_INVALID, "4.1.1").offset(1),
     log(0x02, (64 << 10) + 4, EVERY, FIELD, "figure 275"),
     log(0x02, 1 << 20, EVERY, FIELD, "figure 275"),
     log(0x02, 512, EVERY, FIELD, "figure 86").flags(0x80),

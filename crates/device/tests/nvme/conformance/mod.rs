@@ -11,7 +11,7 @@ mod io;
 mod logs;
 mod versions;
 
-use ssdyno_spec::nvme::{IdentifyNamespace, Status, SubmissionEntry, admin};
+use ssdyno_spec::nvme::{IdentifyNamespace, NvmeStatus, SubmissionEntry, admin};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::support::{DATA, FixedTime, Host, entry, host};
@@ -19,10 +19,10 @@ use crate::support::{DATA, FixedTime, Host, entry, host};
 /// All namespaces.
 pub(super) const EVERY: u32 = u32::MAX;
 
-pub(super) const OK: Status = Status::SUCCESS;
-pub(super) const FIELD: Status = Status::INVALID_FIELD;
-pub(super) const NAMESPACE: Status = Status::INVALID_NAMESPACE;
-pub(super) const OPCODE: Status = Status::INVALID_OPCODE;
+pub(super) const OK: NvmeStatus = NvmeStatus::SUCCESS;
+pub(super) const FIELD: NvmeStatus = NvmeStatus::INVALID_FIELD;
+pub(super) const NAMESPACE: NvmeStatus = NvmeStatus::INVALID_NAMESPACE;
+pub(super) const OPCODE: NvmeStatus = NvmeStatus::INVALID_OPCODE;
 
 /// What is in the data buffer.
 #[derive(Clone, Copy, Debug)]
@@ -53,12 +53,18 @@ pub(super) struct Row {
     data: Data,
     /// Commands before it, which succeed.
     before: &'static [Row],
-    expected: Status,
+    expected: NvmeStatus,
     clause: &'static str,
 }
 
 impl Row {
-    const fn new(opcode: u8, io: bool, nsid: u32, expected: Status, clause: &'static str) -> Row {
+    const fn new(
+        opcode: u8,
+        io: bool,
+        nsid: u32,
+        expected: NvmeStatus,
+        clause: &'static str,
+    ) -> Row {
         Row {
             opcode,
             io,
@@ -72,10 +78,15 @@ impl Row {
             clause,
         }
     }
-    pub(super) const fn admin(opcode: u8, nsid: u32, ends: Status, clause: &'static str) -> Row {
+    pub(super) const fn admin(
+        opcode: u8,
+        nsid: u32,
+        ends: NvmeStatus,
+        clause: &'static str,
+    ) -> Row {
         Row::new(opcode, false, nsid, ends, clause)
     }
-    pub(super) const fn io(opcode: u8, nsid: u32, ends: Status, clause: &'static str) -> Row {
+    pub(super) const fn io(opcode: u8, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
         Row::new(opcode, true, nsid, ends, clause)
     }
     /// With command dword 10, 11 … or 15.
@@ -96,7 +107,7 @@ impl Row {
         Row { before, ..self }
     }
 
-    fn send(&self, host: &mut Host<FixedTime>) -> Status {
+    fn send(&self, host: &mut Host<FixedTime>) -> NvmeStatus {
         fill(host, self.data);
         let [d10, d11, d12, d13, d14, d15] = self.dwords;
         let command = SubmissionEntry {
@@ -112,7 +123,7 @@ impl Row {
     }
 
     /// The status that the command ends with, after those before it.
-    fn end(&self, host: &mut Host<FixedTime>) -> Status {
+    fn end(&self, host: &mut Host<FixedTime>) -> NvmeStatus {
         for before in self.before {
             assert_eq!(before.send(host), before.expected, "{before:x?} before {self:x?}");
         }

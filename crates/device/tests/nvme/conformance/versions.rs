@@ -1,13 +1,13 @@
 //! A controller neither announces nor takes what the version that it reports lacks.
 
 use ssdyno_spec::nvme::registers;
-use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, Status, admin, cns, nvm};
+use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, NvmeStatus, admin, cns, nvm};
 use zerocopy::FromBytes;
 
 use super::{Data, EVERY, FIELD, OK, OPCODE, Row, controller};
 use crate::support::{DATA, FixedTime, Host, identify};
 
-const NO_PAGE: Status = Status::LOG_PAGE_INVALID;
+const NO_PAGE: NvmeStatus = NvmeStatus::LOG_PAGE_INVALID;
 /// All versions, oldest first.
 const VERSIONS: [&str; 6] = ["1.0", "1.1", "1.2", "1.3", "1.4", "2.0"];
 
@@ -28,7 +28,7 @@ const fn set(id: u32, value: u32, nsid: u32) -> Row {
 }
 
 /// What is sent, the version with which it came, and how earlier ones refuse it.
-const CAME: &[(Row, &str, Status)] = &[
+const CAME: &[(Row, &str, NvmeStatus)] = &[
     (Row::io(nvm::READ, 1, OK, "NVM 3.2.4"), "1.0", OPCODE),
     (Row::io(nvm::FLUSH, 1, OK, "7.1"), "1.0", OPCODE),
     (Row::io(nvm::COMPARE, 1, OK, "NVM 3.2.1"), "1.0", OPCODE),
@@ -61,7 +61,7 @@ const CAME: &[(Row, &str, Status)] = &[
     (structure(0x1a, 0), "2.0", FIELD),
     (structure(0x1b, 1), "2.0", FIELD),
     // What all namespaces have in common came with Namespace Management.
-    (structure(0x00, EVERY), "1.2", Status::INVALID_NAMESPACE),
+    (structure(0x00, EVERY), "1.2", NvmeStatus::INVALID_NAMESPACE),
     (page(0x00), "2.0", NO_PAGE),
     (page(0x01), "1.0", NO_PAGE),
     (page(0x02), "1.0", NO_PAGE),

@@ -7,7 +7,7 @@ use crate::blocks::Searches;
 use crate::conformance::{ftl_config, small_flash};
 use crate::contract::FtlFacts;
 use crate::page_map::NONE;
-use crate::{Blocks, Ftl, Plane, Precondition, Watch};
+use crate::{Blocks, Ftl, Plane, Precondition, PrepareWatch};
 
 /// One plane with a hot and a cold class, full and in steady state. Seed 1.
 fn filled(more: &str) -> Classes {
@@ -17,7 +17,7 @@ fn filled(more: &str) -> Classes {
     let geometry = flash.geometry().unwrap();
     let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
     let mut made = Classes::new(&facts).unwrap();
-    made.precondition(&Precondition::default(), 1, &mut Watch::new(&mut |_| true)).unwrap();
+    made.precondition(&Precondition::default(), 1, &mut PrepareWatch::new(&mut |_| true)).unwrap();
     made
 }
 

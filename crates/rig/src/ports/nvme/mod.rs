@@ -1,9 +1,9 @@
 //! The NVMe driver over a simulated function with a controller and an SSD behind it. Here is the way of a
-//! command; what happens when it does not end as it should is in `trouble`.
+//! command; what happens when it does not end as it should is in `error_recovery`.
 
+mod error_recovery;
 pub(crate) mod power;
 mod scsi;
-mod trouble;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::faults::FaultDraw;
@@ -14,13 +14,13 @@ use ssdyno_driver_nvme::{
     NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
 };
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Choice, Port, Registers, Waiting};
+use ssdyno_host::{Choice, CompletionWait, HostPort, Registers};
 use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
 use ssdyno_result::Invariant;
 
+use self::error_recovery::ErrorRecovery;
 use self::scsi::ScsiLayer;
-use self::trouble::Trouble;
-use super::{Behind, PathFigures, accesses, dma_law, none_law, reported, timing};
+use super::{PathFigures, PathReport, accesses, dma_law, none_law, reported, timing};
 use crate::attach::{HostPlan, Stack};
 use crate::namespaces;
 use crate::run::RunError;
@@ -52,7 +52,7 @@ pub(crate) struct NvmePort {
     scsi: Option<ScsiLayer>,
     /// By vector: an interrupt has reached a core, and its handler has not run.
     raised: Vec<bool>,
-    trouble: Box<Trouble>,
+    recovery: Box<ErrorRecovery>,
 }
 
 impl NvmePort {
@@ -68,7 +68,7 @@ impl NvmePort {
         power::check(device, driver, &ssd)?;
         let controller = NvmeController::new(device, ssd)?;
         let pci = SimulatedPci::new(controller, timing(&host.config));
-        let polled = host.plan.waiting != Waiting::Interrupt;
+        let polled = host.plan.waiting != CompletionWait::Interrupt;
         let cores = host.plan.cores;
         let mut config = NvmeConfig { cores, ..driver.clone() };
         if polled {
@@ -88,14 +88,14 @@ impl NvmePort {
         if !device.faults.is_none() {
             pci.device_mut().arm(FaultDraw::new(&device.faults, seed));
         }
-        let trouble = Trouble::new(&device.faults, host.retries, epoch);
+        let recovery = ErrorRecovery::new(&device.faults, host.retries, epoch);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let deadline = driver.next_deadline().map_or(Time::MAX, MonotonicTime::time);
         let stack = reported("nvme", driver.flags(), host.stack)?;
         let scsi = (stack == Stack::Scsi).then(|| ScsiLayer::new(&namespaces)).transpose()?;
         let mut port = NvmePort {
             scsi,
-            trouble,
+            recovery,
             alarm: Time::MAX,
             raised: vec![false; usize::from(driver.queues()) + 1],
             cores: vector_cores(&driver, cores),
@@ -198,7 +198,7 @@ fn vector_cores(driver: &NvmeDriver, cores: u16) -> Vec<u16> {
     of_vector
 }
 
-impl Port for NvmePort {
+impl HostPort for NvmePort {
     fn capacity_bytes(&self) -> u64 {
         match &self.namespaces[..] {
             [one] => one.capacity_bytes(),
@@ -246,15 +246,15 @@ impl Port for NvmePort {
     ) -> Result<Registers, SubmitError> {
         let now = now + self.epoch;
         self.pci.set_now(now);
-        if self.trouble.asked {
-            self.trouble.note(queue, request, token);
+        if self.recovery.asked {
+            self.recovery.note(queue, request, token);
             self.strike(now);
         }
         match self.give(now, queue, request, token, more) {
             Ok(()) => {
                 self.outstanding += 1;
                 self.note_deadline();
-                if self.trouble.alert {
+                if self.recovery.alert {
                     self.note_trouble(now);
                 }
             }
@@ -327,8 +327,8 @@ impl Port for NvmePort {
             }
             let token = answer.token;
             if status != Status::Ok {
-                self.trouble.abandoned += u64::from(answer.result == IoResult::Abandoned);
-                if self.trouble.tries_again(token, status) {
+                self.recovery.abandoned += u64::from(answer.result == IoResult::Abandoned);
+                if self.recovery.tries_again(token, status) {
                     self.outstanding += 1;
                     continue;
                 }
@@ -338,15 +338,15 @@ impl Port for NvmePort {
         self.answers.clear();
         self.note_deadline();
         // Vector 0 is the admin queue's: what it brings may change what the driver is doing.
-        if self.trouble.alert || vector == 0 {
-            self.trouble.called = false;
+        if self.recovery.alert || vector == 0 {
+            self.recovery.called = false;
             self.hand_out(at);
         }
         accesses(&mut self.pci)
     }
 }
 
-impl Behind for NvmePort {
+impl PathReport for NvmePort {
     fn events(&mut self) -> &mut EventLog {
         self.pci.device_mut().device_mut().events()
     }
@@ -388,7 +388,7 @@ impl Behind for NvmePort {
         laws.push(none_law("doorbells", controller.bad_doorbells, "doorbell writes were refused"));
         self.unasked_laws(laws);
         // What the driver itself gave up, it was given.
-        let given_up = self.trouble.abandoned - self.trouble.refused;
+        let given_up = self.recovery.abandoned - self.recovery.refused;
         let answered = counters.completions + given_up;
         laws.push(Invariant {
             name: "commands".into(),

@@ -7,10 +7,10 @@ use ssdyno_block::{Op, Request, Token};
 use ssdyno_driver_nvme::Namespace;
 use ssdyno_result::Invariant;
 use ssdyno_scsi::{
-    Config, ControllerFacts, FactsError, Job, NamespaceFacts, NvmeCommand, Progress, Translator,
-    cdb, unmap_list,
+    ControllerFacts, FactsError, JobProgress, NamespaceFacts, NvmeCommand, ScsiJob, Translator,
+    TranslatorConfig, cdb, unmap_list,
 };
-use ssdyno_spec::nvme::Status;
+use ssdyno_spec::nvme::NvmeStatus;
 
 /// The translator with a job for each command.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct ScsiLayer {
     luns: Vec<u32>,
     block_bytes: Vec<u32>,
     /// By token of the command.
-    jobs: Vec<Job>,
+    jobs: Vec<ScsiJob>,
     /// Commands that did not end as SCSI says they should.
     odd: u64,
     /// Sense data of commands that failed.
@@ -40,8 +40,11 @@ impl ScsiLayer {
         let luns = namespaces.iter().map(|namespace| namespace.id - 1).collect();
         let block_bytes = namespaces.iter().map(|namespace| namespace.block_bytes).collect();
         // Requests come cut to what the driver takes.
-        let config =
-            Config { transfer_blocks_max: 1 << 16, power_on_attention: false, ..Config::default() };
+        let config = TranslatorConfig {
+            transfer_blocks_max: 1 << 16,
+            power_on_attention: false,
+            ..TranslatorConfig::default()
+        };
         let translator = Translator::new(controller, &units, config)?;
         Ok(ScsiLayer {
             translator,
@@ -62,7 +65,7 @@ impl ScsiLayer {
     ) -> Option<NvmeCommand> {
         let index = token.0 as usize;
         if index >= self.jobs.len() {
-            self.jobs.resize_with(index + 1, Job::new);
+            self.jobs.resize_with(index + 1, ScsiJob::new);
         }
         let lba = request.offset_bytes / u64::from(self.block_bytes[unit]);
         let blocks = request.length_bytes / self.block_bytes[unit];
@@ -73,7 +76,7 @@ impl ScsiLayer {
             Op::Trim => cdb::unmap(list.len() as u16),
             Op::Flush => cdb::synchronize_cache16(),
         };
-        let mut command = ssdyno_scsi::Request::local(self.luns[unit], cdb.as_bytes());
+        let mut command = ssdyno_scsi::ScsiRequest::local(self.luns[unit], cdb.as_bytes());
         match request.op {
             Op::Trim => command = command.with_data(&list),
             // Nobody looks at the data, but a WRITE without any is refused.
@@ -81,7 +84,7 @@ impl ScsiLayer {
             Op::Read | Op::Flush => {}
         }
         let job = &mut self.jobs[index];
-        let pending = self.translator.begin(job, &command) == Progress::Pending;
+        let pending = self.translator.begin(job, &command) == JobProgress::Pending;
         let first = job.next_command().filter(|_| pending);
         debug_assert!(job.next_command().is_none(), "one command for each piece");
         // Refused, where NVMe is about to do it.
@@ -94,17 +97,17 @@ impl ScsiLayer {
         let job = &mut self.jobs[token.0 as usize];
         if job.outstanding() > 0 {
             job.abort();
-            let _aborted = self.translator.complete(job, Status::SUCCESS, 0);
+            let _aborted = self.translator.complete(job, NvmeStatus::SUCCESS, 0);
         }
     }
 
     /// The command of `token` ended with `status`; true if that is well in SCSI too.
-    pub(super) fn end(&mut self, token: Token, status: Status) -> bool {
+    pub(super) fn end(&mut self, token: Token, status: NvmeStatus) -> bool {
         let job = &mut self.jobs[token.0 as usize];
         if job.outstanding() == 0 {
             return status.is_success();
         }
-        let done = self.translator.complete(job, status, 0) == Progress::Done;
+        let done = self.translator.complete(job, status, 0) == JobProgress::Done;
         let good = done && job.status() == 0;
         self.odd += u64::from(good != status.is_success());
         if !good {

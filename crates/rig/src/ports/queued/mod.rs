@@ -2,12 +2,12 @@
 //! a target machine. One queue with its own vector for each core.
 //!
 //! Here are the queues and the device; `remote` has the network with its target machine, `sessions` the
-//! way of commands and answers over it, and `weather` the faults that are injected there.
+//! way of commands and answers over it, and `link_faults` the faults that are injected there.
 
+mod link_faults;
 mod remote;
 mod sessions;
 mod slots;
-mod weather;
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport, PrepareError};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Choice, Port, Registers};
+use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_result::{FaultsResult, Invariant};
 
 use self::remote::Remote;
 use self::slots::{Event, Slot, Slots, Stage};
-use super::{Behind, PathFigures};
+use super::{PathFigures, PathReport};
 use crate::attach::{HostPlan, Stack};
 use crate::faults;
 use crate::network::NetworkConfig;
@@ -151,7 +151,7 @@ impl QueuedPort {
     }
 }
 
-impl Port for QueuedPort {
+impl HostPort for QueuedPort {
     fn capacity_bytes(&self) -> u64 {
         self.device.capacity_bytes()
     }
@@ -256,7 +256,7 @@ impl Port for QueuedPort {
     }
 }
 
-impl Behind for QueuedPort {
+impl PathReport for QueuedPort {
     fn events(&mut self) -> &mut EventLog {
         self.device.events()
     }

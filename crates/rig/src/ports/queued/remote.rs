@@ -1,25 +1,25 @@
 //! The network between host and device: links, and the machine that serves the device.
 
 use ssdyno_block::{Op, Request, Time};
-use ssdyno_engine::Server;
+use ssdyno_engine::FifoResource;
 use ssdyno_result::NetworkResult;
 
-use super::weather::{Fate, Weather};
+use super::link_faults::{Delivery, LinkFaults};
 use crate::network::{Data, NetworkConfig};
 
 /// Link and target machine.
 #[derive(Debug)]
 pub(super) struct Remote {
     config: NetworkConfig,
-    to_target: Server,
-    to_host: Server,
-    cores: Vec<Server>,
+    to_target: FifoResource,
+    to_host: FifoResource,
+    cores: Vec<FifoResource>,
     /// Commands that the target has of each session.
     at_work: Vec<u32>,
     cpu: Time,
     wire: [Time; 2],
     /// What is injected as a fault.
-    pub(super) weather: Option<Box<Weather>>,
+    pub(super) weather: Option<Box<LinkFaults>>,
 }
 
 impl Remote {
@@ -27,13 +27,13 @@ impl Remote {
     pub(super) fn new(config: &NetworkConfig, queues: usize, seed: u64) -> Remote {
         Remote {
             config: config.clone(),
-            to_target: Server::default(),
-            to_host: Server::default(),
-            cores: vec![Server::default(); config.target.cores.into()],
+            to_target: FifoResource::default(),
+            to_host: FifoResource::default(),
+            cores: vec![FifoResource::default(); config.target.cores.into()],
             at_work: vec![0; queues],
             cpu: Time::ZERO,
             wire: [Time::ZERO; 2],
-            weather: Weather::new(&config.faults, queues, seed),
+            weather: LinkFaults::new(&config.faults, queues, seed),
         }
     }
 
@@ -75,13 +75,13 @@ impl Remote {
     }
 
     /// The command sets out to the target, with its data.
-    pub(super) fn send_command(&mut self, now: Time, request: &Request) -> Fate {
+    pub(super) fn send_command(&mut self, now: Time, request: &Request) -> Delivery {
         let data = if request.op == Op::Write { request.length_bytes } else { 0 };
         self.transmit(now, 0, self.config.wire(data.into()))
     }
 
     /// The answer sets out to the host, with its data.
-    pub(super) fn send_answer(&mut self, now: Time, request: &Request) -> Fate {
+    pub(super) fn send_answer(&mut self, now: Time, request: &Request) -> Delivery {
         let data = if request.op == Op::Read { request.length_bytes } else { 0 };
         self.transmit(now, 1, self.config.wire(data.into()))
     }
@@ -94,13 +94,13 @@ impl Remote {
     }
 
     /// A message of `length` on the wire sets out to the target (0) or to the host (1).
-    fn transmit(&mut self, now: Time, to: usize, length: Time) -> Fate {
+    fn transmit(&mut self, now: Time, to: usize, length: Time) -> Delivery {
         self.wire[to] += length;
         let server = if to == 0 { &mut self.to_target } else { &mut self.to_host };
         let latency = self.config.link.latency.0;
         let arrives = server.reserve(now, length).1 + latency;
         match &mut self.weather {
-            None => Fate::Arrives(arrives),
+            None => Delivery::Arrives(arrives),
             // The rejection is a header; it does not wait for others.
             Some(weather) => weather.fate(now, arrives, self.config.wire(0) + latency),
         }

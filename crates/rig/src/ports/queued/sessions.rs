@@ -3,8 +3,8 @@
 
 use ssdyno_block::{Status, Time};
 
+use super::link_faults::Delivery;
 use super::slots::{Event, Slot, Stage};
-use super::weather::Fate;
 use super::{QueuedPort, Way};
 
 impl QueuedPort {
@@ -40,9 +40,9 @@ impl QueuedPort {
         }
         self.slots[slot].stage = Stage::Sent;
         match remote.send_command(now, &request) {
-            Fate::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
-            Fate::Again(at) => self.queue.schedule(at, Event::Again(slot)),
-            Fate::Breaks => {
+            Delivery::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
+            Delivery::Again(at) => self.queue.schedule(at, Event::Again(slot)),
+            Delivery::Breaks => {
                 self.queue.schedule(now, Event::Again(slot));
                 self.break_session(now, queue);
             }
@@ -57,9 +57,9 @@ impl QueuedPort {
             return self.slots.free(slot);
         }
         match remote.send_answer(now, &request) {
-            Fate::Arrives(at) => self.queue.schedule(at, Event::Told(slot)),
-            Fate::Again(at) => self.queue.schedule(at, Event::AnswerAgain(slot)),
-            Fate::Breaks => {
+            Delivery::Arrives(at) => self.queue.schedule(at, Event::Told(slot)),
+            Delivery::Again(at) => self.queue.schedule(at, Event::AnswerAgain(slot)),
+            Delivery::Breaks => {
                 self.queue.schedule(now, Event::AnswerAgain(slot));
                 self.break_session(now, queue);
             }

@@ -31,7 +31,7 @@ fn a_job_ends_after_the_time_that_is_given_at_the_latest() {
 /// at the section where the file does not have the option.
 #[test]
 fn what_does_not_fit_the_target_points_at_its_own_line() {
-    let facts = DeviceFacts { capacity_bytes: CAPACITY, sector_bytes: 4096 };
+    let facts = TargetFacts { capacity_bytes: CAPACITY, sector_bytes: 4096 };
     for (text, line, shown) in [
         ("[a]\nrw=randread\nbs=512\nsize=1g\n", 3, "bs=512"),
         ("[global]\nblocksize=4k,1k\n[a]\nrw=randrw\n", 2, "blocksize=4k,1k"),

@@ -16,18 +16,18 @@ fn ended(text: &str, service: Time) -> (usize, Time, Option<String>, String) {
             continue;
         }
         match workload.next(now) {
-            Step::Issue { .. } => {
+            WorkloadStep::Issue { .. } => {
                 (count, last) = (count + 1, now);
                 free = free.max(now) + service;
                 under_way.push_back(free);
             }
-            Step::NotBefore(at) => now = under_way.front().map_or(at, |due| at.min(*due)),
-            Step::Wait => now = *under_way.front().expect("waits for nothing"),
-            Step::Done if under_way.is_empty() => {
+            WorkloadStep::NotBefore(at) => now = under_way.front().map_or(at, |due| at.min(*due)),
+            WorkloadStep::Wait => now = *under_way.front().expect("waits for nothing"),
+            WorkloadStep::Done if under_way.is_empty() => {
                 let error = workload.error().map(|error| error.to_string());
                 return (count, last, error, workload.notes().join("\n"));
             }
-            Step::Done => now = under_way[0],
+            WorkloadStep::Done => now = under_way[0],
         }
         assert!(count < 1_000_000);
     }
@@ -88,7 +88,7 @@ fn a_queue_drains_to_its_low_mark() {
     let now = Time::ZERO;
     let fill = |workload: &mut dyn crate::Workload| {
         let issues = std::iter::from_fn(|| match workload.next(now) {
-            Step::Issue { .. } => Some(()),
+            WorkloadStep::Issue { .. } => Some(()),
             _ => None,
         });
         issues.count()
@@ -183,11 +183,11 @@ fn what_changes_the_load_and_is_not_offered_is_refused() {
 fn a_recording_takes_the_place_of_a_load() {
     let replay = |text: &str| one(&format!("read_iolog=a.log\n{text}")).replay.unwrap();
     assert_eq!(replay("").path, PathBuf::from("a.log"));
-    assert_eq!(replay("").timing, Timing::Original);
-    assert_eq!(replay("replay_time_scale=200\n").timing, Timing::Scaled(0.5));
-    assert_eq!(replay("replay_time_scale=100\n").timing, Timing::Original);
+    assert_eq!(replay("").timing, TraceTiming::Original);
+    assert_eq!(replay("replay_time_scale=200\n").timing, TraceTiming::Scaled(0.5));
+    assert_eq!(replay("replay_time_scale=100\n").timing, TraceTiming::Original);
     let fast = "ioengine=io_uring\niodepth=9\nreplay_no_stall=1\n";
-    assert_eq!(replay(fast).timing, Timing::AsFastAsPossible { depth: 9 });
+    assert_eq!(replay(fast).timing, TraceTiming::AsFastAsPossible { depth: 9 });
     assert!(refused("read_iolog=a:b\n").1.contains("one file"));
     assert!(refused("read_iolog=a\nnumjobs=2\n").1.contains("copies"));
     assert!(refused("read_iolog=a\nreplay_scale=2\n").1.contains("replay_scale"));

@@ -64,14 +64,14 @@ fn files_of_their_own_have_addresses_behind_one_another() {
     let files = FioFiles::several(vec![file("/a", 0, 16_384), file("/b", 16_384, 8_192)]);
     let text =
         "[both]\nrw=write\nfilename=/a:/b\nfsync=2\nend_fsync=1\n[b]\nfilename=/b\nrw=read\n";
-    let facts = DeviceFacts { capacity_bytes: 24_576, sector_bytes: 512 };
+    let facts = TargetFacts { capacity_bytes: 24_576, sector_bytes: 512 };
     let streams = fio_streams(&jobs(text).unwrap(), &files, 1);
     let ranges: Vec<_> =
         streams[1].ranges.iter().map(|r| (r.start_bytes, r.length_bytes)).collect();
     assert_eq!(ranges, [(16_384, 8_192)]);
     let mut workload = streams[0].build(&facts).unwrap();
     let mut seen = Vec::new();
-    while let Step::Issue { request, .. } = workload.next(Time::ZERO) {
+    while let WorkloadStep::Issue { request, .. } = workload.next(Time::ZERO) {
         workload.completed(crate::Finished::UNKNOWN, Time::ZERO);
         seen.push((request.op == Op::Flush, request.offset_bytes / 1024));
     }

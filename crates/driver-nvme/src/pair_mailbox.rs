@@ -12,7 +12,7 @@ const WISHED: u32 = 1 << 16;
 
 /// Each field has one writer, except that a wish is taken off by either side.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct PairMailbox {
     /// The number of the last notice that the pair has obeyed.
     obeyed: AtomicU64,
     /// I/O completions, as of that notice.
@@ -28,10 +28,10 @@ pub(crate) struct Desk {
     stray: AtomicU32,
 }
 
-impl Desk {
+impl PairMailbox {
     /// Of a pair that has read the notices up to `number`.
-    pub(crate) fn new(number: u64) -> Desk {
-        Desk {
+    pub(crate) fn new(number: u64) -> PairMailbox {
+        PairMailbox {
             obeyed: AtomicU64::new(number),
             completions: AtomicU64::new(0),
             watch_at: AtomicU64::new(u64::MAX),
@@ -81,7 +81,7 @@ impl Desk {
     }
 
     /// The pair's side: wishes that `command` be aborted; false where too many wishes wait.
-    pub(crate) fn wish_abort(&self, command: u16) -> bool {
+    pub(crate) fn request_abort(&self, command: u16) -> bool {
         let wish = WISHED | u32::from(command);
         let put = |place: &AtomicU32| {
             place.compare_exchange(0, wish, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -140,15 +140,15 @@ mod tests {
 
     #[test]
     fn wishes_are_taken_once_and_can_be_withdrawn() {
-        let desk = Desk::new(3);
+        let desk = PairMailbox::new(3);
         assert!(desk.has_obeyed(3) && !desk.has_obeyed(4) && !desk.has_wishes());
         for command in [0, 9, 0xffff, 5] {
-            assert!(desk.wish_abort(command));
+            assert!(desk.request_abort(command));
         }
-        assert!(!desk.wish_abort(6), "there are four places");
+        assert!(!desk.request_abort(6), "there are four places");
         desk.withdraw_aborts(|command| command == 9);
         assert_eq!(desk.take_abort(), Some(0));
-        assert!(desk.wish_abort(7) && desk.has_wishes());
+        assert!(desk.request_abort(7) && desk.has_wishes());
         let mut rest: [_; 3] = core::array::from_fn(|_| desk.take_abort());
         rest.sort_unstable();
         assert_eq!(rest, [Some(5), Some(7), Some(0xffff)]);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_pair_that_was_dropped() {
-        let desk = Desk::new(0);
+        let desk = PairMailbox::new(0);
         assert!(!desk.has_obeyed(7));
         desk.set_dropped();
         assert!(desk.has_obeyed(7));

@@ -11,7 +11,7 @@ const SHARES: [f64; 3] = [0.50, 0.99, 0.999];
 /// The state of a recording while it goes on. Two of them, one from the other, say what happened
 /// between.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Glance {
+pub struct LiveSnapshot {
     /// Requests that ended in an error.
     pub errors: u64,
     /// Bytes read and written.
@@ -20,9 +20,9 @@ pub struct Glance {
     pub histogram: Histogram,
 }
 
-impl Glance {
-    pub(crate) fn of<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> Glance {
-        let mut glance = Glance::default();
+impl LiveSnapshot {
+    pub(crate) fn of<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> LiveSnapshot {
+        let mut glance = LiveSnapshot::default();
         for totals in all {
             for (op, totals) in Op::ALL.into_iter().zip(totals) {
                 glance.errors += totals.errors;
@@ -36,15 +36,15 @@ impl Glance {
     }
 
     /// Adds what another job recorded.
-    pub fn merge(&mut self, other: &Glance) {
+    pub fn merge(&mut self, other: &LiveSnapshot) {
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.histogram.merge(&other.histogram);
     }
 
     /// What was recorded after `earlier`, which is of the same run.
-    pub fn since(&self, earlier: &Glance) -> Glance {
-        Glance {
+    pub fn since(&self, earlier: &LiveSnapshot) -> LiveSnapshot {
+        LiveSnapshot {
             errors: self.errors.saturating_sub(earlier.errors),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             histogram: self.histogram.since(&earlier.histogram),

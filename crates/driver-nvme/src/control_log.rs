@@ -34,11 +34,11 @@ pub(crate) enum Order {
 
 /// An order with its number and the optional commands (bits of ONCS): bits 63:19, 2:0 and 18:3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Notice(u64);
+pub(crate) struct ControlMessage(u64);
 
-impl Notice {
-    fn new(number: u64, order: Order, nvm_commands: u16) -> Notice {
-        Notice(number << 19 | u64::from(nvm_commands) << 3 | order as u64)
+impl ControlMessage {
+    fn new(number: u64, order: Order, nvm_commands: u16) -> ControlMessage {
+        ControlMessage(number << 19 | u64::from(nvm_commands) << 3 | order as u64)
     }
 
     /// What is ordered.
@@ -77,21 +77,21 @@ impl Listed {
 
 /// Where the controller object writes.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct ControlLog {
     word: Shared<AtomicU64>,
     last: Shared<Listed>,
 }
 
-impl Board {
+impl ControlLog {
     /// Begins with [`Order::Collect`]: pairs wait for the first [`Order::Run`].
-    pub(crate) fn new() -> Result<Board, NoHeap> {
-        let word = Shared::try_new(AtomicU64::new(Notice::new(0, Order::Collect, 0).0))?;
-        Ok(Board { word, last: Listed::new(Vec::new())? })
+    pub(crate) fn new() -> Result<ControlLog, NoHeap> {
+        let word = Shared::try_new(AtomicU64::new(ControlMessage::new(0, Order::Collect, 0).0))?;
+        Ok(ControlLog { word, last: Listed::new(Vec::new())? })
     }
 
-    fn notice(&self) -> Notice {
+    fn notice(&self) -> ControlMessage {
         // Nobody else writes.
-        Notice(self.word.load(Ordering::Relaxed))
+        ControlMessage(self.word.load(Ordering::Relaxed))
     }
 
     /// The namespaces that hold from the next [`Order::Run`] on.
@@ -110,7 +110,7 @@ impl Board {
     }
 
     pub(crate) fn publish(&mut self, order: Order, nvm_commands: u16) {
-        let notice = Notice::new(self.number() + 1, order, nvm_commands);
+        let notice = ControlMessage::new(self.number() + 1, order, nvm_commands);
         // Whoever sees the order sees the namespaces.
         self.word.store(notice.0, Ordering::Release);
     }
@@ -135,7 +135,7 @@ impl Board {
 #[derive(Debug)]
 pub(crate) struct Reader {
     word: Shared<AtomicU64>,
-    read: Notice,
+    read: ControlMessage,
     at: Shared<Listed>,
 }
 
@@ -147,13 +147,13 @@ impl Reader {
     }
 
     /// The last order, if it was not read.
-    pub(crate) fn coming(&self) -> Option<Notice> {
-        let notice = Notice(self.word.load(Ordering::Acquire));
+    pub(crate) fn coming(&self) -> Option<ControlMessage> {
+        let notice = ControlMessage(self.word.load(Ordering::Acquire));
         (notice != self.read).then_some(notice)
     }
 
     /// `notice`, which was [coming](Reader::coming), is read; with the namespaces that were there.
-    pub(crate) fn read(&mut self, notice: Notice) {
+    pub(crate) fn read(&mut self, notice: ControlMessage) {
         self.read = notice;
         while let Some(next) = self.at.next.get().map(|next| next[0].clone()) {
             self.at = next;
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn readers_see_the_last_order_at_their_own_pace() {
-        let mut board = Board::new().unwrap();
+        let mut board = ControlLog::new().unwrap();
         let mut early = board.reader();
         assert!(!early.has_news() && early.coming().is_none());
         board.list(some(2)).unwrap();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn lists_go_when_all_have_read_past_them() {
-        let mut board = Board::new().unwrap();
+        let mut board = ControlLog::new().unwrap();
         let mut reader = board.reader();
         let first = reader.at.clone();
         for n in 0..10 {
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn many_unread_lists_are_dropped_without_recursion() {
         for reader_goes_last in [true, false] {
-            let mut board = Board::new().unwrap();
+            let mut board = ControlLog::new().unwrap();
             let reader = board.reader();
             for _ in 0..300_000 {
                 board.list(Vec::new()).unwrap();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn threads_see_what_was_written_before_an_order() {
-        let mut board = Board::new().unwrap();
+        let mut board = ControlLog::new().unwrap();
         let mut readers: Vec<_> = (0..3).map(|_| board.reader()).collect();
         std::thread::scope(|scope| {
             for reader in &mut readers {

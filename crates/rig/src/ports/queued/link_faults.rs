@@ -9,7 +9,7 @@ use crate::faults::NetworkFaultConfig;
 
 /// What becomes of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum Delivery {
     /// It arrives.
     Arrives(Time),
     /// It does not, and is sent again.
@@ -20,7 +20,7 @@ pub(super) enum Fate {
 
 /// Draws the fates of messages, and knows which sessions are down.
 #[derive(Debug)]
-pub(super) struct Weather {
+pub(super) struct LinkFaults {
     config: NetworkFaultConfig,
     rng: Rng,
     /// Until when each session takes no commands.
@@ -30,15 +30,15 @@ pub(super) struct Weather {
     pub(super) counts: NetworkFaults,
 }
 
-impl Weather {
+impl LinkFaults {
     /// None where nothing is asked for.
     pub(super) fn new(
         config: &NetworkFaultConfig,
         sessions: usize,
         seed: u64,
-    ) -> Option<Box<Weather>> {
+    ) -> Option<Box<LinkFaults>> {
         (!config.is_none()).then(|| {
-            Box::new(Weather {
+            Box::new(LinkFaults {
                 config: *config,
                 rng: Rng::new(seed, "faults of the network"),
                 down_until: vec![Time::ZERO; sessions],
@@ -50,30 +50,30 @@ impl Weather {
 
     /// What becomes of a message that sets out at `sent` and would arrive at `arrives`; word that it was
     /// damaged takes `back` to its sender.
-    pub(super) fn fate(&mut self, sent: Time, arrives: Time, back: Time) -> Fate {
+    pub(super) fn fate(&mut self, sent: Time, arrives: Time, back: Time) -> Delivery {
         let NetworkFaultConfig { error, delay, delay_by, drop, resend_after, reset, .. } =
             self.config;
         if error + delay + drop + reset <= 0.0 {
-            return Fate::Arrives(arrives);
+            return Delivery::Arrives(arrives);
         }
         let lot = self.rng.unit();
         if lot < error {
             self.counts.errors += 1;
-            return Fate::Again(arrives + back);
+            return Delivery::Again(arrives + back);
         }
         if lot < error + drop {
             self.counts.drops += 1;
-            return Fate::Again(sent + resend_after.0);
+            return Delivery::Again(sent + resend_after.0);
         }
         if lot < error + drop + reset {
-            return Fate::Breaks;
+            return Delivery::Breaks;
         }
         match delay_by {
             Some(Span(by)) if lot < error + drop + reset + delay => {
                 self.counts.delays += 1;
-                Fate::Arrives(arrives + by)
+                Delivery::Arrives(arrives + by)
             }
-            _ => Fate::Arrives(arrives),
+            _ => Delivery::Arrives(arrives),
         }
     }
 

@@ -16,7 +16,7 @@ use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 use super::NvmePort;
 use crate::faults;
 use crate::ports::none_law;
-use crate::ports::schedule::{Schedule, Strike};
+use crate::ports::schedule::{Schedule, ScheduledFault};
 
 /// A command of the host, as it came.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ struct Sent {
 
 /// What an [`NvmePort`] must know where something goes wrong.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct ErrorRecovery {
     /// Faults or retries were asked for.
     pub(super) asked: bool,
     /// Something is wrong, or may be at any time: until all is well again each call looks for more than
@@ -55,11 +55,11 @@ pub(super) struct Trouble {
     events: Vec<DriverEvent>,
 }
 
-impl Trouble {
+impl ErrorRecovery {
     /// The run begins at `epoch`.
-    pub(super) fn new(faults: &FaultConfig, retries: u32, epoch: Time) -> Box<Trouble> {
+    pub(super) fn new(faults: &FaultConfig, retries: u32, epoch: Time) -> Box<ErrorRecovery> {
         let asked = !faults.is_none() || retries > 0;
-        Box::new(Trouble {
+        Box::new(ErrorRecovery {
             asked,
             alert: asked,
             schedule: Schedule::new(faults, epoch),
@@ -105,10 +105,10 @@ impl NvmePort {
     /// What is due by `now` happens.
     #[cold]
     pub(super) fn strike(&mut self, now: Time) {
-        while let Some(strike) = self.trouble.schedule.take_due(now) {
+        while let Some(strike) = self.recovery.schedule.take_due(now) {
             match strike {
-                Strike::Hang => self.pci.device_mut().hang(Stuck::UntilReset),
-                Strike::Remove => {
+                ScheduledFault::Hang => self.pci.device_mut().hang(Stuck::UntilReset),
+                ScheduledFault::Remove => {
                     self.pci.inject(PciFault::Removal(now));
                     self.pci.advance(now);
                     // The slot says so at once (PCI Express 5.0, clause 6.7: presence detect).
@@ -130,10 +130,10 @@ impl NvmePort {
         error: IoError,
     ) {
         self.outstanding += 1;
-        self.trouble.alert = true;
+        self.recovery.alert = true;
         match error {
             IoError::NotReady => {
-                self.trouble.parked.push_back(Sent { queue, request, token, tries: 0 });
+                self.recovery.parked.push_back(Sent { queue, request, token, tries: 0 });
             }
             IoError::Gone | IoError::NoSuchQueue { .. } => self.refuse(queue, token),
             error => unreachable!("the driver refuses {request:?}: {error}"),
@@ -144,29 +144,29 @@ impl NvmePort {
 
     fn refuse(&mut self, queue: u16, token: Token) {
         self.answers.push(IoCompletion { token, queue, result: IoResult::Abandoned });
-        self.trouble.refused += 1;
+        self.recovery.refused += 1;
     }
 
     /// Gives the driver what waits, as far as it takes it.
     #[cold]
     pub(super) fn hand_out(&mut self, now: Time) {
-        while let Some(sent) = self.trouble.parked.pop_front() {
+        while let Some(sent) = self.recovery.parked.pop_front() {
             match self.give(now, sent.queue, sent.request, sent.token, false) {
                 Ok(()) => {}
                 Err(IoError::Gone | IoError::NoSuchQueue { .. }) => {
                     self.refuse(sent.queue, sent.token);
                 }
                 Err(_) => {
-                    self.trouble.parked.push_front(sent);
+                    self.recovery.parked.push_front(sent);
                     break;
                 }
             }
         }
         self.note_deadline();
         self.note_trouble(now);
-        let Trouble { asked, parked, .. } = &*self.trouble;
+        let ErrorRecovery { asked, parked, .. } = &*self.recovery;
         let ready = self.driver.state() == DriverState::Ready;
-        self.trouble.alert = *asked || !ready || !parked.is_empty() || !self.answers.is_empty();
+        self.recovery.alert = *asked || !ready || !parked.is_empty() || !self.answers.is_empty();
     }
 
     /// The driver's deadline has come: it looks for what is lost. What it finds without an interrupt
@@ -174,7 +174,7 @@ impl NvmePort {
     #[cold]
     pub(super) fn look_for_lost(&mut self, now: Time) -> bool {
         self.pci.set_now(now);
-        if self.trouble.asked && self.outstanding > 0 {
+        if self.recovery.asked && self.outstanding > 0 {
             self.strike(now);
         }
         let before = self.answers.len();
@@ -183,20 +183,20 @@ impl NvmePort {
             let found = matches!(answer.result, IoResult::Answered(_));
             // Who polls needs no interrupt.
             if found && !self.polled && !self.is_signalled(answer.queue) {
-                self.trouble.silent += 1;
+                self.recovery.silent += 1;
             }
         }
-        self.driver.take_events(&mut self.trouble.events);
-        for event in self.trouble.events.drain(..) {
+        self.driver.take_events(&mut self.recovery.events);
+        for event in self.recovery.events.drain(..) {
             let odd =
                 matches!(event, DriverEvent::Reset(ResetCause::Fatal | ResetCause::Requested));
-            self.trouble.odd_resets += u64::from(odd);
+            self.recovery.odd_resets += u64::from(odd);
         }
         self.hand_out(now);
         if self.answers.is_empty() {
             return false;
         }
-        self.trouble.called = true;
+        self.recovery.called = true;
         self.note_deadline();
         self.note_trouble(now);
         true
@@ -214,11 +214,11 @@ impl NvmePort {
     /// Beside the driver's deadlines: those of faults to come, of a reset under way, and of answers that
     /// are there.
     pub(super) fn note_trouble(&mut self, now: Time) {
-        let trouble = &self.trouble;
+        let recovery = &self.recovery;
         let settled = matches!(self.driver.state(), DriverState::Ready | DriverState::Failed(_));
         self.alarm = if settled { Time::MAX } else { self.deadline };
-        self.deadline = self.deadline.min(trouble.schedule.next());
-        if !self.answers.is_empty() && !trouble.called {
+        self.deadline = self.deadline.min(recovery.schedule.next());
+        if !self.answers.is_empty() && !recovery.called {
             self.deadline = now;
         }
     }
@@ -233,22 +233,22 @@ impl NvmePort {
 
     /// What went wrong, and what was done about it; none where nothing was asked for and nothing happened.
     pub(super) fn recovered(&self) -> Option<FaultsResult> {
-        let trouble = &self.trouble;
+        let recovery = &self.recovery;
         let counters = self.driver.counters();
         let of_run = |at: Time| at.saturating_sub(self.epoch);
         let injected = self.pci.device().injected().map(|injected| Injected {
-            hung_at: trouble.schedule.hung.map(of_run),
-            removed_at: trouble.schedule.removed.map(of_run),
+            hung_at: recovery.schedule.hung.map(of_run),
+            removed_at: recovery.schedule.removed.map(of_run),
             ..injected
         });
         let driver = DriverRecovery {
             interrupts_missed: counters.lost_interrupts,
             aborts: counters.aborts,
             resets: counters.resets,
-            abandoned: trouble.abandoned,
-            retries: trouble.retries,
+            abandoned: recovery.abandoned,
+            retries: recovery.retries,
         };
-        if !trouble.asked && driver == DriverRecovery::default() {
+        if !recovery.asked && driver == DriverRecovery::default() {
             return None;
         }
         Some(FaultsResult {
@@ -262,17 +262,17 @@ impl NvmePort {
     /// What holds where nothing was asked for. That the timeout expires is no defect; that an interrupt
     /// never comes, or that the controller fails, is one.
     pub(super) fn unasked_laws(&self, laws: &mut Vec<Invariant>) {
-        if self.trouble.asked {
+        if self.recovery.asked {
             return;
         }
         laws.push(none_law(
             "interrupts",
-            self.trouble.silent,
+            self.recovery.silent,
             "completions were found by the watchdog, without an interrupt",
         ));
         laws.push(none_law(
             "resets",
-            self.trouble.odd_resets,
+            self.recovery.odd_resets,
             "resets of the controller that no timeout asked for",
         ));
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
 use ssdyno_result::{
-    Evidence, Flow, Glance, JobResult, Precise, Precision, Progress, Recording, RunStart,
-    Supervisor, Tape,
+    Evidence, JobResult, KeepGoing, LiveSnapshot, Precise, Precision, Recording, RunProgress,
+    RunStart, Supervisor, Tape,
 };
 use ssdyno_workload::{FioEntry, FioExit};
 
@@ -16,14 +16,14 @@ use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::{JobFailure, Pulse, Shared};
-use crate::plan::Plan;
+use crate::plan::LoadPlan;
 use crate::probe::Prober;
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
-use crate::run::{Measured, Run};
+use crate::run::{BenchMeasured, BenchRun};
 use crate::spool::{self, Spooled};
 use crate::start::{self, Began};
-use crate::target::{Target, Unlock};
+use crate::target::{RealTarget, Unlock};
 use crate::tuning::{self, Tuned};
 use crate::worker::{Go, JobReport, Message, Worker};
 use crate::{machine, overhead};
@@ -37,14 +37,17 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Rows that memory is got ready for before the run, of all jobs: 16 MiB.
 const ROWS_PREPARED: usize = 1 << 20;
 
-/// See [`Run::execute`].
-pub(crate) fn execute(run: &Run, supervisor: &mut dyn Supervisor) -> Result<Measured, BenchError> {
+/// See [`BenchRun::execute`].
+pub(crate) fn execute(
+    run: &BenchRun,
+    supervisor: &mut dyn Supervisor,
+) -> Result<BenchMeasured, BenchError> {
     let target = Arc::new(open(run)?);
     let _unlock = Unlock(Arc::clone(&target));
     if !run.options.tune {
         return measure(run, &target, supervisor);
     }
-    let progress = &mut |progress: &Progress| supervisor.report(progress);
+    let progress = &mut |progress: &RunProgress| supervisor.report(progress);
     let Tuned { options, tried, note } = tuning::search(run, &target, progress)?;
     let tuned = run.read_only_with(options);
     let mut measured = measure(&tuned, &target, supervisor)?;
@@ -56,21 +59,21 @@ pub(crate) fn execute(run: &Run, supervisor: &mut dyn Supervisor) -> Result<Meas
 }
 
 /// Opens all that makes up the target of `run`.
-fn open(run: &Run) -> Result<Target, BenchError> {
-    let opening = Plan::opening(run)?;
-    let target = Target::open_for(&run.target, &run.access, opening)?;
+fn open(run: &BenchRun) -> Result<RealTarget, BenchError> {
+    let opening = LoadPlan::opening(run)?;
+    let target = RealTarget::open_for(&run.target, &run.access, opening)?;
     let more = run.more.iter();
-    let more = more.map(|(name, access)| Target::open_for(name, access, opening));
+    let more = more.map(|(name, access)| RealTarget::open_for(name, access, opening));
     Ok(target.followed_by(more.collect::<Result<_, _>>()?))
 }
 
 /// Loads `target`, which is open as `run` wants it, and works out the figures.
 pub(crate) fn measure(
-    run: &Run,
-    target: &Arc<Target>,
+    run: &BenchRun,
+    target: &Arc<RealTarget>,
     supervisor: &mut dyn Supervisor,
-) -> Result<Measured, BenchError> {
-    let plan = Plan::new(run, target)?;
+) -> Result<BenchMeasured, BenchError> {
+    let plan = LoadPlan::new(run, target)?;
     let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
     let (means, closed) = (plan.means, plan.closed);
     let members = plan.jobs.len();
@@ -78,8 +81,8 @@ pub(crate) fn measure(
     let names = spool::row_names(&plan, target);
     let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
     let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
-    let progress = &mut |progress: &Progress| supervisor.report(progress);
-    let mut crew = Crew::set_up(run, plan, target, spool, progress)?;
+    let progress = &mut |progress: &RunProgress| supervisor.report(progress);
+    let mut crew = JobSet::set_up(run, plan, target, spool, progress)?;
     let start = start::wait_for(supervisor)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
     let before = Usage::of_process();
@@ -126,7 +129,7 @@ pub(crate) fn measure(
         interrupted,
     };
     let result = parts.result(&mut recording);
-    Ok(Measured { result, recording, failure })
+    Ok(BenchMeasured { result, recording, failure })
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -180,7 +183,7 @@ impl Member {
 }
 
 /// All jobs of a run, and the one who watches them.
-struct Crew {
+struct JobSet {
     members: Vec<Member>,
     /// The group at work.
     group: u32,
@@ -199,15 +202,15 @@ struct Crew {
     spool: Option<Spooled>,
 }
 
-impl Crew {
+impl JobSet {
     /// Starts the threads and waits until each is ready.
     fn set_up(
-        run: &Run,
-        plan: Plan,
-        target: &Arc<Target>,
+        run: &BenchRun,
+        plan: LoadPlan,
+        target: &Arc<RealTarget>,
         spool: Option<Spooled>,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
-    ) -> Result<Crew, BenchError> {
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) -> Result<JobSet, BenchError> {
         let (tell, messages) = mpsc::channel();
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
         let jobs = plan.jobs.len();
@@ -252,7 +255,7 @@ impl Crew {
         start::wait_ready(&messages, members.len(), run, progress)?;
         let group = members.iter().map(|member| member.group).min().unwrap_or(0);
         let precise = run.limits.until.map(Precise::new);
-        Ok(Crew {
+        Ok(JobSet {
             members,
             group,
             messages,
@@ -300,7 +303,7 @@ impl Crew {
         &mut self,
         clock: Clock,
         timeout: Duration,
-        progress: &mut dyn FnMut(&Progress) -> Flow,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) {
         let mut told_at = Instant::now();
         while self.members.iter().any(|m| m.report.is_none() && !m.abandoned) {
@@ -347,12 +350,12 @@ impl Crew {
         self.members.iter().filter(ended).for_each(Member::stop);
     }
 
-    fn obey(&mut self, flow: Flow) {
-        self.look = flow == Flow::Glance;
+    fn obey(&mut self, flow: KeepGoing) {
+        self.look = flow == KeepGoing::LiveSnapshot;
         if self.look {
             self.members.iter().for_each(|m| m.shared.pulse.asked.store(true, Ordering::Relaxed));
         }
-        if flow == Flow::Stop {
+        if flow == KeepGoing::Stop {
             self.stopped = true;
             self.stop_all();
         }
@@ -398,8 +401,8 @@ impl Crew {
     }
 
     /// What all jobs told last; a job that waits for its target tells later.
-    fn glance(&self) -> Box<Glance> {
-        let mut all = Box::<Glance>::default();
+    fn glance(&self) -> Box<LiveSnapshot> {
+        let mut all = Box::<LiveSnapshot>::default();
         for member in &self.members {
             all.merge(&member.shared.pulse.glance.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -421,12 +424,12 @@ impl Crew {
         }
     }
 
-    fn progress(&self, clock: Clock) -> Progress {
+    fn progress(&self, clock: Clock) -> RunProgress {
         let sum = |pick: fn(&Pulse) -> &std::sync::atomic::AtomicU64| -> u64 {
             self.members.iter().map(|m| pick(&m.shared.pulse).load(Ordering::Relaxed)).sum()
         };
         let completed = sum(|pulse| &pulse.completed);
-        Progress {
+        RunProgress {
             preparing: None,
             now: Time::from_ns(clock.now_ns()),
             issued: sum(|pulse| &pulse.issued),
@@ -437,7 +440,7 @@ impl Crew {
     }
 
     /// Why the run ended early, the weightiest reason first.
-    fn failure(&mut self, run: &Run, target: &Target) -> Option<BenchError> {
+    fn failure(&mut self, run: &BenchRun, target: &RealTarget) -> Option<BenchError> {
         for report in self.members.iter_mut().filter_map(|m| m.report.as_mut()) {
             if let Some(error) = report.trace_error.take() {
                 return Some(BenchError::Workload(error));

@@ -5,12 +5,12 @@ use ssdyno_block::Time;
 /// How long the transfer took that was worked out last. Most are as long as the one before, and
 /// working it out takes a division and a rounding.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usual {
+pub(crate) struct LastTransferTime {
     bytes: u64,
     time: Time,
 }
 
-impl Usual {
+impl LastTransferTime {
     /// The time of `bytes`, if they were the last to be worked out.
     #[inline]
     pub(crate) fn known(&self, bytes: u64) -> Option<Time> {
@@ -19,7 +19,7 @@ impl Usual {
 
     /// Remembers that `bytes` take `time`, and gives that back.
     pub(crate) fn learn(&mut self, bytes: u64, time: Time) -> Time {
-        *self = Usual { bytes, time };
+        *self = LastTransferTime { bytes, time };
         time
     }
 }
