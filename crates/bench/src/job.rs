@@ -152,8 +152,9 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
         {
             let mut tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tape) = tape.as_mut() else { return state.abandoned(engine) };
+            // The clock was read since the last requests, also where there are more for this call.
+            state.begin_window(job, tape);
             if !state.more {
-                state.begin_window(job, tape);
                 state.reap(job, engine, tape);
                 if tape.must_end() && !state.done {
                     state.fail(JobFailure::Memory);

@@ -329,8 +329,8 @@ mod tests {
         let split = check(read(1000, 1 << 30), read(4000, 1 << 30));
         assert!(split.agrees && split.detail.contains("split"), "{split:?}");
         for (run, device, why) in [
-            (read(1000, 4_096_000), Moved::default(), "no account"),
-            (read(1000, 4_096_000), read(500, 2_048_000), "answered"),
+            (read(1000, 4_096_000), Moved::default(), "no statistics"),
+            (read(1000, 4_096_000), read(500, 2_048_000), "served from a cache"),
             (read(1000, 4_096_000), read(2000, 8_192_000), "somebody else"),
         ] {
             let check = check(run, device);

@@ -43,7 +43,7 @@ pub(crate) struct DrumConfig {
     description: String,
     /// Size, times and powers.
     drum: DrumTable,
-    /// What goes wrong on order; left out: nothing.
+    /// Injected faults; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     faults: FaultConfig,
 }
@@ -220,6 +220,6 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     println!("report: {}", report.display());
     let failing = run(drum("10ms", "[faults]\nerror = 0.1"))?.result;
     let failed = failing.faults.and_then(|faults| faults.device).map_or(0, |device| device.errors);
-    println!("{failed} of 2000 reads failed on order");
+    println!("{failed} of 2000 reads failed as injected");
     Ok(())
 }

@@ -19,7 +19,7 @@
 //! let mut job = ScsiJob::new();
 //! let read = cdb::read16(8, 2);
 //! let mut progress = translator.begin(&mut job, &ScsiRequest::local(0, read.as_bytes()));
-//! while progress == Progress::Pending {
+//! while progress == JobProgress::Pending {
 //!     while let Some(command) = job.next_command() {
 //!         assert_eq!((command.lba(), command.blocks(), command.data.bytes), (8, 2, 8192));
 //!     }
@@ -27,7 +27,7 @@
 //!     let status = ssdyno_spec::nvme::NvmeStatus::SUCCESS;
 //!     progress = translator.complete(&mut job, status, 0);
 //! }
-//! assert_eq!((progress, job.status()), (Progress::Done, 0));
+//! assert_eq!((progress, job.status()), (JobProgress::Done, 0));
 //! # Ok(())
 //! # }
 //! ```

@@ -288,7 +288,7 @@ fn requests_beyond_the_end_fail_wrap_or_go() {
         Request::read(5120, 4096),
     ];
     assert_eq!(requests(&all), expected);
-    assert!(notes.contains("2 requests ended behind") && notes.contains("1 request was split"));
+    assert!(notes.contains("2 requests ended beyond") && notes.contains("1 request was split"));
     let text = format!("1.5 0 0 {} 0\n", sectors + 1);
     assert!(open(text, &with(BeyondEnd::Wrap)).is_err());
     let error = refused(format!("1.5 0 {sectors} 8 0\n"), &with(BeyondEnd::Skip));
@@ -330,7 +330,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (Format::DiskSim, "2.0 0 99999999999999999999 8 0", "64 bits"),
     (Format::DiskSim, "2.0 0 18446744073709551615 8 0", "beyond any device"),
     (Format::DiskSim, "2.0 0 0 8 zz", "hexadecimal"),
-    (Format::DiskSim, "2.0 0 0 8 0 9", "behind the last field"),
+    (Format::DiskSim, "2.0 0 0 8 0 9", "after the last field"),
     (Format::DiskSim, "99999999999999 0 0 8 0", "213"),
     (Format::DiskSim, "hello", "cut short"),
     (Format::MqSim, "2000000 0 0 8 2", "type is `2`"),
@@ -345,7 +345,7 @@ const WRONG: &[(Format, &str, &str)] = &[
     (Format::Blkparse, "garbage", "the device is"),
     (Format::Fio, "7 /dev/a explode 0 512", "explode"),
     (Format::Fio, "7 /dev/a read 0", "cut short"),
-    (Format::Fio, "7 /dev/a read 0 512 7", "behind the last"),
+    (Format::Fio, "7 /dev/a read 0 512 7", "after the last"),
     (Format::Csv, "5,jump,0,512", "jump"),
     (Format::Csv, "5,read,0", "cut short"),
     (Format::Csv, "5,read,,512", "not a whole number"),

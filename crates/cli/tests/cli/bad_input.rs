@@ -97,7 +97,7 @@ fn settings() {
         ("ftl.cleaning=fifoo", 14, "fifo"),
     ] {
         let text = place.fails(2, &["run", "sim:config-a", "--keep", "none", "--set", setting]);
-        assert!(text.contains(&format!("--set:1:{column}]")), "{text}");
+        assert!(text.contains(&format!("--set:1:{column}\n")), "{text}");
         assert!(text.contains(words), "{words} in {text}");
     }
     assert!(place.fails(2, &["run", "--set", "nothing"]).contains("KEY=VALUE"));
@@ -216,7 +216,7 @@ fn structures_that_nobody_filled() {
         place.write(name, [byte; 4096]);
         let text = place.fails(2, &["show", "sim:p3600", "--id-ctrl", name]);
         assert!(text.contains(&format!("cannot use {name}: no controller told it")), "{text}");
-        assert!(text.contains("`nvme list` whether the drive answers"), "{text}");
+        assert!(text.contains("`nvme list` that the drive responds"), "{text}");
     }
 }
 

@@ -65,7 +65,7 @@ fn impossible_faults_name_their_place() {
         ("eror = 0.1", 2, "faults.eror", "did you mean `faults.error`"),
         ("remove_at = \"0s\"", 2, "faults.remove_at", "not more than 0"),
         ("error = 0.1\nhang_at = \"1s\"", 3, "faults.hang_at", "would hang the run"),
-        ("drop = 0.1", 2, "faults.drop", "no time limit"),
+        ("drop = 0.1", 2, "faults.drop", "no timeout"),
     ] {
         place.write("d.toml", format!("{delay}[faults]\n{keys}\n"));
         let output = place.call(&["run", "d.toml", "--keep", "none", "--json"]);

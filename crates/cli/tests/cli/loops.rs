@@ -73,7 +73,7 @@ fn a_detached_loop_device_ends_its_run() {
     let image = std::fs::File::options().write(true).open(place.path().join("image")).unwrap();
     image.set_len(0).unwrap();
     let object = ended(run, 1);
-    assert!(message(&object).contains("does not answer any more"), "{}", message(&object));
+    assert!(message(&object).contains("no longer responds"), "{}", message(&object));
     assert_eq!(stored(&place, "a")["partial"], true);
     // It went with its last user.
     loops.0.clear();

@@ -121,7 +121,7 @@ fn a_target_that_shrinks_away_ends_the_run_and_what_was_measured_is_kept() {
     let began = Instant::now();
     let object = ended(run, 1);
     assert!(began.elapsed() < Duration::from_secs(10));
-    assert!(message(&object).contains("does not answer any more"), "{}", message(&object));
+    assert!(message(&object).contains("no longer responds"), "{}", message(&object));
     let stored = stored(&place, "a");
     assert_eq!(stored["partial"], true);
     assert!(stored["requests"].as_u64().unwrap() > 0 && stored["errors"].as_u64().unwrap() > 0);

@@ -86,7 +86,7 @@ pub struct ArrayConfig {
     pub description: String,
     /// Members and stripes.
     pub array: ArrayTable,
-    /// What goes wrong on order in the array as a whole; members have tables of their own.
+    /// Faults injected into the array as a whole; members have tables of their own.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }
@@ -142,7 +142,7 @@ impl ArrayConfig {
             let faults = member.faults();
             for (key, asked, what) in [
                 ("drop", faults.drop > 0.0, "a request that is never completed"),
-                ("hang_at", faults.hang_at.is_some(), "a member that stands still"),
+                ("hang_at", faults.hang_at.is_some(), "a member that hangs"),
                 ("lost_interrupts", faults.lost_interrupts > 0.0, "a lost interrupt"),
             ] {
                 if asked {

@@ -105,9 +105,8 @@ fn simulate(
     };
     let mut walk = workload(name, plan, options, &target)?;
     let load = Load::survey(walk.as_mut(), facts.page_bytes, facts.dies);
-    let failed = |error| PaperError::Workload { run: name.to_owned(), error };
     if let Some(error) = walk.error() {
-        return Err(failed(error));
+        return Err(PaperError::Workload { run: name.to_owned(), error });
     }
     let mut load_again = workload(name, plan, options, &target)?;
     let PowerModel::Controller { config: powers, facts: parts } = &unit.power else {
