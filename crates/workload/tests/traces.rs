@@ -292,7 +292,7 @@ fn requests_beyond_the_end_fail_wrap_or_go() {
     let text = format!("1.5 0 0 {} 0\n", sectors + 1);
     assert!(open(text, &with(BeyondEnd::Wrap)).is_err());
     let error = refused(format!("1.5 0 {sectors} 8 0\n"), &with(BeyondEnd::Skip));
-    assert!(error.to_string().contains("1 request lies behind"), "{error}");
+    assert!(error.to_string().contains("1 request lies beyond"), "{error}");
 }
 
 #[test]
