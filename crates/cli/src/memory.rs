@@ -92,7 +92,7 @@ fn end() -> ! {
         let rest = r#","file":null,"line":null,"column":null,"key":null}}"#;
         let _ = writeln!(Raw::Output, r#"{{"error":{{"message":"{MESSAGE}","help":"{HELP}"{rest}"#);
     } else {
-        let _ = writeln!(Raw::Error, "  × {MESSAGE}\n  help: {HELP}");
+        let _ = writeln!(Raw::Error, "error: {MESSAGE}\n |\n = help: {HELP}");
     }
     std::process::exit(i32::from(exit_code(FailureKind::Failed)))
 }

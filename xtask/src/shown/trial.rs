@@ -254,7 +254,7 @@ fn shortened(shown: &Shown) -> Vec<String> {
 /// What is wrong with how a command ended.
 fn complaint(shown: &Shown, args: &[String], captured: &Captured) -> Option<String> {
     let Captured { stdout, stderr, code, .. } = captured;
-    let fails = shown.prints.iter().any(|line| line.trim_start().starts_with('×'));
+    let fails = shown.prints.iter().any(|line| line.starts_with("error: "));
     if *code != Some(i32::from(fails)) || stderr.contains("panicked at") {
         let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
         // With --json the error is the object.
@@ -354,11 +354,11 @@ mod tests {
         assert_eq!(judge(&fine, &ended(0, "a\n", "")), None);
         assert!(judge(&fine, &ended(101, "", "thread 'main' panicked at x")).is_some());
         assert!(judge(&fine, &ended(0, "", "thread 'job' panicked at x")).is_some());
-        let fails = block("$ ssdyno run\nIOPS  12\n…\n  × it failed\n");
-        assert_eq!(judge(&fails, &ended(1, "x\nIOPS  12.3\ny\n", "  × it failed\n")), None);
-        assert!(judge(&fails, &ended(0, "IOPS  12\n", "  × it failed\n")).is_some());
-        assert!(judge(&fails, &ended(1, "IOPS  13\n", "  × it failed\n")).is_some());
-        assert!(judge(&fails, &ended(1, "  × it failed\nIOPS  12\n", "")).is_some());
+        let fails = block("$ ssdyno run\nIOPS  12\n…\nerror: it failed\n");
+        assert_eq!(judge(&fails, &ended(1, "x\nIOPS  12.3\ny\n", "error: it failed\n")), None);
+        assert!(judge(&fails, &ended(0, "IOPS  12\n", "error: it failed\n")).is_some());
+        assert!(judge(&fails, &ended(1, "IOPS  13\n", "error: it failed\n")).is_some());
+        assert!(judge(&fails, &ended(1, "error: it failed\nIOPS  12\n", "")).is_some());
         let json = block("ssdyno list --json");
         assert_eq!(judge(&json, &ended(0, "{\"a\": 1}\n", "noise")), None);
         for wrong in ["[]", "{}{}", "{", "x\n{}"] {
