@@ -102,11 +102,23 @@ pub trait Workload {
     /// same answers.
     fn next(&mut self, now: Time) -> WorkloadStep;
 
+    /// The workload that this one wraps, if it wraps one. What a wrapper does not say itself, the wrapped
+    /// workload says for it, so that a new question need not be forwarded in every wrapper. Steps and
+    /// completions are no questions: a wrapper passes them on by itself, because it may change them.
+    fn inner(&self) -> Option<&dyn Workload> {
+        None
+    }
+
+    /// [`inner`](Workload::inner), to take its error.
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        None
+    }
+
     /// Requests that [`next`](Workload::next) will probably issue, the nearest first, of which the
     /// second half are told of for the first time. Empty where they are not known, or where all
     /// were told of. A hint that lets a simulator fetch ahead what they will need.
     fn upcoming(&self) -> &[Request] {
-        &[]
+        self.inner().map_or(&[], |inner| inner.upcoming())
     }
 
     /// One of the requests issued completed at `now`.
@@ -115,7 +127,7 @@ pub trait Workload {
     /// Whether what it does depends on how requests ended and how long they took. Asked once, before the
     /// first request.
     fn heeds_latency(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.heeds_latency())
     }
 
     /// As `count` calls of [`completed`](Workload::completed), for a runner that reaps many at once; not for
@@ -136,23 +148,22 @@ pub trait Workload {
     /// for its depth. [`Time::MAX`] while that is not known; otherwise known from its first request on, and
     /// later requests do not change it.
     fn recorded_from(&self, stream: u32) -> Time {
-        let _ = stream;
-        Time::ZERO
+        self.inner().map_or(Time::ZERO, |inner| inner.recorded_from(stream))
     }
 
     /// What became of the searches for a depth, of each stream that makes one.
     fn depth_searches(&self) -> Vec<DepthSearch> {
-        Vec::new()
+        self.inner().map_or_else(Vec::new, |inner| inner.depth_searches())
     }
 
     /// Warnings collected while reading (trace lines skipped, split, late …), for the report.
     fn notes(&self) -> Vec<String> {
-        Vec::new()
+        self.inner().map_or_else(Vec::new, |inner| inner.notes())
     }
 
     /// Takes the error that ended the workload, if one did. To be asked after [`WorkloadStep::Done`].
     fn error(&mut self) -> Option<WorkloadError> {
-        None
+        self.inner_mut().and_then(|inner| inner.error())
     }
 }
 

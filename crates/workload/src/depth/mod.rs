@@ -18,7 +18,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use ssdyno_block::{Op, Request, Time};
+use ssdyno_block::{Op, Time};
 
 use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 use search::{Search, Verdict};
@@ -296,8 +296,12 @@ impl Workload for Searching {
         step
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {

@@ -4,6 +4,8 @@
 
 use std::collections::VecDeque;
 
+use ssdyno_block::Request;
+
 use super::*;
 use crate::{FioFiles, TargetFacts, WorkloadConfig, fio_streams, read_fio_jobs, run_together};
 

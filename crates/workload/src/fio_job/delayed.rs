@@ -1,8 +1,8 @@
 //! A workload that begins later.
 
-use ssdyno_block::{Request, Time};
+use ssdyno_block::Time;
 
-use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
+use crate::{Finished, Workload, WorkloadStep};
 
 /// `inner` with its time counted from `start`.
 struct Delayed {
@@ -32,31 +32,19 @@ impl Workload for Delayed {
         }
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.inner.completed(finished, now.saturating_sub(self.start));
     }
 
-    fn heeds_latency(&self) -> bool {
-        self.inner.heeds_latency()
-    }
-
     fn recorded_from(&self, stream: u32) -> Time {
         self.inner.recorded_from(stream).saturating_add(self.start)
-    }
-
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        self.inner.depth_searches()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
-    }
-
-    fn error(&mut self) -> Option<WorkloadError> {
-        self.inner.error()
     }
 }

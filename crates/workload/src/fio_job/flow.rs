@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ssdyno_block::{Request, Time};
+use ssdyno_block::Time;
 
 use super::job::{Answer, Reader};
 use super::values;
-use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
+use crate::{Finished, Workload, WorkloadStep};
 
 /// Who is ahead of the others asks again after so long, or after `flow_sleep`.
 const AGAIN: Time = Time::from_us(10);
@@ -98,32 +98,16 @@ impl Workload for Flowing {
         step
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.inner.completed(finished, now);
-    }
-
-    fn heeds_latency(&self) -> bool {
-        self.inner.heeds_latency()
-    }
-
-    fn recorded_from(&self, stream: u32) -> Time {
-        self.inner.recorded_from(stream)
-    }
-
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        self.inner.depth_searches()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
-    }
-
-    fn error(&mut self) -> Option<WorkloadError> {
-        self.inner.error()
     }
 }
 

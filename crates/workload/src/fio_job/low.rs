@@ -1,8 +1,8 @@
 //! A queue that is filled again only when it has drained (`iodepth_low`).
 
-use ssdyno_block::{Request, Time};
+use ssdyno_block::Time;
 
-use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
+use crate::{Finished, Workload, WorkloadStep};
 
 /// `inner`, which has up to `depth` outstanding: once it had, nothing follows until `low` are left.
 struct Draining {
@@ -38,33 +38,17 @@ impl Workload for Draining {
         step
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.draining &= self.outstanding > self.low;
         self.inner.completed(finished, now);
-    }
-
-    fn heeds_latency(&self) -> bool {
-        self.inner.heeds_latency()
-    }
-
-    fn recorded_from(&self, stream: u32) -> Time {
-        self.inner.recorded_from(stream)
-    }
-
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        self.inner.depth_searches()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
-    }
-
-    fn error(&mut self) -> Option<WorkloadError> {
-        self.inner.error()
     }
 }

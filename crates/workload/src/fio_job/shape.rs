@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Request, Time};
 
-use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
+use crate::{Finished, Workload, WorkloadStep};
 
 /// A pause after every so many requests (`thinktime`, `thinktime_blocks`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,8 +189,12 @@ impl Workload for Shaped {
         step
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
@@ -199,25 +203,5 @@ impl Workload for Shaped {
         // which does not matter: the depth is kept here.
         self.inner.completed(finished, now);
         self.rest(now);
-    }
-
-    fn heeds_latency(&self) -> bool {
-        self.inner.heeds_latency()
-    }
-
-    fn recorded_from(&self, stream: u32) -> Time {
-        self.inner.recorded_from(stream)
-    }
-
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        self.inner.depth_searches()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
-    }
-
-    fn error(&mut self) -> Option<WorkloadError> {
-        self.inner.error()
     }
 }

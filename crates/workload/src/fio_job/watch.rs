@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{Op, Request, Time};
+use ssdyno_block::{Op, Time};
 
 use super::job::{Answer, Reader};
 use super::load::{Load, directions, percent};
 use super::values;
-use crate::{DepthSearch, Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
+use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,8 +225,12 @@ impl Workload for Watched {
         step
     }
 
-    fn upcoming(&self) -> &[Request] {
-        self.inner.upcoming()
+    fn inner(&self) -> Option<&dyn Workload> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Workload> {
+        Some(self.inner.as_mut())
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
@@ -236,18 +240,6 @@ impl Workload for Watched {
         self.moved.0 += u64::from(length > 0);
         self.moved.1 += u64::from(length);
         self.inner.completed(finished, now);
-    }
-
-    fn heeds_latency(&self) -> bool {
-        self.inner.heeds_latency()
-    }
-
-    fn recorded_from(&self, stream: u32) -> Time {
-        self.inner.recorded_from(stream)
-    }
-
-    fn depth_searches(&self) -> Vec<DepthSearch> {
-        self.inner.depth_searches()
     }
 
     fn notes(&self) -> Vec<String> {
