@@ -74,6 +74,7 @@ pub enum PageCache {
 }
 
 /// How a target is opened.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Opening {
     pub(crate) sync_writes: SyncWrites,

@@ -34,7 +34,7 @@ pub struct DeviceFaults {
     pub errors: u64,
     /// Commands that were answered late.
     pub delays: u64,
-    /// Commands that were never answered.
+    /// Commands that never completed.
     pub drops: u64,
     /// Interrupts that never arrived.
     pub lost_interrupts: u64,

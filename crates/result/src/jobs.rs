@@ -30,7 +30,7 @@ pub struct JobResult {
     /// Requests that ended in an error; they are in no other figure, but for those without an answer
     /// (`unanswered`).
     pub errors: u64,
-    /// Requests that were never answered, as in the figures of the run: in `latency_ns` as at least as long
+    /// Requests that never completed, as in the figures of the run: in `latency_ns` as at least as long
     /// as they were waited for, and in no rate.
     #[serde(default)]
     pub unanswered: u64,

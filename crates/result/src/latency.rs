@@ -13,7 +13,7 @@ use crate::statistics::Interval;
 /// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
 /// 0.4 % off. Mean, minimum and maximum are always exact.
 ///
-/// Where requests were never answered, each of them counts with the time that it was waited for, and the
+/// Where requests never completed, each of them counts with the time that it was waited for, and the
 /// figures are lower bounds: the true ones are as long or longer, and `at_most` says how long percentiles
 /// can be.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -32,13 +32,13 @@ pub struct Latency {
     pub p99_9: f64,
     /// Largest.
     pub max: f64,
-    /// What percentiles can be at most; only where requests were never answered. Mean and largest latency have
+    /// What percentiles can be at most; only where requests never completed. Mean and largest latency have
     /// no upper bound then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<LatencyAtMost>,
 }
 
-/// Upper bounds of the percentiles of requests of which some were never answered: the percentile if those
+/// Upper bounds of the percentiles of requests of which some never completed: the percentile if those
 /// had taken forever. Where it is the figure itself, that is certain; `null` where there is no bound.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyAtMost {

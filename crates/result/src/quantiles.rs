@@ -119,7 +119,7 @@ impl<'a> Exact<'a> {
 
     /// The exact latencies in ns at the wanted ranks, in the order of `wanted`: the histogram says in
     /// which bucket a rank lies, and only rows of that bucket are looked at. Rows that ended in an
-    /// error do not count; those that were never answered do, and are in the histograms. One pass over the rows, or none where earlier ones told enough. Where more than
+    /// error do not count; those that never completed do, and are in the histograms. One pass over the rows, or none where earlier ones told enough. Where more than
     /// [`COLLECTED_MOST`] lie in a bucket of 8 ms or more, they are exact to 1/65536 of it, which is less than
     /// a millionth: memory has a bound however many rows there are.
     pub(crate) fn find(&mut self, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {

@@ -55,11 +55,11 @@ pub(crate) struct Totals {
     pub(crate) wait_ps: u128,
     pub(crate) errors: u64,
     pub(crate) histogram: Histogram,
-    /// Those that were never answered, with the time that they were waited for.
+    /// Those that never completed, with the time that they were waited for.
     pub(crate) unanswered: Option<Box<Unanswered>>,
 }
 
-/// Requests that were never answered.
+/// Requests that never completed.
 #[derive(Clone, Debug)]
 pub(crate) struct Unanswered {
     pub(crate) latency_ps: u128,
@@ -105,7 +105,7 @@ impl Totals {
         unanswered.histogram.add(waited.as_ns());
     }
 
-    /// Requests that were never answered.
+    /// Requests that never completed.
     pub(crate) fn unanswered(&self) -> u64 {
         self.unanswered.as_ref().map_or(0, |unanswered| unanswered.histogram.total())
     }

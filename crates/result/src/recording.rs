@@ -115,7 +115,7 @@ impl Recording {
         self.ops.iter().map(|t| t.errors).sum()
     }
 
-    /// Requests that were never answered, see [`RunResult::unanswered`].
+    /// Requests that never completed, see [`RunResult::unanswered`].
     pub fn unanswered(&self) -> u64 {
         self.ops.iter().map(Totals::unanswered).sum()
     }
@@ -372,7 +372,7 @@ impl Recording {
         }
         if result.unanswered > 0 {
             result.notes.push(format!(
-                "{} never answered (given up, or outstanding at the end): latencies count each as \
+                "{} never completed (given up, or outstanding at the end): latencies count each as \
                  long as it was waited for, and those with ≥ are as long or longer",
                 match result.unanswered {
                     1 => "1 request was".to_owned(),

@@ -49,7 +49,7 @@ pub struct RunResult {
     /// Requests that ended in an error inside the recorded window; they are in no other figure, but for
     /// those without an answer (`unanswered`).
     pub errors: u64,
-    /// Requests that were never answered: given up by the driver or the network (those are `errors`, too), or
+    /// Requests that never completed: given up by the driver or the network (those are `errors`, too), or
     /// still outstanding when the run ended. They are in `latency_ns` as at least as long as they were
     /// waited for, and in no rate.
     #[serde(default)]

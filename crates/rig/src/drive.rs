@@ -318,7 +318,7 @@ impl State {
         }
     }
 
-    /// Nothing happens any more: what is still outstanding is never answered.
+    /// Nothing happens any more: what is still outstanding never completes.
     fn give_up(&self, drive: &mut Drive<'_>) {
         let mut outstanding = vec![true; self.in_flight.len()];
         self.free.iter().for_each(|place| outstanding[*place as usize] = false);

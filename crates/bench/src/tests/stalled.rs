@@ -125,7 +125,7 @@ fn intended_ns(text: &str, facts: &TargetFacts) -> Vec<u64> {
 struct Forgetful {
     pushed: u64,
     done: Vec<(u32, Outcome)>,
-    /// Requests that are never answered by now.
+    /// Requests that have not completed by now.
     lost: u64,
 }
 

@@ -37,7 +37,7 @@ pub struct FaultConfig {
     /// By so much; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_by: Option<Span>,
-    /// Share of commands that are never answered, 0 to 1: the timeout of the driver has to end them.
+    /// Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
     pub drop: f64,
     /// Share of interrupts that never arrive, 0 to 1.
     pub lost_interrupts: f64,
@@ -136,7 +136,7 @@ pub enum FaultOutcome {
     Error,
     /// It is so much later.
     Delay(Time),
-    /// It is never answered.
+    /// It never completes.
     Drop,
 }
 
@@ -147,7 +147,7 @@ pub struct Injected {
     pub errors: u64,
     /// Commands that came late.
     pub delays: u64,
-    /// Commands that were never answered.
+    /// Commands that never completed.
     pub drops: u64,
     /// Interrupts that never arrived.
     pub lost_interrupts: u64,

@@ -14,7 +14,7 @@ pub enum Effect {
     Fail(NvmeStatus),
     /// It begins so much later.
     Delay(Time),
-    /// It is taken and never answered; Abort, or a reset, ends it.
+    /// It is taken and never completes; Abort, or a reset, ends it.
     Lose,
     /// It is done, and ends with an error of the medium all the same.
     Spoil,

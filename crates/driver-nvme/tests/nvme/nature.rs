@@ -64,9 +64,9 @@ impl Default for Nature {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mishap {
     Fails,
-    /// It is never answered; an abort ends it.
+    /// It never completes; an abort ends it.
     Forgotten,
-    /// It is never answered, and aborts find nothing.
+    /// It never completes, and aborts find nothing.
     LostForGood,
     /// It is answered, and so many microseconds later once more, with an error.
     Twice {

@@ -321,7 +321,7 @@ impl<'a> Block<'a> {
         (at.min(self.words.len()), rows)
     }
 
-    /// Operation and latency of every row that has one - it is without error, or was never answered and
+    /// Operation and latency of every row that has one - it is without error, or never completed and
     /// counts as long as it was waited for - with the number of such rows, for each
     /// stretch of rows of one latency: the passes that statistics make. Looks at nothing else, which is
     /// several times as fast as whole rows; what is reaped together often took the same time.

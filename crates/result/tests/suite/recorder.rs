@@ -237,7 +237,7 @@ fn warm_up_is_noticed() {
 
 const END_NS: u64 = 10_000_000;
 
-/// 90 requests that take 1 to 90 us, and 10 that are never answered: all issued after 100 us, in a run of 10 ms.
+/// 90 requests that take 1 to 90 us, and 10 that never complete: all issued after 100 us, in a run of 10 ms.
 fn some_in_vain(keep: Keep) -> [Recording; 2] {
     let read = Request::read(0, 4096);
     let mut recorder = Recorder::new(keep, None);

@@ -200,7 +200,7 @@ fn delays_add_what_was_said() {
     }
 }
 
-/// A command that is never answered costs the timeout and the abort, a few us; a retry makes it good.
+/// A command that never completes costs the timeout and the abort, a few us; a retry makes it good.
 #[test]
 fn a_dropped_command_costs_the_time_limit() {
     let (n, keys) = (3_000, "drop = 0.002");
@@ -264,7 +264,7 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
         assert_eq!(told(&result).driver.resets, 1);
         assert_eq!(result.requests + result.errors, 8_000);
         assert!((1..=32).contains(&result.errors), "{} errors", result.errors);
-        // What the reset gave up was never answered: it took as long as it was waited for, or longer.
+        // What the reset gave up never completed: it took as long as it was waited for, or longer.
         assert_eq!(result.unanswered, result.errors);
         let latency = result.latency_ns.as_ref().unwrap().all;
         let most = latency.at_most.unwrap();
