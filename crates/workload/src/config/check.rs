@@ -1,17 +1,14 @@
 //! From configuration to generator: every check, each with its key.
 
-use ssdyno_block::Time;
-use ssdyno_engine::Rng;
+mod address;
 
-use super::{
-    AddressPattern, ArrivalKind, Arrivals, BlockSize, DiskSimSynthetic, Pattern, WorkloadConfig,
-    WorkloadKind,
-};
+use ssdyno_block::Time;
+
+use super::{ArrivalKind, Arrivals, BlockSize, DiskSimSynthetic, WorkloadConfig, WorkloadKind};
 use crate::depth::{Before, searching};
 use crate::generator::arrivals::{Gap, Pacing};
 use crate::generator::disksim::DiskSim;
-use crate::generator::place::{Choice, Cursor, ONE, Place, threshold};
-use crate::generator::zipf::{Scatter, Zipf};
+use crate::generator::place::{ONE, threshold};
 use crate::generator::{Generator, Limits, Mix, Mixed};
 use crate::{LatencyTarget, TargetFacts, Workload, WorkloadError};
 
@@ -45,7 +42,7 @@ pub(super) fn build(
     check_sizes(config, &sizes, device)?;
     let (pacing, limits) = pacing(config, limits)?;
     let mix = mix(config, &sizes)?;
-    let place = place(config, &sizes, device, seed)?;
+    let place = address::place(config, &sizes, device, seed)?;
     let target = latency_target(config)?;
     let generator = Box::new(Generator::new(limits, pacing, Mixed { mix, place }, seed));
     Ok(match target {
@@ -296,180 +293,6 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
     }
     let write = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
     Ok(Mix { read: threshold(read / sum), write: threshold(write), sizes: cumulative })
-}
-
-/// The range of addresses: first byte, length, and the alignment.
-struct Range {
-    start: u64,
-    length: u64,
-    alignment: u64,
-}
-
-fn range(
-    config: &WorkloadConfig,
-    sizes: &[BlockSize],
-    device: &TargetFacts,
-) -> Result<Range, WorkloadError> {
-    let sector = u64::from(device.sector_bytes);
-    let smallest = sizes.iter().map(|entry| entry.size.0).min().unwrap_or(sector);
-    let alignment = config.alignment.map_or(smallest, |alignment| alignment.0);
-    if alignment == 0 || !alignment.is_multiple_of(sector) {
-        let help = format!("give a positive multiple of the target's sector, {sector} B");
-        return fail("alignment", format!("{alignment} B"), &help);
-    }
-    let address = &config.address;
-    let start = address.start.0;
-    if !start.is_multiple_of(alignment) {
-        let down = start - start % alignment;
-        let help = format!("give \"{down}B\" or set alignment (now {alignment} B)");
-        return fail("address.start", "not a multiple of the alignment", &help);
-    }
-    let capacity = device.capacity_bytes;
-    if start >= capacity {
-        let help = format!("the target has {capacity} B");
-        return fail("address.start", "the range starts beyond the end of the target", &help);
-    }
-    let (key, length) = range_length(address, capacity)?;
-    if length > capacity - start {
-        let help = format!("{} B are left behind address.start", capacity - start);
-        return fail(key, "the range ends beyond the end of the target", &help);
-    }
-    let length = length - length % sector;
-    let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(sector);
-    if largest > length {
-        let what = format!("a block of {largest} B does not fit in the range of {length} B");
-        let key = if config.block_sizes.is_empty() {
-            "block_size".to_owned()
-        } else {
-            let index = sizes.iter().position(|entry| entry.size.0 == largest).unwrap_or(0);
-            format!("block_sizes[{index}].size")
-        };
-        return fail(&key, what, "make the block smaller or the range longer");
-    }
-    Ok(Range { start, length, alignment })
-}
-
-fn range_length(
-    address: &AddressPattern,
-    capacity: u64,
-) -> Result<(&'static str, u64), WorkloadError> {
-    match (address.length, address.length_percent) {
-        (Some(_), Some(_)) => {
-            fail("address.length", "both length and length_percent are given", "keep one")
-        }
-        (Some(length), None) if length.0 == 0 => {
-            fail("address.length", "an empty range", "give a length above 0 or leave it out")
-        }
-        (Some(length), None) => Ok(("address.length", length.0)),
-        (None, Some(percent)) if percent > 0.0 && percent <= 100.0 => {
-            let length = (capacity as f64 * (percent / 100.0)) as u64;
-            Ok(("address.length_percent", length.min(capacity)))
-        }
-        (None, Some(percent)) => {
-            let what = format!("{percent} % of the target");
-            fail("address.length_percent", what, "give above 0 to 100")
-        }
-        (None, None) => Ok(("address.length", capacity - address.start.0)),
-    }
-}
-
-fn place(
-    config: &WorkloadConfig,
-    sizes: &[BlockSize],
-    device: &TargetFacts,
-    seed: u64,
-) -> Result<Place, WorkloadError> {
-    let range = range(config, sizes, device)?;
-    let Range { start, length, alignment } = range;
-    let slots_of = |size: u64| (length - size) / alignment + 1;
-    let slots: Vec<u64> = sizes.iter().map(|entry| slots_of(entry.size.0)).collect();
-    let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(alignment);
-    let sequential = sequential_share(config)?;
-    // Ranks must mean the same block for every size: those where the largest fits.
-    let choice = choice(config, slots_of(largest), seed)?;
-    let threads = u64::from(config.threads.unwrap_or(1));
-    let cursors = if config.address.pattern == Pattern::Sequential {
-        let part = length / threads / alignment * alignment;
-        if part < largest {
-            let what = format!("each of {threads} threads would have {part} B for itself");
-            let help = "fewer threads, smaller blocks or a longer range are needed";
-            return fail("threads", what, help);
-        }
-        let firsts = (0..threads).map(|thread| start + thread * part);
-        // The last thread also takes what the division leaves.
-        let ends = (1..threads).map(|thread| start + thread * part).chain([start + length]);
-        firsts.zip(ends).map(|(first, end)| Cursor { first, end, at: first }).collect()
-    } else {
-        let whole = Cursor { first: start, end: start + length, at: start };
-        vec![whole; threads as usize]
-    };
-    let round_up = sizes.iter().any(|entry| !entry.size.0.is_multiple_of(alignment));
-    Ok(Place {
-        start,
-        alignment,
-        slots,
-        choice,
-        sequential: threshold(sequential),
-        cursors,
-        turn: 0,
-        round_up,
-    })
-}
-
-/// 0 to 1.
-fn sequential_share(config: &WorkloadConfig) -> Result<f64, WorkloadError> {
-    let key = "sequential_percent";
-    match (config.sequential_percent, config.address.pattern) {
-        (Some(percent), _) if !(0.0..=100.0).contains(&percent) => {
-            fail(key, format!("{percent} %"), "give 0 to 100")
-        }
-        (Some(percent), Pattern::Sequential) if percent < 100.0 => fail(
-            key,
-            format!("{percent} % of the pattern \"sequential\""),
-            "set address.pattern = \"random\" for the requests that are not sequential",
-        ),
-        (Some(percent), _) => Ok(percent / 100.0),
-        (None, Pattern::Sequential) => Ok(1.0),
-        (None, _) => Ok(0.0),
-    }
-}
-
-fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
-    let address = &config.address;
-    let scatter = || {
-        let mut rng = Rng::new(seed, "workload scatter");
-        address.scatter.then(|| Scatter::new(slots, &mut rng))
-    };
-    Ok(match address.pattern {
-        Pattern::Sequential => Choice::Never,
-        Pattern::Random => Choice::Uniform,
-        Pattern::Zipf => {
-            let theta = address.theta;
-            if !(theta > 0.0 && theta <= 10.0) {
-                let help = "give above 0 to 10; for equal weights use pattern = \"random\"";
-                return fail("address.theta", format!("an exponent of {theta}"), help);
-            }
-            Choice::Zipf { zipf: Zipf::new(slots, theta), scatter: scatter() }
-        }
-        Pattern::HotCold => {
-            let (space, access) = (address.hot_space_percent, address.hot_access_percent);
-            if !(space > 0.0 && space < 100.0) {
-                let what = format!("{space} % of the range");
-                return fail("address.hot_space_percent", what, "give above 0 and below 100");
-            }
-            if !(0.0..=100.0).contains(&access) {
-                let what = format!("{access} % of the requests");
-                return fail("address.hot_access_percent", what, "give 0 to 100");
-            }
-            if slots < 2 {
-                let what = "the range has no room for a hot and a cold part";
-                return fail("address.pattern", what, "make the range longer");
-            }
-            let hot = (slots as f64 * (space / 100.0)).round() as u64;
-            let hot = hot.clamp(1, slots - 1);
-            Choice::HotCold { hot, slots, threshold: threshold(access / 100.0), scatter: scatter() }
-        }
-    })
 }
 
 fn disksim(
