@@ -4,12 +4,9 @@ use std::path::Path;
 
 use ssdyno_block::Time;
 
-use super::distribution::Distribution;
 use super::ini::{self, Entry, Section};
 use super::load::Load;
 use super::options::{REFUSED, USED, VERIFIED, WITHOUT_EFFECT};
-use super::requests::{Order, Service};
-use super::shape::Shape;
 use super::values::{self, Size};
 use super::{FioBatch, FioEnd, FioEngine, FioExit, FioJob, FioReplay, FioSync};
 use crate::{TraceTiming, WorkloadError};
@@ -59,16 +56,13 @@ pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, Workloa
 /// Reads the options of one section.
 pub(super) struct Reader<'a> {
     path: &'a Path,
-    section: &'a Section,
+    pub(super) section: &'a Section,
     /// Of the option that was read last, for errors.
     line: u64,
     /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
     si_prefixes: bool,
     purpose: Purpose,
 }
-
-/// Most files of a job.
-const FILES_MAX: usize = 1_024;
 
 /// Options whose values are times or names: `m` is a minute, and `4k` part of a name.
 const NOT_SIZES: &[&str] = &[
@@ -400,102 +394,4 @@ impl Reader<'_> {
         }
         Ok(FioEngine::Passthrough)
     }
-
-    /// The files, whether they were named themselves, and how many there are.
-    fn files(&mut self) -> Answer<(Vec<String>, bool, u32)> {
-        let directory = self.find(&["directory"]).and_then(|entry| entry.value);
-        if directory.as_ref().is_some_and(|directory| directory.contains(':')) {
-            return self.wrong("several directories are not offered", "write a job for each");
-        }
-        let directory = directory.map(|directory| format!("{directory}/"));
-        let Some(names) = self.find(&["filename"]).and_then(|entry| entry.value) else {
-            let count = self.value(&["nrfiles", "nr_files"], "1 to 1024 files", |text| {
-                values::whole(text).filter(|files| (1..=FILES_MAX as u64).contains(files))
-            })?;
-            let count = count.unwrap_or(1) as u32;
-            // fio makes files named by the job there.
-            let made = |directory: String| {
-                let name = |file| format!("{directory}{}.0.{file}", self.section.name);
-                (0..count).map(name).collect()
-            };
-            return Ok((directory.map(made).unwrap_or_default(), false, count));
-        };
-        let placed = |name: String| match &directory {
-            Some(directory) if !name.starts_with('/') => format!("{directory}{name}"),
-            _ => name,
-        };
-        let mut files: Vec<String> = Vec::new();
-        for name in split_names(&names).into_iter().map(placed) {
-            if !files.contains(&name) {
-                files.push(name);
-            }
-        }
-        if files.is_empty() || files.len() > FILES_MAX {
-            let what = format!("{} files", files.len());
-            return self.wrong(what, format!("name 1 to {FILES_MAX}, with a colon between two"));
-        }
-        let count = files.len() as u32;
-        Ok((files, true, count))
-    }
-
-    /// What several files exclude.
-    fn check_files(&mut self, count: u32, load: &Load, notes: &mut Vec<String>) -> Answer<()> {
-        if count == 1 {
-            return Ok(());
-        }
-        if let Some(open) = self.value(&["openfiles"], "a number", values::whole)?
-            && (1..u64::from(count)).contains(&open)
-        {
-            let help = "leave it out: all of its files are open";
-            return self
-                .wrong(format!("{open} of {count} files open at a time are not offered"), help);
-        }
-        if load.strides.is_some() {
-            let _ = self.find(&["zonemode"]);
-            return self.wrong("parts of several files are not offered", "name one file");
-        }
-        if load.distributions.iter().any(|one| matches!(one, Distribution::Sequence(..))) {
-            let _ = self.find(&["random_distribution"]);
-            return self.wrong("a sequence over several files is not offered", "name one file");
-        }
-        if load.shape != Shape::default() && load.shape.flush_every.is_some() {
-            notes.push("a flush is for the file that was written last (fio: the next one)".into());
-        }
-        Ok(())
-    }
-
-    /// How files are served.
-    pub(super) fn service(&mut self) -> Answer<Service> {
-        // With one file there is nothing to choose.
-        let several = self.files()?.2 > 1;
-        let entry = self.find(&["file_service_type"]).filter(|_| several);
-        let Some(entry) = entry else { return Ok(Service::default()) };
-        let text = entry.value.unwrap_or_default();
-        let (order, each) = text.split_once(':').unwrap_or((&text, "1"));
-        let order = match order {
-            "roundrobin" => Order::InTurn,
-            "random" => Order::Random,
-            "sequential" => Order::OneByOne,
-            other => {
-                return self.wrong(
-                    format!("serving files by `{other}` is not offered"),
-                    "write roundrobin, random or sequential",
-                );
-            }
-        };
-        match values::whole(each).filter(|each| *each >= 1) {
-            Some(each) => Ok(Service { order, each }),
-            None => self.wrong(
-                format!("`{each}` is not a number of requests"),
-                "write roundrobin:8 for eight requests to a file before the next",
-            ),
-        }
-    }
-}
-
-/// Names with colons between them; a colon of a name has a backslash before it.
-fn split_names(text: &str) -> Vec<String> {
-    let plain = text.replace("\\:", "\u{0}");
-    let names = plain.split(':').map(str::trim).filter(|name| !name.is_empty());
-    names.map(|name| name.replace('\u{0}', ":")).collect()
 }

@@ -21,6 +21,7 @@ mod map;
 mod options;
 mod places;
 mod requests;
+mod served;
 mod shape;
 mod shared;
 mod sizes;
