@@ -1,13 +1,13 @@
 //! The loop of one job: ask the workload, submit, wait, reap, record.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_result::probe::Moved;
-use ssdyno_result::{LiveSnapshot, Sent, Tape};
+use ssdyno_result::{Sent, Tape};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::clock::{Clock, Margin};
@@ -15,6 +15,7 @@ use crate::delays::Delays;
 use crate::engine::{Engine, Outcome};
 use crate::faults::Faults;
 use crate::method::SubmitStrategy;
+use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;
 
 /// How long a job waits for a moment, or for the rest of a batch, before it looks up.
@@ -24,40 +25,6 @@ const TICK: Duration = Duration::from_millis(50);
 /// looks at the clock.
 const SPIN_NS: u64 = 1_000_000;
 const LOOKS_BY_CLOCK: u32 = 16;
-
-/// How far a job is: written by it, read by the one who watches.
-#[derive(Debug, Default)]
-pub(crate) struct Pulse {
-    pub(crate) issued: AtomicU64,
-    pub(crate) completed: AtomicU64,
-    /// Sum over completed requests.
-    pub(crate) latency_ns: AtomicU64,
-    /// Whoever watches would like a new `glance`.
-    pub(crate) asked: AtomicBool,
-    /// What was recorded when it was last asked for.
-    pub(crate) glance: Mutex<LiveSnapshot>,
-}
-
-impl Pulse {
-    /// Lets who watches know what is recorded so far.
-    #[cold]
-    fn tell(&self, tape: &Tape) {
-        self.asked.store(false, Ordering::Relaxed);
-        *self.glance.lock().unwrap_or_else(PoisonError::into_inner) = tape.glance();
-    }
-}
-
-/// What a job shares with the others and with the one who watches.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    /// Nothing more is issued.
-    pub(crate) stop: Arc<AtomicBool>,
-    pub(crate) ramp: Arc<Ramp>,
-    pub(crate) pulse: Arc<Pulse>,
-    /// What was recorded. Whoever watches takes it away from a job that hangs; the job then
-    /// waits for its requests without recording.
-    pub(crate) tape: Arc<Mutex<Option<Tape>>>,
-}
 
 /// One job.
 pub(crate) struct Job {

@@ -1,7 +1,7 @@
 //! The jobs of a run, and the one who watches them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,11 @@ use ssdyno_workload::{FioEntry, FioExit};
 use crate::clock::Clock;
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
-use crate::job::{JobFailure, Pulse, Shared};
+use crate::job::JobFailure;
+use crate::member::Member;
 use crate::plan::LoadPlan;
 use crate::probe::Prober;
+use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
 use crate::run::{BenchMeasured, BenchRun};
@@ -141,45 +143,6 @@ fn unanswered(hung: u64) -> String {
         "{hung} requests were without an answer when the run ended; where the kernel does not give \
          them up, this program cannot end before it has answered them"
     )
-}
-
-/// Everything about one job that is on its way.
-struct Member {
-    shared: Shared,
-    go: Sender<Go>,
-    group: u32,
-    /// See [`JobPlan::entry`](crate::plan::JobPlan::entry).
-    entry: usize,
-    /// See [`JobPlan::exit`](crate::plan::JobPlan::exit).
-    exit: FioExit,
-    report: Option<JobReport>,
-    /// When it last got on, and how far it was.
-    moved: Instant,
-    at: (u64, u64),
-    abandoned: bool,
-}
-
-impl Member {
-    fn outstanding(&self) -> u64 {
-        let pulse = &self.shared.pulse;
-        let completed = pulse.completed.load(Ordering::Relaxed);
-        pulse.issued.load(Ordering::Relaxed).saturating_sub(completed)
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Since when nothing has been answered, though something is outstanding.
-    fn stuck_for(&mut self, now: Instant) -> Duration {
-        let pulse = &self.shared.pulse;
-        let at = (pulse.issued.load(Ordering::Relaxed), pulse.completed.load(Ordering::Relaxed));
-        // Before the first answer a request may have been issued late; it counts from there.
-        if at.1 != self.at.1 || self.outstanding() == 0 || self.at.0 == self.at.1 {
-            (self.moved, self.at) = (now, at);
-        }
-        now - self.moved
-    }
 }
 
 /// All jobs of a run, and the one who watches them.

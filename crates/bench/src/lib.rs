@@ -41,6 +41,8 @@ mod error;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
+mod file_system;
+#[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
 mod job_set;
@@ -50,6 +52,8 @@ mod limits;
 mod lock;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod member;
 mod method;
 mod options;
 #[cfg(target_os = "linux")]
@@ -61,6 +65,8 @@ mod pinning;
 mod plan;
 #[cfg(target_os = "linux")]
 pub mod probe;
+#[cfg(target_os = "linux")]
+mod pulse;
 #[cfg(target_os = "linux")]
 mod ramp;
 #[cfg(target_os = "linux")]

@@ -16,9 +16,10 @@ use crate::engine::passthrough::Passthrough;
 use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
-use crate::job::{Ended, Job, Shared, drive};
+use crate::job::{Ended, Job, drive};
 use crate::pinning;
 use crate::plan::{JobPlan, Means};
+use crate::pulse::Shared;
 use crate::ramp::Ramp;
 use crate::target::RealTarget;
 

@@ -22,8 +22,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::file_system::is_of_the_kernel;
 use crate::permit::WritePermit;
-use crate::target::is_of_the_kernel;
 use device::{Device, System};
 use mark::Mark;
 pub use signature::{Signature, signatures};

@@ -11,8 +11,9 @@ use ssdyno_workload::{TargetFacts, WorkloadConfig, WorkloadStep};
 
 use crate::clock::Clock;
 use crate::engine::{Engine, Outcome};
-use crate::job::{Job, Pulse, Shared, drive};
+use crate::job::{Job, drive};
 use crate::method::Method;
+use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;
 
 /// Completes at once what it is given, but nothing from `from` to `to`.

@@ -1,0 +1,49 @@
+//! One job of a run, as the supervisor of all sees it.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use ssdyno_workload::FioExit;
+
+use crate::pulse::Shared;
+use crate::worker::{Go, JobReport};
+
+/// Everything about one job that is on its way.
+pub(crate) struct Member {
+    pub(crate) shared: Shared,
+    pub(crate) go: Sender<Go>,
+    pub(crate) group: u32,
+    /// See [`JobPlan::entry`](crate::plan::JobPlan::entry).
+    pub(crate) entry: usize,
+    /// See [`JobPlan::exit`](crate::plan::JobPlan::exit).
+    pub(crate) exit: FioExit,
+    pub(crate) report: Option<JobReport>,
+    /// When it last got on, and how far it was.
+    pub(crate) moved: Instant,
+    pub(crate) at: (u64, u64),
+    pub(crate) abandoned: bool,
+}
+
+impl Member {
+    pub(crate) fn outstanding(&self) -> u64 {
+        let pulse = &self.shared.pulse;
+        let completed = pulse.completed.load(Ordering::Relaxed);
+        pulse.issued.load(Ordering::Relaxed).saturating_sub(completed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Since when nothing has been answered, though something is outstanding.
+    pub(crate) fn stuck_for(&mut self, now: Instant) -> Duration {
+        let pulse = &self.shared.pulse;
+        let at = (pulse.issued.load(Ordering::Relaxed), pulse.completed.load(Ordering::Relaxed));
+        // Before the first answer a request may have been issued late; it counts from there.
+        if at.1 != self.at.1 || self.outstanding() == 0 || self.at.0 == self.at.1 {
+            (self.moved, self.at) = (now, at);
+        }
+        now - self.moved
+    }
+}
