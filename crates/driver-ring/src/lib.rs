@@ -6,7 +6,8 @@
 //! [`process_new_block`](RingDriver::process_new_block) (S0-28),
 //! [`generate_responses`](RingDriver::generate_responses) (S0-29); [`RingDriverOptions`] with the
 //! [`BlockPolicy`] (static or dynamic, S0-31, S0-32) and the [`CompletionPolicy`] (the paper's and
-//! others, side by side); [`RingParameters`] of the card (S0-10).
+//! others, side by side); [`RingParameters`] of the card (S0-10); [`SimulatedRing`], the driver and a
+//! simulated card on one clock.
 //!
 //! A request is cut into bios of one page of 4 KiB (S0-1); each becomes a descriptor at the index of
 //! the ring where its bio stands in the bios array (S0-30). The host calls
@@ -40,10 +41,12 @@ mod parameters;
 mod recover;
 mod requests;
 mod ring;
+mod simulated;
 
 pub use counters::RingCounters;
 pub use driver::{Polled, RingDriver, Submission};
 pub use error::RingError;
 pub use options::{BlockPolicy, CompletionPolicy, IdleDispatch, RingDriverOptions};
 pub use parameters::RingParameters;
+pub use simulated::SimulatedRing;
 pub use ssdyno_spec::ring::{ResponseMode, Technology};

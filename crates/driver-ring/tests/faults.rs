@@ -96,19 +96,20 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-fn target(case: &Case) -> RingTarget {
+/// With a driver whose clock says `origin` when the case begins.
+fn target(origin: MonotonicTime, case: &Case) -> RingTarget {
     let engine = if case.separate_engine { "separate" } else { "shared" };
     let engine = format!("descriptors = \"{engine}\"");
     let config = card(&[
         ("capacity = \"1GiB\"", "capacity = \"1MiB\""),
         ("descriptors = \"shared\"", &engine),
     ]);
-    let mut target = RingTarget::new(driver(&config, case.options));
+    let mut target = RingTarget::with_driver_clock(driver(&config, case.options), origin);
     let faults = target.card().faults_mut();
     faults.failing_commands.extend(&case.failing);
     faults.sticks_at_command = case.sticks;
     faults.lost_interrupts.extend(&case.lost);
-    let pci = target.driver.function_mut();
+    let pci = target.ring.driver.function_mut();
     if let Some(number) = case.late_interrupt {
         pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
     }
@@ -138,8 +139,7 @@ fn run(case: &Case) -> (Vec<Completion>, RingTarget) {
 
 /// The same with a driver whose clock says `origin` when the case begins.
 fn run_at(origin: MonotonicTime, case: &Case) -> (Vec<Completion>, RingTarget) {
-    let mut target = target(case);
-    target.origin = origin;
+    let mut target = target(origin, case);
     let mut done = Vec::new();
     let mut now = Time::ZERO;
     let mut turns = 0;
@@ -178,9 +178,9 @@ proptest! {
         let tokens: Vec<u32> = done.iter().map(|completion| completion.token.0).collect();
         let all: Vec<u32> = (0..case.requests.len() as u32).collect();
         prop_assert_eq!(tokens, all);
-        prop_assert_eq!(target.driver.in_flight(), 0);
-        prop_assert!(!target.driver.is_outstanding());
-        let counters = *target.driver.counters();
+        prop_assert_eq!(target.ring.driver.in_flight(), 0);
+        prop_assert!(!target.ring.driver.is_outstanding());
+        let counters = *target.ring.driver.counters();
         if case.removal.is_none() && case.stuck.is_none() {
             // No innocent request is hurt.
             let failed = done.iter().filter(|c| c.status == Status::Error).count();
@@ -206,7 +206,7 @@ proptest! {
         let (done, target) = run_at(origin, &case);
         let (expected, plain) = run(&case);
         prop_assert_eq!(done, expected);
-        prop_assert_eq!(target.driver.counters(), plain.driver.counters());
+        prop_assert_eq!(target.ring.driver.counters(), plain.ring.driver.counters());
     }
 
     /// The paths of failure are paths of the same driver: the card never sees it break the protocol.
@@ -214,8 +214,8 @@ proptest! {
     fn the_driver_keeps_the_protocol(case in cases()) {
         // A card that is given up and comes back finds its memory closed, and says so.
         let (_, target) = run(&Case { stuck: None, ..case });
-        prop_assert_eq!(target.driver.function().device().fault(), None);
-        prop_assert!(target.driver.function().faults().is_empty());
+        prop_assert_eq!(target.ring.driver.function().device().fault(), None);
+        prop_assert!(target.ring.driver.function().faults().is_empty());
     }
 }
 
@@ -234,7 +234,7 @@ fn errors_reach_the_request_and_only_that() {
     target.reap(Time::from_ms(1), &mut done);
     let statuses: Vec<Status> = done.iter().map(|completion| completion.status).collect();
     assert_eq!(statuses, [Status::Ok, Status::Error, Status::Ok, Status::Error]);
-    assert_eq!(target.driver.counters().errors, 2);
+    assert_eq!(target.ring.driver.counters().errors, 2);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_lost_interrupt_costs_the_timeout_and_nothing_else() {
     let mut done = Vec::new();
     target.reap(Time::from_ms(10), &mut done);
     assert_eq!((done[0].status, done[0].completed), (Status::Ok, Time::from_ms(5)));
-    let counters = target.driver.counters();
+    let counters = target.ring.driver.counters();
     assert_eq!((counters.lost_interrupts, counters.resets), (1, 0));
 }
 
@@ -265,7 +265,7 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
     // The first went alone, seven in the second block, which stuck.
     assert_eq!(statuses[0], Status::Ok);
     assert!(statuses[1..].iter().all(|status| *status == Status::Abandoned), "{statuses:?}");
-    assert_eq!(target.driver.counters().resets, 1);
+    assert_eq!(target.ring.driver.counters().resets, 1);
     done.clear();
     target.submit(Time::from_s(3), Request::read(0, 4096), Token(9)).unwrap();
     target.reap(Time::from_s(4), &mut done);
@@ -277,7 +277,7 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
 fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     let mut target = RingTarget::new(driver(&card(&[]), RingDriverOptions::default()));
     // More than the ring has descriptors for.
-    let pages = target.driver.ring_size() / 64 + 2;
+    let pages = target.ring.driver.ring_size() / 64 + 2;
     for token in 0..pages {
         let request = Request::read(u64::from(token) * 262_144, 64 * 4096);
         target.submit(Time::ZERO, request, Token(token)).unwrap();
@@ -285,17 +285,17 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     let (mut done, at) = (Vec::new(), Time::from_us(3));
     target.reap(at, &mut done);
     assert_eq!(done, []);
-    let pci = target.driver.function_mut();
+    let pci = target.ring.driver.function_mut();
     pci.inject(PciFault::Removal(at));
     pci.advance(at);
-    target.driver.removed(at);
-    assert_eq!(target.deadline(), Some(at));
+    target.ring.driver.removed(at);
+    assert_eq!(target.ring.deadline(), Some(at));
     target.reap(at, &mut done);
     assert_eq!(done.len(), pages as usize);
     assert!(done.iter().all(|done| done.status != Status::Ok && done.completed == at));
-    assert_eq!((target.driver.counters().resets, target.driver.in_flight()), (0, 0));
+    assert_eq!((target.ring.driver.counters().resets, target.ring.driver.in_flight()), (0, 0));
     // Again means nothing; who comes later is told the same.
-    target.driver.removed(at);
+    target.ring.driver.removed(at);
     target.submit(Time::from_us(5), Request::read(0, 4096), Token(0)).unwrap();
     done.clear();
     target.reap(Time::from_us(5), &mut done);
@@ -308,15 +308,19 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
     for before_ms in [0, 1, 4, 5, 6, 9, 11, 29_000] {
         let options =
             RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
-        let mut target = RingTarget::new(driver(&card(&[]), options));
         let before = u128::from(Time::from_ms(before_ms).as_ps());
-        target.origin = MonotonicTime::from_ps((1 << 64) - before);
+        let origin = MonotonicTime::from_ps((1 << 64) - before);
+        let mut target = RingTarget::with_driver_clock(driver(&card(&[]), options), origin);
         target.card().faults_mut().sticks_at_command = Some(0);
         target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
-        assert_eq!(target.deadline(), Some(Time::from_ms(5)));
+        assert_eq!(target.ring.deadline(), Some(Time::from_ms(5)));
         let mut done = Vec::new();
         target.reap(Time::from_ms(20), &mut done);
-        assert_eq!((done.len(), target.driver.counters().resets), (1, 1), "{before_ms} ms before");
+        assert_eq!(
+            (done.len(), target.ring.driver.counters().resets),
+            (1, 1),
+            "{before_ms} ms before"
+        );
         assert_eq!((done[0].status, done[0].accepted), (Status::Abandoned, Time::ZERO));
     }
 }
@@ -326,12 +330,12 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
 fn registers_that_read_as_ones_are_no_reset() {
     let options = RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
     let mut target = RingTarget::new(driver(&card(&[]), options));
-    target.driver.function_mut().inject(PciFault::Removal(Time::ZERO));
+    target.ring.driver.function_mut().inject(PciFault::Removal(Time::ZERO));
     target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
     let mut done = Vec::new();
     target.reap(Time::from_s(1), &mut done);
     assert_eq!((done.len(), done[0].completed), (1, Time::from_ms(5)));
     assert_ne!(done[0].status, Status::Ok);
-    assert!(target.driver.is_gone());
-    assert_eq!(target.driver.counters().resets, 0);
+    assert!(target.ring.driver.is_gone());
+    assert_eq!(target.ring.driver.counters().resets, 0);
 }

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
-use ssdyno_block::{MonotonicTime, Request, Status, Time, Token};
+use ssdyno_block::{Request, Status, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_driver_ring::{
-    CompletionPolicy, ResponseMode, RingDriver, RingDriverOptions, Submission,
+    CompletionPolicy, ResponseMode, RingDriver, RingDriverOptions, SimulatedRing, Submission,
 };
 use ssdyno_pci::{BusMaster, Identity, PciDevice, PciTiming, SimulatedPci};
 
@@ -49,29 +49,17 @@ fn an_acknowledgement_on_its_way_hides_no_response() {
             completion: CompletionPolicy::PerReturn,
             ..RingDriverOptions::default()
         };
-        let mut driver = RingDriver::new(SimulatedPci::new(card, timing), options).unwrap();
+        let driver = RingDriver::new(SimulatedPci::new(card, timing), options).unwrap();
+        let mut ring = SimulatedRing::new(driver);
         for page in 0..9 {
             let request = Request::read(u64::from(page) * 4096, 4096);
             let token = Token(page);
             let submission = Submission { request, token, address: None, urgent: false };
-            driver.submit(Time::ZERO, submission).unwrap();
+            ring.submit(Time::ZERO, submission).unwrap();
         }
-        let (mut done, mut vectors) = (Vec::new(), Vec::new());
-        while driver.in_flight() > 0 {
-            let deadline = driver.next_deadline().map(MonotonicTime::time);
-            let next = driver.function().next_event().into_iter().chain(deadline).min();
-            let now = next.expect("something happens while requests are in flight");
-            driver.function_mut().advance(now);
-            driver.function_mut().set_now(now);
-            driver.function_mut().take_interrupts(now, &mut vectors);
-            for _ in vectors.drain(..) {
-                if driver.on_interrupt(now) {
-                    while driver.poll(now, &mut done).again {}
-                }
-            }
-            if deadline.is_some_and(|at| at <= now) {
-                while driver.poll(now, &mut done).again {}
-            }
+        let mut done = Vec::new();
+        while ring.driver.in_flight() > 0 {
+            assert!(ring.step(&mut done), "something happens while requests are in flight");
         }
         assert!(done.len() == 9 && done.iter().all(|done| done.status == Status::Ok));
         let last = done.iter().map(|done| done.completed).max();

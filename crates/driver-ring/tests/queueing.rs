@@ -135,17 +135,17 @@ fn a_static_driver_with_too_few_requests_says_that_it_is_stalled() {
     let mut target = RingTarget::new(driver(&config, fixed(8)));
     target.drains = false;
     for token in 0..7 {
-        assert!(!target.driver.stalled() || token > 0);
+        assert!(!target.ring.driver.stalled() || token > 0);
         target.submit(Time::ZERO, Request::read(0, 4096), Token(token)).unwrap();
     }
-    assert!(target.driver.stalled());
+    assert!(target.ring.driver.stalled());
     assert_eq!(target.next_event(), None);
     target.submit(Time::ZERO, Request::read(0, 4096), Token(7)).unwrap();
-    assert!(!target.driver.stalled());
+    assert!(!target.ring.driver.stalled());
     let mut done = Vec::new();
     target.reap(Time::from_ms(1), &mut done);
     assert_eq!(done.len(), 8);
-    assert!(!target.driver.stalled());
+    assert!(!target.ring.driver.stalled());
 }
 
 /// Beyond the paper: a block that does not become full goes after a while.
@@ -174,7 +174,7 @@ fn large_requests_go_in_pieces() {
         target.submit(Time::ZERO, Request::read(0, 16 * 4096), Token(0)).unwrap();
         let mut done = Vec::new();
         target.reap(Time::from_ms(1), &mut done);
-        (done[0].completed, target.driver.counters().blocks)
+        (done[0].completed, target.ring.driver.counters().blocks)
     };
     let (first, blocks) = time(IdleDispatch::FirstDescriptor);
     let (whole, one) = time(IdleDispatch::WholeRequest);
@@ -260,7 +260,7 @@ fn completion_policies_trade_interrupts_for_polls_and_latency() {
         let options = RingDriverOptions { completion, response, ..RingDriverOptions::default() };
         let mut target = RingTarget::new(driver(&config, options));
         let measured = closed_loop(&mut target, 16, false, 4000, Time::ZERO);
-        let counters = *target.driver.counters();
+        let counters = *target.ring.driver.counters();
         let bios = counters.bios as f64;
         (counters.interrupts as f64 / bios, counters.polls as f64 / bios, measured)
     };

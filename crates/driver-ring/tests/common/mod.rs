@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
-use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 
 pub const ZC706: &str = include_str!("../../../../presets/devices/zc706-ring.toml");
@@ -33,69 +33,44 @@ pub fn driver(config: &RingConfig, options: RingDriverOptions) -> Driver {
 
 /// Driver and card as a target.
 pub struct RingTarget {
-    pub driver: Driver,
+    pub ring: SimulatedRing<RingCard>,
     done: Vec<Completion<MonotonicTime>>,
-    vectors: Vec<u16>,
-    now: Time,
     /// What the driver's clock says when the target's begins.
-    pub origin: MonotonicTime,
+    origin: MonotonicTime,
     /// Sends what is left when nothing else will happen; else the target hangs.
     pub drains: bool,
 }
 
 impl RingTarget {
     pub fn new(driver: Driver) -> RingTarget {
-        let (done, vectors, now) = (Vec::new(), Vec::new(), Time::ZERO);
-        RingTarget { driver, done, vectors, now, origin: MonotonicTime::ZERO, drains: true }
+        RingTarget::with_driver_clock(driver, MonotonicTime::ZERO)
+    }
+
+    pub fn with_driver_clock(driver: Driver, origin: MonotonicTime) -> RingTarget {
+        let ring = SimulatedRing::new(driver).with_driver_clock(origin);
+        RingTarget { ring, done: Vec::new(), origin, drains: true }
     }
 
     pub fn card(&mut self) -> &mut RingCard {
-        self.driver.function_mut().device_mut()
+        self.ring.driver.function_mut().device_mut()
     }
 
-    /// When the driver wants to be called, on the target's clock.
-    pub fn deadline(&self) -> Option<Time> {
-        self.driver.next_deadline().map(|at| at.since(self.origin))
+    fn is_to_drain(&self) -> bool {
+        self.drains && self.ring.driver.stalled()
     }
 
     fn next_step(&self) -> Option<Time> {
-        if self.drains && self.driver.stalled() {
-            return Some(self.now);
-        }
-        let pci = self.driver.function().next_event();
-        let next = pci.into_iter().chain(self.deadline()).min()?;
-        Some(next.max(self.now))
-    }
-
-    fn step(&mut self, at: Time) {
-        self.now = at;
-        self.driver.function_mut().set_now(at);
-        self.driver.function_mut().advance(at);
-        self.driver.function_mut().take_interrupts(at, &mut self.vectors);
-        let due = self.origin.after(at);
-        for _ in self.vectors.drain(..) {
-            if self.driver.on_interrupt(due) {
-                while self.driver.poll(due, &mut self.done).again {}
-            }
-        }
-        if self.driver.next_deadline().is_some_and(|deadline| deadline <= due) {
-            while self.driver.poll(due, &mut self.done).again {}
-        }
-        if self.drains && self.driver.stalled() {
-            self.driver.send_pending(due);
-        }
+        if self.is_to_drain() { Some(self.ring.now()) } else { self.ring.next_event() }
     }
 
     pub fn submit_with(&mut self, now: Time, submission: Submission) -> Result<(), SubmitError> {
-        self.now = now;
-        self.driver.function_mut().set_now(now);
-        self.driver.submit(self.origin.after(now), submission)
+        self.ring.submit(now, submission)
     }
 }
 
 impl BlockTarget for RingTarget {
     fn capacity_bytes(&self) -> u64 {
-        self.driver.capacity_bytes()
+        self.ring.driver.capacity_bytes()
     }
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
@@ -104,7 +79,11 @@ impl BlockTarget for RingTarget {
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
-            self.step(at);
+            self.ring.run_to(at, &mut self.done);
+            if self.is_to_drain() {
+                let now = self.ring.driver_now();
+                self.ring.driver.send_pending(now);
+            }
         }
         let origin = self.origin;
         out.extend(self.done.drain(..).map(|done| Completion {
@@ -116,7 +95,7 @@ impl BlockTarget for RingTarget {
     }
 
     fn next_event(&self) -> Option<Time> {
-        if self.done.is_empty() { self.next_step() } else { Some(self.now) }
+        if self.done.is_empty() { self.next_step() } else { Some(self.ring.now()) }
     }
 }
 

@@ -4,7 +4,7 @@ use ssdyno_block::{Completion, MonotonicTime, Request, SECTOR_BYTES, SubmitError
 use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceReport, PrepareError};
-use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_pci::driver::DriverFlags;
@@ -54,16 +54,10 @@ impl RingPort {
         let faults = card.faults;
         let card = RingCard::fresh(card, seed)?;
         let pci = SimulatedPci::new(card, timing(&host.config));
-        let mut driver = RingDriver::new(pci, *driver)?;
-        // The start waited for register reads.
+        let mut ring = SimulatedRing::new(RingDriver::new(pci, *driver)?);
+        let epoch = ring.settle();
+        let mut driver = ring.driver;
         let pci = driver.function_mut();
-        let mut epoch = pci.take_stall();
-        pci.take_accesses();
-        while let Some(at) = pci.next_event() {
-            epoch = epoch.max(at);
-            pci.advance(at);
-        }
-        pci.set_now(epoch);
         pci.device_mut().events().begin_at(epoch);
         let armed = faults != FaultConfig::default();
         if armed {

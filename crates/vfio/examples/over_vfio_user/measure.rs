@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::{Request, Status, Time, Token};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_driver_nvme::{DataBuffer, IoCommand, IoResult, NvmeConfig};
-use ssdyno_driver_ring::{RingDriver, RingDriverOptions, Submission};
+use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_pci::{DmaRegion, PciFunction, PciTiming, SimulatedPci};
 use ssdyno_vfio::VfioUserFunction;
 
@@ -144,20 +144,12 @@ fn card_alone() -> Result<Time, Failure> {
     let zero = Time::ZERO;
     let timing = PciTiming { posted_write: zero, read_round_trip: zero, interrupt: zero };
     let card = RingCard::new(&RingConfig::parse(device::RING)?, 1)?;
-    let mut driver =
-        RingDriver::new(SimulatedPci::new(card, timing), RingDriverOptions::default())?;
+    let driver = RingDriver::new(SimulatedPci::new(card, timing), RingDriverOptions::default())?;
+    let mut ring = SimulatedRing::new(driver);
     let request = Request::read(0, BYTES);
-    let submission = Submission { request, token: Token(0), address: None, urgent: false };
-    driver.submit(zero, submission)?;
-    let (mut done, mut vectors) = (Vec::new(), Vec::new());
-    while let Some(now) = driver.function().next_event().filter(|_| done.is_empty()) {
-        driver.function_mut().set_now(now);
-        driver.function_mut().advance(now);
-        driver.function_mut().take_interrupts(now, &mut vectors);
-        if !vectors.is_empty() && driver.on_interrupt(now) {
-            driver.poll(now, &mut done);
-        }
-    }
+    ring.submit(zero, Submission { request, token: Token(0), address: None, urgent: false })?;
+    let mut done = Vec::new();
+    while done.is_empty() && ring.step(&mut done) {}
     done.pop().map(|done| done.completed.time()).ok_or_else(|| "the read is not answered".into())
 }
 
