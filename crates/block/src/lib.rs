@@ -3,7 +3,8 @@
 //! Key types: [`Time`] (an instant or a span of a simulated clock, in picoseconds), [`MonotonicTime`] (an
 //! instant of a machine's clock, for drivers), [`Request`] and [`Completion`],
 //! the [`BlockTarget`] contract with its conformance suite in [`conformance`], the quantities of
-//! configuration files in [`units`], and [`Preset`], such a file with a name. [`prefetch`] is the
+//! configuration files in [`units`], and [`Preset`], such a file with a name. A [`FaultPlan`] says what goes wrong
+//! where faults are injected, with seeded randomness ([`Rng`]). [`prefetch`] is the
 //! processor's hint, here because models and drivers' test beds share it, and [`counted`] puts numbers into words. [`try_list`] and
 //! [`has_room`] are for drivers, whose heap may have no room.
 //!
@@ -24,11 +25,13 @@ mod config_error;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod counted;
+mod fault;
 mod heap;
 mod monotonic;
 mod prefetch;
 mod preset;
 mod request;
+mod rng;
 mod target;
 mod time;
 #[cfg(feature = "std")]
@@ -36,10 +39,12 @@ pub mod units;
 
 pub use config_error::ConfigError;
 pub use counted::counted;
+pub use fault::{Fault, FaultPlan, FaultSite, FaultTrigger, Injected};
 pub use heap::{has_room, try_list};
 pub use monotonic::MonotonicTime;
 pub use prefetch::prefetch;
 pub use preset::Preset;
 pub use request::{Completion, Op, Request, SECTOR_BYTES, Status, Token};
+pub use rng::Rng;
 pub use target::{BlockTarget, SubmitError};
 pub use time::Time;

@@ -1,11 +1,9 @@
 //! What a device says of itself, for reports.
 
-use ssdyno_block::Time;
+use ssdyno_block::{Injected, Time};
 use ssdyno_energy::{PartPower, PowerModel};
 use ssdyno_engine::events::UnitNames;
 use ssdyno_ftl::{Health, PlaneUse, Pool};
-
-use crate::faults::Injected;
 
 /// Numbers that every device has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

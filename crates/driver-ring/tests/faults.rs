@@ -5,12 +5,13 @@ mod common;
 use common::{RingTarget, card, driver};
 use proptest::prelude::*;
 use ssdyno_block::{
-    BlockTarget, Completion, MonotonicTime, Request, Status, SubmitError, Time, Token,
+    BlockTarget, Completion, Fault, FaultPlan, FaultSite, FaultTrigger, MonotonicTime, Request,
+    Status, SubmitError, Time, Token,
 };
 use ssdyno_driver_ring::{
     BlockPolicy, CompletionPolicy, IdleDispatch, ResponseMode, RingDriverOptions, Submission,
 };
-use ssdyno_pci::{InterruptFault, PciFault};
+use ssdyno_pci::FaultyDevice;
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -96,6 +97,12 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
+const HANG: Fault = Fault::Hang(Time::MAX);
+
+fn hits_command(plan: &mut FaultPlan, number: u64, fault: Fault) {
+    plan.add(FaultSite::Command, fault, FaultTrigger::Number(number));
+}
+
 /// With a driver whose clock says `origin` when the case begins.
 fn target(origin: MonotonicTime, case: &Case) -> RingTarget {
     let engine = if case.separate_engine { "separate" } else { "shared" };
@@ -105,19 +112,21 @@ fn target(origin: MonotonicTime, case: &Case) -> RingTarget {
         ("descriptors = \"shared\"", &engine),
     ]);
     let mut target = RingTarget::with_driver_clock(driver(&config, case.options), origin);
-    let faults = target.card().faults_mut();
-    faults.failing_commands.extend(&case.failing);
-    faults.sticks_at_command = case.sticks;
-    faults.lost_interrupts.extend(&case.lost);
+    let plan = target.card().fault_plan_mut();
+    case.sticks.iter().for_each(|number| hits_command(plan, *number, HANG));
+    case.failing.iter().for_each(|number| hits_command(plan, *number, Fault::Error));
+    for number in &case.lost {
+        plan.add(FaultSite::Interrupt, Fault::Drop, FaultTrigger::Number(*number));
+    }
     let pci = target.ring.driver.function_mut();
     if let Some(number) = case.late_interrupt {
-        pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+        pci.inject_interrupt(number, Fault::Drop);
     }
     if let Some((from, length)) = case.stuck {
-        pci.inject(PciFault::Stuck(Time::from_us(from), Time::from_us(from + length)));
+        pci.inject(Time::from_us(from), Fault::Hang(Time::from_us(length)));
     }
     if let Some(at) = case.removal {
-        pci.inject(PciFault::Removal(Time::from_us(at)));
+        pci.inject(Time::from_us(at), Fault::Remove);
     }
     target
 }
@@ -223,7 +232,9 @@ proptest! {
 fn errors_reach_the_request_and_only_that() {
     let config = card(&[]);
     let mut target = RingTarget::new(driver(&config, RingDriverOptions::default()));
-    target.card().faults_mut().failing_commands.extend([1, 9]);
+    for number in [1, 9] {
+        hits_command(target.card().fault_plan_mut(), number, Fault::Error);
+    }
     for token in 0..4 {
         // 1, 4, 4 and 4 pages: commands 0, 1-4, 5-8, 9-12.
         let pages = if token == 0 { 1 } else { 4 };
@@ -242,7 +253,8 @@ fn a_lost_interrupt_costs_the_timeout_and_nothing_else() {
     let config = card(&[]);
     let options = RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
     let mut target = RingTarget::new(driver(&config, options));
-    target.card().faults_mut().lost_interrupts.insert(0);
+    let plan = target.card().fault_plan_mut();
+    plan.add(FaultSite::Interrupt, Fault::Drop, FaultTrigger::Number(0));
     target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
     let mut done = Vec::new();
     target.reap(Time::from_ms(10), &mut done);
@@ -255,7 +267,7 @@ fn a_lost_interrupt_costs_the_timeout_and_nothing_else() {
 fn a_card_that_stands_still_is_reset_and_goes_on() {
     let config = card(&[]);
     let mut target = RingTarget::new(driver(&config, RingDriverOptions::default()));
-    target.card().faults_mut().sticks_at_command = Some(3);
+    hits_command(target.card().fault_plan_mut(), 3, HANG);
     for token in 0..8 {
         target.submit(Time::ZERO, Request::read(0, 4096), Token(token)).unwrap();
     }
@@ -286,7 +298,7 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     target.reap(at, &mut done);
     assert_eq!(done, []);
     let pci = target.ring.driver.function_mut();
-    pci.inject(PciFault::Removal(at));
+    pci.inject(at, Fault::Remove);
     pci.advance(at);
     target.ring.driver.removed(at);
     assert_eq!(target.ring.deadline(), Some(at));
@@ -311,7 +323,7 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
         let before = u128::from(Time::from_ms(before_ms).as_ps());
         let origin = MonotonicTime::from_ps((1 << 64) - before);
         let mut target = RingTarget::with_driver_clock(driver(&card(&[]), options), origin);
-        target.card().faults_mut().sticks_at_command = Some(0);
+        hits_command(target.card().fault_plan_mut(), 0, HANG);
         target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
         assert_eq!(target.ring.deadline(), Some(Time::from_ms(5)));
         let mut done = Vec::new();
@@ -330,7 +342,7 @@ fn a_card_that_stands_still_is_reset_across_the_end_of_64_bits() {
 fn registers_that_read_as_ones_are_no_reset() {
     let options = RingDriverOptions { timeout: Time::from_ms(5), ..RingDriverOptions::default() };
     let mut target = RingTarget::new(driver(&card(&[]), options));
-    target.ring.driver.function_mut().inject(PciFault::Removal(Time::ZERO));
+    target.ring.driver.function_mut().inject(Time::ZERO, Fault::Remove);
     target.submit(Time::ZERO, Request::read(0, 4096), Token(0)).unwrap();
     let mut done = Vec::new();
     target.reap(Time::from_s(1), &mut done);

@@ -13,13 +13,11 @@
 pub mod events;
 mod few;
 mod queue;
-mod rng;
 mod server;
 mod table;
 mod wheel;
 
 pub use queue::{Event, EventQueue};
-pub use rng::Rng;
 pub use server::FifoResource;
-pub use ssdyno_block::prefetch;
+pub use ssdyno_block::{Rng, prefetch};
 pub use table::HugePageTable;

@@ -1,6 +1,6 @@
 //! What a simulated device sees of the host, and the host of it.
 
-use ssdyno_block::Time;
+use ssdyno_block::{FaultPlan, Time};
 
 /// Why a device could not access host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -151,4 +151,19 @@ pub trait PciDevice {
         }
         (at, self.next_event().unwrap_or(Time::MAX))
     }
+}
+
+/// A device in which faults can be injected.
+///
+/// It carries out what commands and interrupts meet; [`SimulatedPci::inject_due`](crate::SimulatedPci::inject_due),
+/// what happens to the whole.
+pub trait FaultyDevice: PciDevice {
+    /// From now on `plan` hits commands and interrupts, in place of any before.
+    fn arm(&mut self, plan: FaultPlan);
+    /// The plan that hits it; `None` where nothing is injected.
+    fn fault_plan(&self) -> Option<&FaultPlan>;
+    /// As [`fault_plan`](FaultyDevice::fault_plan), to change it; an empty one where there was none.
+    fn fault_plan_mut(&mut self) -> &mut FaultPlan;
+    /// It hangs until it is reset.
+    fn hang_until_reset(&mut self);
 }

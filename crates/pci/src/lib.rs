@@ -49,7 +49,7 @@ pub use address::{AddressError, PciAddress};
 pub use assign::assign;
 pub use config::{ConfigAccess, ConfigSpace};
 
-pub use device::{BusMaster, DmaDirection, DmaFault, Identity, MsixPlace, PciDevice};
+pub use device::{BusMaster, DmaDirection, DmaFault, FaultyDevice, Identity, MsixPlace, PciDevice};
 pub use function::{DmaRegion, FunctionError, InterruptMode, PciFunction};
 pub use header::{BusNumbers, ConfigHeader, DeviceClass, Pin};
 pub use ids::PciIds;
@@ -57,8 +57,6 @@ pub use mp::{MpError, MpTable};
 pub use pool::{DmaPiece, DmaPool};
 pub use routing::Route;
 pub use scan::{RootBus, scan};
-pub use simulated::{
-    InterruptFault, PciCounters, PciFault, PciTiming, RecordedFault, SimulatedPci,
-};
+pub use simulated::{PciCounters, PciTiming, RecordedFault, SimulatedPci};
 pub use slot::SlotConfig;
 pub use tree::{Function, Tree};

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::Span;
-use ssdyno_block::{ConfigError, Time};
-use ssdyno_device::faults::{FaultConfig, Injected, check_faults};
+use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
+use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
 use ssdyno_host::CompletionWait;
 use ssdyno_result::DeviceFaults;
@@ -71,6 +71,18 @@ impl NetworkFaultConfig {
             ..NetworkFaultConfig::default()
         };
         *self == quiet
+    }
+
+    /// What it asks for, drawn with `seed`: a message that is rejected is corrupt, and a session that breaks is
+    /// removed, until it reconnects.
+    pub(crate) fn plan(&self, seed: u64) -> FaultPlan {
+        let late = Fault::Delay(self.delay_by.map_or(Time::ZERO, |Span(by)| by));
+        FaultPlan::new(seed)
+            .share(FaultSite::Message, Fault::Corrupt, self.error)
+            .share(FaultSite::Message, Fault::Drop, self.drop)
+            .share(FaultSite::Message, Fault::Remove, self.reset)
+            .share(FaultSite::Message, late, self.delay)
+            .at(self.reset_at.map(|Span(at)| at), Fault::Remove)
     }
 
     /// Checks the values.
@@ -149,16 +161,17 @@ fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(),
     Ok(())
 }
 
-/// What a device did, as it is reported.
-pub(crate) fn of_device(injected: Option<Injected>) -> Option<DeviceFaults> {
-    let Injected { errors, delays, drops, lost_interrupts, hung_at, removed_at } = injected?;
+/// What a device did, as it is reported, in a run that began at `epoch`.
+pub(crate) fn of_device(injected: Option<Injected>, epoch: Time) -> Option<DeviceFaults> {
+    let Injected { errors, delays, drops, lost_interrupts, hung_at, removed_at, .. } = injected?;
+    let seconds = |at: Time| at.saturating_sub(epoch).as_s_f64();
     Some(DeviceFaults {
         errors,
         delays,
         drops,
         lost_interrupts,
-        hung_at_seconds: hung_at.map(Time::as_s_f64),
-        removed_at_seconds: removed_at.map(Time::as_s_f64),
+        hung_at_seconds: hung_at.map(seconds),
+        removed_at_seconds: removed_at.map(seconds),
     })
 }
 

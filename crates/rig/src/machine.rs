@@ -43,7 +43,7 @@ impl SimTarget for Alone {
     }
 
     fn path(&self, _: Time, report: &mut PathFigures) {
-        let device = faults::of_device(DeviceReport::of(self.device()).injected());
+        let device = faults::of_device(DeviceReport::of(self.device()).injected(), Time::ZERO);
         report.faults =
             device.map(|device| FaultsResult { device: Some(device), ..FaultsResult::default() });
     }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ssdyno_block::units::Span;
-use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{
+    BlockTarget, Completion, Fault, FaultPlan, FaultSite, Request, Status, SubmitError, Time, Token,
+};
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::PrepareError;
 
-use super::{FaultConfig, FaultDraw, FaultOutcome};
+use super::FaultConfig;
 use crate::{Device, DeviceReport, PowerControl};
 
 /// A request inside.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
-    lot: FaultOutcome,
+    fault: Option<Fault>,
     submitted: Time,
 }
 
@@ -26,9 +27,7 @@ struct Inside {
 /// still: whoever builds it refuses those.
 pub struct Faulty {
     inner: Box<dyn Device>,
-    draw: FaultDraw,
-    /// [`Time::MAX`]: never.
-    remove_at: Time,
+    plan: FaultPlan,
     gone: bool,
     /// By token, of requests that are not answered.
     inside: BTreeMap<u32, Inside>,
@@ -44,8 +43,7 @@ impl Faulty {
     pub fn new(inner: Box<dyn Device>, config: &FaultConfig, seed: u64) -> Faulty {
         Faulty {
             inner,
-            draw: FaultDraw::new(config, seed),
-            remove_at: config.remove_at.map_or(Time::MAX, |Span(at)| at),
+            plan: config.plan(seed, Time::ZERO),
             gone: false,
             inside: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -66,12 +64,10 @@ impl Faulty {
         self.inner.reap(now, &mut batch);
         for done in batch.drain(..) {
             let inside = self.inside.get(&done.token.0);
-            let (status, late) = match inside.map_or(FaultOutcome::Spared, |inside| inside.lot) {
-                FaultOutcome::Error if done.status == Status::Ok => (Status::Error, Time::ZERO),
-                FaultOutcome::Delay(by) => (done.status, by),
-                FaultOutcome::Spared | FaultOutcome::Error | FaultOutcome::Drop => {
-                    (done.status, Time::ZERO)
-                }
+            let (status, late) = match inside.and_then(|inside| inside.fault) {
+                Some(Fault::Error) if done.status == Status::Ok => (Status::Error, Time::ZERO),
+                Some(Fault::Delay(by)) => (done.status, by),
+                _ => (done.status, Time::ZERO),
             };
             self.answer(done.completed + late, done.token, status, done.accepted);
         }
@@ -90,11 +86,12 @@ impl Faulty {
     /// The device is removed (surprise removal): what is inside is given up.
     fn remove(&mut self) {
         self.gone = true;
-        self.draw.injected.removed_at = Some(self.remove_at);
+        let at = self.plan.next_time();
+        self.plan.take_due(at);
         self.answers.clear();
         let inside: Vec<_> = self.inside.iter().map(|(token, inside)| (*token, *inside)).collect();
         for (token, Inside { submitted, .. }) in inside {
-            self.answer(self.remove_at, Token(token), Status::Abandoned, submitted);
+            self.answer(at, Token(token), Status::Abandoned, submitted);
         }
     }
 }
@@ -110,33 +107,27 @@ impl BlockTarget for Faulty {
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
-        if !self.gone && now >= self.remove_at {
+        if !self.gone && now >= self.plan.next_time() {
             self.remove();
         }
         if self.gone {
-            self.inside.insert(token.0, Inside { lot: FaultOutcome::Spared, submitted: now });
+            self.inside.insert(token.0, Inside { fault: None, submitted: now });
             self.answer(now, token, Status::Abandoned, now);
             return Ok(());
         }
         self.inner.submit(now, request, token)?;
-        let lot = self.draw.command();
-        let injected = &mut self.draw.injected;
-        match lot {
-            FaultOutcome::Error => injected.errors += 1,
-            FaultOutcome::Delay(_) => injected.delays += 1,
-            FaultOutcome::Drop => injected.drops += 1,
-            FaultOutcome::Spared => {}
-        }
-        self.inside.insert(token.0, Inside { lot, submitted: now });
+        let fault = self.plan.meets(FaultSite::Command, 0);
+        self.inside.insert(token.0, Inside { fault, submitted: now });
         Ok(())
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
         if !self.gone {
-            let until = now.min(self.remove_at);
+            let remove_at = self.plan.next_time();
+            let until = now.min(remove_at);
             self.collect(until);
             self.give(until, out);
-            if now >= self.remove_at && !self.inside.is_empty() {
+            if now >= remove_at && !self.inside.is_empty() {
                 self.remove();
             }
         }
@@ -150,7 +141,7 @@ impl BlockTarget for Faulty {
         }
         // A removal that hits nobody is none.
         let removal =
-            (!self.inside.is_empty() && self.remove_at < Time::MAX).then_some(self.remove_at);
+            Some(self.plan.next_time()).filter(|at| !self.inside.is_empty() && *at < Time::MAX);
         [answer, removal, self.inner.next_event()].into_iter().flatten().min()
     }
 }
@@ -164,7 +155,7 @@ impl Device for Faulty {
         let first = report.units().len();
         self.inner.report(report);
         if let Some(unit) = report.units_from(first).first_mut() {
-            unit.injected = Some(self.draw.injected);
+            unit.injected = Some(self.plan.injected);
         }
     }
 
@@ -187,9 +178,9 @@ impl Device for Faulty {
 
 impl fmt::Debug for Faulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Faulty { draw, gone, inside, .. } = self;
+        let Faulty { plan, gone, inside, .. } = self;
         f.debug_struct("Faulty")
-            .field("draw", draw)
+            .field("plan", plan)
             .field("gone", gone)
             .field("inside", inside)
             .finish_non_exhaustive()
@@ -198,11 +189,12 @@ impl fmt::Debug for Faulty {
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_block::Injected;
     use ssdyno_block::conformance::check_target;
+    use ssdyno_block::units::Span;
 
     use super::*;
     use crate::delay::{DelayConfig, DelayDevice};
-    use crate::faults::Injected;
 
     const READ: Time = Time::from_us(100);
 

@@ -1,11 +1,11 @@
 //! Faults that a device file asks for: what fails, comes late, gets lost, hangs or is removed (S4-48).
 //!
-//! Key types: [`FaultConfig`] (the `[faults]` table), [`FaultDraw`] (the lots, and what was done),
-//! [`Injected`] (the counts), [`Faulty`] (a device with faults where nobody drives it: no controller, no
-//! driver). The NVMe controller and the ring card draw their own lots, one for each command.
+//! Key types: [`FaultConfig`] (the `[faults]` table), which gives a [`FaultPlan`]; [`Faulty`] (a device with
+//! faults where nobody drives it: no controller, no driver). The NVMe controller and the ring card carry out
+//! plans of their own.
 //!
-//! Lots have streams of randomness of their own: the same seed gives the same faults, and what the
-//! workload asks for is the same with and without.
+//! A plan has random numbers of its own: the same seed gives the same faults, and what the workload asks for is
+//! the same with and without.
 //!
 //! Errors: [`ConfigError`] names the key.
 //!
@@ -17,8 +17,7 @@ mod faulty;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::Span;
-use ssdyno_block::{ConfigError, Time};
-use ssdyno_engine::Rng;
+use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Time};
 
 pub use faulty::Faulty;
 
@@ -112,9 +111,17 @@ impl FaultConfig {
         *self == FaultConfig::default()
     }
 
-    /// Some commands fail, come late or get lost.
-    fn hits_commands(&self) -> bool {
-        self.error > 0.0 || self.delay > 0.0 || self.drop > 0.0
+    /// What it asks for: drawn with `seed`, its times counted from `epoch`.
+    pub fn plan(&self, seed: u64, epoch: Time) -> FaultPlan {
+        let late = Fault::Delay(self.delay_by.map_or(Time::ZERO, |Span(by)| by));
+        let at = |time: Option<Span>| time.map(|Span(time)| epoch.saturating_add(time));
+        FaultPlan::new(seed)
+            .share(FaultSite::Command, Fault::Error, self.error)
+            .share(FaultSite::Command, Fault::Drop, self.drop)
+            .share(FaultSite::Command, late, self.delay)
+            .share(FaultSite::Interrupt, Fault::Drop, self.lost_interrupts)
+            .at(at(self.hang_at), Fault::Hang(Time::MAX))
+            .at(at(self.remove_at), Fault::Remove)
     }
 
     /// Checks the values.
@@ -124,100 +131,6 @@ impl FaultConfig {
             [("delay_by", self.delay_by), ("hang_at", self.hang_at), ("remove_at", self.remove_at)];
         let shares = [("error", self.error), ("delay", self.delay), ("drop", self.drop)];
         check_faults(&times, &shares, (self.delay, self.delay_by))
-    }
-}
-
-/// What a command meets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FaultOutcome {
-    /// Nothing.
-    Spared,
-    /// It ends with an error.
-    Error,
-    /// It is so much later.
-    Delay(Time),
-    /// It never completes.
-    Drop,
-}
-
-/// What was done to those who use a device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Injected {
-    /// Commands that ended with an error.
-    pub errors: u64,
-    /// Commands that came late.
-    pub delays: u64,
-    /// Commands that never completed.
-    pub drops: u64,
-    /// Interrupts that never arrived.
-    pub lost_interrupts: u64,
-    /// When the device stood still, on the clock of the run.
-    pub hung_at: Option<Time>,
-    /// When it was removed, on the clock of the run.
-    pub removed_at: Option<Time>,
-}
-
-impl Injected {
-    /// What two devices did together; of moments the first.
-    pub fn with(self, other: Injected) -> Injected {
-        let first = |a: Option<Time>, b: Option<Time>| a.into_iter().chain(b).min();
-        Injected {
-            errors: self.errors + other.errors,
-            delays: self.delays + other.delays,
-            drops: self.drops + other.drops,
-            lost_interrupts: self.lost_interrupts + other.lost_interrupts,
-            hung_at: first(self.hung_at, other.hung_at),
-            removed_at: first(self.removed_at, other.removed_at),
-        }
-    }
-}
-
-/// Draws what goes wrong, and counts it.
-#[derive(Clone, Debug)]
-pub struct FaultDraw {
-    config: FaultConfig,
-    commands: Rng,
-    interrupts: Rng,
-    /// What was done so far; whoever does it counts it here.
-    pub injected: Injected,
-}
-
-impl FaultDraw {
-    /// The lots of `config` with `seed`.
-    pub fn new(config: &FaultConfig, seed: u64) -> FaultDraw {
-        FaultDraw {
-            config: *config,
-            commands: Rng::new(seed, "faults"),
-            interrupts: Rng::new(seed, "faults of interrupts"),
-            injected: Injected::default(),
-        }
-    }
-
-    /// What the next command meets. Whoever does it counts it.
-    pub fn command(&mut self) -> FaultOutcome {
-        let FaultConfig { error, delay, delay_by, drop, .. } = self.config;
-        if !self.config.hits_commands() {
-            return FaultOutcome::Spared;
-        }
-        let lot = self.commands.unit();
-        match delay_by {
-            _ if lot < error => FaultOutcome::Error,
-            _ if lot < error + drop => FaultOutcome::Drop,
-            Some(Span(by)) if lot < error + drop + delay => FaultOutcome::Delay(by),
-            _ => FaultOutcome::Spared,
-        }
-    }
-
-    /// Some interrupts are lost.
-    pub(crate) fn hits_interrupts(&self) -> bool {
-        self.config.lost_interrupts > 0.0
-    }
-
-    /// True, and counted, if the next interrupt is lost.
-    pub fn loses_interrupt(&mut self) -> bool {
-        let lost = self.hits_interrupts() && self.interrupts.unit() < self.config.lost_interrupts;
-        self.injected.lost_interrupts += u64::from(lost);
-        lost
     }
 }
 
@@ -250,39 +163,5 @@ mod tests {
         assert!(parsed("eror = 0.1").unwrap_err().contains("unknown field `eror`"));
         assert_eq!(parsed("error = 0.5\ndrop = 0.25\ndelay = 0.25\ndelay_by = \"1us\""), Ok(()));
         assert_eq!(parsed(""), Ok(()));
-    }
-
-    /// 100 000 lots: each count within five standard deviations of a binomial, for three seeds.
-    #[test]
-    fn shares_are_what_was_asked_for() {
-        let config = FaultConfig {
-            error: 0.1,
-            delay: 0.02,
-            delay_by: Some(Span(Time::from_us(3))),
-            drop: 0.005,
-            lost_interrupts: 0.3,
-            ..FaultConfig::default()
-        };
-        let n = 100_000;
-        for seed in [1, 2, 3] {
-            let mut draw = FaultDraw::new(&config, seed);
-            let lots: Vec<FaultOutcome> = (0..n).map(|_| draw.command()).collect();
-            let lost = (0..n).filter(|_| draw.loses_interrupt()).count();
-            assert_eq!(draw.injected.lost_interrupts, lost as u64);
-            let count = |lot| lots.iter().filter(|other| **other == lot).count();
-            for (count, share) in [
-                (count(FaultOutcome::Error), 0.1),
-                (count(FaultOutcome::Delay(Time::from_us(3))), 0.02),
-                (count(FaultOutcome::Drop), 0.005),
-                (lost, 0.3),
-            ] {
-                let (mean, n) = (share * f64::from(n), f64::from(n));
-                let slack = 5.0 * (n * share * (1.0 - share)).sqrt();
-                assert!((count as f64 - mean).abs() < slack, "seed {seed}: {count}, not {mean}");
-            }
-            // Interrupts have lots of their own: those of commands stay where they are.
-            let mut quiet = FaultDraw::new(&FaultConfig { lost_interrupts: 0.0, ..config }, seed);
-            assert!(lots.iter().all(|lot| *lot == quiet.command()));
-        }
     }
 }

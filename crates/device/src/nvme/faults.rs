@@ -2,22 +2,17 @@
 
 use std::ops::Range;
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, FaultPlan, FaultSite, FaultTrigger};
 use ssdyno_spec::nvme::NvmeStatus;
-
-use crate::faults::{FaultDraw, FaultOutcome, Injected};
 
 /// What happens to a command that a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// It ends with this status, and the medium is not touched.
     Fail(NvmeStatus),
-    /// It begins so much later.
-    Delay(Time),
-    /// It is taken and never completes; Abort, or a reset, ends it.
-    Lose,
-    /// It is done, and ends with an error of the medium all the same.
-    Spoil,
+    /// It meets this fault: with [`Fault::Error`] it is done, and ends with an error of the medium all the
+    /// same; with [`Fault::Drop`] Abort or a reset ends it.
+    Meet(Fault),
 }
 
 /// A fault for I/O commands, and for Sanitize, which is for the whole subsystem: namespace 0, no blocks.
@@ -49,12 +44,10 @@ pub enum Stuck {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     list: Vec<ControllerFault>,
-    /// The faults of the device's file.
-    draw: Option<Box<FaultDraw>>,
+    plan: Option<Box<FaultPlan>>,
     /// Commands are to be looked at.
     hits_commands: bool,
     pub(super) stuck: Option<Stuck>,
-    interrupts_to_lose: u32,
     /// Interrupts are to be looked at.
     hits_interrupts: bool,
 }
@@ -70,17 +63,21 @@ impl Faults {
             self.hits_commands = true;
         }
     }
-    pub(super) fn arm(&mut self, draw: FaultDraw) {
-        self.hits_commands = true;
-        self.hits_interrupts |= draw.hits_interrupts();
-        self.draw = Some(Box::new(draw));
+    pub(super) fn arm(&mut self, plan: FaultPlan) {
+        self.hits_commands |= plan.hits(FaultSite::Command);
+        self.hits_interrupts |= plan.hits(FaultSite::Interrupt);
+        self.plan = Some(Box::new(plan));
     }
-    pub(super) fn injected(&self) -> Option<Injected> {
-        self.draw.as_ref().map(|draw| draw.injected)
+    pub(super) fn plan(&self) -> Option<&FaultPlan> {
+        self.plan.as_deref()
+    }
+    pub(super) fn plan_mut(&mut self) -> &mut FaultPlan {
+        self.plan.get_or_insert_with(|| Box::new(FaultPlan::new(0)))
     }
     pub(super) fn lose_interrupts(&mut self, count: u32) {
-        self.interrupts_to_lose = count;
-        self.hits_interrupts |= count > 0;
+        let next = FaultTrigger::Next(count);
+        self.plan_mut().add(FaultSite::Interrupt, Fault::Drop, next);
+        self.hits_interrupts = true;
     }
     pub(super) fn clear(&mut self) {
         *self = Faults::default();
@@ -96,10 +93,10 @@ impl Faults {
         };
         match self.list.iter().position(fits) {
             Some(at) => Some(self.take(at)),
-            None => self.drawn(),
+            None => self.plan.as_mut()?.meets(FaultSite::Command, 0).map(Effect::Meet),
         }
     }
-    /// What an admin command meets that is for the whole subsystem. The lots are for I/O commands.
+    /// What an admin command meets that is for the whole subsystem. The plan is for I/O commands.
     pub(super) fn hit_admin(&mut self, opcode: u8) -> Option<Effect> {
         let fits = |fault: &ControllerFault| fault.opcode == Some(opcode) && fault.namespace == 0;
         self.list.iter().position(fits).map(|at| self.take(at))
@@ -113,18 +110,6 @@ impl Faults {
         }
         effect
     }
-    /// What the lot says.
-    fn drawn(&mut self) -> Option<Effect> {
-        let draw = self.draw.as_mut()?;
-        let (count, effect) = match draw.command() {
-            FaultOutcome::Spared => return None,
-            FaultOutcome::Error => (&mut draw.injected.errors, Effect::Spoil),
-            FaultOutcome::Delay(by) => (&mut draw.injected.delays, Effect::Delay(by)),
-            FaultOutcome::Drop => (&mut draw.injected.drops, Effect::Lose),
-        };
-        *count += 1;
-        Some(effect)
-    }
     /// True if this interrupt is lost.
     #[inline]
     pub(super) fn loses_interrupt(&mut self) -> bool {
@@ -132,10 +117,7 @@ impl Faults {
     }
     #[cold]
     fn loses_this_interrupt(&mut self) -> bool {
-        if self.interrupts_to_lose > 0 {
-            self.interrupts_to_lose -= 1;
-            return true;
-        }
-        self.draw.as_mut().is_some_and(|draw| draw.loses_interrupt())
+        let plan = self.plan.as_mut();
+        plan.is_some_and(|plan| plan.meets(FaultSite::Interrupt, 0).is_some())
     }
 }

@@ -1,6 +1,6 @@
 //! Commands of the NVM command set (NVM 1.0c, clause 3.2).
 
-use ssdyno_block::{Completion, Op, Request, Status as DeviceStatus, Time, Token};
+use ssdyno_block::{Completion, Fault, Op, Request, Status as DeviceStatus, Time, Token};
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault};
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 
@@ -215,14 +215,14 @@ impl<D: Device> NvmeController<D> {
         let first = command.offset_bytes.saturating_sub(namespace.start_bytes) >> namespace.shift;
         let end = first + (command.bytes >> namespace.shift);
         match self.faults.hit(command.opcode, command.namespace, first..end) {
-            None => self.begin_on_device(at, slot, bus),
             Some(Effect::Fail(status)) => self.finish(at, slot, status),
-            Some(Effect::Spoil) => self.begin_spoilt(at, slot, bus),
-            Some(Effect::Lose) => self.commands.get_mut(slot).state = State::Lost,
-            Some(Effect::Delay(time)) => {
+            Some(Effect::Meet(Fault::Error)) => self.begin_spoilt(at, slot, bus),
+            Some(Effect::Meet(Fault::Drop)) => self.commands.get_mut(slot).state = State::Lost,
+            Some(Effect::Meet(Fault::Delay(time))) => {
                 self.commands.get_mut(slot).state = State::Timer;
                 self.timers.set(at + time, Timer::Begin(slot));
             }
+            _ => self.begin_on_device(at, slot, bus),
         }
     }
 

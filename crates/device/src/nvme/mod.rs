@@ -55,13 +55,12 @@ mod sanitize;
 mod timers;
 mod versions;
 
-use ssdyno_block::{Completion, ConfigError, Time};
+use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
 use ssdyno_engine::FifoResource;
-use ssdyno_pci::{BusMaster, Identity, PciDevice};
+use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
 use crate::contents::{Contents, Ranges};
-use crate::faults::{FaultDraw, Injected};
 use crate::{Config, Device, HostLink, LinkConfig};
 
 pub use config::{Burst, NamespaceConfig, NvmeControllerConfig, OperationalState};
@@ -268,14 +267,6 @@ impl<D: Device> NvmeController<D> {
     pub fn lose_interrupts(&mut self, count: u32) {
         self.faults.lose_interrupts(count);
     }
-    /// From now on the lots of `draw` hit I/O commands and interrupts, those of the admin queue too.
-    pub fn arm(&mut self, draw: FaultDraw) {
-        self.faults.arm(draw);
-    }
-    /// What the lots did; `None` where none are drawn.
-    pub fn injected(&self) -> Option<Injected> {
-        self.faults.injected()
-    }
     /// The controller hangs from now on.
     pub fn hang(&mut self, how: Stuck) {
         self.faults.stuck = Some(how);
@@ -388,6 +379,25 @@ fn wire_times(link: &LinkConfig, entries_max: u32) -> Result<WireTimes, ConfigEr
         completion: link.time_for(16),
         message: link.time_for(4),
     })
+}
+
+/// The plan hits I/O commands, and interrupts, those of the admin queue too.
+impl<D: Device> FaultyDevice for NvmeController<D> {
+    fn arm(&mut self, plan: FaultPlan) {
+        self.faults.arm(plan);
+    }
+
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.faults.plan()
+    }
+
+    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
+        self.faults.plan_mut()
+    }
+
+    fn hang_until_reset(&mut self) {
+        self.hang(Stuck::UntilReset);
+    }
 }
 
 impl<D: Device> PciDevice for NvmeController<D> {

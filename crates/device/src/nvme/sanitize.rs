@@ -3,11 +3,11 @@
 //! What the flash does for it, and how long that takes, is the [device's](crate::Device::sanitize) affair.
 //! Here are the command, its states, what is refused meanwhile, the log page and the event. The state is
 //! the subsystem's: no reset ends an operation, and none leaves a failure mode. Faults of opcode 84h (namespace
-//! 0, no blocks) hit the command; [`Effect::Spoil`] makes the operation fail.
+//! 0, no blocks) hit the command; [`Fault::Error`] makes the operation fail.
 //!
 //! Not modelled: the persistent memory region, media verification (version 2.1), several operations.
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_spec::nvme::{
     AsynchronousEvent, NvmeStatus, SanitizeLog, SubmissionEntry, admin, nvm, page, sanicap,
     sanitize,
@@ -201,14 +201,14 @@ impl<D: Device> NvmeController<D> {
         let mut later = Time::ZERO;
         let mut fails = false;
         match self.faults.hit_admin(entry.opcode) {
-            None => {}
             Some(Effect::Fail(status)) => return Err(status),
-            Some(Effect::Spoil) => fails = true,
-            Some(Effect::Delay(time)) => later = time,
-            Some(Effect::Lose) => {
+            Some(Effect::Meet(Fault::Error)) => fails = true,
+            Some(Effect::Meet(Fault::Delay(time))) => later = time,
+            Some(Effect::Meet(Fault::Drop)) => {
                 self.commands.get_mut(slot).state = State::Lost;
                 return Ok(Outcome::Later);
             }
+            _ => {}
         }
         self.begin_sanitize(at, order, entry, (later, fails));
         Ok(Outcome::Done(0))

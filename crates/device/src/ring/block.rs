@@ -1,6 +1,6 @@
 //! Blocks, commands and responses.
 
-use ssdyno_block::{Op, Request, Status, Time, Token};
+use ssdyno_block::{Fault, FaultSite, Op, Request, Status, Time, Token};
 use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::{BusMaster, DmaDirection};
 use ssdyno_spec::ring as layout;
@@ -10,7 +10,6 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::dma::{Transfer, Work};
 use super::media::Access;
 use super::{Job, RingCard, SLOT_BITS, Setup};
-use crate::faults::FaultOutcome;
 
 /// Where a command stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -152,7 +151,7 @@ impl RingCard {
         if !ready || self.data.len() >= self.config.dma.engines as usize {
             return None;
         }
-        if self.faults.sticks_at_command == Some(self.started) || self.faults.stands_still {
+        if self.hangs {
             return None;
         }
         let number = self.next_command;
@@ -270,32 +269,33 @@ impl RingCard {
         if let Some(error) = error.or_else(|| self.refuse(&descriptor)) {
             return self.done(slot, Some(error));
         }
-        self.local[slot].fails = self.faults.failing_commands.contains(&ordinal);
-        if self.draw.is_some() && self.is_hit(now, slot) {
+        if self.faults.is_some() && self.is_hit(now, slot, ordinal) {
             return;
         }
         self.begin(now, slot, bus);
     }
 
-    /// True if a fault of the card's file hits the command in `slot`, which does not begin now.
+    /// True if a fault hits the command in `slot`, which does not begin now.
     #[cold]
-    fn is_hit(&mut self, now: Time, slot: usize) -> bool {
-        let Some(draw) = &mut self.draw else { return false };
-        match draw.command() {
-            FaultOutcome::Spared => return false,
-            FaultOutcome::Error => {
-                draw.injected.errors += 1;
+    fn is_hit(&mut self, now: Time, slot: usize, ordinal: u64) -> bool {
+        let Some(plan) = &mut self.faults else { return false };
+        match plan.meets(FaultSite::Command, ordinal) {
+            Some(Fault::Error) => {
                 self.local[slot].fails = true;
-                return false;
+                false
             }
-            FaultOutcome::Delay(by) => {
-                draw.injected.delays += 1;
+            Some(Fault::Delay(by)) => {
                 self.queue.schedule(now + by, super::Event::Begin(slot as u32));
+                true
             }
             // Its block never comes back: a reset ends it.
-            FaultOutcome::Drop => draw.injected.drops += 1,
+            Some(Fault::Drop) => true,
+            Some(Fault::Hang(_)) => {
+                self.hangs = true;
+                true
+            }
+            Some(Fault::Remove | Fault::Corrupt) | None => false,
         }
-        true
     }
 
     /// The command in `slot` begins.

@@ -1,7 +1,7 @@
 //! When the card interrupts: at the end of a block, for an urgent descriptor, when a batch is full
 //! or has waited long enough.
 
-use ssdyno_block::Time;
+use ssdyno_block::{FaultSite, Time};
 use ssdyno_pci::BusMaster;
 
 use super::{Event, RingCard};
@@ -60,8 +60,8 @@ impl RingCard {
         }
         let number = self.traffic.interrupts;
         self.traffic.interrupts += 1;
-        let drawn = self.draw.as_mut().is_some_and(|draw| draw.loses_interrupt());
-        if !drawn && !self.faults.lost_interrupts.contains(&number) {
+        let fault = self.faults.as_mut().and_then(|plan| plan.meets(FaultSite::Interrupt, number));
+        if fault.is_none() {
             // It follows the descriptors on the wire.
             let at = now + self.link.write_time(0, MESSAGE_BYTES);
             bus.interrupt(at, 0);

@@ -17,9 +17,9 @@ mod registers;
 mod returns;
 mod tlp;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use ssdyno_block::{Completion, ConfigError, Time};
+use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
@@ -29,7 +29,6 @@ use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{ResponseMode, RingFault};
 
 use crate::contents::Contents;
-use crate::faults::{FaultDraw, Injected};
 use crate::{DeviceConfig, DeviceFacts, DeviceReport};
 use block::Local;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
@@ -132,19 +131,6 @@ enum Job {
     Command(u32),
 }
 
-/// What shall go wrong: hooks for tests, in the one model there is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct RingFaults {
-    /// Commands whose medium fails, counted from 0 in the order of starting.
-    pub failing_commands: BTreeSet<u64>,
-    /// The card stops for good when it would start this command, until it is reset.
-    pub sticks_at_command: Option<u64>,
-    /// Interrupts that are never sent, counted from 0.
-    pub lost_interrupts: BTreeSet<u64>,
-    /// The card begins nothing more, until it is reset.
-    pub stands_still: bool,
-}
-
 /// What crossed the link, by purpose (S0-24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RingTraffic {
@@ -220,9 +206,9 @@ pub struct RingCard {
     interrupts: Interrupts,
     /// How often the card was reset: part of the media's tokens. 19 bits of it count.
     epoch: u32,
-    faults: RingFaults,
-    /// The faults of the card's file.
-    draw: Option<Box<FaultDraw>>,
+    faults: Option<Box<FaultPlan>>,
+    /// The card begins nothing more, until it is reset.
+    hangs: bool,
     /// Commands started so far.
     started: u64,
     traffic: RingTraffic,
@@ -302,8 +288,8 @@ impl RingCard {
             descriptors: VecDeque::with_capacity(local as usize),
             interrupts: Interrupts::default(),
             epoch: 0,
-            faults: RingFaults::default(),
-            draw: None,
+            faults: None,
+            hangs: false,
             started: 0,
             traffic: RingTraffic::default(),
             busy_since: None,
@@ -318,21 +304,6 @@ impl RingCard {
     /// and changes no figure.
     pub fn keep_contents(&mut self) {
         self.contents.get_or_insert_default();
-    }
-
-    /// The hooks through which tests let it fail.
-    pub fn faults_mut(&mut self) -> &mut RingFaults {
-        &mut self.faults
-    }
-
-    /// From now on the lots of `draw` hit commands and interrupts.
-    pub fn arm(&mut self, draw: FaultDraw) {
-        self.draw = Some(Box::new(draw));
-    }
-
-    /// What the lots did; `None` where none are drawn.
-    pub fn injected(&self) -> Option<Injected> {
-        self.draw.as_ref().map(|draw| draw.injected)
     }
 
     /// How the host broke the protocol since the card was last reset, if it did.
@@ -401,10 +372,7 @@ impl RingCard {
             self.processors.fill(None);
             self.interrupts = Interrupts::default();
             self.epoch = (self.epoch + 1) & (u32::MAX >> SLOT_BITS);
-            if self.faults.sticks_at_command == Some(self.started) {
-                self.faults.sticks_at_command = None;
-            }
-            self.faults.stands_still = false;
+            self.hangs = false;
             self.idle(now);
         }
     }

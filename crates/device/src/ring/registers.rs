@@ -1,7 +1,7 @@
 //! What the host sees: configuration space and BAR 0.
 
-use ssdyno_block::Time;
-use ssdyno_pci::{BusMaster, Identity, PciDevice};
+use ssdyno_block::{FaultPlan, Time};
+use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::ResponseMode;
 
@@ -49,6 +49,25 @@ impl RingCard {
         flag(self.registers.enabled && self.setup.is_some(), layout::STATUS_ENABLED)
             | flag(self.outstanding, layout::STATUS_BUSY)
             | self.fault.map_or(0, |fault| layout::STATUS_FAULT | (fault as u32) << 8)
+    }
+}
+
+/// The plan hits commands, counted from 0 in the order of starting, and interrupts, in that of sending.
+impl FaultyDevice for RingCard {
+    fn arm(&mut self, plan: FaultPlan) {
+        self.faults = Some(Box::new(plan));
+    }
+
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.faults.as_deref()
+    }
+
+    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
+        self.faults.get_or_insert_with(|| Box::new(FaultPlan::new(0)))
+    }
+
+    fn hang_until_reset(&mut self) {
+        self.hangs = true;
     }
 }
 

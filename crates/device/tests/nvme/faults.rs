@@ -1,8 +1,9 @@
 //! Injected faults.
 
-use ssdyno_block::Time;
-use ssdyno_device::faults::{FaultConfig, FaultDraw};
+use ssdyno_block::{Fault, Time};
+use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::nvme::{ControllerFault, Effect, Stuck};
+use ssdyno_pci::FaultyDevice;
 use ssdyno_spec::nvme::{NvmeStatus, admin, nvm, registers};
 
 use crate::support::{FixedTime, Host, LATENCY, entry, host, read, write};
@@ -32,7 +33,11 @@ fn a_status_hits_its_blocks_as_often_as_told() {
         assert_eq!(host.command(1, command).status(), expected, "{command:?}");
     }
     // A command without a range is hit by its name alone.
-    let all = |opcode| ControllerFault { opcode, blocks: 0..u64::MAX, ..fault(Effect::Lose, 1) };
+    let all = |opcode| ControllerFault {
+        opcode,
+        blocks: 0..u64::MAX,
+        ..fault(Effect::Meet(Fault::Drop), 1)
+    };
     host.controller.inject(all(None));
     assert_eq!(host.command(1, entry(nvm::FLUSH, 1, [0; 3])).status(), NvmeStatus::SUCCESS);
     let fails =
@@ -47,7 +52,7 @@ fn a_delay_is_added() {
     let start = host.now;
     host.command(1, read(100));
     let usual = host.now - start;
-    host.controller.inject(fault(Effect::Delay(Time::from_ms(3)), 1));
+    host.controller.inject(fault(Effect::Meet(Fault::Delay(Time::from_ms(3))), 1));
     let start = host.now;
     host.command(1, read(100));
     assert_eq!(host.now - start, usual + Time::from_ms(3));
@@ -60,14 +65,17 @@ fn a_spoilt_command_takes_its_time() {
     let start = host.now;
     host.command(1, read(100));
     let usual = host.now - start;
-    host.controller.inject(fault(Effect::Spoil, 1));
-    host.controller.inject(ControllerFault { opcode: Some(nvm::WRITE), ..fault(Effect::Spoil, 1) });
+    host.controller.inject(fault(Effect::Meet(Fault::Error), 1));
+    host.controller.inject(ControllerFault {
+        opcode: Some(nvm::WRITE),
+        ..fault(Effect::Meet(Fault::Error), 1)
+    });
     let start = host.now;
     assert_eq!(host.command(1, read(100)).status(), NvmeStatus::UNRECOVERED_READ);
     assert_eq!(host.now - start, usual);
     assert_eq!(host.command(1, write(100)).status(), NvmeStatus::WRITE_FAULT);
     // A reset meanwhile leaves nothing behind.
-    host.controller.inject(fault(Effect::Spoil, 1));
+    host.controller.inject(fault(Effect::Meet(Fault::Error), 1));
     host.push(1, read(100));
     host.ring(1);
     host.run_until(host.now + LATENCY / 2);
@@ -84,11 +92,11 @@ fn lots_hit_commands() {
     let config = FaultConfig { error: 0.1, ..FaultConfig::default() };
     let failed = |seed| {
         let mut host = ready();
-        assert_eq!(host.controller.injected(), None);
-        host.controller.arm(FaultDraw::new(&config, seed));
+        assert!(host.controller.fault_plan().is_none());
+        host.controller.arm(config.plan(seed, Time::ZERO));
         let failed: Vec<u64> =
             (0..2_000).filter(|n| !host.command(1, read(n % 100)).status().is_success()).collect();
-        assert_eq!(host.controller.injected().unwrap().errors, failed.len() as u64);
+        assert_eq!(host.controller.fault_plan().unwrap().injected.errors, failed.len() as u64);
         failed
     };
     let (first, other) = (failed(1), failed(2));
@@ -101,7 +109,7 @@ fn lots_hit_commands() {
 #[test]
 fn a_lost_command_ends_by_abort_or_reset() {
     let mut host = ready();
-    host.controller.inject(fault(Effect::Lose, 2));
+    host.controller.inject(fault(Effect::Meet(Fault::Drop), 2));
     let id = host.push(1, read(100));
     host.ring(1);
     host.run_until(host.now + Time::from_s(1));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_device::nvme::{ControllerFault, Effect};
 use ssdyno_pci::PciDevice;
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, registers};
@@ -103,8 +103,8 @@ fn play(host: &mut Host<FixedTime>, step: &Step) {
         Step::Fault(what, at) => {
             let effect = match what {
                 0 => Effect::Fail(NvmeStatus::WRITE_FAULT),
-                1 => Effect::Delay(Time::from_us(50)),
-                _ => Effect::Lose,
+                1 => Effect::Meet(Fault::Delay(Time::from_us(50))),
+                _ => Effect::Meet(Fault::Drop),
             };
             let blocks = at..at + 500;
             host.controller.inject(ControllerFault {

@@ -1,7 +1,7 @@
 //! Sanitize: states, what is refused meanwhile, log page and event (clauses 5.24 and 8.21), and what it
 //! takes of time, energy and wear on flash.
 
-use ssdyno_block::{BlockTarget, Request, Time, Token};
+use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
 use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController};
 use ssdyno_device::{Config, Device, DeviceReport, Sanitize, SanitizeMethod, Ssd};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
@@ -257,7 +257,7 @@ fn failure_modes() {
         namespace: 0,
         blocks: 0..0,
         times: 1,
-        effect: Effect::Spoil,
+        effect: Effect::Meet(Fault::Error),
     };
     let free = sanitize::UNRESTRICTED_EXIT;
     for (mode, exit, again) in [(0, FAILED, FAILED), (free, OK, OK)] {

@@ -7,11 +7,11 @@ mod host;
 mod parallel;
 mod properties;
 
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_block::{Fault, FaultSite, FaultTrigger, Time};
 use ssdyno_device::DeviceReport;
 use ssdyno_device::ring::{DescriptorEngine, MediaConfig, RingCard, RingConfig};
-use ssdyno_pci::PciFunction;
+use ssdyno_pci::{FaultyDevice, PciFunction};
 use ssdyno_spec::ring::{
     self as layout, Descriptor, ErrorKind, ResponseMode, RingCommandKind, RingFault,
 };
@@ -223,7 +223,7 @@ fn who_breaks_the_protocol_is_told() {
 #[test]
 fn descriptors_carry_their_errors() {
     let mut host = Host::new(&preset(), 16, ResponseMode::Each, 1).on();
-    host.card().faults_mut().failing_commands.insert(1);
+    host.card().fault_plan_mut().add(FaultSite::Command, Fault::Error, FaultTrigger::Number(1));
     host.put(RingCommandKind::Read, 0);
     host.put(RingCommandKind::Write, 1);
     host.put(RingCommandKind::Read, 1 << 40);
@@ -298,7 +298,8 @@ fn held_commands_are_done_earlier() {
 #[test]
 fn a_reset_drops_the_block() {
     let mut host = Host::new(&preset(), 16, ResponseMode::Block, 1).on();
-    host.card().faults_mut().sticks_at_command = Some(2);
+    let hang = Fault::Hang(Time::MAX);
+    host.card().fault_plan_mut().add(FaultSite::Command, hang, FaultTrigger::Number(2));
     host.put_all(RingCommandKind::Read, 4);
     host.give(0, 4);
     host.settle();

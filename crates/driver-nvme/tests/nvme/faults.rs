@@ -1,11 +1,11 @@
 //! What goes wrong, and that every request is answered once all the same (S1-33).
 
 use proptest::prelude::*;
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, IoError, IoResult, NvmeConfig, NvmeError, ResetCause,
 };
-use ssdyno_pci::{FunctionError, InterruptFault, PciDevice, PciFault};
+use ssdyno_pci::{FunctionError, PciDevice};
 use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature};
@@ -19,7 +19,7 @@ fn ready() -> Rig<Double> {
 fn lost_interrupt_is_found_by_the_watchdog() {
     let mut rig = ready();
     let sent = rig.nvme.pci.counters().interrupts;
-    rig.nvme.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+    rig.nvme.pci.inject_interrupt(sent, Fault::Drop);
     let begin = rig.nvme.now;
     rig.read(1, 0, 8).unwrap();
     rig.drain();
@@ -120,7 +120,7 @@ fn pulled_device_ends_all() {
     for i in 0..15 {
         rig.read(1, i, 1).unwrap();
     }
-    rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now + Time::from_us(20)));
+    rig.nvme.pci.inject(rig.nvme.now + Time::from_us(20), Fault::Remove);
     rig.drain();
     let given_up = rig.done.iter().filter(|done| done.result == IoResult::Abandoned).count();
     assert!(given_up > 0 && rig.done.len() == 15);
@@ -130,7 +130,7 @@ fn pulled_device_ends_all() {
     // The slot tells: no waiting.
     let mut rig = ready();
     rig.read(1, 0, 1).unwrap();
-    rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now));
+    rig.nvme.pci.inject(rig.nvme.now, Fault::Remove);
     rig.nvme.driver.removed(&mut rig.nvme.pci, &mut rig.done);
     rig.settle(0);
     assert_eq!((rig.done.len(), rig.outstanding()), (1, 0));
@@ -140,7 +140,7 @@ fn pulled_device_ends_all() {
 fn short_standstill_is_survived() {
     let mut rig = ready();
     let now = rig.nvme.now;
-    rig.nvme.pci.inject(PciFault::Stuck(now, now + Time::from_ms(25)));
+    rig.nvme.pci.inject(now, Fault::Hang(Time::from_ms(25)));
     rig.read(1, 0, 8).unwrap();
     rig.drain();
     // The abort came too late or found it done; the read was answered by the controller.
@@ -219,18 +219,17 @@ pub(crate) fn make<D: PciDevice>(rig: &mut Rig<D>, step: &Move) {
         }
         Move::LoseInterrupt(n) => {
             let number = rig.nvme.pci.counters().interrupts + u64::from(n);
-            rig.nvme.pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+            rig.nvme.pci.inject_interrupt(number, Fault::Drop);
         }
         Move::DelayInterrupt(n, us) => {
             let number = rig.nvme.pci.counters().interrupts + u64::from(n);
-            let late = InterruptFault::Delayed(Time::from_us(u64::from(us)));
-            rig.nvme.pci.inject(PciFault::Interrupt(number, late));
+            let late = Fault::Delay(Time::from_us(u64::from(us)));
+            rig.nvme.pci.inject_interrupt(number, late);
         }
         Move::Standstill(us) => {
-            let until = rig.nvme.now + Time::from_us(u64::from(us));
-            rig.nvme.pci.inject(PciFault::Stuck(rig.nvme.now, until));
+            rig.nvme.pci.inject(rig.nvme.now, Fault::Hang(Time::from_us(u64::from(us))));
         }
-        Move::Remove => rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now)),
+        Move::Remove => rig.nvme.pci.inject(rig.nvme.now, Fault::Remove),
         Move::Shutdown => {
             let at = rig.at();
             let _ = rig.nvme.driver.shutdown(&mut rig.nvme.pci, at);

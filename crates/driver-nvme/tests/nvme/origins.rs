@@ -4,9 +4,8 @@
 //! any moment of a timeout, an abort, a reset, a start and a stop.
 
 use proptest::prelude::*;
-use ssdyno_block::{MonotonicTime, Time};
+use ssdyno_block::{Fault, MonotonicTime, Time};
 use ssdyno_driver_nvme::{DriverState, IoResult};
-use ssdyno_pci::{InterruptFault, PciFault};
 use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature};
@@ -54,7 +53,7 @@ fn lost_interrupt_is_found_across_every_end() {
     for origin in origins() {
         let mut rig = ready(origin);
         let (begin, sent) = (rig.nvme.now, rig.nvme.pci.counters().interrupts);
-        rig.nvme.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+        rig.nvme.pci.inject_interrupt(sent, Fault::Drop);
         rig.read(1, 0, 8).unwrap();
         rig.drain();
         let success = vec![IoResult::Answered(NvmeStatus::SUCCESS)];
@@ -93,7 +92,7 @@ fn aborts_and_resets_come_across_every_end() {
 fn controller_that_never_becomes_ready_is_given_up_across_every_end() {
     for origin in origins() {
         let mut pci = double(Nature::default());
-        pci.inject(PciFault::Stuck(Time::from_us(2), Time::MAX));
+        pci.inject(Time::from_us(2), Fault::Hang(Time::MAX));
         let mut rig = Rig::at_origin(origin, pci, config());
         let at = rig.at();
         rig.nvme.driver.start(&mut rig.nvme.pci, at).unwrap();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
-use ssdyno_block::{BlockTarget, Request, Time, Token};
+use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
 use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController, Stuck};
 use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
@@ -295,7 +295,7 @@ fn lost_command_is_aborted() {
         namespace: 1,
         blocks: 0..8,
         times: 1,
-        effect: Effect::Lose,
+        effect: Effect::Meet(Fault::Drop),
     };
     rig.nvme.pci.device_mut().inject(fault);
     rig.read(1, 0, 8).unwrap();
@@ -367,8 +367,8 @@ fn second_hang_gets_a_second_reset() {
 fn fault() -> impl Strategy<Value = ControllerFault> {
     let effect = prop_oneof![
         Just(Effect::Fail(NvmeStatus::UNRECOVERED_READ)),
-        (1..200_u64).prop_map(|ms| Effect::Delay(Time::from_ms(ms))),
-        Just(Effect::Lose),
+        (1..200_u64).prop_map(|ms| Effect::Meet(Fault::Delay(Time::from_ms(ms)))),
+        Just(Effect::Meet(Fault::Drop)),
     ];
     (0..10_000_u64, 1..3000_u64, 1..4_u32, effect).prop_map(|(first, n, times, effect)| {
         ControllerFault { opcode: None, namespace: 1, blocks: first..first + n, times, effect }

@@ -1,12 +1,12 @@
 //! Queue pairs with owners of their own: whatever the order in which owners and the controller object
 //! have their turns, every command is answered once, to the owner of its pair.
 
-use ssdyno_block::{Time, Token};
+use ssdyno_block::{Fault, Time, Token};
 use ssdyno_driver_nvme::{
     Controller, DataBuffer, DriverEvent, DriverState, IoCommand, IoError, IoResult, NvmeConfig,
     NvmeDriver, NvmeError, QueuePair, ResetCause,
 };
-use ssdyno_pci::{DmaRegion, FunctionError, InterruptFault, PciFault, PciFunction, SimulatedPci};
+use ssdyno_pci::{DmaRegion, FunctionError, PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::double::{Double, Mishap, Nature, namespace};
@@ -229,7 +229,7 @@ fn requested_resets_do_not_exhaust_the_driver() {
 fn sleeping_owner_is_called_when_an_interrupt_is_lost() {
     let mut split = Split::four();
     let sent = split.pci.counters().interrupts;
-    split.pci.inject(PciFault::Interrupt(sent, InterruptFault::Lost));
+    split.pci.inject_interrupt(sent, Fault::Drop);
     split.read(2, 8).unwrap();
     // The limits of the start's own commands are over.
     split.pass(Time::from_ms(15));
@@ -278,7 +278,7 @@ fn aborts_are_wished_by_a_pair_and_sent_by_the_controller_object() {
 fn wish_is_withdrawn_when_its_command_is_answered() {
     let mut split = Split::four();
     let now = split.now;
-    split.pci.inject(PciFault::Stuck(now, now + Time::from_ms(25)));
+    split.pci.inject(now, Fault::Hang(Time::from_ms(25)));
     split.read(0, 8).unwrap();
     split.pass(Time::from_ms(20));
     assert!(split.attend(0));
@@ -402,7 +402,7 @@ fn removal_is_answered_by_each_owner_and_memory_comes_back() {
     for owner in 0..4 {
         split.read(owner, 100).unwrap();
     }
-    split.pci.inject(PciFault::Removal(split.now));
+    split.pci.inject(split.now, Fault::Remove);
     split.controller.removed(&mut split.pci);
     let gone = DriverState::Failed(NvmeError::Function(FunctionError::Gone));
     assert_eq!((split.controller.state(), split.controller.queues()), (gone, 0));

@@ -1,12 +1,12 @@
 //! Start and stop (S1-21, S1-22, S1-25 to S1-28).
 
 use proptest::prelude::*;
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, Feature, InterruptChoice, NvmeConfig, NvmeError, QueuePolicy,
     Unusable, Weights,
 };
-use ssdyno_pci::{InterruptMode, PciFault, PciFunction};
+use ssdyno_pci::{InterruptMode, PciFunction};
 use ssdyno_spec::nvme::{IdentifyController, NvmeStatus, feature, registers};
 use zerocopy::FromBytes;
 
@@ -65,19 +65,19 @@ fn controller_left_running_is_reset_first() {
 /// CSTS.RDY has followed; of one that never comes, after CAP.TO.
 #[test]
 fn controller_on_its_way_up_is_waited_for() {
-    let enabled = |fault: Option<PciFault>| {
+    let enabled = |fault: Option<Fault>| {
         let mut pci = double(Nature::default());
         pci.config_write(4, 0b110);
         pci.bar_write32(0, registers::CC, registers::CC_ENABLE | registers::CC_ENTRY_SIZES);
         pci.advance(Time::from_ns(900));
-        fault.into_iter().for_each(|fault| pci.inject(fault));
+        fault.into_iter().for_each(|fault| pci.inject(Time::from_us(5), fault));
         pci
     };
     let mut rig = Rig::ready(enabled(None), config());
     rig.read(1, 0, 1).unwrap();
     rig.drain();
     rig.check_double();
-    let hangs = PciFault::Stuck(Time::from_us(5), Time::from_s(3));
+    let hangs = Fault::Hang(Time::from_s(3) - Time::from_us(5));
     let mut rig = Rig::new(enabled(Some(hangs)), config());
     rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
     rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
@@ -303,7 +303,7 @@ fn limits_of_mfi() {
 fn controller_that_never_becomes_ready_is_given_up() {
     for (timeout_500ms, limit) in [(0, 500), (1, 500), (2, 1000), (255, 127_500)] {
         let mut pci = double(Nature { timeout_500ms, ..Nature::default() });
-        pci.inject(PciFault::Stuck(Time::from_us(2), Time::MAX));
+        pci.inject(Time::from_us(2), Fault::Hang(Time::MAX));
         let mut rig = Rig::new(pci, config());
         rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).unwrap();
         rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Starting);
@@ -344,7 +344,7 @@ fn no_memory_is_an_error_at_any_time() {
 #[test]
 fn no_controller_at_all() {
     let mut pci = double(Nature::default());
-    pci.inject(PciFault::Removal(Time::ZERO));
+    pci.inject(Time::ZERO, Fault::Remove);
     let mut rig = Rig::new(pci, config());
     assert!(rig.nvme.driver.start(&mut rig.nvme.pci, rig.nvme.now).is_err());
     assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);

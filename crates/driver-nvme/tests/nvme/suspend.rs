@@ -1,11 +1,11 @@
 //! Suspend and resume: every command that was taken is answered once, and the driver serves as before.
 
 use proptest::prelude::*;
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_driver_nvme::{
     DriverState, IoError, IoResult, NvmeConfig, NvmeError, Quirks, SuspendMode,
 };
-use ssdyno_pci::{FunctionError, PciDevice, PciFault, PciFunction};
+use ssdyno_pci::{FunctionError, PciDevice, PciFunction};
 use ssdyno_spec::nvme::{feature, registers};
 use ssdyno_spec::pci;
 
@@ -180,7 +180,7 @@ fn a_controller_that_is_gone_after_the_resume_says_so() {
     for mode in [SuspendMode::PowerOff, SuspendMode::PowerState] {
         let mut rig = ready(sleepy());
         suspend(&mut rig, mode);
-        rig.nvme.pci.inject(PciFault::Removal(rig.nvme.now));
+        rig.nvme.pci.inject(rig.nvme.now, Fault::Remove);
         let now = rig.nvme.now;
         rig.nvme.pci.advance(now);
         assert_eq!(resume(&mut rig), Err(NvmeError::Function(FunctionError::Gone)));

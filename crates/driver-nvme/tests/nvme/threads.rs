@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_driver_nvme::{
     Controller, DriverState, InterruptChoice, IoError, IoResult, NvmeConfig, QueuePair,
 };
-use ssdyno_pci::{
-    DmaRegion, FunctionError, InterruptFault, InterruptMode, PciFault, PciFunction, SimulatedPci,
-};
+use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciFunction, SimulatedPci};
 
 use crate::double::{Double, Mishap, Nature};
 use crate::owner::Owner;
@@ -212,9 +210,9 @@ impl Control<'_> {
         match n % 4 {
             0 => {
                 let number = pci.counters().interrupts + 3;
-                pci.inject(PciFault::Interrupt(number, InterruptFault::Lost));
+                pci.inject_interrupt(number, Fault::Drop);
             }
-            1 => pci.inject(PciFault::Stuck(now, now + Time::from_us(500))),
+            1 => pci.inject(now, Fault::Hang(Time::from_us(500))),
             _ => {
                 let device = pci.device_mut();
                 let kind = if n % 4 == 2 { Mishap::Forgotten } else { Mishap::LostForGood };
@@ -305,7 +303,7 @@ fn run(interrupts: InterruptChoice, end: End, seed: u64) {
             }
             End::Pulled | End::FoundGone => {
                 // Between two accesses of any core.
-                machine.access.pci().inject(PciFault::Removal(machine.now()));
+                machine.access.pci().inject(machine.now(), Fault::Remove);
                 if end == End::Pulled {
                     control.controller.removed(&mut control.f);
                 }

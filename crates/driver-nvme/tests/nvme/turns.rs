@@ -2,9 +2,8 @@
 //! go wrong between: every command is answered once.
 
 use proptest::prelude::*;
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, Time};
 use ssdyno_driver_nvme::{DriverState, NvmeConfig};
-use ssdyno_pci::PciFault;
 
 use crate::double::{Mishap, Nature};
 use crate::rig::config;
@@ -64,8 +63,7 @@ fn take_turn(split: &mut Split, turn: &Turn) {
         Turn::Reset => _ = split.controller.reset(&mut split.pci, split.now),
         Turn::Rescan => _ = split.controller.rescan(&mut split.pci, split.now),
         Turn::Standstill { us } => {
-            let until = split.now + Time::from_us(u64::from(us));
-            split.pci.inject(PciFault::Stuck(split.now, until));
+            split.pci.inject(split.now, Fault::Hang(Time::from_us(u64::from(us))));
         }
         Turn::Mishap(n, lost) => {
             let device = split.pci.device_mut();
@@ -106,7 +104,7 @@ proptest! {
             1 => {
                 // What a standstill put off, which another one replaced, comes before.
                 split.pass(Time::ZERO);
-                split.pci.inject(PciFault::Removal(split.now));
+                split.pci.inject(split.now, Fault::Remove);
                 split.controller.removed(&mut split.pci);
             }
             _ => {}

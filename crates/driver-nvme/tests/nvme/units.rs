@@ -318,7 +318,7 @@ fn units_that_cannot_be_used_say_so() {
     let mut system = System::new(double(Nature::default()), NvmeType::new(config(), 4096));
     system.start();
     system.submit(Request::read(0, 512), 1).unwrap();
-    system.pci.borrow_mut().inject(ssdyno_pci::PciFault::Removal(system.now.get()));
+    system.pci.borrow_mut().inject(system.now.get(), ssdyno_block::Fault::Remove);
     while system.done.is_empty() {
         assert!(system.step(), "the request hangs");
     }

@@ -115,7 +115,7 @@ fn play(early: bool, stuck: Option<(u64, u64)>, actions: &[Action]) -> Outcome {
     pci.config_write(spec::COMMAND, u32::from(command));
     assert_eq!(pci.enable_interrupts(InterruptMode::MsiX, 1), Ok(1));
     if let Some((from, length)) = stuck {
-        pci.inject(PciFault::Stuck(Time::from_ns(from), Time::from_ns(from + length)));
+        pci.inject(Time::from_ns(from), Fault::Hang(Time::from_ns(length)));
     }
     let (mut now, mut reads, mut interrupts) = (Time::ZERO, Vec::new(), Vec::new());
     let mut until = |pci: &mut SimulatedPci<Jobs>, end: Time, on: bool| {

@@ -1,10 +1,11 @@
 //! Interrupts on their way from the device to the host.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, FaultPlan, FaultSite, Time};
 
 use crate::InterruptMode;
 
@@ -15,15 +16,6 @@ const PIN_AGAIN: Time = Time::from_ns(100);
 const MASKED: u32 = 1;
 /// Where messages go on the machines of the papers (Intel SDM volume 3, clause 11.11.1).
 const MESSAGE_ADDRESS: u32 = 0xfee0_0000;
-
-/// What shall happen to one interrupt on its way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum InterruptFault {
-    /// It never arrives.
-    Lost,
-    /// It arrives later by this.
-    Delayed(Time),
-}
 
 /// Interrupts sent, masked and pending.
 #[derive(Debug)]
@@ -43,7 +35,7 @@ pub(super) struct Interrupts {
     /// The command register keeps the pin from the host.
     pin_off: bool,
     pub(super) sent: u64,
-    faults: Vec<(u64, InterruptFault)>,
+    pub(super) faults: Option<Box<FaultPlan>>,
 }
 
 impl Interrupts {
@@ -60,7 +52,7 @@ impl Interrupts {
             pin_asserted: false,
             pin_off: false,
             sent: 0,
-            faults: Vec::new(),
+            faults: None,
         }
     }
 
@@ -82,10 +74,6 @@ impl Interrupts {
             let used = mode == InterruptMode::MsiX && vector < usize::from(vectors);
             *entry = if used { [MESSAGE_ADDRESS, 0, vector as u32, 0] } else { [0, 0, 0, MASKED] };
         }
-    }
-
-    pub(super) fn inject(&mut self, number: u64, fault: InterruptFault) {
-        self.faults.push((number, fault));
     }
 
     /// The device asks for `vector` at `at`.
@@ -120,12 +108,10 @@ impl Interrupts {
         let number = self.sent;
         self.sent += 1;
         let mut arrives = at + self.latency;
-        if !self.faults.is_empty() {
-            match self.faults.iter().find(|(n, _)| *n == number) {
-                Some((_, InterruptFault::Lost)) => return,
-                Some((_, InterruptFault::Delayed(by))) => arrives += *by,
-                None => {}
-            }
+        match self.faults.as_mut().and_then(|plan| plan.meets(FaultSite::Interrupt, number)) {
+            Some(Fault::Delay(by)) => arrives += by,
+            Some(_) => return,
+            None => {}
         }
         let after = self.on_their_way.iter().rev().take_while(|(t, _)| *t > arrives).count();
         if after == 0 {

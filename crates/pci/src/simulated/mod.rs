@@ -14,15 +14,15 @@ mod run;
 mod tests;
 mod writes;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, FaultPlan, FaultSite, FaultTrigger, Time};
 
 use crate::{
     BusMaster, DmaDirection, DmaFault, DmaRegion, FunctionError, Identity, InterruptMode,
     MsixPlace, PciDevice, PciFunction, SlotConfig,
 };
-pub use interrupts::InterruptFault;
 use interrupts::Interrupts;
 use memory::Memory;
 pub use memory::RecordedFault;
@@ -52,18 +52,6 @@ pub struct PciCounters {
     pub dma_bytes_from_host: u64,
     /// Bytes that the device wrote to host memory.
     pub dma_bytes_to_host: u64,
-}
-
-/// What shall go wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PciFault {
-    /// At this time the device is removed (surprise removal): reads give ones, writes are lost, nothing moves.
-    Removal(Time),
-    /// Between these times the device hangs: registers can be read, but writes wait, and
-    /// nothing moves.
-    Stuck(Time, Time),
-    /// The interrupt with this number, counted from 0 in the order of sending, goes wrong.
-    Interrupt(u64, InterruptFault),
 }
 
 /// A device of type `D`, as a [`PciFunction`] for its driver and a thing with events for the runner.
@@ -184,25 +172,33 @@ impl<D: PciDevice> SimulatedPci<D> {
         self.bus.watched = watch;
     }
 
-    /// Lets something go wrong. One removal and one standstill at a time: a later call replaces an
-    /// earlier one. Where a standstill under way is replaced by one that is over, or to come, what it had put
-    /// off happens now.
-    pub fn inject(&mut self, fault: PciFault) {
+    /// The function hangs or is removed (surprise removal) at a time. While it hangs registers can be read, but
+    /// writes wait, and nothing moves; once it is removed reads give ones, and writes are lost. One of each at a
+    /// time: a later call replaces an earlier one. Where a hang under way is replaced by one that is over, or to
+    /// come, what it had put off happens now.
+    ///
+    /// # Panics
+    /// With any other fault: those hit commands or interrupts.
+    pub fn inject(&mut self, at: Time, fault: Fault) {
+        self.faulty = true;
         match fault {
-            PciFault::Removal(at) => {
-                self.faulty = true;
-                self.removal = at;
-            }
-            PciFault::Stuck(from, until) => {
-                self.faulty = true;
+            Fault::Remove => self.removal = at,
+            Fault::Hang(length) => {
                 let now = self.now.max(self.stood);
                 if now >= self.stuck.0 && now < self.stuck.1 {
                     self.device_now = self.device_now.max(now);
                 }
-                self.stuck = (from, until);
+                self.stuck = (at, at.saturating_add(length));
             }
-            PciFault::Interrupt(number, fault) => self.bus.interrupts.inject(number, fault),
+            fault => panic!("a function hangs or is removed, but meets no {fault:?}"),
         }
+    }
+
+    /// An interrupt meets `fault` on its way to the host: the one with this number, counted from 0 in the order of
+    /// sending.
+    pub fn inject_interrupt(&mut self, number: u64, fault: Fault) {
+        let plan = self.bus.interrupts.faults.get_or_insert_with(|| Box::new(FaultPlan::new(0)));
+        plan.add(FaultSite::Interrupt, fault, FaultTrigger::Number(number));
     }
 
     /// The device.

@@ -1,10 +1,10 @@
 //! What happens at the connector, in the order of time.
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, FaultPlan, Time};
 
 use super::SimulatedPci;
 use super::writes::Write;
-use crate::PciDevice;
+use crate::{FaultyDevice, PciDevice};
 
 /// Steps after which [`SimulatedPci::run`] lets its caller look after other things.
 const STEPS: u32 = 64;
@@ -135,6 +135,29 @@ impl<D: PciDevice> SimulatedPci<D> {
             self.writes.clear();
             self.bus.interrupts.silence();
         }
+    }
+}
+
+impl<D: FaultyDevice> SimulatedPci<D> {
+    /// When the device hangs or is removed by its [plan](FaultyDevice::fault_plan); [`Time::MAX`]: never.
+    pub fn next_injection(&self) -> Time {
+        self.device.fault_plan().map_or(Time::MAX, FaultPlan::next_time)
+    }
+
+    /// What the plan has for the device up to `now` happens; true if it was removed, which the slot tells the
+    /// driver at once (PCI Express 5.0, clause 6.7: presence detect).
+    pub fn inject_due(&mut self, now: Time) -> bool {
+        while self.next_injection() <= now {
+            match self.device_mut().fault_plan_mut().take_due(now) {
+                Some(Fault::Remove) => {
+                    self.inject(now, Fault::Remove);
+                    self.advance(now);
+                    return true;
+                }
+                _ => self.device_mut().hang_until_reset(),
+            }
+        }
+        false
     }
 }
 

@@ -288,8 +288,8 @@ fn pin_comes_again_until_released() {
 fn interrupts_get_lost_and_late() {
     let mut pci = card();
     pci.enable_interrupts(InterruptMode::MsiX, 2).unwrap();
-    pci.inject(PciFault::Interrupt(0, InterruptFault::Lost));
-    pci.inject(PciFault::Interrupt(1, InterruptFault::Delayed(Time::from_ms(1))));
+    pci.inject_interrupt(0, Fault::Drop);
+    pci.inject_interrupt(1, Fault::Delay(Time::from_ms(1)));
     let region = pci.dma_allocate(4096).unwrap();
     for us in [0, 10, 20] {
         copy(&mut pci, Time::from_us(us), &region, &region, 64);
@@ -309,7 +309,7 @@ fn interrupts_get_lost_and_late() {
 fn stuck_device_goes_on_later() {
     let mut pci = card();
     pci.enable_interrupts(InterruptMode::Msi, 5).unwrap();
-    pci.inject(PciFault::Stuck(Time::from_us(1), Time::from_ms(1)));
+    pci.inject(Time::from_us(1), Fault::Hang(Time::from_ms(1) - Time::from_us(1)));
     let region = pci.dma_allocate(4096).unwrap();
     copy(&mut pci, Time::from_us(2), &region, &region, 64);
     assert_eq!(pci.bar_read32(0, 12), 0, "registers can be read");
@@ -332,14 +332,14 @@ fn a_standstill_replaced_by_another_puts_nothing_into_the_past() {
             let region = pci.dma_allocate(4096).unwrap();
             // One copy is under way, the next one's registers are written, when it begins to hang.
             copy(&mut pci, Time::ZERO, &region, &region, 64);
-            pci.inject(PciFault::Stuck(Time::from_us(1), Time::MAX));
+            pci.inject(Time::from_us(1), Fault::Hang(Time::MAX));
             copy(&mut pci, Time::from_us(2), &region, &region, 64);
             pci.advance(Time::from_us(40));
             assert_eq!(pci.next_event(), None);
             if told {
                 pci.set_now(Time::from_us(40));
             }
-            pci.inject(PciFault::Stuck(next.0, next.1));
+            pci.inject(next.0, Fault::Hang(next.1 - next.0));
             assert_eq!(pci.next_event(), Some(resumed), "{next:?}");
             let messages = run(&mut pci);
             let first = resumed + TIMING.interrupt;
@@ -354,7 +354,7 @@ fn pulled_device_reads_as_ones() {
     let mut pci = card();
     pci.enable_interrupts(InterruptMode::MsiX, 2).unwrap();
     let region = pci.dma_allocate(4096).unwrap();
-    pci.inject(PciFault::Removal(Time::from_ns(700)));
+    pci.inject(Time::from_ns(700), Fault::Remove);
     copy(&mut pci, Time::ZERO, &region, &region, 64);
     assert_eq!(run(&mut pci), []);
     assert!(pci.is_gone());

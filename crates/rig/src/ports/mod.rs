@@ -10,7 +10,6 @@
 pub(crate) mod nvme;
 mod queued;
 mod ring;
-mod schedule;
 
 pub(crate) use nvme::NvmePort;
 pub(crate) use queued::QueuedPort;

@@ -1,17 +1,17 @@
 //! The ring driver over a simulated function with the ring card behind it.
 
-use ssdyno_block::{Completion, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token};
-use ssdyno_device::faults::{FaultConfig, FaultDraw, Injected};
+use ssdyno_block::{
+    Completion, FaultPlan, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token,
+};
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_pci::driver::DriverFlags;
-use ssdyno_pci::{PciFault, SimulatedPci};
+use ssdyno_pci::{FaultyDevice, SimulatedPci};
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
-use super::schedule::{Schedule, ScheduledFault};
 use super::{PathFigures, PathReport, accesses, dma_law, none_law, reported, timing};
 use crate::attach::HostPlan;
 use crate::faults;
@@ -32,8 +32,6 @@ pub(crate) struct RingPort {
     last: Time,
     /// A poll is on its way to a core.
     asked: bool,
-    /// Where something may go wrong.
-    schedule: Option<Schedule>,
     /// What the driver answered, on its way to the host.
     answers: Vec<Completion<MonotonicTime>>,
     /// Times that the driver's timeout found something while the card had nothing more to do: what was
@@ -59,39 +57,31 @@ impl RingPort {
         let mut driver = ring.driver;
         let pci = driver.function_mut();
         pci.device_mut().events().begin_at(epoch);
-        let armed = faults != FaultConfig::default();
-        if armed {
-            pci.device_mut().arm(FaultDraw::new(&faults, seed));
+        if !faults.is_none() {
+            pci.device_mut().arm(faults.plan(seed, epoch));
         }
-        let schedule = armed.then(|| Schedule::new(&faults, epoch));
         let answers = Vec::with_capacity(256);
         let (again, last, asked) = (false, Time::ZERO, false);
-        Ok(RingPort { driver, epoch, again, last, asked, schedule, answers, silent: 0 })
+        Ok(RingPort { driver, epoch, again, last, asked, answers, silent: 0 })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
         self.driver.function()
     }
 
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.pci().device().fault_plan()
+    }
+
     /// When something happens to the card; while nothing is asked of it that hits nobody.
     fn fault_at(&self) -> Time {
-        let awaited = self.driver.in_flight() > 0;
-        self.schedule.filter(|_| awaited).map_or(Time::MAX, |schedule| schedule.next())
+        if self.driver.in_flight() > 0 { self.pci().next_injection() } else { Time::MAX }
     }
 
     /// What is due by `now` happens.
     fn strike(&mut self, now: Time) {
-        while let Some(strike) = self.schedule.as_mut().and_then(|s| s.take_due(now)) {
-            let pci = self.driver.function_mut();
-            match strike {
-                ScheduledFault::Hang => pci.device_mut().faults_mut().stands_still = true,
-                ScheduledFault::Remove => {
-                    pci.inject(PciFault::Removal(now));
-                    pci.advance(now);
-                    // The slot says so at once (PCI Express 5.0, clause 6.7: presence detect).
-                    self.driver.removed(now);
-                }
-            }
+        if self.driver.function_mut().inject_due(now) {
+            self.driver.removed(now);
         }
     }
 
@@ -218,19 +208,13 @@ impl HostPort for RingPort {
 impl RingPort {
     /// What went wrong, and what the driver did about it.
     fn faults(&self) -> Option<FaultsResult> {
-        let of_run = |at: Time| at.saturating_sub(self.epoch);
-        let happened = |at: fn(&Schedule) -> Option<Time>| self.schedule.as_ref().and_then(at);
-        let injected = self.pci().device().injected().map(|injected| Injected {
-            hung_at: happened(|schedule| schedule.hung).map(of_run),
-            removed_at: happened(|schedule| schedule.removed).map(of_run),
-            ..injected
-        });
         let driver = self.recovery();
-        if self.schedule.is_none() && driver == DriverRecovery::default() {
+        let plan = self.fault_plan();
+        if plan.is_none() && driver == DriverRecovery::default() {
             return None;
         }
         Some(FaultsResult {
-            device: faults::of_device(injected),
+            device: faults::of_device(plan.map(|plan| plan.injected), self.epoch),
             driver,
             ..FaultsResult::default()
         })
@@ -281,7 +265,7 @@ impl PathReport for RingPort {
             },
         });
         let counters = self.driver.counters();
-        if self.schedule.is_none() {
+        if self.fault_plan().is_none() {
             // That the timeout expires while the card is at work is no defect.
             let what = "blocks that the timeout found although the card had nothing more to do";
             laws.push(none_law("answers", self.silent, what));

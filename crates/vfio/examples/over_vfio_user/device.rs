@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ssdyno_block::Time;
+use ssdyno_block::{Fault, FaultSite, FaultTrigger, Time};
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::ring::{RingCard, RingConfig};
 use ssdyno_device::{Config, Ssd};
-use ssdyno_pci::{BusMaster, Identity, PciDevice};
+use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_vfio::{ClientEnd, ClientError, VfioUserFunction, VfioUserServer};
 
 pub(crate) const RING: &str = include_str!("../../../../presets/devices/zc706-ring.toml");
@@ -36,7 +36,10 @@ pub(crate) fn serve(what: &str, socket: &Path) -> Result<(), Box<dyn std::error:
     let text = RING.replace("engines = 1 ", &format!("engines = {engines} "));
     let mut card = RingCard::new(&RingConfig::parse(&text)?, 1)?;
     card.keep_contents();
-    card.faults_mut().sticks_at_command = number("sticks_at")?.map(u64::from);
+    if let Some(number) = number("sticks_at")? {
+        let (hang, number) = (Fault::Hang(Time::MAX), FaultTrigger::Number(number.into()));
+        card.fault_plan_mut().add(FaultSite::Command, hang, number);
+    }
     serve_all(socket, Offers { device: card, msix, msi })
 }
 

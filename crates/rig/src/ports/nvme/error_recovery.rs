@@ -4,19 +4,16 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::{Request, Status, Time, Token};
-use ssdyno_device::faults::{FaultConfig, Injected};
-use ssdyno_device::nvme::Stuck;
+use ssdyno_block::{FaultPlan, Request, Status, Time, Token};
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, IoCompletion, IoError, IoResult, NvmeError, ResetCause,
 };
-use ssdyno_pci::PciFault;
+use ssdyno_pci::FaultyDevice;
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::NvmePort;
 use crate::faults;
 use crate::ports::none_law;
-use crate::ports::schedule::{Schedule, ScheduledFault};
 
 /// A command of the host, as it came.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +32,6 @@ pub(super) struct ErrorRecovery {
     /// Something is wrong, or may be at any time: until all is well again each call looks for more than
     /// answers.
     pub(super) alert: bool,
-    schedule: Schedule,
     retries_max: u32,
     /// By token.
     sent: Vec<Option<Sent>>,
@@ -56,13 +52,12 @@ pub(super) struct ErrorRecovery {
 }
 
 impl ErrorRecovery {
-    /// The run begins at `epoch`.
-    pub(super) fn new(faults: &FaultConfig, retries: u32, epoch: Time) -> Box<ErrorRecovery> {
-        let asked = !faults.is_none() || retries > 0;
+    /// Where faults are injected, or failed commands are tried again.
+    pub(super) fn new(faults: bool, retries: u32) -> Box<ErrorRecovery> {
+        let asked = faults || retries > 0;
         Box::new(ErrorRecovery {
             asked,
             alert: asked,
-            schedule: Schedule::new(faults, epoch),
             retries_max: retries,
             sent: Vec::new(),
             parked: VecDeque::new(),
@@ -88,10 +83,7 @@ impl ErrorRecovery {
     /// A command failed; true if it is given to the driver again.
     pub(super) fn tries_again(&mut self, token: Token, status: Status) -> bool {
         let Some(Some(sent)) = self.sent.get_mut(token.0 as usize) else { return false };
-        if sent.tries >= self.retries_max
-            || status == Status::ReadOnly
-            || self.schedule.removed.is_some()
-        {
+        if sent.tries >= self.retries_max || status == Status::ReadOnly {
             return false;
         }
         sent.tries += 1;
@@ -102,20 +94,21 @@ impl ErrorRecovery {
 }
 
 impl NvmePort {
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.pci.device().fault_plan()
+    }
+
+    /// The device was removed.
+    pub(super) fn is_removed(&self) -> bool {
+        self.fault_plan().is_some_and(|plan| plan.injected.removed_at.is_some())
+    }
+
     /// What is due by `now` happens.
     #[cold]
     pub(super) fn strike(&mut self, now: Time) {
-        while let Some(strike) = self.recovery.schedule.take_due(now) {
-            match strike {
-                ScheduledFault::Hang => self.pci.device_mut().hang(Stuck::UntilReset),
-                ScheduledFault::Remove => {
-                    self.pci.inject(PciFault::Removal(now));
-                    self.pci.advance(now);
-                    // The slot says so at once (PCI Express 5.0, clause 6.7: presence detect).
-                    self.driver.removed(&mut self.pci, &mut self.answers);
-                    self.hand_out(now);
-                }
-            }
+        if self.pci.inject_due(now) {
+            self.driver.removed(&mut self.pci, &mut self.answers);
+            self.hand_out(now);
         }
     }
 
@@ -214,11 +207,10 @@ impl NvmePort {
     /// Beside the driver's deadlines: those of faults to come, of a reset under way, and of answers that
     /// are there.
     pub(super) fn note_trouble(&mut self, now: Time) {
-        let recovery = &self.recovery;
         let settled = matches!(self.driver.state(), DriverState::Ready | DriverState::Failed(_));
         self.alarm = if settled { Time::MAX } else { self.deadline };
-        self.deadline = self.deadline.min(recovery.schedule.next());
-        if !self.answers.is_empty() && !recovery.called {
+        self.deadline = self.deadline.min(self.pci.next_injection());
+        if !self.answers.is_empty() && !self.recovery.called {
             self.deadline = now;
         }
     }
@@ -235,12 +227,6 @@ impl NvmePort {
     pub(super) fn recovered(&self) -> Option<FaultsResult> {
         let recovery = &self.recovery;
         let counters = self.driver.counters();
-        let of_run = |at: Time| at.saturating_sub(self.epoch);
-        let injected = self.pci.device().injected().map(|injected| Injected {
-            hung_at: recovery.schedule.hung.map(of_run),
-            removed_at: recovery.schedule.removed.map(of_run),
-            ..injected
-        });
         let driver = DriverRecovery {
             interrupts_missed: counters.lost_interrupts,
             aborts: counters.aborts,
@@ -252,7 +238,7 @@ impl NvmePort {
             return None;
         }
         Some(FaultsResult {
-            device: faults::of_device(injected),
+            device: faults::of_device(self.fault_plan().map(|plan| plan.injected), self.epoch),
             driver,
             sense: self.scsi.as_ref().map(|scsi| scsi.sense().clone()).unwrap_or_default(),
             ..FaultsResult::default()

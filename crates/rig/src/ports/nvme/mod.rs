@@ -6,7 +6,6 @@ pub(crate) mod power;
 mod scsi;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::faults::FaultDraw;
 use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
@@ -15,7 +14,7 @@ use ssdyno_driver_nvme::{
 };
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, CompletionWait, HostPort, Registers};
-use ssdyno_pci::{DmaRegion, PciFunction, SimulatedPci};
+use ssdyno_pci::{DmaRegion, FaultyDevice, PciFunction, SimulatedPci};
 use ssdyno_result::Invariant;
 
 use self::error_recovery::ErrorRecovery;
@@ -86,9 +85,9 @@ impl NvmePort {
         pci.take_accesses();
         pci.watch_memory(polled);
         if !device.faults.is_none() {
-            pci.device_mut().arm(FaultDraw::new(&device.faults, seed));
+            pci.device_mut().arm(device.faults.plan(seed, epoch));
         }
-        let recovery = ErrorRecovery::new(&device.faults, host.retries, epoch);
+        let recovery = ErrorRecovery::new(!device.faults.is_none(), host.retries);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let deadline = driver.next_deadline().map_or(Time::MAX, MonotonicTime::time);
         let stack = reported("nvme", driver.flags(), host.stack)?;
@@ -328,7 +327,7 @@ impl HostPort for NvmePort {
             let token = answer.token;
             if status != Status::Ok {
                 self.recovery.abandoned += u64::from(answer.result == IoResult::Abandoned);
-                if self.recovery.tries_again(token, status) {
+                if !self.is_removed() && self.recovery.tries_again(token, status) {
                     self.outstanding += 1;
                     continue;
                 }

@@ -1,8 +1,6 @@
 //! Injected faults of a network: what it does to messages.
 
-use ssdyno_block::Time;
-use ssdyno_block::units::Span;
-use ssdyno_engine::Rng;
+use ssdyno_block::{Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_result::NetworkFaults;
 
 use crate::faults::NetworkFaultConfig;
@@ -18,16 +16,15 @@ pub(super) enum Delivery {
     Breaks,
 }
 
-/// Draws the fates of messages, and knows which sessions are down.
+/// What messages meet, and which sessions are down.
 #[derive(Debug)]
 pub(super) struct LinkFaults {
     config: NetworkFaultConfig,
-    rng: Rng,
+    plan: FaultPlan,
     /// Until when each session takes no commands.
     down_until: Vec<Time>,
-    /// When all sessions break; [`Time::MAX`]: not any more.
-    pub(super) break_at: Time,
-    pub(super) counts: NetworkFaults,
+    /// What became of sessions and their commands.
+    counts: NetworkFaults,
 }
 
 impl LinkFaults {
@@ -40,9 +37,8 @@ impl LinkFaults {
         (!config.is_none()).then(|| {
             Box::new(LinkFaults {
                 config: *config,
-                rng: Rng::new(seed, "faults of the network"),
+                plan: config.plan(seed),
                 down_until: vec![Time::ZERO; sessions],
-                break_at: config.reset_at.map_or(Time::MAX, |Span(at)| at),
                 counts: NetworkFaults::default(),
             })
         })
@@ -51,30 +47,30 @@ impl LinkFaults {
     /// What becomes of a message that sets out at `sent` and would arrive at `arrives`; word that it was
     /// damaged takes `back` to its sender.
     pub(super) fn fate(&mut self, sent: Time, arrives: Time, back: Time) -> Delivery {
-        let NetworkFaultConfig { error, delay, delay_by, drop, resend_after, reset, .. } =
-            self.config;
-        if error + delay + drop + reset <= 0.0 {
-            return Delivery::Arrives(arrives);
-        }
-        let lot = self.rng.unit();
-        if lot < error {
-            self.counts.errors += 1;
-            return Delivery::Again(arrives + back);
-        }
-        if lot < error + drop {
-            self.counts.drops += 1;
-            return Delivery::Again(sent + resend_after.0);
-        }
-        if lot < error + drop + reset {
-            return Delivery::Breaks;
-        }
-        match delay_by {
-            Some(Span(by)) if lot < error + drop + reset + delay => {
-                self.counts.delays += 1;
-                Delivery::Arrives(arrives + by)
-            }
+        match self.plan.meets(FaultSite::Message, 0) {
+            Some(Fault::Corrupt) => Delivery::Again(arrives + back),
+            Some(Fault::Drop) => Delivery::Again(sent + self.config.resend_after.0),
+            Some(Fault::Remove) => Delivery::Breaks,
+            Some(Fault::Delay(by)) => Delivery::Arrives(arrives + by),
             _ => Delivery::Arrives(arrives),
         }
+    }
+
+    /// When all sessions break; [`Time::MAX`]: not any more.
+    pub(super) fn break_at(&self) -> Time {
+        self.plan.next_time()
+    }
+
+    /// When all sessions break, if that is by `now`; once.
+    pub(super) fn take_break(&mut self, now: Time) -> Option<Time> {
+        let at = self.break_at();
+        self.plan.take_due(now).map(|_| at)
+    }
+
+    /// What was done so far.
+    pub(super) fn counts(&self) -> NetworkFaults {
+        let Injected { delays, drops, corrupted, .. } = self.plan.injected;
+        NetworkFaults { delays, drops, errors: corrupted, ..self.counts }
     }
 
     /// A session breaks at `at`; gives when it is back.

@@ -279,11 +279,12 @@ impl PathReport for QueuedPort {
 
     fn path(&self, end: Time, report: &mut PathFigures) {
         report.stack = self.stack;
-        let device = faults::of_device(DeviceReport::of(self.device.as_ref()).injected());
+        let injected = DeviceReport::of(self.device.as_ref()).injected();
+        let device = faults::of_device(injected, Time::ZERO);
         let mut network = None;
         if let Way::Network(remote) = &self.way {
             report.network = Some(remote.result(end, self.answered));
-            network = remote.weather.as_ref().map(|weather| weather.counts);
+            network = remote.weather.as_ref().map(|weather| weather.counts());
         }
         let any = device.is_some() || network.is_some();
         report.faults = any.then(|| FaultsResult { device, network, ..FaultsResult::default() });

@@ -91,7 +91,7 @@ impl QueuedPort {
     pub(super) fn break_at(&self) -> Time {
         match &self.way {
             Way::Network(remote) if self.taken > self.answered => {
-                remote.weather.as_ref().map_or(Time::MAX, |weather| weather.break_at)
+                remote.weather.as_ref().map_or(Time::MAX, |weather| weather.break_at())
             }
             _ => Time::MAX,
         }
@@ -100,8 +100,8 @@ impl QueuedPort {
     /// All sessions break, if it is time.
     pub(super) fn break_all(&mut self, now: Time) {
         let Way::Network(remote) = &mut self.way else { return };
-        let Some(weather) = remote.weather.as_mut().filter(|w| w.break_at <= now) else { return };
-        let at = std::mem::replace(&mut weather.break_at, Time::MAX);
+        let at = remote.weather.as_mut().and_then(|weather| weather.take_break(now));
+        let Some(at) = at else { return };
         (0..self.in_queue.len()).for_each(|queue| self.break_session(at, queue as u16));
     }
 }

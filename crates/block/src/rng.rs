@@ -35,6 +35,7 @@ impl Rng {
     }
 
     /// Exponential with mean 1.
+    #[cfg(feature = "std")]
     #[inline]
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.unit()).ln()
