@@ -5,7 +5,7 @@ use ssdyno_driver_nvme::{
     AdminCommand, AdminCompletion, AdminError, DataBuffer, DriverState, IoCommand, IoCompletion,
     IoError, IoResult, NvmeConfig, SimulatedNvme,
 };
-use ssdyno_pci::{DmaRegion, PciDevice, PciFunction, SimulatedPci};
+use ssdyno_pci::{DmaRegion, FaultyDevice, PciFunction, SimulatedPci};
 use ssdyno_scsi::{ControllerFacts, DataPlace, NvmeCommand};
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, PAGE_BYTES, admin, feature, nvm, select};
 use zerocopy::FromBytes;
@@ -71,7 +71,7 @@ pub(super) struct Device<D> {
     admin_done: Vec<AdminCompletion>,
 }
 
-impl<D: PciDevice> Device<D> {
+impl<D: FaultyDevice> Device<D> {
     /// Brings the controller in its slot up.
     pub(super) fn start(pci: SimulatedPci<D>) -> Result<Device<D>, StackError> {
         let mut nvme = SimulatedNvme::new(pci, NvmeConfig::default());
@@ -100,7 +100,11 @@ impl<D: PciDevice> Device<D> {
     /// Brings everything to `now`, before which nothing else happens.
     pub(super) fn go_to(&mut self, now: Time) {
         self.nvme.run_to(now, &mut self.done);
-        self.nvme.driver.take_admin(&mut self.admin_done);
+        let SimulatedNvme { driver, pci, now, .. } = &mut self.nvme;
+        if pci.inject_due(*now) {
+            driver.removed(pci, &mut self.done);
+        }
+        driver.take_admin(&mut self.admin_done);
     }
 
     /// Hands an NVMe command with its data to the driver.

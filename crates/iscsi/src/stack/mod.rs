@@ -7,9 +7,9 @@ mod running;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ssdyno_block::Time;
+use ssdyno_block::{FaultPlan, Time};
 use ssdyno_driver_nvme::NvmeError;
-use ssdyno_pci::{FunctionError, PciDevice, SimulatedPci};
+use ssdyno_pci::{FaultyDevice, FunctionError, SimulatedPci};
 use ssdyno_scsi::{
     ControllerFacts, FactsError, NamespaceFacts, Nexus, NvmeCommand, ScsiJob, Translator,
     TranslatorConfig,
@@ -116,7 +116,7 @@ enum Stage {
     Looking(u32),
 }
 
-impl<D: PciDevice> NvmeUnits<D> {
+impl<D: FaultyDevice> NvmeUnits<D> {
     /// Brings the controller in its slot up, and shows all its namespaces.
     ///
     /// # Errors
@@ -182,6 +182,13 @@ impl<D: PciDevice> NvmeUnits<D> {
         })
     }
 
+    /// With injected faults; `plan` gets the controller's time at which the callers' begins.
+    #[must_use]
+    pub fn with_faults(mut self, plan: impl FnOnce(Time) -> FaultPlan) -> NvmeUnits<D> {
+        self.device.nvme.pci.device_mut().arm(plan(self.origin));
+        self
+    }
+
     /// The device in its slot, with its counters, faults and hooks.
     pub fn pci(&self) -> &SimulatedPci<D> {
         &self.device.nvme.pci
@@ -195,11 +202,12 @@ impl<D: PciDevice> NvmeUnits<D> {
     /// When something happens next, by the device's clock.
     fn next(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        self.device.nvme.next_event().into_iter().chain(alarm).min()
+        let fault = Some(self.pci().next_injection()).filter(|at| *at < Time::MAX);
+        [self.device.nvme.next_event(), alarm, fault].into_iter().flatten().min()
     }
 }
 
-impl<D: PciDevice + Send> LogicalUnits for NvmeUnits<D> {
+impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
     fn attach(&mut self, transport_id: &[u8]) -> Option<Nexus> {
         self.translator.attach(transport_id)
     }

@@ -1,7 +1,7 @@
 //! SCSI commands on their way through the translator.
 
 use ssdyno_block::Time;
-use ssdyno_pci::PciDevice;
+use ssdyno_pci::FaultyDevice;
 use ssdyno_scsi::{
     DataPlace, JobProgress, NamespaceFacts, NvmeCommand, ScsiJob, ScsiRequest, SenseBytes,
 };
@@ -23,7 +23,7 @@ enum Launch {
     Later,
 }
 
-impl<D: PciDevice> NvmeUnits<D> {
+impl<D: FaultyDevice> NvmeUnits<D> {
     /// A task has come.
     pub(super) fn arrive(&mut self, task: ScsiTask) {
         self.arrivals += 1;

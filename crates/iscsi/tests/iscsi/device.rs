@@ -79,7 +79,8 @@ fn units_of(keys: &str, small: &str, options: UnitOptions) -> NvmeUnits<NvmeCont
     let device = Config::parse(&text).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
     let controller = NvmeController::new(&device, ssd).unwrap();
-    NvmeUnits::start_with(SimulatedPci::new(controller, TIMING), options).unwrap()
+    let units = NvmeUnits::start_with(SimulatedPci::new(controller, TIMING), options).unwrap();
+    if device.faults.is_none() { units } else { units.with_faults(|at| device.faults.plan(7, at)) }
 }
 
 /// They as a target, with another clock than that of the wall.

@@ -5,6 +5,7 @@
 
 mod conformance;
 mod device;
+mod faults;
 mod guest;
 mod initiator;
 mod pending;
