@@ -1,7 +1,6 @@
 //! What can go wrong.
 
-use ssdyno_bench::BenchError;
-use ssdyno_rig::RunError;
+use ssdyno_session::{Failure, FailureKind};
 
 /// Why a test could not start, or ended early.
 #[derive(Debug, thiserror::Error)]
@@ -14,12 +13,9 @@ pub enum PtsError {
         /// What to do.
         help: String,
     },
-    /// A load of a simulated device failed.
+    /// The target cannot be loaded.
     #[error(transparent)]
-    Simulated(RunError),
-    /// A load of a real target failed.
-    #[error(transparent)]
-    Real(BenchError),
+    Target(Failure),
     /// Requests of a load ended in errors: their figures would be those of an unwell device.
     #[error("{errors} requests ended in an error ({load})")]
     Requests {
@@ -33,21 +29,12 @@ pub enum PtsError {
     Interrupted,
 }
 
-impl From<RunError> for PtsError {
-    fn from(error: RunError) -> PtsError {
-        match error {
+impl From<Failure> for PtsError {
+    fn from(failure: Failure) -> PtsError {
+        match failure.kind {
             // There may be rounds before the load that did not begin.
-            RunError::Unprepared => PtsError::Interrupted,
-            other => PtsError::Simulated(other),
-        }
-    }
-}
-
-impl From<BenchError> for PtsError {
-    fn from(error: BenchError) -> PtsError {
-        match error {
-            BenchError::Unprepared => PtsError::Interrupted,
-            other => PtsError::Real(other),
+            FailureKind::Interrupted => PtsError::Interrupted,
+            _ => PtsError::Target(failure),
         }
     }
 }
@@ -57,8 +44,7 @@ impl PtsError {
     pub fn help(&self) -> String {
         match self {
             PtsError::Plan { help, .. } => help.clone(),
-            PtsError::Simulated(_) => "check the device file and the arguments".to_owned(),
-            PtsError::Real(error) => error.help().to_string(),
+            PtsError::Target(failure) => failure.help.clone().unwrap_or_default(),
             PtsError::Requests { .. } => {
                 "look at the kernel's log (dmesg); a worn or failing device cannot be tested".into()
             }
@@ -75,12 +61,9 @@ mod tests {
     /// it counts.
     #[test]
     fn a_load_that_was_stopped_before_it_began_is_an_interrupt() {
-        let real = PtsError::from(BenchError::Unprepared);
-        let simulated = PtsError::from(RunError::Unprepared);
-        for error in [real, simulated] {
-            assert!(matches!(error, PtsError::Interrupted));
-            assert!(error.help().contains("rounds"));
-        }
-        assert!(matches!(PtsError::from(BenchError::Interrupted), PtsError::Real(_)));
+        let of = |kind| PtsError::from(Failure::new(kind, "stopped"));
+        let stopped = of(FailureKind::Interrupted);
+        assert!(matches!(stopped, PtsError::Interrupted) && stopped.help().contains("rounds"));
+        assert!(matches!(of(FailureKind::Failed), PtsError::Target(_)));
     }
 }

@@ -1,13 +1,13 @@
 //! Purge, preconditioning, rounds.
 
-use ssdyno_result::{ByOp, LatencyBin, RunResult};
-use ssdyno_rig::{KeepGoing, RunProgress};
+use ssdyno_result::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult};
+use ssdyno_session::KeptTarget;
 
 use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, PtsPlan, Test};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
 use crate::rule::Window;
-use crate::subject::{Outcome, Subject};
+use crate::target::purge;
 
 /// How far a test is.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ impl PtsPlan {
     /// The plan does not suit the target, or the target cannot be used.
     pub fn execute(
         &self,
-        subject: &mut dyn Subject,
+        target: &mut KeptTarget,
         observer: &mut dyn Observer,
     ) -> Result<(PtsResult, Option<PtsError>), PtsError> {
-        let facts = subject.facts()?;
+        let facts = target.facts();
         let mut notes = Vec::new();
         let parts = self.parts(&facts, &mut notes)?;
         let active = (facts.capacity_bytes as f64 * self.active_range_percent / 100.0) as u64;
@@ -74,7 +74,7 @@ impl PtsPlan {
         let rounds: u64 =
             parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
         let stage = Stage { what: String::new(), done: 0, of: rounds + 3 * parts.len() as u64 };
-        let mut flow = Run { plan: self, subject, observer, result, stage };
+        let mut flow = Run { plan: self, target, observer, result, stage };
         let failure = flow.parts(&parts).err();
         let mut result = flow.result;
         result.partial = failure.is_some();
@@ -120,7 +120,7 @@ impl PtsPlan {
 
 struct Run<'a> {
     plan: &'a PtsPlan,
-    subject: &'a mut dyn Subject,
+    target: &'a mut KeptTarget,
     observer: &'a mut dyn Observer,
     result: PtsResult,
     stage: Stage,
@@ -160,7 +160,7 @@ impl Run<'_> {
             self.stage.what = "purge".to_owned();
             let (stage, observer) = (&self.stage, &mut *self.observer);
             let mut interrupted = false;
-            let detail = self.subject.purge(&mut |progress| {
+            let detail = purge(self.target, &mut |progress| {
                 let flow = observer.under_way(stage, progress);
                 interrupted |= flow == KeepGoing::Stop;
                 flow
@@ -171,17 +171,16 @@ impl Run<'_> {
             self.step("purge", detail, 0.0, 0);
         }
         self.stage.done += 1;
-        let facts = self.subject.facts()?;
+        let facts = self.target.facts();
         if let Some(config) = self.plan.precondition(&facts) {
             let times = self.plan.precondition;
             self.stage.what = format!("writing the device over {times} times");
-            let outcome = self.load(&config, None, "preconditioning")?;
-            let result = outcome.result;
+            let result = self.load(&config, None, "preconditioning")?;
             let written = result.throughput_bytes_per_second * result.simulated_seconds;
             let detail = format!("sequential writes of 128 KiB, {times} times the capacity");
             let name = "workload_independent_preconditioning";
             self.step(name, detail, result.simulated_seconds, written.round() as u64);
-            if outcome.stopped {
+            if result.partial {
                 return Err(PtsError::Interrupted);
             }
         }
@@ -204,12 +203,12 @@ impl Run<'_> {
             for load in &part.loads {
                 self.stage.what = format!("round {round}, {}", load.name());
                 let config = self.plan.config(load);
-                let outcome = self.load(&config, Some(self.plan.round), &load.name())?;
+                let result = self.load(&config, Some(self.plan.round), &load.name())?;
                 // Half a load is no cell.
-                if outcome.stopped {
+                if result.partial {
                     return Err(PtsError::Interrupted);
                 }
-                let cell = cell(load, &outcome.result);
+                let cell = cell(load, &result);
                 if *load == part.tracked {
                     tracked = self.figure(&cell);
                 }
@@ -241,12 +240,12 @@ impl Run<'_> {
             let name = part.tracked.name();
             self.stage.what = format!("response time histogram, {name}");
             let config = self.plan.config(&part.tracked);
-            let outcome = self.load(&config, Some(length), &name)?;
+            let result = self.load(&config, Some(length), &name)?;
             // What was seen of a run that was cut short is no histogram of that length.
-            if outcome.stopped {
+            if result.partial {
                 return Err(PtsError::Interrupted);
             }
-            let histogram = histogram(name, &outcome.result, cell(&part.tracked, &outcome.result));
+            let histogram = histogram(name, &result, cell(&part.tracked, &result));
             if let Some(last) = self.result.parts.last_mut() {
                 last.histogram = Some(histogram);
             }
@@ -264,12 +263,13 @@ impl Run<'_> {
         }
     }
 
+    /// Partial where it was told to stop.
     fn load(
         &mut self,
         config: &ssdyno_workload::WorkloadConfig,
         length: Option<ssdyno_block::Time>,
         name: &str,
-    ) -> Result<Outcome, PtsError> {
+    ) -> Result<RunResult, PtsError> {
         let (stage, observer) = (&self.stage, &mut *self.observer);
         // Every load draws other addresses, the same in every test with this seed.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(stage.done);
@@ -280,13 +280,10 @@ impl Run<'_> {
             flow
         };
         // Loads may be shorter than the time between two reports of progress.
-        let mut outcome = self.subject.load(config, seed, length, &mut watch)?;
-        if watch(&RunProgress::default()) == KeepGoing::Stop {
-            outcome.stopped = true;
-        }
-        outcome.stopped |= interrupted;
-        match outcome.result.errors {
-            0 => Ok(outcome),
+        let mut result = self.target.load(config, seed, length, &mut watch)?;
+        result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || interrupted;
+        match result.errors {
+            0 => Ok(result),
             errors => Err(PtsError::Requests { errors, load: name.to_owned() }),
         }
     }

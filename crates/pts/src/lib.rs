@@ -1,8 +1,8 @@
 //! The SNIA *Solid State Storage Performance Test Specification* (PTS) 2.0.2: IOPS, throughput and
 //! latency of a device that is in steady state, measured in rounds.
 //!
-//! Key types: [`PtsPlan`] (which test, how long, where) whose [`execute`](PtsPlan::execute) drives a
-//! [`Subject`] - [`Simulated`] or [`Real`] - through purge, preconditioning and rounds, tells an
+//! Key types: [`PtsPlan`] (which test, how long, where), which [opens](PtsPlan::open) its target, simulated or
+//! real, and [drives](PtsPlan::execute) it through purge, preconditioning and rounds, tells an
 //! [`Observer`] how far it is, and gives a [`PtsResult`]; [`Window`], the rule that says when a
 //! device is steady. [`text`] and [`html`] show a result.
 //!
@@ -18,7 +18,7 @@ mod page;
 mod plan;
 mod result;
 mod rule;
-mod subject;
+mod target;
 mod text;
 
 pub use error::PtsError;
@@ -29,5 +29,4 @@ pub use result::{
     Average, PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked, schema,
 };
 pub use rule::{RANGE_MOST, SLOPE_MOST, WINDOW_ROUNDS, Window};
-pub use subject::{Outcome, Real, Simulated, Subject};
 pub use text::text;

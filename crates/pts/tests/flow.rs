@@ -3,17 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_block::units::Bytes;
-use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Simulated, Stage, Subject, Test};
-use ssdyno_rig::{KeepGoing, RunProgress};
+use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
+use ssdyno_result::{KeepGoing, RunProgress};
+use ssdyno_session::{DriverSpec, HostSpec, KeptTarget, RunSpec, Unattended};
 
 /// Configuration A with few blocks: a device of some hundred MiB.
-fn small() -> Simulated {
-    let preset = ssdyno_device::presets::find("config-a").unwrap();
-    let mut device = ssdyno_device::Config::parse(preset.text).unwrap();
-    device.flash.blocks_per_plane = 16;
-    device.ftl.over_provisioning = 0.5;
-    Simulated::new(device.into(), 1).unwrap()
+fn small() -> KeptTarget {
+    let spec = RunSpec {
+        set: ["flash.blocks_per_plane=16", "ftl.over_provisioning=0.5"].map(str::to_owned).into(),
+        host: HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() },
+        ..RunSpec::default()
+    };
+    let plan = PtsPlan { target: "sim:config-a".into(), seed: 1, ..plan(Test::Iops) };
+    plan.open(&spec, &mut Unattended).unwrap()
 }
 
 fn plan(test: Test) -> PtsPlan {
@@ -57,9 +59,9 @@ impl Observer for Watch {
     }
 }
 
-fn finished(plan: &PtsPlan, subject: &mut dyn Subject) -> (PtsResult, Watch) {
+fn finished(plan: &PtsPlan, target: &mut KeptTarget) -> (PtsResult, Watch) {
     let mut watch = Watch::new(u64::MAX);
-    let (result, failure) = plan.execute(subject, &mut watch).unwrap();
+    let (result, failure) = plan.execute(target, &mut watch).unwrap();
     assert!(failure.is_none(), "{failure:?}");
     assert!(!result.partial);
     roxmltree::Document::parse(&ssdyno_pts::html(&result).replacen("<!DOCTYPE html>\n", "", 1))
@@ -182,29 +184,17 @@ fn a_device_too_small_is_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file() {
-    use ssdyno_bench::{Access, BenchOptions, BenchRun, RealTarget, safety};
-    use ssdyno_rig::{RunLimits, Source};
-
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("target").display().to_string();
-    let permit = safety::create(&path, Bytes(16 << 20).0).unwrap();
-    let access = Access::Write(permit);
-    let facts = RealTarget::open(&path, &access).unwrap().facts();
-    let run = BenchRun {
-        target: path,
-        access,
-        more: Vec::new(),
-        workload: "pts".into(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::default()),
-        seed: 1,
-        limits: RunLimits::default(),
-        keep: ssdyno_result::Keep::Summary,
-        rows_in: None,
-        interval: None,
-        options: BenchOptions::default(),
-    };
+    let target = directory.path().join("target").display().to_string();
     let short = PtsPlan { rounds_max: 5, round: Time::from_ms(5), depth: 4, ..plan(Test::Latency) };
-    let (result, _) = finished(&short, &mut ssdyno_pts::Real::new(run, facts));
+    let short = PtsPlan { target, ..short };
+    let mut spec = RunSpec::default();
+    spec.write.size = "16MiB".parse().ok();
+    // It is not made to be read: what the test writes to must be allowed.
+    let refused = short.open(&spec, &mut Unattended).err().unwrap();
+    assert!(refused.help.unwrap().contains("--write"));
+    spec.write.allowed = true;
+    let (result, _) = finished(&short, &mut short.open(&spec, &mut Unattended).unwrap());
     assert_eq!(result.parts[0].tracked.values.len(), 5);
     assert!(result.notes.iter().any(|note| note.contains("one minute")), "{:?}", result.notes);
 }

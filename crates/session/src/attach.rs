@@ -41,22 +41,6 @@ pub(crate) struct Attached {
     pub(crate) contents: FileContents,
 }
 
-/// Puts the host that `spec` asks for before `device`, for a load of `source`.
-///
-/// # Errors
-/// The driver cannot drive the device, an option has no effect on it, or a file is wrong.
-pub fn attach(
-    spec: &HostSpec,
-    device: DeviceSpec,
-    source: &Source,
-    settings: &[Setting],
-) -> Result<Attach, Failure> {
-    let contents = FileContents::default();
-    HostRequest { spec, contents: &contents, source, settings }
-        .attach(device)
-        .map(|done| done.attach)
-}
-
 /// What is asked of a host.
 pub(crate) struct HostRequest<'a> {
     pub(crate) spec: &'a HostSpec,

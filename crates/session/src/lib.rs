@@ -5,7 +5,7 @@
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
 //! start), [`Runner`] (one that is under way: begin at a moment, poll, stop, result), [`Measured`] (its figures,
 //! with the spec that repeats them), [`RunList`] (many of them, over the cores), [`SpecGrid`] (many
-//! specs from one).
+//! specs from one), [`KeptTarget`] (one target under many loads, which keeps what was written).
 //! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
 //! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
 //! do).
@@ -25,6 +25,7 @@ pub mod files;
 mod fio;
 mod goal;
 mod grid;
+mod kept;
 mod many;
 pub mod named;
 mod overlay;
@@ -38,7 +39,6 @@ mod source;
 mod spec;
 mod toml_places;
 
-pub use attach::attach;
 #[cfg(target_os = "linux")]
 pub use consent::access;
 pub use document::Document;
@@ -46,11 +46,12 @@ pub use failure::{ErrorBody, Failure, FailureKind, FailurePlace, nearest};
 pub use file_mark::FileMark;
 pub use goal::Goal;
 pub use grid::{GridAxis, SpecGrid};
+pub use kept::{KeptTarget, LoadProgress};
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
 pub use overlay::{Setting, refuse_workload_keys, settings};
 pub use prepare::{Measured, Prepared, is_real, resolve};
 pub use prompt::{Prompt, Unattended};
-pub use real::{refuse_host, refuse_real};
+pub use real::refuse_real;
 pub use ring::RingSpec;
 pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{

@@ -25,11 +25,12 @@ pub struct Prepared {
     asked: RunSpec,
     /// Everything in it.
     resolved: RunSpec,
-    run: Target,
+    pub(crate) run: Target,
 }
 
+/// A run in virtual or in wall time.
 #[derive(Debug)]
-enum Target {
+pub(crate) enum Target {
     Simulated(Box<SimulatedRun>),
     Real(Box<RealRun>),
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use ssdyno_bench::RealTarget;
 use ssdyno_bench::{Access, BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
@@ -9,6 +11,7 @@ use ssdyno_result::MethodResult;
 use ssdyno_result::RunLimits;
 #[cfg(target_os = "linux")]
 use ssdyno_rig::Source;
+use ssdyno_workload::TargetFacts;
 
 #[cfg(target_os = "linux")]
 use crate::consent::access;
@@ -45,10 +48,7 @@ pub fn refuse_real(real: &RealSpec, write: &WriteSpec, instead: &str) -> Result<
 }
 
 /// Refuses what is for the host of a simulated target, for a real one.
-///
-/// # Errors
-/// Something of it is asked for.
-pub fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
+pub(crate) fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
     match given("host", host).into_iter().next() {
         None => Ok(()),
         Some((key, _)) => {
@@ -137,7 +137,8 @@ fn pair((name, access): &mut (String, Access)) -> (&String, &mut Access) {
 pub(crate) struct RealRun {
     /// The run.
     pub(crate) run: BenchRun,
-    workload: Option<Document>,
+    /// The file of the load, for errors about it.
+    pub(crate) workload: Option<Document>,
 }
 
 impl RealRun {
@@ -208,6 +209,19 @@ impl RealRun {
     #[cfg(not(target_os = "linux"))]
     fn permit(&mut self, _: &WriteSpec, _: &mut dyn Prompt) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Size and sector of its target.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn facts(&self) -> Result<TargetFacts, Failure> {
+        let target = RealTarget::open(&self.run.target, &self.run.access);
+        Ok(target.map_err(|error| self.explain(&error, FailureKind::Usage))?.facts())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn facts(&self) -> Result<TargetFacts, Failure> {
+        let error = BenchError::System { target: self.run.name() };
+        Err(self.explain(&error, FailureKind::Usage))
     }
 
     /// An error of the run, at its place. `kind` for what showed only on the way.

@@ -1,7 +1,7 @@
 //! Simulated targets: from a spec to a run in virtual time, and from its errors back to the spec.
 
 use ssdyno_driver_ring::RingError;
-use ssdyno_rig::{RunError, RunLimits, SimRun};
+use ssdyno_rig::{RunError, RunLimits, Session, SimRun};
 
 use crate::attach::HostRequest;
 use crate::document::Document;
@@ -19,7 +19,8 @@ pub(crate) struct SimulatedRun {
     /// The run.
     pub(crate) run: SimRun,
     device: Document,
-    workload: Option<Document>,
+    /// The file of the load, for errors about it.
+    pub(crate) workload: Option<Document>,
     /// What was chosen for the user.
     pub(crate) notes: Vec<String>,
 }
@@ -65,6 +66,12 @@ impl SimulatedRun {
         let (workload, notes) = (load.document, device.notes);
         let device = device.document;
         Ok((SimulatedRun { run, device, workload, notes }, resolved))
+    }
+
+    /// Its device, for loads of their own.
+    pub(crate) fn begin_session(&self) -> Result<Session, Failure> {
+        let session = Session::new(&self.run.device, self.run.seed);
+        session.map_err(|error| self.explain(&error, FailureKind::Usage))
     }
 
     /// An error of the run, at its place. `kind` for what showed only on the way.

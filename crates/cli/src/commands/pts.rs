@@ -7,14 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Simulated, Stage, Subject, Test};
-use ssdyno_result::{Keep, ResultError, RunDirectory, nanoseconds};
-use ssdyno_rig::{KeepGoing, RunProgress, Source};
-use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, attach, named, refuse_real, refuse_workload_keys, settings,
-};
+use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
+use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec, named};
 
 use crate::args::positive_span;
+use crate::consent::Terminal;
 use crate::host::HostArgs;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
@@ -106,22 +104,20 @@ pub(crate) struct PtsOutput<'a> {
 }
 
 pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
-    let is_real = named::is_real(&args.target);
-    let (mut subject, notes) =
-        if is_real { (real_subject(args)?, Vec::new()) } else { simulated(args)? };
-    let plan = plan(args, is_real);
+    let plan = plan(args, named::is_real(&args.target));
+    let mut target = plan.open(&spec(args), &mut Terminal)?;
     // Made before the test: who has no place for results should hear of it at once.
     let directory = directory(args)?;
     let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
-    let executed = plan.execute(subject.as_mut(), &mut watch);
+    let executed = plan.execute(&mut target, &mut watch);
     watch.meter.finish();
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
         directory.iter().for_each(Directory::remove);
-        explain(&error, FailureKind::Usage)
+        explain(error, FailureKind::Usage)
     })?;
-    result.notes.splice(0..0, notes);
-    let mut failure = failure.map(|error| explain(&error, FailureKind::Failed));
+    result.notes.splice(0..0, target.notes().iter().cloned());
+    let mut failure = failure.map(|error| explain(error, FailureKind::Failed));
     let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -166,65 +162,15 @@ fn plan(args: &PtsArgs, is_real: bool) -> PtsPlan {
     }
 }
 
-/// The simulated device, and what was chosen for the user.
-fn simulated(args: &PtsArgs) -> Result<(Box<dyn Subject>, Vec<String>), Failure> {
-    refuse_real(&args.real.spec(), &args.real.write_spec(), "a device or a file")?;
-    let settings = settings(&args.set)?;
-    let help = "its loads are those of the specification; --depth sets what is outstanding";
-    refuse_workload_keys(&settings, "the test", help)?;
-    let device = named::device(&args.target, &settings)?;
-    let load = ssdyno_workload::WorkloadConfig { depth: Some(args.depth), ..Default::default() };
-    let source = Source::Generator(load);
-    let attach = attach(&args.host.spec(), device.config, &source, &settings)?;
-    let (document, notes) = (device.document, device.notes);
-    let subject = Simulated::new(attach, args.seed).map_err(|error| match &error {
-        PtsError::Simulated(ssdyno_rig::RunError::Device(inner)) => document.impossible(inner),
-        _ => explain(&error, FailureKind::Usage),
-    })?;
-    Ok((Box::new(subject), notes))
-}
-
-#[cfg(target_os = "linux")]
-fn real_subject(args: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
-    use ssdyno_bench::{Access, BenchRun, NULL, RealTarget};
-    use ssdyno_session::{access, refuse_host};
-
-    use crate::consent::Terminal;
-
-    refuse_host(&args.host.spec())?;
-    if let Some(setting) = args.set.first() {
-        return Err(Failure::usage(format!("a real target has no key to set: `{setting}`"))
-            .with_help("leave --set out"));
+/// What lies before the target, how it is loaded, and what permits that.
+fn spec(args: &PtsArgs) -> RunSpec {
+    RunSpec {
+        set: args.set.clone(),
+        host: args.host.spec(),
+        real: args.real.spec(),
+        write: args.real.write_spec(),
+        ..RunSpec::default()
     }
-    let access = access(&args.real.write_spec(), &args.target, &mut Terminal)?;
-    if matches!(access, Access::ReadOnly) && args.target != NULL {
-        return Err(Failure::usage("this test writes over the target")
-            .with_help("add --write; everything on the target will be lost"));
-    }
-    // Asked before the test, and given back: each load opens the target anew.
-    let target = RealTarget::open(&args.target, &access)
-        .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
-    let facts = target.facts();
-    drop(target);
-    let run = BenchRun {
-        target: args.target.clone(),
-        access,
-        more: Vec::new(),
-        workload: "pts".to_owned(),
-        source: Source::Generator(ssdyno_workload::WorkloadConfig::default()),
-        seed: args.seed,
-        limits: ssdyno_rig::RunLimits::default(),
-        keep: Keep::Summary,
-        rows_in: None,
-        interval: None,
-        options: args.real.spec().options(),
-    };
-    Ok(Box::new(ssdyno_pts::Real::new(run, facts)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn real_subject(_: &PtsArgs) -> Result<Box<dyn Subject>, Failure> {
-    Err(Failure::usage("real targets need Linux").with_help("name a simulated device"))
 }
 
 fn directory(args: &PtsArgs) -> Result<Option<Directory>, Failure> {
@@ -238,9 +184,14 @@ fn write(directory: &Directory, result: &PtsResult) -> Result<String, ResultErro
     directory.write_page(&ssdyno_pts::html(result), result)
 }
 
-fn explain(error: &PtsError, kind: FailureKind) -> Failure {
-    let kind = if matches!(error, PtsError::Interrupted) { FailureKind::Interrupted } else { kind };
-    Failure::new(kind, error.to_string()).with_help(error.help())
+fn explain(error: PtsError, kind: FailureKind) -> Failure {
+    match error {
+        PtsError::Interrupted => {
+            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
+        }
+        PtsError::Target(failure) => Failure { kind, ..failure },
+        _ => Failure::new(kind, error.to_string()).with_help(error.help()),
+    }
 }
 
 struct Watch<'a> {

@@ -1,0 +1,117 @@
+//! One target under many loads, one after the other, that keeps what was written to it.
+
+use ssdyno_bench::BenchError;
+use ssdyno_block::Time;
+use ssdyno_ftl::Fill;
+use ssdyno_result::{KeepGoing, RunLimits, RunProgress, RunResult};
+use ssdyno_rig::{Session, Source};
+use ssdyno_workload::{TargetFacts, WorkloadConfig};
+
+use crate::failure::{Failure, FailureKind};
+use crate::prepare::{Prepared, Target};
+use crate::real::RealRun;
+use crate::simulated::SimulatedRun;
+
+/// A simulated or real target that can be loaded again and again. What was written to it stays written.
+///
+/// The figures of a load are those that follow from its requests: nothing is said of energy or of operations of
+/// the flash.
+pub struct KeptTarget {
+    target: Kept,
+    facts: TargetFacts,
+    notes: Vec<String>,
+}
+
+enum Kept {
+    Simulated(Box<SimulatedRun>, Box<Session>),
+    Real(Box<RealRun>),
+}
+
+/// Says where a load is, many times a second, and whether it goes on.
+pub type LoadProgress<'a> = dyn FnMut(&RunProgress) -> KeepGoing + 'a;
+
+impl Prepared {
+    /// Keeps the target for loads of its own: that of the spec says only how many threads the host has for them.
+    ///
+    /// # Errors
+    /// The device is impossible, or the target cannot be opened.
+    pub fn keep(self) -> Result<KeptTarget, Failure> {
+        match self.run {
+            Target::Simulated(mut simulated) => {
+                let session = simulated.begin_session()?;
+                simulated.workload = None;
+                let (facts, notes) = (session.facts(), simulated.notes.clone());
+                let target = Kept::Simulated(simulated, Box::new(session));
+                Ok(KeptTarget { target, facts, notes })
+            }
+            Target::Real(mut real) => {
+                // Asked now, and closed: each load opens the target anew.
+                let facts = real.facts()?;
+                real.workload = None;
+                Ok(KeptTarget { target: Kept::Real(real), facts, notes: Vec::new() })
+            }
+        }
+    }
+}
+
+impl KeptTarget {
+    /// Size and sector.
+    pub fn facts(&self) -> TargetFacts {
+        self.facts
+    }
+
+    /// Whether it is a real one.
+    pub fn is_real(&self) -> bool {
+        matches!(self.target, Kept::Real(_))
+    }
+
+    /// What was chosen for the user.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Puts a simulated SSD into the state of one to which nothing was ever written. False where there is no such
+    /// state: nothing was done.
+    ///
+    /// # Errors
+    /// The device is impossible.
+    pub fn format(&mut self) -> Result<bool, Failure> {
+        let Kept::Simulated(simulated, session) = &mut self.target else { return Ok(false) };
+        let Some(config) = simulated.run.device.ssd_mut() else { return Ok(false) };
+        config.precondition.fill = Fill::Empty;
+        **session = simulated.begin_session()?;
+        Ok(true)
+    }
+
+    /// Loads it until `load` is done or `length` is over, on this thread. A result that is partial was ended by
+    /// `progress`.
+    ///
+    /// # Errors
+    /// The load cannot be carried, or was stopped before it began; what it did until then is lost.
+    pub fn load(
+        &mut self,
+        load: &WorkloadConfig,
+        seed: u64,
+        length: Option<Time>,
+        progress: &mut LoadProgress<'_>,
+    ) -> Result<RunResult, Failure> {
+        let limits = RunLimits { duration: length, ..RunLimits::default() };
+        match &mut self.target {
+            Kept::Simulated(simulated, session) => {
+                let loaded = session.load(load, seed, limits, progress);
+                let explain = |error| simulated.explain(&error, FailureKind::Failed);
+                Ok(loaded.map_err(explain)?.result)
+            }
+            Kept::Real(real) => {
+                (real.run.source, real.run.seed) = (Source::Generator(load.clone()), seed);
+                real.run.limits = limits;
+                let explain = |error| real.explain(&error, FailureKind::Failed);
+                let measured = real.run.execute(progress).map_err(explain)?;
+                match measured.failure {
+                    None | Some(BenchError::Interrupted) => Ok(measured.result),
+                    Some(error) => Err(explain(error)),
+                }
+            }
+        }
+    }
+}
