@@ -453,6 +453,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             self.message(self.now, self.vectors[place]);
         }
         self.vectors.clear();
+        self.pay_resent(self.now);
     }
 
     /// Threads that may use the same queues compete for room in them: all of them, or those of a

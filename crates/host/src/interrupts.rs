@@ -8,7 +8,7 @@ use crate::config::{CompletionWait, ThreadMode};
 use crate::core::Doing;
 use crate::host::Event;
 use crate::jobs::{Command, State, Step};
-use crate::port::HostPort;
+use crate::port::{HostPort, ResentCommand};
 use crate::watch::CoreWatch;
 
 impl<P: HostPort, W: CoreWatch> Host<P, W> {
@@ -81,6 +81,24 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.done.clear();
         let length = self.registers(core, registers);
         self.work(core, at, length);
+        self.pay_resent(at);
+    }
+
+    /// Charges commands that the port gave to the device again: what each took below the block layer the first
+    /// time, and what it took to see that it had failed.
+    #[inline(always)]
+    pub(crate) fn pay_resent(&mut self, at: Time) {
+        for command in self.port.take_resent() {
+            let ResentCommand { core, op, bytes, completed } = command;
+            let core = core % self.cores.len() as u16;
+            let protocol = self.port.protocol_work(op, bytes, false);
+            let seen = if completed { self.costs.completion } else { Time::ZERO };
+            let length = self.charge(core, CpuCause::Completion, seen)
+                + self.charge(core, CpuCause::Scsi, self.costs.scsi)
+                + self.charge(core, CpuCause::Network, protocol)
+                + self.charge(core, CpuCause::Driver, self.costs.command);
+            self.work(core, at, length);
+        }
     }
 
     /// What handling one completed command takes.
@@ -106,6 +124,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             self.arrived(&completion, known, core);
         }
         self.done.clear();
+        self.pay_resent(at);
     }
 
     /// One command is done, known to the kernel from `at` on; `by` wakes who waits for it.

@@ -42,5 +42,5 @@ pub use config::{
 };
 pub use cost::{Cost, Frequency};
 pub use host::Host;
-pub use port::{Choice, HostPort, Registers};
+pub use port::{Choice, HostPort, Registers, ResentCommand};
 pub use watch::{CoreWatch, Unwatched, Watched};

@@ -20,6 +20,19 @@ pub struct Choice {
     pub lock: Option<u16>,
 }
 
+/// A command that a port gave to the device again on its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ResentCommand {
+    /// The core that did.
+    pub core: u16,
+    /// What it is.
+    pub op: Op,
+    /// Bytes that it moves.
+    pub bytes: u32,
+    /// It had completed, with an error.
+    pub completed: bool,
+}
+
 /// A driver with its function and device, as the host calls it.
 ///
 /// The port owes: every command taken by [`submit`](HostPort::submit) is given back exactly once by
@@ -73,4 +86,9 @@ pub trait HostPort {
     fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time;
     /// The interrupt handler of `vector`, or a poll: appends all commands that are done.
     fn complete(&mut self, now: Time, vector: u16, done: &mut Vec<Completion>) -> Registers;
+    /// Commands that it gave to the device again since this was called last: the host pays for them.
+    #[inline(always)]
+    fn take_resent(&mut self) -> Vec<ResentCommand> {
+        Vec::new()
+    }
 }

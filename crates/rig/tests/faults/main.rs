@@ -223,6 +223,32 @@ fn a_dropped_command_costs_the_time_limit() {
     assert!((10.0e6..10.4e6).contains(&max), "{max} ns");
 }
 
+/// What is given again costs the driver's CPU time again, and a failed completion is one that is handled.
+#[test]
+fn what_is_given_again_costs_cpu_time() {
+    let n = 3_000;
+    let load = load(1, 30, n);
+    let again = HostOptions { retries: 10, ..one_core() };
+    let nvme = |keys| figures(&nvme(keys, &again, QueuePolicy::PerCore, &load, 1));
+    let breaks = "reset = 0.05\nreconnect = \"1ms\"";
+    let (drive, failing) = (nvme(""), nvme("error = 0.1"));
+    let (link, broken) =
+        (figures(&network("", "", &load, 1)), figures(&network(breaks, "", &load, 1)));
+    let retries = told(&failing).driver.retries;
+    let resent = told(&broken).network.unwrap().commands_resent;
+    assert!(is_share(retries, n, 0.111) && resent > 100, "{retries} {resent}");
+    for (quiet, result, cause, more) in [
+        (&drive, &failing, "driver", retries),
+        (&drive, &failing, "completion", retries),
+        (&link, &broken, "driver", resent),
+    ] {
+        assert_eq!((result.errors, result.requests), (0, u64::from(n)));
+        let cpu = |of: &RunResult| of.host.as_ref().unwrap().cpu_ns_per_request_by_cause[cause];
+        let each = cpu(result) / cpu(quiet) - 1.0;
+        assert!((each - more as f64 / f64::from(n)).abs() < 1e-9, "{cause}: {each} for {more}");
+    }
+}
+
 /// A lost interrupt: with one request at a time the timeout finds the answer.
 #[test]
 fn a_lost_interrupt_is_found_by_the_time_limit() {

@@ -80,16 +80,17 @@ impl ErrorRecovery {
         self.sent[index] = Some(Sent { queue, request, token, tries: 0 });
     }
 
-    /// A command failed; true if it is given to the driver again.
-    pub(super) fn tries_again(&mut self, token: Token, status: Status) -> bool {
-        let Some(Some(sent)) = self.sent.get_mut(token.0 as usize) else { return false };
+    /// A command failed; gives it if it goes to the driver again.
+    pub(super) fn tries_again(&mut self, token: Token, status: Status) -> Option<Request> {
+        let sent = self.sent.get_mut(token.0 as usize)?.as_mut()?;
         if sent.tries >= self.retries_max || status == Status::ReadOnly {
-            return false;
+            return None;
         }
         sent.tries += 1;
+        let request = sent.request;
         self.parked.push_back(*sent);
         self.retries += 1;
-        true
+        Some(request)
     }
 }
 

@@ -13,7 +13,7 @@ use ssdyno_driver_nvme::{
     NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
 };
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Choice, CompletionWait, HostPort, Registers};
+use ssdyno_host::{Choice, CompletionWait, HostPort, Registers, ResentCommand};
 use ssdyno_pci::{DmaRegion, FaultyDevice, PciFunction, SimulatedPci};
 use ssdyno_result::Invariant;
 
@@ -52,6 +52,8 @@ pub(crate) struct NvmePort {
     /// By vector: an interrupt has reached a core, and its handler has not run.
     raised: Vec<bool>,
     recovery: Box<ErrorRecovery>,
+    /// Failed commands that were given again and not yet paid for.
+    resent: Vec<ResentCommand>,
 }
 
 impl NvmePort {
@@ -110,6 +112,7 @@ impl NvmePort {
             outstanding: 0,
             deadline,
             answers: Vec::with_capacity(256),
+            resent: Vec::new(),
         };
         port.note_trouble(epoch);
         Ok(port)
@@ -327,8 +330,13 @@ impl HostPort for NvmePort {
             let token = answer.token;
             if status != Status::Ok {
                 self.recovery.abandoned += u64::from(answer.result == IoResult::Abandoned);
-                if !self.is_removed() && self.recovery.tries_again(token, status) {
+                if !self.is_removed()
+                    && let Some(Request { op, length_bytes: bytes, .. }) =
+                        self.recovery.tries_again(token, status)
+                {
                     self.outstanding += 1;
+                    let core = self.core_of(vector);
+                    self.resent.push(ResentCommand { core, op, bytes, completed: true });
                     continue;
                 }
             }
@@ -342,6 +350,11 @@ impl HostPort for NvmePort {
             self.hand_out(at);
         }
         accesses(&mut self.pci)
+    }
+
+    #[inline(always)]
+    fn take_resent(&mut self) -> Vec<ResentCommand> {
+        std::mem::take(&mut self.resent)
     }
 }
 

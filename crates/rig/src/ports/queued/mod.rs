@@ -15,7 +15,7 @@ use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport, PrepareError};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
-use ssdyno_host::{Choice, HostPort, Registers};
+use ssdyno_host::{Choice, HostPort, Registers, ResentCommand};
 use ssdyno_result::{FaultsResult, Invariant};
 
 use self::remote::Remote;
@@ -55,6 +55,8 @@ pub(crate) struct QueuedPort {
     batch: Vec<Completion>,
     taken: u64,
     answered: u64,
+    /// Commands that began again and are not yet paid for.
+    resent: Vec<ResentCommand>,
 }
 
 impl QueuedPort {
@@ -84,6 +86,7 @@ impl QueuedPort {
             batch: Vec::new(),
             taken: 0,
             answered: 0,
+            resent: Vec::new(),
         }
     }
 
@@ -253,6 +256,10 @@ impl HostPort for QueuedPort {
         self.answered += ready.len() as u64;
         done.append(ready);
         Registers::default()
+    }
+
+    fn take_resent(&mut self) -> Vec<ResentCommand> {
+        std::mem::take(&mut self.resent)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The sessions of a network: commands and answers set out, arrive or do not; a session breaks, and its
 //! commands begin again.
 
-use ssdyno_block::{Status, Time};
+use ssdyno_block::{Request, Status, Time};
+use ssdyno_host::ResentCommand;
 
 use super::link_faults::Delivery;
 use super::slots::{Event, Slot, Stage};
@@ -77,6 +78,10 @@ impl QueuedPort {
             let slot = self.slots[old];
             let begins = weather.may_begin_again(slot.tries);
             self.slots[old].tries = 0;
+            if begins {
+                let Request { op, length_bytes: bytes, .. } = slot.request;
+                self.resent.push(ResentCommand { core: queue, op, bytes, completed: false });
+            }
             let next = match begins {
                 true => Slot { tries: slot.tries + 1, stage: Stage::Waiting, ..slot },
                 false => Slot { status: Status::Error, stage: Stage::GivenUp, ..slot },
