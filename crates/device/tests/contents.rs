@@ -119,9 +119,9 @@ const FTLS: [(&str, &str); 10] = [
     (
         "page",
         "hot_cold = \"classes\"\nwear_levelling = \"dynamic\"\nfree_blocks_background = 0.3\n\
-         classes = [{ space = 0.3, writes = 0.8 }, { space = 0.7, writes = 0.2 }]",
+         page.classes = [{ space = 0.3, writes = 0.8 }, { space = 0.7, writes = 0.2 }]",
     ),
-    ("dftl", "mapping_cache = \"512B\""),
+    ("dftl", "dftl.mapping_cache = \"512B\""),
     ("block", ""),
     ("bast", ""),
     ("fast", ""),

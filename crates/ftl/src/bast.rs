@@ -8,16 +8,16 @@
 //! merged with its data block into a fresh block (*full merge*). A log is merged when it is full,
 //! or when another logical block needs one and it is the least recently written.
 //!
-//! `ftl.log_blocks` is the share of log blocks. `ftl.cleaning` and `ftl.free_blocks_low` have no
+//! `ftl.bast.log_blocks` is the share of log blocks. `ftl.cleaning` and `ftl.free_blocks_low` have no
 //! meaning here.
 
 use std::collections::VecDeque;
 
 use ssdyno_flash::FlashOp;
 
-use crate::ReadOnly;
-use crate::log_blocks::{Place, Policy, Shares, Store};
+use crate::log_blocks::{LogBlockConfig, Place, Policy, Shares, Store};
 use crate::page_map::NONE;
+use crate::{FtlConfig, ReadOnly};
 
 #[derive(Clone, Copy, Debug)]
 struct Log {
@@ -144,7 +144,10 @@ impl Bast {
 
 impl Policy for Bast {
     const EXTRA: u32 = 1;
-    const LOGS: bool = true;
+
+    fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
+        Some(&config.bast)
+    }
 
     fn new(shares: Shares) -> Bast {
         let log_of = vec![NONE; shares.logical_blocks as usize];

@@ -98,7 +98,6 @@ impl BlockMap {
 
 impl Policy for BlockMap {
     const EXTRA: u32 = 1;
-    const LOGS: bool = false;
 
     fn new(shares: Shares) -> BlockMap {
         let replacement = vec![NONE; shares.logical_blocks as usize];

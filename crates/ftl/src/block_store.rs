@@ -6,6 +6,7 @@ use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::blocks::Searches;
 use crate::contract::FtlFacts;
+use crate::log_blocks::LogBlockConfig;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
 use crate::reverse::Reverse;
@@ -57,7 +58,7 @@ impl Store {
     pub(crate) fn new(
         facts: &FtlFacts<'_>,
         extra: u32,
-        with_logs: bool,
+        logs: Option<&LogBlockConfig>,
     ) -> Result<Store, ConfigError> {
         let config = facts.config;
         refuse_what_cannot_be(config)?;
@@ -68,7 +69,7 @@ impl Store {
         let searches = Searches { window: 0, wear: config.wear_levelling };
         let blocks = Blocks::new(geometry.planes(), n, b, searches, facts.endurance());
         let logical_pages = config.logical_pages(&geometry)?;
-        let log_blocks = if with_logs { log_blocks(config, n)? } else { 0 };
+        let log_blocks = logs.map_or(Ok(0), |logs| log_blocks(&config.name, logs, n))?;
         let kept = log_blocks + extra + blocks.bad_most();
         let logical_blocks = |pages: u32| pages.div_ceil(geometry.planes()).div_ceil(b);
         let fits = |pages| logical_blocks(pages).saturating_add(kept) <= n;
@@ -79,8 +80,9 @@ impl Store {
                 config.over_provisioning,
                 logical_blocks(logical_pages)
             );
-            let or_else = if with_logs { "lower ftl.log_blocks, " } else { "" };
-            return Err(config.cannot_hold(&geometry, problem, or_else, fits));
+            let lower = |_| format!("lower ftl.{}.log_blocks, ", config.name);
+            let or_else = logs.map(lower).unwrap_or_default();
+            return Err(config.cannot_hold(&geometry, problem, &or_else, fits));
         }
         let logical_blocks = logical_blocks(logical_pages);
         let spare = n - blocks.bad_most() - logical_blocks;
@@ -323,15 +325,15 @@ fn refuse_what_cannot_be(config: &FtlConfig) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Log blocks of a plane with `blocks`: at least two.
-fn log_blocks(config: &FtlConfig, blocks: u32) -> Result<u32, ConfigError> {
-    if !(0.0..1.0).contains(&config.log_blocks) {
+/// Log blocks of a plane with `blocks`, of the FTL `name`: at least two.
+fn log_blocks(name: &str, keys: &LogBlockConfig, blocks: u32) -> Result<u32, ConfigError> {
+    if !(0.0..1.0).contains(&keys.log_blocks) {
         return Err(ConfigError::new(
-            "ftl.log_blocks",
-            format!("{} is outside 0 to 1", config.log_blocks),
+            format!("ftl.{name}.log_blocks"),
+            format!("{} is outside 0 to 1", keys.log_blocks),
             "write a share of a plane's blocks, such as 0.05",
         ));
     }
-    let share = if config.log_blocks == 0.0 { 0.05 } else { config.log_blocks };
+    let share = if keys.log_blocks == 0.0 { 0.05 } else { keys.log_blocks };
     Ok(((share * f64::from(blocks)).round() as u32).max(2))
 }

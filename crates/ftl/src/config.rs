@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
-use ssdyno_block::units::Bytes;
 use ssdyno_flash::Geometry;
 
+use crate::FtlConfig;
 use crate::blocks::Searches;
-use crate::{Cleaning, contract};
 
 /// How planes are chosen for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -34,40 +33,9 @@ pub enum HotCold {
     Off,
     /// What survived a cleaning is cold: it gets its own open block.
     Survivors,
-    /// Each of [`FtlConfig::classes`] has its own blocks in every plane and is cleaned within them;
+    /// Each of `ftl.page.classes` has its own blocks in every plane and is cleaned within them;
     /// `page` only.
     Classes,
-}
-
-/// A class of logical pages: those that follow the class before, up to `space` more of the logical
-/// space. What a host calls a stream, or a drive a namespace of its own kind of data.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PageClass {
-    /// Share of the logical space; the classes' add up to 1.
-    pub space: f64,
-    /// Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
-    /// are shared out so that write amplification is least then (form 5 of the closed forms:
-    /// Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
-    /// `spare`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writes: Option<f64>,
-    /// Share of the spare blocks, which are those of a plane that neither data fill nor
-    /// `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
-    /// `writes`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spare: Option<f64>,
-}
-
-/// When the pages of a block that is cleaned are moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CleaningPace {
-    /// All at once, when room is short: the write that finds it so waits for a block of copies.
-    #[default]
-    Whole,
-    /// A few before each write, so that the block is empty in time; `page` only.
-    Paced,
 }
 
 /// Wear levelling.
@@ -82,80 +50,6 @@ pub enum WearLevelling {
     /// Dynamic; and when the wear of a plane's blocks differs by more than
     /// [`FtlConfig::wear_threshold`], the least worn block is moved although it is not worth cleaning.
     Static,
-}
-
-fn greedy() -> Cleaning {
-    Cleaning::Greedy
-}
-fn order() -> String {
-    "CWDP".into()
-}
-fn five_percent() -> f64 {
-    0.05
-}
-fn hundred() -> u32 {
-    100
-}
-fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-/// The `[ftl]` table.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FtlConfig {
-    /// Which FTL: `page`, `dftl`, `block`, `bast`, `fast`, `agrawal`.
-    pub name: String,
-    /// Physical / logical - 1.
-    pub over_provisioning: f64,
-    /// Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`, `windowed`.
-    #[serde(default = "greedy")]
-    pub cleaning: Cleaning,
-    /// For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
-    /// looked at.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cleaning_window: u32,
-    /// When the pages of a block that is cleaned are moved.
-    #[serde(default)]
-    pub cleaning_pace: CleaningPace,
-    /// Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
-    #[serde(default = "five_percent")]
-    pub free_blocks_low: f64,
-    /// While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
-    /// cleaning in the background.
-    #[serde(default)]
-    pub free_blocks_background: f64,
-    /// How planes are chosen for writes.
-    #[serde(default)]
-    pub placement: Placement,
-    /// For static placement: the order in which channel (C), way (W, the chip on its channel), die
-    /// (D) and plane (P) advance with the logical page; `CWDP` moves the channel fastest.
-    #[serde(default = "order")]
-    pub static_order: String,
-    /// Which pages are kept apart from others, in blocks of their own.
-    #[serde(default)]
-    pub hot_cold: HotCold,
-    /// For `hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
-    /// addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<PageClass>,
-    /// Wear levelling.
-    #[serde(default)]
-    pub wear_levelling: WearLevelling,
-    /// For static wear levelling: tolerated difference of erases within a plane.
-    #[serde(default = "hundred")]
-    pub wear_threshold: u32,
-    /// Pages at the end of each block that hold a summary of the block instead of data; each is
-    /// programmed when the block is full (S3-26).
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub summary_pages: u32,
-    /// For `dftl`: RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the
-    /// table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping_cache: Option<Bytes>,
-    /// For `bast` and `fast`: share of a plane's blocks that are log blocks, at least two; 0 = 5 %.
-    #[serde(default)]
-    pub log_blocks: f64,
 }
 
 /// What lies in the device before the run.
@@ -312,29 +206,6 @@ impl FtlConfig {
     pub(crate) fn searches(&self, blocks: u32) -> Searches {
         let window = self.cleaning.oldest_looked_at(self.cleaning_window, blocks);
         Searches { window, wear: self.wear_levelling }
-    }
-
-    /// Refuses a pace of cleaning that the FTL cannot keep.
-    pub(crate) fn check_pace(&self) -> Result<(), ConfigError> {
-        if self.cleaning_pace == CleaningPace::Whole || contract::can_pace(&self.name) {
-            return Ok(());
-        }
-        Err(ConfigError::new(
-            "ftl.cleaning_pace",
-            format!("`{}` cleans whole blocks", self.name),
-            "write \"whole\" (--set ftl.cleaning_pace=whole), or use the `page` FTL",
-        ))
-    }
-
-    /// Chooses a pace of cleaning that the FTL can keep, where the one that is chosen is not; what to
-    /// tell of it. For an FTL that was put in the place of the one that the pace was chosen for.
-    pub fn fit_pace(&mut self) -> Option<String> {
-        self.check_pace().err()?;
-        self.cleaning_pace = CleaningPace::Whole;
-        Some(format!(
-            "`{}` cleans whole blocks: ftl.cleaning_pace is \"whole\" instead of the device's \"paced\"",
-            self.name
-        ))
     }
 
     /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.

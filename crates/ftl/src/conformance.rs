@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{FlashConfig, FlashOp, Geometry, OpKind};
@@ -132,10 +133,20 @@ pub fn small_flash(channels: u32, planes: u32, blocks: u32, pages: u32) -> Flash
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// An `[ftl]` table for tests: `name`, over-provisioning and further keys as JSON members.
+/// An `[ftl]` table for tests: `name`, over-provisioning and further keys as JSON members, such as
+/// `,"cleaning":"fifo","page.cleaning_pace":"paced"`.
 pub fn ftl_config(name: &str, over_provisioning: f64, more: &str) -> FtlConfig {
     let text = format!(r#"{{"name":"{name}","over_provisioning":{over_provisioning}{more}}}"#);
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    let keys: Map<String, Value> =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let mut tables = Value::Object(Map::new());
+    for (key, value) in keys {
+        match key.split_once('.') {
+            Some((table, key)) => tables[table][key] = value,
+            None => tables[key] = value,
+        }
+    }
+    serde_json::from_value(tables).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Runs the suite: `requests` operations of `seed` on a device made of `flash` and `config`.

@@ -2,11 +2,9 @@
 
 use std::fmt::Debug;
 
-use ssdyno_block::ConfigError;
 use ssdyno_flash::{FlashConfig, FlashOp, Geometry};
 
-use crate::log_blocks::BlockFtl;
-use crate::{Endurance, FtlConfig, HotCold, Precondition, PrepareError, PrepareWatch};
+use crate::{Endurance, FtlConfig, Precondition, PrepareError, PrepareWatch};
 
 /// The device reached its end of life: too many blocks are bad to take another write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -115,7 +113,7 @@ pub trait Ftl: Debug + Send {
         let _ = out;
     }
 
-    /// Puts the FTL, fresh from [`build`], into a used state at once, without operations. It tells
+    /// Puts the FTL, fresh from [`build`](crate::build), into a used state at once, without operations. It tells
     /// `watch` how much work to expect and when each part of it is done; an interrupted FTL can
     /// only be thrown away.
     fn precondition(
@@ -140,7 +138,7 @@ pub trait Ftl: Debug + Send {
         0
     }
 
-    /// Tells an FTL fresh from [`build`] how often each block has been erased already: the device it
+    /// Tells an FTL fresh from [`build`](crate::build) how often each block has been erased already: the device it
     /// stands for is used, and was erased as a whole. A block that does not survive as many is bad. What
     /// counts no wear may ignore it.
     fn start_worn(&mut self, erases: &[u32]) {
@@ -166,18 +164,6 @@ pub trait Ftl: Debug + Send {
     }
 }
 
-/// A registered FTL.
-struct Entry {
-    /// What `ftl.name` calls it.
-    name: &'static str,
-    /// What it is, in a few words.
-    description: &'static str,
-    /// Whether it can clean a few pages at a time: [`CleaningPace::Paced`](crate::CleaningPace).
-    paced: bool,
-    /// Makes a fresh one.
-    make: fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>,
-}
-
 /// What an FTL is made from.
 #[derive(Debug)]
 pub struct FtlFacts<'a> {
@@ -195,86 +181,5 @@ impl FtlFacts<'_> {
     /// When blocks fail.
     pub fn endurance(&self) -> Endurance {
         Endurance::new(self.flash, self.seed)
-    }
-}
-
-/// Every FTL: the one place where an FTL is registered.
-const REGISTRY: &[Entry] = &[
-    Entry {
-        name: "page",
-        description: "page map: any page anywhere",
-        paced: true,
-        make: |facts| match facts.config.hot_cold {
-            HotCold::Classes => Ok(Box::new(crate::classes::Classes::new(facts)?)),
-            HotCold::Off | HotCold::Survivors => {
-                Ok(Box::new(crate::page_map::PageMap::new(facts)?))
-            }
-        },
-    },
-    Entry {
-        name: "dftl",
-        description: "page map of which only a part is in RAM (demand-paged)",
-        paced: false,
-        make: |facts| Ok(Box::new(crate::dftl::Dftl::new(facts)?)),
-    },
-    Entry {
-        name: "block",
-        description: "block map: whole blocks only",
-        paced: false,
-        make: |facts| Ok(Box::new(BlockFtl::<crate::block_map::BlockMap>::new(facts)?)),
-    },
-    Entry {
-        name: "bast",
-        description: "block map with a log block for each block being written",
-        paced: false,
-        make: |facts| Ok(Box::new(BlockFtl::<crate::bast::Bast>::new(facts)?)),
-    },
-    Entry {
-        name: "fast",
-        description: "block map with log blocks shared by all blocks",
-        paced: false,
-        make: |facts| Ok(Box::new(BlockFtl::<crate::fast::Fast>::new(facts)?)),
-    },
-    Entry {
-        name: "agrawal",
-        description: "page map of the simulator behind S3, with its cleaning",
-        paced: false,
-        make: |facts| Ok(Box::new(crate::agrawal::Agrawal::new(facts)?)),
-    },
-];
-
-/// Names of all FTLs.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().map(|entry| entry.name)
-}
-
-/// Names of all FTLs, and what each is in a few words.
-pub fn descriptions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    REGISTRY.iter().map(|entry| (entry.name, entry.description))
-}
-
-/// Whether the FTL called `name` can clean a few pages at a time; of one that is not registered
-/// nothing is known, and it may try.
-pub(crate) fn can_pace(name: &str) -> bool {
-    REGISTRY.iter().find(|entry| entry.name == name).is_none_or(|entry| entry.paced)
-}
-
-/// Makes the FTL that `facts.config.name` names.
-pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
-    let name = facts.config.name.as_str();
-    match REGISTRY.iter().find(|entry| entry.name == name) {
-        Some(entry) => {
-            crate::classes::check(facts.config)?;
-            facts.config.check_pace()?;
-            (entry.make)(facts)
-        }
-        None => {
-            let known: Vec<_> = names().collect();
-            Err(ConfigError::new(
-                "ftl.name",
-                format!("no FTL is called `{name}`"),
-                format!("write one of: {}", known.join(", ")),
-            ))
-        }
     }
 }

@@ -20,7 +20,10 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
+use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
@@ -39,6 +42,15 @@ use crate::{
 const FLASH_ENTRY_BYTES: u32 = 4;
 /// Bytes of an entry in the cache: logical and physical page number.
 const CACHE_ENTRY_BYTES: u64 = 8;
+
+/// The `[ftl.dftl]` table.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DftlConfig {
+    /// RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_cache: Option<Bytes>,
+}
 
 /// The DFTL.
 #[derive(Clone, Debug)]
@@ -64,13 +76,13 @@ impl Dftl {
         let inner = PageMap::with_mapping(facts, |pages| pages.div_ceil(entries))?;
         let host_pages = inner.limits.logical_pages;
         let table_bytes = u64::from(host_pages) * u64::from(FLASH_ENTRY_BYTES);
-        let cache_bytes = match facts.config.mapping_cache {
+        let cache_bytes = match facts.config.dftl.mapping_cache {
             Some(bytes) => bytes.0,
             None => (table_bytes / 32).max(CACHE_ENTRY_BYTES),
         };
         if cache_bytes < CACHE_ENTRY_BYTES {
             return Err(ConfigError::new(
-                "ftl.mapping_cache",
+                "ftl.dftl.mapping_cache",
                 format!("{cache_bytes} B do not hold one entry of {CACHE_ENTRY_BYTES} B"),
                 format!("write at least \"{CACHE_ENTRY_BYTES}B\"; 1/32 of the table is usual"),
             ));

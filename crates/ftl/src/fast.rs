@@ -11,16 +11,16 @@
 //! Where the paper merges the sequential log because a write to its logical block does not
 //! continue it, here that write goes to the random log and the sequential one stays.
 //!
-//! `ftl.log_blocks` is the share of log blocks, the sequential one included. `ftl.cleaning` and
+//! `ftl.fast.log_blocks` is the share of log blocks, the sequential one included. `ftl.cleaning` and
 //! `ftl.free_blocks_low` have no meaning here.
 
 use std::collections::VecDeque;
 
 use ssdyno_flash::FlashOp;
 
-use crate::ReadOnly;
-use crate::log_blocks::{Place, Policy, Shares, Store};
+use crate::log_blocks::{LogBlockConfig, Place, Policy, Shares, Store};
 use crate::page_map::NONE;
+use crate::{FtlConfig, ReadOnly};
 
 #[derive(Clone, Copy, Debug)]
 struct Sequential {
@@ -131,7 +131,10 @@ impl Fast {
 
 impl Policy for Fast {
     const EXTRA: u32 = 1;
-    const LOGS: bool = true;
+
+    fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
+        Some(&config.fast)
+    }
 
     fn new(shares: Shares) -> Fast {
         Fast { shares, sequential: None, random: VecDeque::new() }

@@ -36,6 +36,7 @@ mod page_map;
 mod placement;
 mod random_writes;
 mod ranks;
+mod registry;
 mod reverse;
 mod room;
 mod sample;
@@ -47,13 +48,14 @@ mod wear;
 mod search_oracle;
 
 pub use blocks::Blocks;
+pub use classes::PageClass;
 pub use cleaning::Cleaning;
-pub use config::{
-    CleaningPace, Fill, FtlConfig, FtlLimits, HotCold, PageClass, Placement, Precondition,
-    WearLevelling,
-};
-pub use contract::{
-    Ftl, FtlFacts, Health, Plane, PlaneUse, Pool, ReadOnly, build, descriptions, names,
-};
+pub use config::{Fill, FtlLimits, HotCold, Placement, Precondition, WearLevelling};
+pub use contract::{Ftl, FtlFacts, Health, Plane, PlaneUse, Pool, ReadOnly};
+pub use dftl::DftlConfig;
 pub use life::Endurance;
+pub use log_blocks::LogBlockConfig;
+pub use pace::CleaningPace;
+pub use page_map::PageMapConfig;
+pub use registry::{FtlConfig, build, descriptions, names};
 pub use watch::{PrepareError, PrepareWatch};

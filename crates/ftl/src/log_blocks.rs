@@ -13,6 +13,8 @@
 
 use std::fmt::Debug;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
@@ -24,17 +26,30 @@ use crate::contract::FtlFacts;
 use crate::page_map::NONE;
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
+use crate::registry::is_default;
 use crate::{
-    Blocks, Endurance, Fill, Ftl, Health, Plane, Precondition, PrepareError, PrepareWatch,
-    ReadOnly, sample,
+    Blocks, Endurance, Fill, Ftl, FtlConfig, Health, Plane, Precondition, PrepareError,
+    PrepareWatch, ReadOnly, sample,
 };
+
+/// The tables `[ftl.bast]` and `[ftl.fast]`.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogBlockConfig {
+    /// Share of a plane's blocks that are log blocks, at least two; 0 = 5 %.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub log_blocks: f64,
+}
 
 /// What one plane's policy does; one instance a plane, which knows nothing of the others.
 pub(crate) trait Policy: Clone + Debug + Send {
     /// Blocks of a plane beside data, log and bad ones, without which a merge cannot begin.
     const EXTRA: u32;
-    /// Whether it uses log blocks.
-    const LOGS: bool;
+    /// Its keys, if it uses log blocks.
+    fn logs(config: &FtlConfig) -> Option<&LogBlockConfig> {
+        let _ = config;
+        None
+    }
 
     fn new(shares: Shares) -> Self;
 
@@ -72,7 +87,7 @@ pub(crate) struct BlockFtl<P> {
 
 impl<P: Policy> BlockFtl<P> {
     pub(crate) fn new(facts: &FtlFacts<'_>) -> Result<BlockFtl<P>, ConfigError> {
-        Ok(BlockFtl::assemble(Store::new(facts, P::EXTRA, P::LOGS)?))
+        Ok(BlockFtl::assemble(Store::new(facts, P::EXTRA, P::logs(facts.config))?))
     }
 
     fn assemble(store: Store) -> BlockFtl<P> {

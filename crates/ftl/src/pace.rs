@@ -8,11 +8,23 @@
 //! without one is passed over: with random victims, or FIFO and a few pages a block, that is often,
 //! and write amplification is lower than of whole blocks.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
-use crate::CleaningPace;
 use crate::page_map::{NONE, PageMap, Stream};
+
+/// When the pages of a block that is cleaned are moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleaningPace {
+    /// All at once, when room is short: the write that finds it so waits for a block of copies.
+    #[default]
+    Whole,
+    /// A few before each write, so that the block is empty in time.
+    Paced,
+}
 
 /// The block of a plane that is being cleaned.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +55,7 @@ const AHEAD: u32 = 8;
 impl PageMap {
     /// How many blocks of `plane` must be free when its victim is merely begun.
     pub(crate) fn free_at_least(&self) -> u32 {
-        match self.config.cleaning_pace {
+        match self.config.page.cleaning_pace {
             CleaningPace::Whole => self.limits.free_low,
             CleaningPace::Paced => self.limits.free_low - 1,
         }
@@ -51,7 +63,7 @@ impl PageMap {
 
     /// Begins a victim in `plane`, if one is due and none is begun.
     pub(crate) fn begin_cleaning(&mut self, plane: u32) {
-        if self.config.cleaning_pace == CleaningPace::Whole
+        if self.config.page.cleaning_pace == CleaningPace::Whole
             || self.begun[plane as usize].victim != NONE
             || self.blocks.free_count(plane) >= self.limits.free_low
         {

@@ -1,5 +1,7 @@
 //! Page mapping: every logical page may live in any physical page.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
@@ -9,13 +11,27 @@ use crate::contract::FtlFacts;
 use crate::map::Map;
 use crate::pace::Begun;
 use crate::placement::Chooser;
+use crate::registry::is_default;
 use crate::{
-    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, Plane, PlaneUse,
-    Precondition, PrepareError, PrepareWatch, ReadOnly, sample,
+    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, PageClass, Plane,
+    PlaneUse, Precondition, PrepareError, PrepareWatch, ReadOnly, sample,
 };
 
 /// In a map: this logical page holds no data.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// The `[ftl.page]` table.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageMapConfig {
+    /// When the pages of a block that is cleaned are moved. Other FTLs clean whole blocks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cleaning_pace: CleaningPace,
+    /// For `ftl.hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
+    /// addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub classes: Vec<PageClass>,
+}
 
 /// The open block of a plane.
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +257,7 @@ impl PageMap {
     /// Valid pages that `plane` holds when all that are not reserved or open are valid.
     fn capacity(&self, plane: u32) -> u32 {
         let FtlLimits { free_low, free_background, frontiers, data_pages, .. } = self.limits;
-        let begun = u32::from(self.config.cleaning_pace == CleaningPace::Paced);
+        let begun = u32::from(self.config.page.cleaning_pace == CleaningPace::Paced);
         let kept = free_low.max(free_background) + frontiers - 1 + begun;
         let good = self.geometry.blocks_per_plane - self.blocks.bad_count(plane);
         good.saturating_sub(kept) * data_pages

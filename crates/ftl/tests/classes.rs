@@ -7,9 +7,7 @@ use ssdyno_engine::Rng;
 use ssdyno_flash::{FlashOp, OpKind};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{
-    Ftl, FtlConfig, FtlFacts, PageClass, Plane, Pool, Precondition, PrepareWatch, build,
-};
+use ssdyno_ftl::{Ftl, FtlFacts, PageClass, Plane, Pool, Precondition, PrepareWatch, build};
 
 /// Pages of the device: many blocks also in a small class, since the forms are limits for many.
 const PAGES: u32 = 1 << 18;
@@ -57,7 +55,8 @@ impl Bench {
         let closed = f64::from(blocks - 2 * classes.len() as u32);
         let spare = f64::from(blocks) / (utilisation * closed) - 1.0;
         let more = format!(r#","cleaning":"{policy}","free_blocks_low":0,"hot_cold":"classes""#);
-        let config = FtlConfig { classes, ..ftl_config("page", spare, &more) };
+        let mut config = ftl_config("page", spare, &more);
+        config.page.classes = classes;
         let flash = small_flash(1, 1, blocks, b);
         let geometry = flash.geometry().unwrap();
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };

@@ -18,7 +18,7 @@ const THREE: &str =
     r#"[{"space":0.1,"spare":0.5},{"space":0.3,"spare":0.3},{"space":0.6,"spare":0.2}]"#;
 
 fn with_classes(over_provisioning: f64, classes: &str, more: &str) -> FtlConfig {
-    let more = format!(r#","hot_cold":"classes","classes":{classes}{more}"#);
+    let more = format!(r#","hot_cold":"classes","page.classes":{classes}{more}"#);
     ftl_config("page", over_provisioning, &more)
 }
 
@@ -40,7 +40,7 @@ fn pass_the_suite_with_every_option() {
             for (classes, wear) in [(TWO, "off"), (THREE, "static"), (TWO, "dynamic")] {
                 for pace in ["whole", "paced"] {
                     let more = format!(
-                        r#","cleaning":"{policy}","placement":"{placement}","cleaning_pace":"{pace}",
+                        r#","cleaning":"{policy}","placement":"{placement}","page.cleaning_pace":"{pace}",
                         "free_blocks_background":0.2,"summary_pages":1,"wear_levelling":"{wear}",
                         "wear_threshold":3"#
                     );
@@ -84,7 +84,7 @@ fn what_cannot_be_is_refused_by_key() {
         ),
     ] {
         let error = error(classes, "");
-        assert_eq!(error.key, "ftl.classes", "{error:?}");
+        assert_eq!(error.key, "ftl.page.classes", "{error:?}");
         assert!(error.problem.contains(problem), "{error:?}, not {problem}");
     }
     let nine = format!(
@@ -97,10 +97,11 @@ fn what_cannot_be_is_refused_by_key() {
     for name in ssdyno_ftl::names() {
         let config = FtlConfig { name: name.into(), ..config.clone() };
         let error = made(&small_flash(1, 2, 32, 8), &config, 1).unwrap_err();
-        assert_eq!(error.key, "ftl.classes", "{name}: {error:?}");
+        assert_eq!(error.key, "ftl.page.classes", "{name}: {error:?}");
     }
     for name in ssdyno_ftl::names().filter(|name| *name != "page") {
-        let config = FtlConfig { name: name.into(), ..with_classes(0.9, TWO, "") };
+        let mut config = FtlConfig { name: name.into(), ..with_classes(0.9, TWO, "") };
+        config.page = Default::default();
         let error = made(&small_flash(1, 2, 32, 8), &config, 1).unwrap_err();
         assert_eq!(error.key, "ftl.hot_cold", "{name}: {error:?}");
     }
@@ -141,7 +142,7 @@ proptest! {
     ) {
         let pace = if paced { "paced" } else { "whole" };
         let more = format!(
-            r#","cleaning":"{policy}","placement":"{placement}","cleaning_pace":"{pace}",
+            r#","cleaning":"{policy}","placement":"{placement}","page.cleaning_pace":"{pace}",
             "free_blocks_background":{background},"wear_levelling":"{wear}","wear_threshold":2,
             "free_blocks_low":{low}"#
         );
@@ -152,7 +153,7 @@ proptest! {
             shares(&parts)
         };
         let classes = all(|p| p.0).into_iter().zip(all(|p| p.1)).zip(all(|p| p.2));
-        config.classes = classes
+        config.page.classes = classes
             .map(|((space, writes), spare)| PageClass {
                 space,
                 writes: Some(writes),
@@ -231,7 +232,7 @@ fn no_class_keeps_spare_blocks_from_one_that_is_worn_out() {
         let policy = POLICIES[seed as usize % 6];
         let pace = if seed % 4 < 2 { "whole" } else { "paced" };
         let more =
-            format!(r#","cleaning":"{policy}","cleaning_pace":"{pace}","free_blocks_low":0"#);
+            format!(r#","cleaning":"{policy}","page.cleaning_pace":"{pace}","free_blocks_low":0"#);
         let mut ftl = made(&flash, &with_classes(0.5, TWO, &more), seed).unwrap();
         ftl.precondition(&Precondition::default(), seed, &mut PrepareWatch::new(&mut |_| true))
             .unwrap();
@@ -282,7 +283,7 @@ fn wear_is_levelled_over_classes() {
     for pace in ["whole", "paced"] {
         let spread = |wear: &str| {
             let more = format!(
-                r#","wear_levelling":"{wear}","wear_threshold":5,"cleaning_pace":"{pace}""#
+                r#","wear_levelling":"{wear}","wear_threshold":5,"page.cleaning_pace":"{pace}""#
             );
             let mut ftl = filled(&small_flash(1, 2, 64, 16), &with_classes(0.4, TWO, &more));
             wear_out(&mut *ftl, 100_000, &mut Rng::new(1, "wear"));

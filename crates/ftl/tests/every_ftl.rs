@@ -36,7 +36,7 @@ fn pass_the_suite() {
 /// levelling.
 #[test]
 fn a_device_that_was_erased_as_a_whole_keeps_its_wear() {
-    let classes = r#","hot_cold":"classes","classes":[{"space":0.25,"writes":0.8},{"space":0.75,"writes":0.2}]"#;
+    let classes = r#","hot_cold":"classes","page.classes":[{"space":0.25,"writes":0.8},{"space":0.75,"writes":0.2}]"#;
     let of_pages = ["", classes].map(|more| ("page", more.to_owned()));
     let levelled = ["dynamic", "static"].map(|how| {
         [
@@ -68,7 +68,7 @@ fn what_a_block_map_does_not_have_is_refused_by_key() {
         (r#","cleaning":"cost-benefit""#, "ftl.cleaning"),
         (r#","placement":"least-busy""#, "ftl.placement"),
         (r#","hot_cold":"survivors""#, "ftl.hot_cold"),
-        (r#","cleaning_pace":"paced""#, "ftl.cleaning_pace"),
+        (r#","page.cleaning_pace":"paced""#, "ftl.page.cleaning_pace"),
         (r#","wear_levelling":"static""#, "ftl.wear_levelling"),
         (r#","summary_pages":1"#, "ftl.summary_pages"),
     ];
@@ -87,7 +87,7 @@ fn dftl_passes_with_every_option_of_the_page_map() {
         for placement in ["static", "round-robin", "most-free", "least-busy"] {
             for (cache, pages) in [("8B", 6), ("64B", 8), ("1KiB", 8)] {
                 let more = format!(
-                    r#","cleaning":"{policy}","placement":"{placement}","mapping_cache":"{cache}",
+                    r#","cleaning":"{policy}","placement":"{placement}","dftl.mapping_cache":"{cache}",
                     "free_blocks_background":0.2,"summary_pages":1,"hot_cold":"survivors",
                     "wear_levelling":"static","wear_threshold":3"#
                 );
@@ -137,10 +137,10 @@ proptest! {
         seed: u64,
     ) {
         let cache = entries * 8;
-        let more = if name == "dftl" {
-            format!(r#","mapping_cache":"{cache}B""#)
-        } else {
-            format!(r#","log_blocks":{log_blocks}"#)
+        let more = match name {
+            "dftl" => format!(r#","dftl.mapping_cache":"{cache}B""#),
+            "block" => String::new(),
+            _ => format!(r#","{name}.log_blocks":{log_blocks}"#),
         };
         let mut flash = small_flash(channels, planes, blocks, pages);
         flash.page_size.0 = 512;

@@ -54,7 +54,9 @@ fn sequential_overwrites_copy_nothing() {
 
 /// A device of one plane with blocks of 8 pages that was filled in order.
 fn one_plane(name: &str) -> Box<dyn Ftl> {
-    device(&small_flash(1, 1, 64, 8), name, 0.28, r#","log_blocks":0.05"#, Fill::Sequential)
+    let logs =
+        if name == "block" { String::new() } else { format!(r#","{name}.log_blocks":0.05"#) };
+    device(&small_flash(1, 1, 64, 8), name, 0.28, &logs, Fill::Sequential)
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn fast_shares_logs_and_merges_what_the_oldest_holds() {
 fn dftl(fill: Fill) -> Box<dyn Ftl> {
     let mut flash = small_flash(1, 2, 64, 16);
     flash.page_size.0 = 512;
-    device(&flash, "dftl", 0.28, r#","mapping_cache":"128B""#, fill)
+    device(&flash, "dftl", 0.28, r#","dftl.mapping_cache":"128B""#, fill)
 }
 
 #[test]

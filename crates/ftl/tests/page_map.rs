@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_ftl::conformance::{check_ftl, ftl_config, small_flash};
-use ssdyno_ftl::{CleaningPace, Fill, FtlConfig, FtlFacts, Precondition, PrepareWatch, build};
+use ssdyno_ftl::{CleaningPace, Fill, FtlFacts, Precondition, PrepareWatch, build};
 
 const POLICIES: [&str; 6] = ["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"];
 
@@ -17,7 +17,8 @@ fn passes_the_suite_with_every_policy() {
             let config = ftl_config("page", 0.5, &more);
             for fill in [Fill::Empty, Fill::Sequential, Fill::Random] {
                 check_ftl(&small_flash(2, 2, 24, 8), &config, fill, 1, 4_000);
-                let paced = FtlConfig { cleaning_pace: CleaningPace::Paced, ..config.clone() };
+                let mut paced = config.clone();
+                paced.page.cleaning_pace = CleaningPace::Paced;
                 check_ftl(&small_flash(2, 2, 24, 8), &paced, fill, 1, 4_000);
             }
         }
@@ -39,7 +40,7 @@ proptest! {
         seed: u64,
     ) {
         let more = format!(
-            r#","cleaning":"{}","hot_cold":"{}","cleaning_pace":"{}""#,
+            r#","cleaning":"{}","hot_cold":"{}","page.cleaning_pace":"{}""#,
             POLICIES[policy],
             if cold { "survivors" } else { "off" },
             if paced { "paced" } else { "whole" }
@@ -60,7 +61,7 @@ fn wears_out_to_read_only_and_still_reads() {
     flash.endurance_cycles = Some(20);
     flash.endurance_spread = 0.2;
     flash.factory_bad = 0.05;
-    for more in ["", r#","cleaning_pace":"paced""#] {
+    for more in ["", r#","page.cleaning_pace":"paced""#] {
         let config = ftl_config("page", 0.9, more);
         check_ftl(&flash, &config, Fill::Random, 3, 100_000);
     }

@@ -20,7 +20,7 @@ fn every_ftl() -> Vec<(&'static str, String)> {
     all.extend(policies.map(|policy| ("dftl", cleaning(policy))));
     // A part of the table, half of it, nearly all, all.
     for cache in ["16KiB", "192KiB", "384KiB", "64MiB"] {
-        all.push(("dftl", format!(r#","mapping_cache":"{cache}""#)));
+        all.push(("dftl", format!(r#","dftl.mapping_cache":"{cache}""#)));
     }
     all
 }
@@ -264,7 +264,7 @@ fn a_mapping_cache_is_warm_from_the_first_request_on() {
         let geometry = flash.geometry().unwrap();
         let pages = ftl_config("dftl", 0.25, "").logical_pages(&geometry).unwrap();
         let bytes = f64::from(pages) * 8.0 * (1.0 - share);
-        let config = ftl_config("dftl", 0.25, &format!(r#","mapping_cache":"{bytes:.0}B""#));
+        let config = ftl_config("dftl", 0.25, &format!(r#","dftl.mapping_cache":"{bytes:.0}B""#));
         let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
         let mut ftl = build(&facts).unwrap();
         let how = Precondition { fill, ..Precondition::default() };
@@ -296,7 +296,7 @@ fn a_whole_table_in_the_cache_costs_one_block_of_each_plane() {
         });
         programs.sum::<u64>() as f64 / (4.0 * 240_000.0)
     };
-    let dftl = cost(&dftl, ("dftl", spare, r#","mapping_cache":"64MiB""#));
+    let dftl = cost(&dftl, ("dftl", spare, r#","dftl.mapping_cache":"64MiB""#));
     let map = cost(&map, ("page", same_pages, ""));
     assert!((dftl / map - 1.0).abs() < 0.005, "{dftl}, page map {map}");
 }

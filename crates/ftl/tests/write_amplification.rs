@@ -140,7 +140,7 @@ fn paced_cleaning_costs_no_more() {
         ("greedy", survivors, 64, 0.8),
     ] {
         let measure = |pace: &str| {
-            let more = format!(r#"{more},"cleaning_pace":"{pace}""#);
+            let more = format!(r#"{more},"page.cleaning_pace":"{pace}""#);
             let mut bench = Bench::new(policy, b, u, Fill::Random, &more);
             let mut draw = uniform(7);
             bench.measure(0.5, &mut draw);
@@ -168,7 +168,7 @@ fn paced_cleaning_costs_no_more() {
 #[test]
 fn paced_cleaning_is_in_its_steady_state_from_the_first_write_on() {
     let config = |pace: &str| {
-        let more = format!(r#","free_blocks_low":0,"cleaning_pace":"{pace}""#);
+        let more = format!(r#","free_blocks_low":0,"page.cleaning_pace":"{pace}""#);
         ftl_config("page", 0.14, &more)
     };
     let flash = small_flash(4, 4, 128, 64);

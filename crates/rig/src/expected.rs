@@ -184,7 +184,7 @@ fn data_pages(device: &ssdyno_device::Config) -> u32 {
 
 /// True if the pace of cleaning does not matter to a form that gives `value` for a pool.
 fn holds_paced(device: &ssdyno_device::Config, value: f64) -> bool {
-    match (device.ftl.cleaning_pace, device.ftl.cleaning) {
+    match (device.ftl.page.cleaning_pace, device.ftl.cleaning) {
         (CleaningPace::Whole, _) | (_, Cleaning::Greedy) => true,
         // Paced cleaning passes over victims of which every page is valid, where the forms move
         // them. After one turn a page is valid with 1 - 1/A.
@@ -282,7 +282,7 @@ fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: 
         _ => return,
     };
     result.notes.push(format!(
-        "ftl.classes do not keep hot and cold pages apart: the workload's hot pages {scattered}"
+        "ftl.page.classes do not keep hot and cold pages apart: the workload's hot pages {scattered}"
     ));
 }
 

@@ -93,7 +93,7 @@ proptest! {
         let mut device = device(blocks, pages, over_provisioning);
         device.flash.factory_bad = factory_bad;
         let ftl = &mut device.ftl;
-        (ftl.cleaning, ftl.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
+        (ftl.cleaning, ftl.page.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
         (ftl.hot_cold, ftl.wear_threshold) = (hot_cold, 2);
         ftl.cleaning_window = if cleaning == Cleaning::Windowed { 50 } else { 0 };
         if summary_pages > 0 && pages >= 8 {
@@ -164,14 +164,14 @@ proptest! {
     ) {
         let mut device = device(blocks, pages, over_provisioning);
         let ftl = &mut device.ftl;
-        (ftl.cleaning, ftl.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
+        (ftl.cleaning, ftl.page.cleaning_pace, ftl.wear_levelling) = (cleaning, pace, wear);
         (ftl.hot_cold, ftl.wear_threshold) = (HotCold::Classes, 2);
         if summary && pages >= 8 {
             (ftl.summary_pages, ftl.over_provisioning) = (1, over_provisioning + 0.3);
         }
         let (f, r) = (space / 100.0, access / 100.0);
         let other = spare.map(|spare| 1.0 - spare);
-        ftl.classes = if split {
+        ftl.page.classes = if split {
             let other = other.map(|spare| spare / 2.0);
             let half = ((1.0 - f) / 2.0, (1.0 - r) / 2.0, other);
             classes(&[(f, r, spare), half, half])
@@ -199,7 +199,7 @@ fn classes_on_configuration_a() {
     let mut device = device(512, 64, 0.1454753722794959);
     device.flash.channels = 8;
     device.ftl.hot_cold = HotCold::Classes;
-    device.ftl.classes = classes(&[(0.142, 0.7258, None), (0.858, 0.2742, None)]);
+    device.ftl.page.classes = classes(&[(0.142, 0.7258, None), (0.858, 0.2742, None)]);
     let result = measure(device, &hot_load(14.2, 72.58, 200_000), 1);
     let [expected] = &result.expected[..] else { panic!("{:?}", result.notes) };
     let (measured, value) = (result.write_amplification.unwrap(), expected.value);
@@ -229,7 +229,7 @@ fn other_hot_pages_than_the_classes_have_no_closed_form() {
         let mut device = device(512, 16, 0.3);
         device.ftl.wear_levelling = wear_levelling;
         device.ftl.hot_cold = HotCold::Classes;
-        device.ftl.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
+        device.ftl.page.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
         let result = measure(device, &load, 1);
         assert!(result.expected.is_empty(), "{:?}", result.expected);
         assert!(result.notes.iter().any(|note| note.contains(help)), "{:?}", result.notes);
@@ -244,7 +244,7 @@ fn few_blocks_have_no_closed_form() {
     assert!(result.notes.iter().any(|note| note.contains("planes have 24 blocks")));
     let mut device = device(120, 16, 0.5);
     device.ftl.hot_cold = HotCold::Classes;
-    device.ftl.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
+    device.ftl.page.classes = classes(&[(0.2, 0.8, None), (0.8, 0.2, None)]);
     let result = measure(device, &hot_load(20.0, 80.0, 20_000), 1);
     assert!(result.expected.is_empty(), "{:?}", result.expected);
     let note = result.notes.iter().find(|note| note.contains("the pools of a plane have"));

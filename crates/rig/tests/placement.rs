@@ -130,7 +130,7 @@ proptest! {
         if dftl {
             device.ftl.name = "dftl".into();
         } else if pace {
-            device.ftl.cleaning_pace = CleaningPace::Paced;
+            device.ftl.page.cleaning_pace = CleaningPace::Paced;
         }
         if survivors {
             device.ftl.hot_cold = HotCold::Survivors;

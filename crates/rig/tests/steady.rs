@@ -140,7 +140,7 @@ fn with_ftl(device: &Config, name: &str, cleaning: Cleaning) -> Config {
     let mut device = device.clone();
     device.ftl.name = name.into();
     device.ftl.cleaning = cleaning;
-    device.ftl.fit_pace();
+    device.ftl.leave_out_tables(|_| false);
     if name == "agrawal" {
         device.ftl.wear_levelling = WearLevelling::Off;
     }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use ssdyno_block::ConfigError;
 use toml::Table;
 
-use crate::failure::{Failure, FailurePlace, nearest};
+use crate::failure::{Failure, FailurePlace, in_place_of};
 use crate::files;
 use crate::overlay::Setting;
 use crate::toml_places;
@@ -147,13 +147,11 @@ impl Document {
             let key = toml_places::join(&path);
             let expected = message.split_once(", ").map(|(_, rest)| rest.to_owned());
             let expected = || expected.unwrap_or_else(|| "remove it".to_owned());
-            let help = match nearest(&key, known.iter().map(String::as_str)) {
+            let help = if known.contains(&key) {
                 // A key of another kind of the same table, such as of a link.
-                Some(near) if near == key => {
-                    format!("it does not go with this kind: {}", expected())
-                }
-                Some(near) => format!("did you mean `{near}`?"),
-                None => expected(),
+                format!("it does not go with this kind: {}", expected())
+            } else {
+                in_place_of(&key, known).unwrap_or_else(expected)
             };
             let mut failure =
                 self.about(&key, format!("there is no key `{key}`"), help, "unknown key");

@@ -1,5 +1,6 @@
 //! What went wrong: one message, where, what to do.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -157,6 +158,22 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
     best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 
+/// What to write in place of `wanted`, which is none of the keys `known`: what was probably meant, or
+/// where it is where the table of the key was divided (`ftl.mapping_cache`: `ftl.dftl.mapping_cache`).
+pub(crate) fn in_place_of(wanted: &str, known: &BTreeSet<String>) -> Option<String> {
+    let below = |key: &&String| {
+        let (table, name) = wanted.rsplit_once('.')?;
+        key.strip_prefix(table)?.strip_prefix('.')?.strip_suffix(name)?.strip_suffix('.').map(drop)
+    };
+    let below: Vec<String> =
+        known.iter().filter(|key| below(key).is_some()).map(|key| format!("`{key}`")).collect();
+    if !below.is_empty() {
+        return Some(format!("write {}", below.join(" or ")));
+    }
+    let near = nearest(wanted, known.iter().map(String::as_str));
+    near.map(|key| format!("did you mean `{key}`?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +185,19 @@ mod tests {
         assert_eq!(nearest("depth", keys), Some("workload.depth"));
         assert_eq!(nearest("ftl.channels", keys), Some("flash.channels"));
         assert_eq!(nearest("zzzzzz", keys), None);
+    }
+
+    #[test]
+    fn keys_that_are_in_tables_of_their_own_are_found_there() {
+        let keys = ["ftl.bast.log_blocks", "ftl.dftl.mapping_cache", "ftl.fast.log_blocks", "x.y"];
+        let known: BTreeSet<String> = keys.map(str::to_owned).into();
+        for (wanted, help) in [
+            ("ftl.mapping_cache", Some("write `ftl.dftl.mapping_cache`")),
+            ("ftl.log_blocks", Some("write `ftl.bast.log_blocks` or `ftl.fast.log_blocks`")),
+            ("x.z", Some("did you mean `x.y`?")),
+            ("zzzzzz", None),
+        ] {
+            assert_eq!(in_place_of(wanted, &known).as_deref(), help, "{wanted}");
+        }
     }
 }

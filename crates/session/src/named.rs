@@ -61,11 +61,20 @@ pub(crate) fn device_or(
     Ok(NamedConfig { name: canonical(target, name), config, document, notes })
 }
 
-/// Where `settings` put another FTL in the place of the device's, what belonged to that one is
-/// chosen anew, but for what they set, too; what to tell of it.
+/// Where `settings` put another FTL in the place of the device's, the table of that one is left out,
+/// unless they set it, too; what to tell of it.
 fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
-    let sets = |key: &str| settings.iter().any(|setting| setting.key == key);
-    (sets("ftl.name") && !sets("ftl.cleaning_pace")).then(|| config.ftl.fit_pace())?
+    let sets = |key: &str| {
+        let below = |setting: &Setting| setting.key.strip_prefix(key).map(str::to_owned);
+        settings.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    if !sets("ftl.name") {
+        return None;
+    }
+    let left_out = config.ftl.leave_out_tables(|table| sets(&format!("ftl.{table}"))).join(", ");
+    let name = &config.ftl.name;
+    (!left_out.is_empty())
+        .then(|| format!("`{name}` does not have {left_out} of the device: left out"))
 }
 
 /// The host that `name` names: a preset or `FILE.toml`.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use ssdyno_device::kinds::KINDS;
 use toml::{Table, Value};
 
-use crate::failure::{Failure, FailurePlace, nearest};
+use crate::failure::{Failure, FailurePlace, in_place_of};
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
@@ -107,12 +107,10 @@ impl Setting {
         known.extend(workload_keys().into_iter().map(|key| format!("{WORKLOAD}{key}")));
         known.extend(network_keys().into_iter().map(|key| format!("{NETWORK}{key}")));
         let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
-        let suggestion =
-            of_workload.or_else(|| nearest(&self.key, known.iter().map(String::as_str)));
-        let help = suggestion.map_or_else(
-            || "`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print all keys".to_owned(),
-            |key| format!("did you mean `{key}`?"),
-        );
+        let of_workload = of_workload.map(|key| format!("did you mean `{key}`?"));
+        let help = of_workload.or_else(|| in_place_of(&self.key, &known)).unwrap_or_else(|| {
+            "`ssdyno schema device` and `ssdyno schema workload` have all keys".to_owned()
+        });
         Err(Failure::usage(format!("there is no key `{}`", self.key))
             .with_help(help)
             .with_key(&self.key)

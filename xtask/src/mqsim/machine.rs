@@ -30,7 +30,6 @@ pub(crate) const KEYS: &[&str] = &[
     "name = \"page\"",
     "over_provisioning = 0.1454753722794959",
     "cleaning = \"greedy\"",
-    "cleaning_pace = \"whole\"",
     "free_blocks_low = 0.05",
     "placement = \"static\"",
     "static_order = \"CWDP\"",

@@ -370,7 +370,7 @@ fn wrong_command_lines_are_told_what_to_do() {
         (
             &["run", "sim:config-a", "--set", "ftl.hot_cold=classes"],
             "0 classes",
-            "--set 'ftl.classes=[{ space = 0.2, writes = 0.8 }",
+            "--set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }",
         ),
     ] {
         told(&place, args, message, help);

@@ -14,8 +14,8 @@ const FEW: [&str; 8] = [
     "none",
 ];
 
-/// The default device cleans a few pages at a time, which only the page map can. With another FTL it cleans
-/// whole blocks, and says so; who asks for the pace is told what to type.
+/// The default device cleans a few pages at a time, which only the page map can. With another FTL its key is
+/// left out, and a note says so; who asks for the pace is told what to type.
 #[test]
 fn any_ftl_runs_on_the_default_device() {
     let place = Place::new();
@@ -28,22 +28,22 @@ fn any_ftl_runs_on_the_default_device() {
         let result = place.json(&[&call[..], &FEW].concat());
         let notes: Vec<&str> =
             result["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
-        let told = notes.iter().any(|note| note.contains("ftl.cleaning_pace"));
+        let told = notes.iter().any(|note| note.contains("ftl.page.cleaning_pace"));
         assert_eq!(told, ftl != "page", "{ftl}: {notes:?}");
         let device = result["configuration"]["device_toml"].as_str().unwrap();
-        let pace = if ftl == "page" { "paced" } else { "whole" };
-        assert!(device.contains(&format!("cleaning_pace = \"{pace}\"")), "{ftl}: {device}");
+        let paced = device.contains("[ftl.page]\ncleaning_pace = \"paced\"");
+        assert_eq!(paced, ftl == "page", "{ftl}: {device}");
         // Said by all who say what is run.
         let shown = place.ok(&["show", "sim:nvme-tlc", "--set", &name]);
         assert_eq!(shown.contains("# `"), ftl != "page", "{shown}");
         if ftl == "dftl" {
             let text = place.ok(&[&call[..], &FEW].concat());
-            let note = "`dftl` cleans whole blocks: ftl.cleaning_pace is \"whole\"";
+            let note = "`dftl` does not have ftl.page.cleaning_pace of the device: left out";
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.contains(note), "{text}");
-            let asked = ["--set", "ftl.cleaning_pace=paced"];
+            let asked = ["--set", "ftl.page.cleaning_pace=paced"];
             let error = place.fails(2, &[&call[..], &asked, &FEW].concat());
-            for word in ["cleaning_pace", "whole blocks", "--set ftl.cleaning_pace=whole"] {
+            for word in ["cleaning_pace", "leave it out", "--set ftl.name=page"] {
                 assert!(error.contains(word), "{word} is not in {error}");
             }
         }
@@ -58,4 +58,40 @@ fn a_file_with_a_pace_that_its_ftl_has_not_is_refused() {
     place.write("device.toml", shown.replace("name = \"page\"", "name = \"dftl\""));
     let error = place.fails(2, &["run", "device.toml", "--requests", "10"]);
     assert!(error.contains("cleaning_pace") && error.contains("device.toml:"), "{error}");
+}
+
+/// Keys of one FTL are in a table of its own: the places where they were name them.
+#[test]
+fn keys_of_one_ftl_are_in_its_table() {
+    let place = Place::new();
+    let page = place.ok(&["show", "sim:config-a"]);
+    for (key, value, write) in [
+        ("mapping_cache", "\"64KiB\"", "write `ftl.dftl.mapping_cache`"),
+        ("log_blocks", "0.1", "write `ftl.bast.log_blocks` or `ftl.fast.log_blocks`"),
+        ("cleaning_pace", "\"paced\"", "write `ftl.page.cleaning_pace`"),
+        ("classes", "[]", "write `ftl.page.classes`"),
+    ] {
+        let set = format!("ftl.{key}={value}");
+        let error = place.fails(2, &["run", "sim:config-a", "--set", &set]);
+        assert!(error.contains(write), "{error}");
+        place.write("old.toml", page.replace("[ftl]\n", &format!("[ftl]\n{key} = {value}\n")));
+        let error = place.fails(2, &["run", "old.toml"]);
+        assert!(error.contains(write) && error.contains("old.toml:"), "{error}");
+    }
+    // What another FTL has would do nothing; that of the one that is named repeats.
+    let cache = ["--set", "ftl.dftl.mapping_cache=64KiB"];
+    let error = place.fails(2, &[&["run", "sim:config-a"][..], &cache].concat());
+    assert!(error.contains("`page` does not have this key"), "{error}");
+    let call = ["run", "sim:nvme-tlc", "--workload", "randwrite", "--set", "ftl.name=dftl"];
+    let set = place.json(&[&call[..], &cache, &FEW].concat());
+    let device = set["configuration"]["device_toml"].as_str().unwrap();
+    assert!(device.contains("[ftl.dftl]\nmapping_cache = \"64KiB\""), "{device}");
+    place.write("dftl.toml", device);
+    let call =
+        ["run", "dftl.toml", "--workload", "randwrite", "--requests", "200", "--keep", "none"];
+    let file = place.json(&call);
+    for figures in ["latency_ns", "energy_joules", "flash_operations"] {
+        assert!(file[figures].is_object(), "{figures}");
+        assert_eq!(file[figures], set[figures], "{figures}");
+    }
 }

@@ -349,7 +349,7 @@ const FTLS: [&str; 6] = ["page", "dftl", "block", "bast", "fast", "agrawal"];
 
 fn ssd(ftl: &str) -> (Config, Ssd) {
     let name = format!("name = \"{ftl}\"\n");
-    let more = if ftl == "dftl" { "mapping_cache = \"4KiB\"\n" } else { "" };
+    let more = if ftl == "dftl" { "dftl.mapping_cache = \"4KiB\"\n" } else { "" };
     let name = format!("{name}{more}");
     let mut changes = vec![("name = \"page\"\n", name.as_str())];
     if ftl == "agrawal" {

@@ -26,6 +26,7 @@ use crate::{
     PrepareError, PrepareWatch, ReadOnly, WearLevelling, sample,
 };
 
+pub use sharing::PageClass;
 pub(crate) use sharing::check;
 use sharing::{Sharing, of_plane};
 
@@ -172,7 +173,8 @@ fn page_map(
     let planes = facts.geometry.planes();
     let geometry = Geometry { blocks_per_plane: places / planes, ..facts.geometry };
     // In a class all pages are alike, those that survived a cleaning, too.
-    let config = FtlConfig { hot_cold: HotCold::Off, classes: Vec::new(), ..facts.config.clone() };
+    let mut config = FtlConfig { hot_cold: HotCold::Off, ..facts.config.clone() };
+    config.page.classes.clear();
     let searches = config.searches(geometry.blocks_per_plane);
     let data_pages = sharing.data_pages();
     let blocks = Blocks::with_lives(planes, geometry.blocks_per_plane, data_pages, searches, lives);
@@ -186,7 +188,7 @@ fn page_map(
         free_low: reserve,
         free_background: of_plane(
             config.free_blocks_background,
-            &facts.config.classes[class],
+            &facts.config.page.classes[class],
             &facts.geometry,
         ),
         frontiers: 1,

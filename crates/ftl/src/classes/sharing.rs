@@ -1,10 +1,32 @@
 //! Who gets which part of the logical space, and how many blocks of a plane.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_flash::Geometry;
 
 use crate::closed_forms::{self, Class};
-use crate::{Cleaning, FtlConfig, HotCold, PageClass};
+use crate::{Cleaning, FtlConfig, HotCold};
+
+/// A class of logical pages: those that follow the class before, up to `space` more of the logical
+/// space. What a host calls a stream, or a drive a namespace of its own kind of data.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageClass {
+    /// Share of the logical space; the classes' add up to 1.
+    pub space: f64,
+    /// Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
+    /// are shared out so that write amplification is least then (form 5 of the closed forms:
+    /// Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
+    /// `spare`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<f64>,
+    /// Share of the spare blocks, which are those of a plane that neither data fill nor
+    /// `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
+    /// `writes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<f64>,
+}
 
 /// Fewest and most classes.
 const COUNT: std::ops::RangeInclusive<usize> = 2..=8;
@@ -33,20 +55,21 @@ pub(crate) struct Sharing {
 
 /// That `classes` are given where they are used, only there, and that their shares are sound.
 pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
-    let classes = &config.classes;
-    let fail = |problem: String, help: &str| Err(ConfigError::new("ftl.classes", problem, help));
+    let classes = &config.page.classes;
+    let fail =
+        |problem: String, help: &str| Err(ConfigError::new("ftl.page.classes", problem, help));
     if config.hot_cold != HotCold::Classes {
         if classes.is_empty() {
             return Ok(());
         }
-        let help = "write ftl.hot_cold = \"classes\", or leave them out (ftl.classes = [])";
+        let help = "write ftl.hot_cold = \"classes\", or leave them out (ftl.page.classes = [])";
         return fail("classes change nothing unless ftl.hot_cold is \"classes\"".into(), help);
     }
     if !COUNT.contains(&classes.len()) {
         return fail(
             format!("{} classes, for ftl.hot_cold = \"classes\"", classes.len()),
             "write two to eight, such as \
-             --set 'ftl.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
+             --set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
         );
     }
     let given = |share: fn(&PageClass) -> Option<f64>| {
@@ -111,7 +134,7 @@ impl Sharing {
                 "{} is too little: {} classes need {} blocks of each plane, a reserve and room to \
                  clean for each class included, and {good_least} are there",
                 config.over_provisioning,
-                config.classes.len(),
+                config.page.classes.len(),
                 needs(logical_pages).map_or("more".into(), |needed| needed.to_string()),
             );
             let or_else = "lower ftl.free_blocks_low, use fewer classes, ";
@@ -124,10 +147,10 @@ impl Sharing {
     /// What the classes need of `logical_pages`, the spare blocks not shared out yet; `None` where
     /// not even each class has a page.
     fn unshared(config: &FtlConfig, geometry: &Geometry, logical_pages: u32) -> Option<Sharing> {
-        let bounds = bounds(&config.classes, logical_pages)?;
+        let bounds = bounds(&config.page.classes, logical_pages)?;
         let data_pages = geometry.pages_per_block.get() - config.summary_pages;
         let planes = geometry.planes();
-        let parts = config.classes.iter().zip(bounds.windows(2)).map(|(class, ends)| {
+        let parts = config.page.classes.iter().zip(bounds.windows(2)).map(|(class, ends)| {
             let pages = ends[1] - ends[0];
             // Two: one to open, one to move pages to while its successor is being made.
             let reserve = of_plane(config.free_blocks_low, class, geometry).max(2);
@@ -146,7 +169,7 @@ impl Sharing {
     /// Shares out what is spare in a plane of `good` blocks: as asked for, or for the least write
     /// amplification.
     fn share_spare(&mut self, config: &FtlConfig, good: u32) {
-        let given: Vec<f64> = config.classes.iter().filter_map(|class| class.spare).collect();
+        let given: Vec<f64> = config.page.classes.iter().filter_map(|class| class.spare).collect();
         let shares = if given.len() == self.parts.len() { given } else { self.best(config, good) };
         let sum: f64 = shares.iter().sum();
         for (part, share) in self.parts.iter_mut().zip(shares) {
@@ -163,7 +186,7 @@ impl Sharing {
             writes: class.writes.unwrap_or(0.0),
             space: part.filled / filled,
         };
-        let classes: Vec<Class> = self.parts.iter().zip(&config.classes).map(class).collect();
+        let classes: Vec<Class> = self.parts.iter().zip(&config.page.classes).map(class).collect();
         let one = |alpha: f64| match config.cleaning {
             Cleaning::Greedy => closed_forms::greedy(1.0 / alpha, self.data_pages),
             Cleaning::Random => closed_forms::random_victim(1.0 / alpha),

@@ -12,7 +12,7 @@ use crate::{Blocks, Ftl, Plane, Precondition, PrepareWatch};
 /// One plane with a hot and a cold class, full and in steady state. Seed 1.
 fn filled(more: &str) -> Classes {
     let classes = r#"[{"space":0.25,"writes":0.8},{"space":0.75,"writes":0.2}]"#;
-    let more = format!(r#","hot_cold":"classes","classes":{classes}{more}"#);
+    let more = format!(r#","hot_cold":"classes","page.classes":{classes}{more}"#);
     let (flash, config) = (small_flash(1, 1, 64, 16), ftl_config("page", 0.4, &more));
     let geometry = flash.geometry().unwrap();
     let facts = FtlFacts { geometry, flash: &flash, config: &config, seed: 1 };
@@ -74,7 +74,7 @@ fn a_block_that_changes_places_is_the_most_worn_where_it_comes() {
 /// that was begun after it.
 #[test]
 fn a_class_ends_its_cleaning_before_it_gives_a_block_away() {
-    let mut classes = filled(r#","cleaning_pace":"paced""#);
+    let mut classes = filled(r#","page.cleaning_pace":"paced""#);
     let pages = classes.sharing.pages(0);
     let mut out = Vec::new();
     // The hot class: its reserve is two blocks, of which one is left while a victim is emptied.
