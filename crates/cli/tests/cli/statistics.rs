@@ -37,7 +37,9 @@ fn a_run_stops_when_it_is_precise_and_says_so() {
 fn so_does_a_real_target() {
     let place = Place::new();
     let args = ["run", "null:", "--workload", "randread", "--keep", "summary", "--name", "a"];
-    let result = place.json(&[&args[..], &["--until", "p50=10%", "--for", "20s"]].concat());
+    // Wide, since a machine that is busy with other tests may double the latency of `null:` for
+    // seconds: within 10 % was not reached in 20 s once.
+    let result = place.json(&[&args[..], &["--until", "p50=40%", "--for", "60s"]].concat());
     assert_eq!(result["stopped_because"], "precision", "{}", result["until"]);
     let cut = ["run", "null:", "--workload", "randread", "--keep", "none", "--for", "200ms"];
     assert_eq!(place.json(&cut)["stopped_because"], "duration");
