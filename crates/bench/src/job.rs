@@ -258,7 +258,7 @@ impl State {
         }
     }
 
-    /// Nobody waits for us any more. Our memory must stay until the last request is answered.
+    /// Nobody waits for us any more. Our memory must stay until the last request completes.
     #[cold]
     fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
         while self.outstanding > 0 && engine.turn(1, Some(TICK)).is_ok() {
@@ -347,7 +347,7 @@ impl State {
             // sleep (two switches of which one is cheap, instead of going to sleep and being woken).
             engine.turn(0, None)?;
         }
-        // Before the first answer nothing can be done, and whoever watches gives up a target that
+        // Before the first completion nothing can be done, and whoever watches gives up a target that
         // does not answer: a timer for each wait would be in vain. The rest of a batch is another
         // matter: one request that stalls must not keep the answers of the others.
         engine.turn(want, (want > 1).then_some(TICK))

@@ -372,7 +372,7 @@ impl JobSet {
         all
     }
 
-    /// Gives up jobs that got no answer for `timeout`, and ends the others.
+    /// Gives up jobs that got no completion for `timeout`, and ends the others.
     fn give_up(&mut self, timeout: Duration) {
         let now = Instant::now();
         for member in self.members.iter_mut().filter(|m| m.report.is_none() && !m.abandoned) {

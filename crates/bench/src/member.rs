@@ -40,7 +40,7 @@ impl Member {
     pub(crate) fn stuck_for(&mut self, now: Instant) -> Duration {
         let pulse = &self.shared.pulse;
         let at = (pulse.issued.load(Ordering::Relaxed), pulse.completed.load(Ordering::Relaxed));
-        // Before the first answer a request may have been issued late; it counts from there.
+        // Before the first completion a request may have been issued late; it counts from there.
         if at.1 != self.at.1 || self.outstanding() == 0 || self.at.0 == self.at.1 {
             (self.moved, self.at) = (now, at);
         }

@@ -49,7 +49,7 @@ pub enum Probing {
     Off,
 }
 
-/// What of a write is durable when it is answered.
+/// What of a write is durable when it completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SyncWrites {
     /// Nothing: that takes a flush.
@@ -91,7 +91,7 @@ pub struct BenchOptions {
     pub iopoll: bool,
     /// io_uring: a thread of the kernel takes submissions, at the price of a core.
     pub sqpoll: bool,
-    /// What of a write is durable when it is answered.
+    /// What of a write is durable when it completes.
     pub sync_writes: SyncWrites,
     /// Whether requests pass the page cache.
     pub page_cache: PageCache,

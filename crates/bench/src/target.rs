@@ -87,7 +87,7 @@ impl RealTarget {
         RealTarget::open_for(name, access, Opening::default())
     }
 
-    /// As [`open`](RealTarget::open), with writes that are durable when they are answered, or through the
+    /// As [`open`](RealTarget::open), with writes that are durable when they complete, or through the
     /// page cache, as `opening` says.
     ///
     /// # Errors

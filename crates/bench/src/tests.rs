@@ -355,7 +355,7 @@ fn jobs_of_a_job_file_run_and_are_told_apart() {
         let requests: Vec<u64> = result.jobs.iter().map(|job| job.requests).collect();
         assert_eq!(requests[..4], [1024, 1024, 64, 3 * 1024]);
         // 110 ms at 1000 a second, of which the first 50 are not recorded; on a busy machine some of
-        // those are answered later.
+        // those complete later.
         assert!((60..=110).contains(&requests[4]), "{requests:?}");
         if let Some(rows) = recording.rows() {
             let rows = rows.to_vec().unwrap();
@@ -527,7 +527,7 @@ fn a_frozen_file_system_is_seen_by_everybody_who_arrived_meanwhile() {
     stalled_by_freezing(10.0);
 }
 
-/// The same with a target that answers nothing for a while, which needs no permission: 2.5 s, of
+/// The same with a target that completes nothing for a while, which needs no permission: 2.5 s, of
 /// which 0.25 s are stalled.
 #[test]
 fn a_stall_is_seen_by_everybody_who_arrived_in_it() {

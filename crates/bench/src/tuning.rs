@@ -1,7 +1,7 @@
 //! The search for the fastest method (`--tune`): short runs of the load itself before the run.
 //!
 //! With a given number outstanding, a closed loop is as fast as its mean latency is low (Little's
-//! law), waits for the rest of a batch included. So the method with the highest rate is the honest
+//! invariant), waits for the rest of a batch included. So the method with the highest rate is the honest
 //! one, and among those that are as fast the one that takes most at a time costs least: fewer system calls
 //! and switches.
 //! A device that completes many requests at once gets as many back at once, and has nothing to do until the

@@ -109,7 +109,7 @@ pub enum Status {
     Error = 1,
     /// Writes are refused because the device reached its end of life.
     ReadOnly = 2,
-    /// Given up by the target without an answer, as after a reset.
+    /// Given up by the target without a completion, as after a reset.
     Abandoned = 3,
 }
 

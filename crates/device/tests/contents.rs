@@ -69,7 +69,7 @@ host_link_current = "5mA"
     Config::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Keeps `depth` requests in flight until `requests` are answered; half of them go to a few pages.
+/// Keeps `depth` requests in flight until `requests` complete; half of them go to a few pages.
 /// Gives how many reads were compared.
 fn run(config: &Config, seed: u64, depth: u32, requests: u32) -> u64 {
     let mut ssd = Ssd::new(config, seed).unwrap();

@@ -43,7 +43,7 @@ pub(crate) enum Owner {
     Event,
 }
 
-/// What the admin queue answered.
+/// What the admin queue completed.
 #[derive(Debug)]
 pub(crate) struct AdminAnswer {
     pub(crate) owner: Owner,
@@ -210,12 +210,12 @@ impl AdminQueue {
         self.received = data;
     }
 
-    /// Commands of `owner` that wait for their answer.
+    /// Commands of `owner` that wait for their completion.
     pub(crate) fn count(&self, owner: Owner) -> usize {
         self.slots.iter().flatten().filter(|slot| slot.owner == owner).count()
     }
 
-    /// Somebody waits for an answer.
+    /// Somebody waits for a completion.
     pub(crate) fn is_busy(&self) -> bool {
         self.slots.iter().flatten().any(|slot| slot.owner != Owner::Event)
     }
@@ -225,7 +225,7 @@ impl AdminQueue {
         self.slots.iter().flatten().map(|slot| (slot.deadline, slot.opcode)).min()
     }
 
-    /// Callers' commands that wait for their answer.
+    /// Callers' commands that wait for their completion.
     pub(crate) fn of_callers(&self) -> usize {
         let is_callers = |slot: &&Slot| matches!(slot.owner, Owner::Caller(_));
         self.slots.iter().flatten().filter(is_callers).count()

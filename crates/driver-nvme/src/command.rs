@@ -152,8 +152,8 @@ impl<'a> IoCommand<'a> {
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IoResult {
-    /// The controller answered. Of a request that took several commands: the first error, if any.
-    Answered(NvmeStatus),
+    /// The controller completed it. Of a request that took several commands: the first error, if any.
+    Completed(NvmeStatus),
     /// Given up in a reset or because the device is gone; it may or may not have been done.
     Abandoned,
 }
@@ -164,8 +164,8 @@ impl IoResult {
     pub fn block_status(self) -> BlockStatus {
         match self {
             IoResult::Abandoned => BlockStatus::Abandoned,
-            IoResult::Answered(status) if status.is_success() => BlockStatus::Ok,
-            IoResult::Answered(status) => match status.kind() {
+            IoResult::Completed(status) if status.is_success() => BlockStatus::Ok,
+            IoResult::Completed(status) => match status.kind() {
                 NvmeStatus::WRITE_PROTECTED | NvmeStatus::READ_ONLY_RANGE => BlockStatus::ReadOnly,
                 _ => BlockStatus::Error,
             },
@@ -185,9 +185,9 @@ pub struct IoCompletion {
 }
 
 impl IoCompletion {
-    /// Answered, and without an error.
+    /// Completed, and without an error.
     pub const fn is_success(&self) -> bool {
-        matches!(self.result, IoResult::Answered(status) if status.is_success())
+        matches!(self.result, IoResult::Completed(status) if status.is_success())
     }
 }
 

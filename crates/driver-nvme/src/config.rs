@@ -69,7 +69,7 @@ pub struct NvmeConfig {
     /// After this an admin command has failed and the controller is reset. Also the time that an abort
     /// is given to take effect.
     pub admin_timeout: Time,
-    /// Most time that a reset waits for the owners of queue pairs to take what was answered. Commands of
+    /// Most time that a reset waits for the owners of queue pairs to take what completed. Commands of
     /// one that comes later are given up, also those that the controller had answered.
     pub owner_timeout: Time,
     /// Most time for a shutdown (base 2.0c, clause 3.6.1 leaves it to RTD3E and the host).

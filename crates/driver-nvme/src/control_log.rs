@@ -24,7 +24,7 @@ pub(crate) enum Order {
     Run,
     /// Take no command; bring those that are outstanding to their end.
     Drain,
-    /// Take what was answered, then touch neither rings nor doorbells: a reset follows.
+    /// Take what completed, then touch neither rings nor doorbells: a reset follows.
     Hold,
     /// The controller is idle: give up what is outstanding, and empty the rings.
     Collect,

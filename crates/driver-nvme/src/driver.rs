@@ -352,7 +352,7 @@ impl NvmeDriver {
         self.controller.shutdown(function, now)
     }
 
-    /// See [`Controller::removed`]; here everything is answered at once, or as much as `out` has room for,
+    /// See [`Controller::removed`]; here everything completes at once, or as much as `out` has room for,
     /// and the rest by the next [`poll`](NvmeDriver::poll).
     pub fn removed<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) {
         self.controller.removed(function);

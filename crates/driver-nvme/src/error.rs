@@ -61,7 +61,7 @@ pub enum NvmeError {
     /// CSTS.CFS is set.
     #[error("the controller reports a fatal error (CSTS.CFS)")]
     Fatal,
-    /// An admin command of the start or stop had no answer.
+    /// An admin command of the start or stop had no completion.
     #[error("admin command {opcode:#04x} did not complete in time")]
     AdminTimeout {
         /// Its opcode.

@@ -90,7 +90,7 @@
 //! #     now
 //! # };
 //! # let result = read_block_0(&mut function, &mut clock).unwrap();
-//! # assert_eq!(result, IoResult::Answered(ssdyno_spec::nvme::NvmeStatus::SUCCESS));
+//! # assert_eq!(result, IoResult::Completed(ssdyno_spec::nvme::NvmeStatus::SUCCESS));
 //! ```
 //!
 //! # Many cores
@@ -125,7 +125,7 @@
 //! use ssdyno_pci::PciFunction;
 //!
 //! # static ANSWERED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-//! /// What a core does with its pair until the end: here it reads. Gives how many reads were answered,
+//! /// What a core does with its pair until the end: here it reads. Gives how many reads completed,
 //! /// and how many given up. `called` stands for an interrupt from another core, `wanted` for a way to
 //! /// wake the thread of the controller object.
 //! fn core<F: PciFunction>(
@@ -154,7 +154,7 @@
 //!         for completion in done.drain(..) {
 //! #           ANSWERED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 //!             match completion.result {
-//!                 IoResult::Answered(_) => answered += 1,
+//!                 IoResult::Completed(_) => answered += 1,
 //!                 IoResult::Abandoned => given_up += 1,
 //!             }
 //!         }
@@ -262,11 +262,11 @@
 //! ```
 //!
 //! Errors: [`NvmeError`] for start, stop and recovery, [`IoError`] and [`AdminError`] for what is not
-//! taken; a command that was taken is answered exactly once, by [`IoResult::Answered`] or, after a reset
+//! taken; a command that was taken completes exactly once, by [`IoResult::Completed`] or, after a reset
 //! or a removal, by [`IoResult::Abandoned`]. Nothing is retried here: the data of a command is its
 //! submitter's, who decides.
 //!
-//! A completion that nobody waits for - answered twice, late for an identifier that is in use again, or of
+//! A completion that nobody waits for - completed twice, late for an identifier that is in use again, or of
 //! a command that nobody sent - is dropped, counted ([`NvmeCounters::strays`]) and told
 //! ([`DriverEvent::StrayCompletion`]): an identifier has 12 bits for its slot and 4 for how often the slot was
 //! used, as in Linux. What it should have answered is found by its timeout.

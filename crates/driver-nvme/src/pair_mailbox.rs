@@ -24,7 +24,7 @@ pub(crate) struct PairMailbox {
     /// Aborts did not help.
     reset: AtomicBool,
     aborts: [AtomicU32; WISHES],
-    /// The last identifier that was answered and was not outstanding.
+    /// The last identifier that completed and was not outstanding.
     stray: AtomicU32,
 }
 
@@ -106,7 +106,7 @@ impl PairMailbox {
         taken.find(|wish| *wish != 0).map(|wish| wish as u16)
     }
 
-    /// The pair's side: `command` was answered and was not outstanding.
+    /// The pair's side: `command` completed and was not outstanding.
     pub(crate) fn note_stray(&self, command: u16) {
         self.stray.store(WISHED | u32::from(command), Ordering::Relaxed);
     }

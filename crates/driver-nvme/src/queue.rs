@@ -37,8 +37,8 @@ enum SlotState {
     Late,
     /// With the controller, which was asked to abort it.
     Aborting,
-    /// Answered; other commands of its request are not.
-    Answered,
+    /// Completed; other commands of its request are not.
+    Completed,
 }
 
 /// What the driver knows of a command (S1-30). The first command of a request holds what belongs to the
@@ -51,7 +51,7 @@ struct Slot {
     place: u16,
     /// The first command of the request.
     parent: u16,
-    /// Commands of the request without an answer.
+    /// Commands of the request without a completion.
     parts: u16,
     /// The first error of the request.
     status: NvmeStatus,
@@ -116,7 +116,7 @@ pub(crate) struct IoQueue {
     generation_step: u8,
     /// Commands in the states Waiting, Late and Aborting, each in the order of their deadlines.
     lines: [Line; 3],
-    /// The last identifier that was answered and is not outstanding, until somebody asks.
+    /// The last identifier that completed and is not outstanding, until somebody asks.
     stray: Option<u16>,
 }
 
@@ -392,7 +392,7 @@ impl IoQueue {
         found
     }
 
-    /// Command `id` was answered; false where it was not outstanding: never used, answered before, or of
+    /// Command `id` completed; false where it was not outstanding: never used, completed before, or of
     /// an earlier use of its slot.
     #[inline(always)]
     fn answer(&mut self, id: u16, status: NvmeStatus, out: &mut Vec<IoCompletion>) -> bool {
@@ -401,7 +401,7 @@ impl IoQueue {
         if !slot.is_with_controller() || slot.identifier(tag) != id {
             return false;
         }
-        slot.state = SlotState::Answered;
+        slot.state = SlotState::Completed;
         if slot.list != DmaPiece::NONE {
             self.lists.put_back(core::mem::replace(&mut slot.list, DmaPiece::NONE));
         }
@@ -417,19 +417,19 @@ impl IoQueue {
         request.parts -= 1;
         if request.parts == 0 {
             request.state = SlotState::Free;
-            let result = IoResult::Answered(request.status);
+            let result = IoResult::Completed(request.status);
             out.push(IoCompletion { token: request.token, queue: self.id, result });
             self.free.push(parent);
         }
         true
     }
 
-    /// The last identifier that was answered and was not outstanding, once.
+    /// The last identifier that completed and was not outstanding, once.
     pub(crate) fn take_stray(&mut self) -> Option<u16> {
         self.stray.take()
     }
 
-    /// Gives up everything that is outstanding: each request is answered once. False: `out` had no room
+    /// Gives up everything that is outstanding: each request completes once. False: `out` had no room
     /// for all, and the rest is for the next call.
     pub(crate) fn abandon(&mut self, out: &mut Vec<IoCompletion>) -> bool {
         for (tag, slot) in self.slots.iter_mut().enumerate() {

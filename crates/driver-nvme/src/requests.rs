@@ -88,17 +88,17 @@ impl Requests {
         self.free.len() == self.places.len()
     }
 
-    /// True if something was answered and not taken.
+    /// True if something completed and was not taken.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// Takes what was answered.
+    /// Takes what completed.
     pub(crate) fn take_done(&mut self) -> impl Iterator<Item = Completion<MonotonicTime>> + '_ {
         self.done.drain(..)
     }
 
-    /// Appends what was answered.
+    /// Appends what completed.
     pub(crate) fn append_done(&mut self, out: &mut Vec<Completion<MonotonicTime>>) {
         hand_out(&mut self.done, out);
     }
@@ -126,7 +126,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Takes what the driver answered.
+    /// Takes what the driver completed.
     pub(crate) fn answered(&mut self, now: MonotonicTime, answers: &mut Vec<IoCompletion>) {
         for answer in answers.drain(..) {
             let id = answer.token.0;

@@ -205,7 +205,7 @@ impl Controller {
         }
     }
 
-    /// The controller is idle: it touches no memory any more, and what it was given can be answered.
+    /// The controller is idle: it touches no memory any more, and what it was given can complete.
     fn idle<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if self.stopping {
             return self.end(f, Phase::Stopped);
@@ -355,7 +355,7 @@ impl Controller {
         self.look_at = now.after(self.config.start_poll.unwrap_or(LOOK));
     }
 
-    /// Takes what the admin queue answered.
+    /// Takes what the admin queue completed.
     pub(crate) fn poll_admin<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         // A disabled controller has no doorbells; what it left in the queue counts for nothing.
         if self.phase.is_disabled() {

@@ -27,9 +27,9 @@ pub enum DriverState {
 /// Why the driver reset the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ResetCause {
-    /// A command was not answered, and its abort did not help.
+    /// A command did not complete, and its abort did not help.
     CommandTimeout,
-    /// An admin command was not answered.
+    /// An admin command did not complete.
     AdminTimeout,
     /// CSTS.CFS was set.
     Fatal,
@@ -61,7 +61,7 @@ pub enum DriverEvent {
         /// Its identifier.
         identifier: u8,
     },
-    /// The controller answered a command that was not outstanding: one that it had answered before, whose
+    /// The controller answered a command that was not outstanding: one that it had completed before, whose
     /// identifier may be in use again, or one that nobody sent. The completion was dropped. Of several
     /// of a queue the last one is told; [all are counted](NvmeCounters::strays).
     StrayCompletion {
@@ -181,7 +181,7 @@ impl Phase {
         )
     }
 
-    /// I/O commands are answered.
+    /// I/O commands complete.
     pub(crate) fn takes_completions(self) -> bool {
         matches!(self, Phase::Ready | Phase::Draining)
     }

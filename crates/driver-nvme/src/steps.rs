@@ -185,7 +185,7 @@ impl Controller {
         })
     }
 
-    /// The command of the current step was answered.
+    /// The command of the current step completed.
     pub(crate) fn step_done<F: PciFunction>(
         &mut self,
         f: &mut F,

@@ -2,7 +2,7 @@
 //!
 //! No command is taken any more and the outstanding ones are brought to their end, as for a stop; then the
 //! controller is shut down, or goes to a power state with its queues in place. What this driver has taken
-//! is answered before the suspend is over, once, by the controller or, where that needed a reset, as given
+//! completes before the suspend is over, once, by the controller or, where that needed a reset, as given
 //! up; a command that comes meanwhile is refused ([`IoError::NotReady`](crate::IoError::NotReady)) and
 //! stays with its submitter, who sends it after the resume.
 
@@ -70,7 +70,7 @@ impl Controller {
         Some(deepest.saturating_sub(spared)).filter(|state| *state > 0)
     }
 
-    /// The last command was answered: goes on with the suspend or the stop.
+    /// The last command completed: goes on with the suspend or the stop.
     pub(crate) fn drained<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if let Some(Suspension { target: Some(_), .. }) = self.suspension {
             self.phase = Phase::Sleeping;

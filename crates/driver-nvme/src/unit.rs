@@ -96,7 +96,7 @@ struct NvmeUnit {
 }
 
 impl NvmeUnit {
-    /// Hands on what the driver answered, and does what its state asks for.
+    /// Hands on what the driver completed, and does what its state asks for.
     fn go_on(&mut self, now: MonotonicTime) {
         let NvmeUnit { driver, function, requests, answers, .. } = self;
         if let Some(requests) = requests {

@@ -65,7 +65,7 @@ impl NvmeDriver {
         started
     }
 
-    /// Sends an admin command and polls until it is answered. Completions of I/O that come to light
+    /// Sends an admin command and polls until it completes. Completions of I/O that come to light
     /// meanwhile are appended to `out`. The token `u32::MAX` must not be in use.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What happens when no answer comes: lost interrupts, aborts, resets, removal (S1-33).
+//! What happens when no completion comes: lost interrupts, aborts, resets, removal (S1-33).
 
 use alloc::vec::Vec;
 
@@ -67,7 +67,7 @@ impl Controller {
         false
     }
 
-    /// The first deadline of an admin command while they can be answered, and its opcode.
+    /// The first deadline of an admin command while they can complete, and its opcode.
     pub(crate) fn admin_deadline(&self) -> Option<(MonotonicTime, u8)> {
         let answered = matches!(
             self.phase,
@@ -82,7 +82,7 @@ impl Controller {
     }
 
     /// Sends the aborts that pairs wish, as far as the controller takes them. The others have their turn
-    /// when those are answered.
+    /// when those complete.
     fn grant_aborts<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         for index in 0..self.records.len() {
             while self.may_abort() {
@@ -188,7 +188,7 @@ impl Controller {
         self.watch_at = MonotonicTime::MAX;
     }
 
-    /// Gives up: the device is kept from memory, and everything is answered.
+    /// Gives up: the device is kept from memory, and everything completes.
     #[cold]
     pub(crate) fn fail<F: PciFunction>(&mut self, f: &mut F, error: NvmeError) {
         self.end(f, Phase::Failed(error));
@@ -208,7 +208,7 @@ impl Controller {
         self.pairs.clear();
     }
 
-    /// The device was removed, as the slot says: nothing is waited for. Each pair answers everything
+    /// The device was removed, as the slot says: nothing is waited for. Each pair completes everything
     /// with its owner's next call.
     pub fn removed<F: PciFunction>(&mut self, function: &mut F) {
         if !self.phase.is_over() {

@@ -1,5 +1,5 @@
 //! A heap without room: whichever allocation fails, once or from then on, nothing panics and nothing ends the
-//! program; each command that was taken is answered once, and the driver serves again, as it is or after
+//! program; each command that was taken completes once, and the driver serves again, as it is or after
 //! another start.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -227,7 +227,7 @@ impl Story {
         at_work(|| self.driver.take_events(&mut events));
     }
 
-    /// With a heap again: everything is answered, and the driver serves.
+    /// With a heap again: everything completes, and the driver serves.
     fn recover(&mut self) {
         self.polls();
         assert!(!self.outstanding.contains(&true), "{:?} not answered", self.driver.state());

@@ -17,9 +17,9 @@ pub struct RingCounters {
     pub interrupts_empty: u64,
     /// Polls.
     pub polls: u64,
-    /// Bios answered.
+    /// Bios completed.
     pub bios: u64,
-    /// Bios answered with an error.
+    /// Bios completed with an error.
     pub errors: u64,
     /// Blocks that were back without an interrupt that said so, where one was due.
     pub lost_interrupts: u64,

@@ -14,7 +14,7 @@ use crate::options::{BlockPolicy, CompletionPolicy, IdleDispatch};
 use crate::parameters::Setup;
 use crate::recover::Phase;
 use crate::requests::Requests;
-use crate::ring::{Answered, Ring};
+use crate::ring::{Ring, RingCompletion};
 use crate::{RingCounters, RingDriverOptions, RingError, RingParameters};
 
 /// Pages of the driver's own come in stretches of this.
@@ -38,7 +38,7 @@ pub struct Submission {
 /// What a poll did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Polled {
-    /// Bios answered.
+    /// Bios completed.
     pub bios: u32,
     /// There may be more: poll again at once, before anything else waits for interrupts.
     pub again: bool,
@@ -349,7 +349,8 @@ impl<F: PciFunction> RingDriver<F> {
                 self.behind = true;
                 break;
             }
-            let Some(Answered { request, page, status }) = self.ring.pop(&mut self.function) else {
+            let Some(RingCompletion { request, page, status }) = self.ring.pop(&mut self.function)
+            else {
                 break;
             };
             if let Some(pages) = self.pages.as_mut().filter(|_| page != DmaPiece::NONE) {

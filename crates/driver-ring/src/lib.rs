@@ -20,7 +20,7 @@
 //! is asked for at the start, and where the heap has no room the start says so ([`RingError::NoMemory`]); pages
 //! with [`RingDriverOptions::own_pages`] are pinned as they are needed, within a bound. Without own
 //! pages each [`Submission`] brings the bus address of its data, in one piece, which belongs to the
-//! card until the request is answered.
+//! card until the request completes.
 //!
 //! Errors: [`RingError`] at the start; later each request carries its own
 //! [`Status`](ssdyno_block::Status) to the application (S0-7). A card that hangs is reset, one

@@ -38,7 +38,7 @@ pub enum CompletionPolicy {
     /// As Linux' network drivers do: the first return interrupts; interrupts are masked while the host
     /// polls, `budget` bios at a time, until a poll finds fewer than that.
     Napi {
-        /// Bios answered in a poll, at most; at least 1.
+        /// Bios completed in a poll, at most; at least 1.
         budget: u32,
     },
     /// Calibrated interrupts (Tai et al., OSDI 2021): the card gathers returns until there are

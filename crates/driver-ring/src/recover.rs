@@ -1,9 +1,9 @@
 //! What the driver does when the card does not answer.
 //!
 //! A block that is late is looked for: its interrupt may be lost. If it is not back, the card is
-//! reset; what it had is answered as abandoned. A card that does not come out of the reset in as
+//! reset; what it had completes as abandoned. A card that does not come out of the reset in as
 //! long a time, whose registers read as ones, or of which the slot says that it was removed, is gone: it
-//! may not touch memory any more, and every request is answered with an error.
+//! may not touch memory any more, and every request completes with an error.
 
 use alloc::vec::Vec;
 
@@ -49,7 +49,7 @@ impl<F: PciFunction> RingDriver<F> {
     }
 
     /// Looks after a late block, a reset, and the requests of a card that is gone; true if
-    /// everything that is back must be answered now.
+    /// everything that is back must complete now.
     pub(crate) fn watch(
         &mut self,
         now: MonotonicTime,

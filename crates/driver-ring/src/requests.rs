@@ -32,7 +32,7 @@ struct Entry {
     /// Bios made so far, and all of them.
     made: u32,
     bios: u32,
-    /// Bios that are not answered.
+    /// Bios that have not completed.
     open: u32,
     status: Status,
     /// When its first bio went to the card.
@@ -141,7 +141,7 @@ impl Requests {
         self.entries[slot as usize].accepted.get_or_insert(now);
     }
 
-    /// A bio of `slot` was answered; the completion of the request once all are.
+    /// A bio of `slot` completed; the completion of the request once all are.
     pub(crate) fn answered(
         &mut self,
         slot: u32,

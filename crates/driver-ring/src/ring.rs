@@ -22,9 +22,9 @@ struct Place {
     abandoned: bool,
 }
 
-/// A descriptor that was answered.
+/// A descriptor that completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct RingCompletion {
     pub(crate) request: u32,
     pub(crate) page: DmaPiece,
     pub(crate) status: Status,
@@ -48,7 +48,7 @@ pub(crate) struct Ring {
     size: u32,
     /// The bios array: what stands at index i of the ring (S0-30).
     bios: Vec<Place>,
-    /// The first descriptor that is not answered.
+    /// The first descriptor that has not completed.
     oldest: u32,
     /// The first one that is not known to be back.
     seen: u32,
@@ -198,7 +198,7 @@ impl Ring {
     }
 
     /// Answers the oldest descriptor, resets it and frees its place (S0-29).
-    pub(crate) fn pop<F: PciFunction>(&mut self, function: &mut F) -> Option<Answered> {
+    pub(crate) fn pop<F: PciFunction>(&mut self, function: &mut F) -> Option<RingCompletion> {
         if self.to_answer() == 0 {
             return None;
         }
@@ -209,7 +209,7 @@ impl Ring {
         let status = if abandoned { Status::Abandoned } else { self.status(function, number) };
         function.dma_write(&self.region, self.offset(number), &[0; 4]);
         self.oldest = number.wrapping_add(1);
-        Some(Answered { request, page, status })
+        Some(RingCompletion { request, page, status })
     }
 
     fn status<F: PciFunction>(&self, function: &mut F, number: u32) -> Status {

@@ -1,4 +1,4 @@
-//! Whatever goes wrong, every request is answered exactly once, and in order.
+//! Whatever goes wrong, every request completes exactly once, and in order.
 
 mod common;
 
@@ -284,7 +284,7 @@ fn a_card_that_stands_still_is_reset_and_goes_on() {
     assert_eq!(done[0].status, Status::Ok);
 }
 
-/// The slot says that the card was removed: everything is answered then, and nothing is waited for.
+/// The slot says that the card was removed: everything completes then, and nothing is waited for.
 #[test]
 fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     let mut target = RingTarget::new(driver(&card(&[]), RingDriverOptions::default()));

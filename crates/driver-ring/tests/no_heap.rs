@@ -1,4 +1,4 @@
-//! A heap without room: the start says so, and afterwards each request that was taken is answered once,
+//! A heap without room: the start says so, and afterwards each request that was taken completes once,
 //! whichever allocation fails.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -374,7 +374,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 break;
             }
             if !self.step(limit) {
-                // What a device does after the last answer, such as emptying its write buffer,
+                // What a device does after the last completion, such as emptying its write buffer,
                 // takes time too: the caller learns when it was over.
                 if limit == Time::MAX && step == 0 {
                     return None;

@@ -429,7 +429,7 @@ fn some_plan() -> impl Strategy<Value = (HostConfig, HostUse, u16, bool, usize)>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the plan, however small queues and buffers: every request is answered once, twice
+    /// Whatever the plan, however small queues and buffers: every request completes once, twice
     /// the same, and nothing is left over.
     #[test]
     fn every_plan_keeps_the_contract((config, plan, queues, shared, depth) in some_plan()) {

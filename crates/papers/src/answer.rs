@@ -6,7 +6,7 @@
 //! cannot. Of the statement that both are the same: it holds where they surely lie within the slack, does
 //! not hold where they surely do not, and is undecided between.
 //!
-//! Counts, bounds and laws have no slack: see [`Answer::from`].
+//! Counts, bounds and invariants have no slack: see [`Answer::from`].
 
 use crate::mean::Mean;
 
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
     Yes,
 }
 
-/// Of what is exact: counts, bounds, laws.
+/// Of what is exact: counts, bounds, invariants.
 impl From<bool> for Answer {
     fn from(holds: bool) -> Answer {
         if holds { Answer::Yes } else { Answer::No }

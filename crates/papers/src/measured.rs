@@ -32,7 +32,7 @@ impl<P: Point> Measured<P> {
     /// and of a seed, which moves with that of the command line.
     ///
     /// # Errors
-    /// The first run that cannot be built, is refused, or breaks a law.
+    /// The first run that cannot be built, is refused, or breaks an invariant.
     pub(crate) fn simulate(
         points: &BTreeSet<P>,
         seeds: &[u64],

@@ -51,7 +51,7 @@ fn parts_can_be_selected_and_repeat_to_the_bit() {
 }
 
 /// The lists of claims in `assumptions.toml` are complete: no other claim has another answer with a
-/// value elsewhere in its range. Little's law is a law, whose 1 % is for runs of full length.
+/// value elsewhere in its range. Little's law is an invariant, whose 1 % is for runs of full length.
 #[test]
 #[ignore = "simulates 40 million requests: for soak runs"]
 fn values_bear_on_no_other_claim() {

@@ -27,7 +27,7 @@ const MEANING: &str = "95 % intervals from batches of consecutive requests. Batc
 
 /// What intervals are made from.
 pub(crate) struct Source<'a> {
-    /// Latencies by operation, with those of requests without an answer.
+    /// Latencies by operation, with those of requests without a completion.
     pub(crate) ops: [Cow<'a, Histogram>; 4],
     pub(crate) inside: &'a Histogram,
     pub(crate) all: &'a Histogram,

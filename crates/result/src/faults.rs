@@ -32,7 +32,7 @@ pub struct FaultsResult {
 pub struct DeviceFaults {
     /// Commands that ended with an error.
     pub errors: u64,
-    /// Commands that were answered late.
+    /// Commands that completed late.
     pub delays: u64,
     /// Commands that never completed.
     pub drops: u64,
@@ -61,7 +61,7 @@ pub struct NetworkFaults {
     pub commands_given_up: u64,
 }
 
-/// What a driver did when no answer came.
+/// What a driver did when no completion came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DriverRecovery {
     /// Answers that the timeout found, because no interrupt had come.

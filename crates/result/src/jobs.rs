@@ -27,7 +27,7 @@ pub struct JobResult {
     pub seconds: f64,
     /// Requests completed without error.
     pub requests: u64,
-    /// Requests that ended in an error; they are in no other figure, but for those without an answer
+    /// Requests that ended in an error; they are in no other figure, but for those without a completion
     /// (`unanswered`).
     pub errors: u64,
     /// Requests that never completed, as in the figures of the run: in `latency_ns` as at least as long

@@ -12,7 +12,7 @@
 //! ([`report_html`]) and comparisons ([`compare`]); a [`RunDirectory`] writes them and the rows.
 //!
 //! Errors: [`ResultError`] for figures that are not finite and for files that cannot be written,
-//! naming the figure or the path and what to do. Laws that a run broke are no errors but
+//! naming the figure or the path and what to do. Invariants that a run broke are no errors but
 //! [`Invariant`]s of the result; the caller decides what to make of them.
 //!
 //! Not here: energy models, closed forms, probes of the host; percentiles of several runs

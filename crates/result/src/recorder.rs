@@ -110,7 +110,7 @@ impl Totals {
         self.unanswered.as_ref().map_or(0, |unanswered| unanswered.histogram.total())
     }
 
-    /// The latencies of all, those without an answer as long as they were waited for.
+    /// The latencies of all, those without a completion as long as they were waited for.
     pub(crate) fn with_unanswered(&self) -> Cow<'_, Histogram> {
         match &self.unanswered {
             None => Cow::Borrowed(&self.histogram),

@@ -258,7 +258,7 @@ impl Recording {
         let sum = sum + in_vain.iter().map(|u| u.latency_ps).sum::<u128>();
         let least = in_vain.iter().map(|u| u.latency_ps_min).min().unwrap_or(u64::MAX);
         let most = in_vain.iter().map(|u| u.latency_ps_max).max().unwrap_or(0);
-        // The shortest of those that were answered, if any was.
+        // The shortest of those that completed, if any was.
         let min = if answered > 0 { min.min(least) } else { least };
         let figures = latency(sum as f64 / count as f64, min, max.max(most), &percentiles);
         Latency { at_most: Some(at_most(totals, &in_vain, count, &figures)), ..figures }
@@ -279,7 +279,7 @@ impl Recording {
         let mean = sum as f64 / count as f64;
         let most = match whole.at_most {
             None => [whole.p50, whole.p95, whole.p99, whole.p99_9],
-            // Those are of requests without an answer, too, which these are not.
+            // Those are of requests without a completion, too, which these are not.
             Some(_) => [f64::INFINITY; 4],
         };
         let percentiles: Vec<f64> =
@@ -404,7 +404,7 @@ fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Laten
     Latency { mean: mean_ps / 1e3, min, p50, p95, p99, p99_9, max, at_most: None }
 }
 
-/// How long the percentiles of `count` requests can be at most: as if those without an answer had taken
+/// How long the percentiles of `count` requests can be at most: as if those without a completion had taken
 /// forever. Where each of them was waited for longer than a percentile is, that is certain.
 fn at_most(
     totals: &[&Totals],

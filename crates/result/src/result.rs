@@ -47,7 +47,7 @@ pub struct RunResult {
     /// Requests completed without error inside the recorded window.
     pub requests: u64,
     /// Requests that ended in an error inside the recorded window; they are in no other figure, but for
-    /// those without an answer (`unanswered`).
+    /// those without a completion (`unanswered`).
     pub errors: u64,
     /// Requests that never completed: given up by the driver or the network (those are `errors`, too), or
     /// still outstanding when the run ended. They are in `latency_ns` as at least as long as they were
@@ -63,7 +63,7 @@ pub struct RunResult {
     pub throughput_bytes_per_second: f64,
     /// Requests by operation.
     pub requests_by_op: ByOp<u64>,
-    /// From the intended start to the completion, or of those without an answer until nobody waited for them
+    /// From the intended start to the completion, or of those without a completion until nobody waited for them
     /// any more. `null` without requests.
     pub latency_ns: Option<LatencyByOp>,
     /// From the moment the device accepted the request to its completion: without the wait
@@ -451,7 +451,7 @@ pub struct Expected {
     pub inputs: BTreeMap<String, f64>,
 }
 
-/// A law that must hold, and whether it did.
+/// An invariant that must hold, and whether it did.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Invariant {
     /// Name: `littles_law`.

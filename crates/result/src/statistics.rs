@@ -2,7 +2,7 @@
 //!
 //! Neighbouring requests are not independent: they share queues, caches and cleaning. So
 //! intervals come from the means of long *batches* of consecutive requests, which nearly are
-//! (Law, *Simulation Modeling and Analysis*, 5th ed., section 9.5.3, method of batch means).
+//! (Invariant, *Simulation Modeling and Analysis*, 5th ed., section 9.5.3, method of batch means).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ const FREEDOM_LEAST: f64 = 3.0;
 /// one of an empty write buffer is off by dozens.
 const START_UP_DEVIATIONS: f64 = 5.0;
 
-/// The classical ratio estimator over batches (Law, section 9.5.3): amounts by weights, such as
+/// The classical ratio estimator over batches (Invariant, section 9.5.3): amounts by weights, such as
 /// latencies by requests or requests by seconds. `None` with fewer than three batches, without
 /// weight, or where a figure is not finite.
 ///

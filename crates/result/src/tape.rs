@@ -151,7 +151,7 @@ impl Tape {
         self.rows.iter_mut().for_each(Strip::hand_over);
     }
 
-    /// Nothing is recorded after `end_ns`: requests that are still outstanding never were answered, and the
+    /// Nothing is recorded after `end_ns`: requests that are still outstanding never completed, and the
     /// last rows go to their file, if they have one. To be called before the file is closed.
     pub fn end(&mut self, end_ns: u64) {
         self.give_up(end_ns);
@@ -207,7 +207,7 @@ impl Tape {
         self.sent[place as usize] = sent;
     }
 
-    /// Nothing is answered any more at `end_ns`: what is still in its place never was.
+    /// Nothing completes any more at `end_ns`: what is still in its place never did.
     fn give_up(&mut self, end_ns: u64) {
         let sent = std::mem::take(&mut self.sent);
         for Sent { request, intended_ns, accepted_ns } in sent {

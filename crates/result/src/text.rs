@@ -14,7 +14,7 @@ use crate::statistics::Interval;
 use crate::stop::StopReason;
 
 /// The first screen: rates, latencies by operation, write amplification, energy, expected beside
-/// measured, notes, and the laws that did not hold. No colours, so it can be piped and compared.
+/// measured, notes, and the invariants that did not hold. No colours, so it can be piped and compared.
 pub fn summary_text(result: &RunResult) -> String {
     let mut text = String::new();
     head(&mut text, result);
@@ -387,8 +387,8 @@ fn remarks(text: &mut String, r: &RunResult) {
     if !(r.notes.iter().all(|note| precedes(note)) && broken.is_empty()) {
         text.push('\n');
     }
-    for law in broken {
-        line(text, format_args!("BROKEN  {}: {}", law.name, law.detail));
+    for invariant in broken {
+        line(text, format_args!("BROKEN  {}: {}", invariant.name, invariant.detail));
     }
     for note in r.notes.iter().filter(|note| !precedes(note)) {
         line(text, format_args!("note: {note}"));

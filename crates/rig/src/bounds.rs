@@ -10,25 +10,25 @@ use ssdyno_result::{Invariant, NetworkResult};
 /// Room for the rounding of a division.
 const ROUNDING: f64 = 1e-9;
 
-/// Adds a law for each kind of part that there is: of the device, of the host, whose cores worked so many
+/// Adds an invariant for each kind of part that there is: of the device, of the host, whose cores worked so many
 /// seconds of all `seconds`, and of the network.
 pub(crate) fn add(
-    laws: &mut Vec<Invariant>,
+    invariants: &mut Vec<Invariant>,
     device: &DeviceEnergy,
     (host_cores, seconds): (&[f64], f64),
     network: Option<&NetworkResult>,
 ) {
     match &device.units[..] {
-        [] => of_unit(laws, "", &device.whole),
+        [] => of_unit(invariants, "", &device.whole),
         units => {
             for (path, unit) in units {
-                of_unit(laws, &format!("{path}."), unit);
+                of_unit(invariants, &format!("{path}."), unit);
             }
         }
     }
     let mut within = |name: &str, busy: &[f64], seconds: f64| {
         if !busy.is_empty() && seconds > 0.0 {
-            laws.push(bound(name, busy, seconds));
+            invariants.push(bound(name, busy, seconds));
         }
     };
     within("host_cores", host_cores, seconds);
@@ -40,12 +40,12 @@ pub(crate) fn add(
     }
 }
 
-/// A law for each kind of part of one unit; `path` stands before their names.
-fn of_unit(laws: &mut Vec<Invariant>, path: &str, unit: &Breakdown) {
+/// An invariant for each kind of part of one unit; `path` stands before their names.
+fn of_unit(invariants: &mut Vec<Invariant>, path: &str, unit: &Breakdown) {
     let busy = &unit.busy;
     let mut within = |name: &str, busy: &[f64]| {
         if !busy.is_empty() && unit.seconds > 0.0 {
-            laws.push(bound(&format!("{path}{name}"), busy, unit.seconds));
+            invariants.push(bound(&format!("{path}{name}"), busy, unit.seconds));
         }
     };
     for part in &unit.busy_parts {
@@ -85,7 +85,7 @@ fn bound(name: &str, busy: &[f64], seconds: f64) -> Invariant {
 mod tests {
     use super::*;
 
-    /// Every part busy for the whole of a second, and the names of the laws that `change` breaks.
+    /// Every part busy for the whole of a second, and the names of the invariants that `change` breaks.
     fn broken(change: impl Fn(&mut Breakdown, &mut [f64], &mut NetworkResult)) -> Vec<String> {
         let mut device = Breakdown { seconds: 1.0, ..Breakdown::default() };
         device.busy.dies = vec![1.0; 4];
@@ -102,11 +102,15 @@ mod tests {
             ..NetworkResult::default()
         };
         change(&mut device, &mut cores, &mut network);
-        let mut laws = Vec::new();
+        let mut invariants = Vec::new();
         let device = DeviceEnergy { whole: device, units: Vec::new() };
-        add(&mut laws, &device, (&cores, 1.0), Some(&network));
-        assert_eq!(laws.len(), 8);
-        laws.into_iter().filter(|law| !law.holds).map(|law| law.name).collect()
+        add(&mut invariants, &device, (&cores, 1.0), Some(&network));
+        assert_eq!(invariants.len(), 8);
+        invariants
+            .into_iter()
+            .filter(|invariant| !invariant.holds)
+            .map(|invariant| invariant.name)
+            .collect()
     }
 
     #[test]
@@ -129,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_run_of_no_length_breaks_nothing() {
-        let mut laws = Vec::new();
-        add(&mut laws, &DeviceEnergy::default(), (&[0.0], 0.0), None);
-        assert!(laws.is_empty());
+        let mut invariants = Vec::new();
+        add(&mut invariants, &DeviceEnergy::default(), (&[0.0], 0.0), None);
+        assert!(invariants.is_empty());
     }
 }

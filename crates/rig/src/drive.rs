@@ -66,7 +66,7 @@ pub struct DriveEnd {
     pub(crate) writes: WriteTrack,
 }
 
-/// Runs until the workload is done or a limit is reached, and all requests are answered.
+/// Runs until the workload is done or a limit is reached, and all requests complete.
 ///
 /// `progress` is called every few milliseconds and may stop the run.
 pub fn drive(

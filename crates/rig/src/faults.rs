@@ -32,7 +32,7 @@ pub struct NetworkFaultConfig {
     /// Share of messages that arrive damaged, 0 to 1: their digest is wrong, the other end says so, and
     /// they are sent again at once (RFC 7143, clause 7.8).
     pub error: f64,
-    /// Share of messages that break their session, 0 to 1: all commands of it that are not answered
+    /// Share of messages that break their session, 0 to 1: all commands of it that have not completed
     /// begin anew after `reconnect`, those in the device too (RFC 7143, clause 7.5).
     pub reset: f64,
     /// All sessions break at this time of the run, once.

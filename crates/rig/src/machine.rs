@@ -190,34 +190,34 @@ impl<P: PathReport + 'static, W: CoreWatch> SimTarget for Machine<P, W> {
     }
 
     fn path(&self, end: Time, report: &mut PathFigures) {
-        let before = report.laws.len();
+        let before = report.invariants.len();
         self.host.port().path(end, report);
         // Those of the host stand first.
-        let mut of_port = report.laws.split_off(before);
-        self.laws(report.faults.is_some(), &mut report.laws);
-        report.laws.append(&mut of_port);
+        let mut of_port = report.invariants.split_off(before);
+        self.invariants(report.faults.is_some(), &mut report.invariants);
+        report.invariants.append(&mut of_port);
     }
 }
 
 impl<P: PathReport, W: CoreWatch> Machine<P, W> {
-    /// Laws of the host.
-    fn laws(&self, faults: bool, laws: &mut Vec<Invariant>) {
+    /// Invariants of the host.
+    fn invariants(&self, faults: bool, invariants: &mut Vec<Invariant>) {
         let account = self.host.account();
         let delivered: u64 = account.delivered_by_core.iter().sum();
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "host_requests".into(),
             holds: account.requests == delivered && self.host.is_idle(),
             detail: format!("{} handed in, {delivered} reported", account.requests),
         });
         let taken = account.interrupts + account.interrupts_merged;
         let polled = account.interrupts == 0;
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "host_interrupts".into(),
             holds: polled || account.messages == taken,
             detail: format!("{} messages, {taken} taken or merged", account.messages),
         });
         let late = self.host.late_errors();
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "late_errors".into(),
             // Where faults are injected they may, and where the driver gave commands up.
             holds: late == 0 || faults,

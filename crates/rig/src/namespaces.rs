@@ -216,7 +216,7 @@ impl SimTarget for PerNamespaceRecorder {
     fn path(&self, end: Time, report: &mut PathFigures) {
         self.machine.path(end, report);
         let lost = self.sent.iter().flatten().count();
-        report.laws.push(Invariant {
+        report.invariants.push(Invariant {
             name: "namespaces".into(),
             holds: lost == 0,
             detail: format!("{lost} requests of namespaces did not complete"),

@@ -240,7 +240,7 @@ impl Parts<'_> {
         });
         let mut current = points.next();
         for target in &mut result.series {
-            // What the device does after the last answer belongs to no point.
+            // What the device does after the last completion belongs to no point.
             let (from, to) = (target.start_seconds, target.start_seconds + target.length_seconds);
             let mut joules = [0.0; 5];
             while let Some((start, end, point)) = current {
@@ -313,7 +313,7 @@ impl Parts<'_> {
         })
     }
 
-    /// Laws that hold whatever the device and the workload.
+    /// Invariants that hold whatever the device and the workload.
     fn invariants(&self, result: &mut RunResult, after: &After) {
         let account = self.energy.check();
         result.invariants.push(Invariant {
@@ -324,7 +324,7 @@ impl Parts<'_> {
                 Err(imbalance) => imbalance.to_string(),
             },
         });
-        result.invariants.extend(after.path.laws.iter().cloned());
+        result.invariants.extend(after.path.invariants.iter().cloned());
         let end = self.ended.settled;
         let cores: Vec<f64> = self.target.account().map_or_else(Vec::new, |account| {
             (0..account.cpu.cores()).map(|core| account.cpu.of_core(core).as_s_f64()).collect()

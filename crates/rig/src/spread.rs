@@ -58,9 +58,9 @@ struct Work {
     erases: u64,
 }
 
-/// Adds the laws that hold for `ftl` under `load`, with what the device was before and is now.
+/// Adds the invariants that hold for `ftl` under `load`, with what the device was before and is now.
 pub(crate) fn add(
-    laws: &mut Vec<Invariant>,
+    invariants: &mut Vec<Invariant>,
     ftl: &FtlConfig,
     load: Load,
     before: &FlashReport,
@@ -77,8 +77,8 @@ pub(crate) fn add(
         return;
     }
     let alike = are_alike(ftl, load, now);
-    laws.extend(placement(ftl, alike, &work, now));
-    laws.extend(cleaning(ftl, alike && load.keeps_pages, &work, now));
+    invariants.extend(placement(ftl, alike, &work, now));
+    invariants.extend(cleaning(ftl, alike && load.keeps_pages, &work, now));
 }
 
 /// Whether every plane is as likely to be written as any other.
@@ -200,10 +200,14 @@ mod tests {
             plane.erases += (100_000.0 * amplification / 64.0) as u64;
         }
         change(&mut now.planes);
-        let mut laws = Vec::new();
-        add(&mut laws, &config.ftl, load, before, &now);
-        assert!(laws.iter().any(|law| law.name == "cleaning"));
-        laws.into_iter().filter(|law| !law.holds).map(|law| law.name).collect()
+        let mut invariants = Vec::new();
+        add(&mut invariants, &config.ftl, load, before, &now);
+        assert!(invariants.iter().any(|invariant| invariant.name == "cleaning"));
+        invariants
+            .into_iter()
+            .filter(|invariant| !invariant.holds)
+            .map(|invariant| invariant.name)
+            .collect()
     }
 
     /// A plane of each die gets nothing, and drains.

@@ -41,7 +41,8 @@ fn fio(name: &str, text: &str) -> SimRun {
 fn measure(run: &SimRun) -> RunResult {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
-    let broken: Vec<_> = measured.result.invariants.iter().filter(|law| !law.holds).collect();
+    let broken: Vec<_> =
+        measured.result.invariants.iter().filter(|invariant| !invariant.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
     assert_eq!(measured.recording.rows().unwrap().len() as u64, measured.result.requests);
     measured.result

@@ -53,9 +53,9 @@ const POLICIES: [QueuePolicy; 5] = [
     QueuePolicy::Single,
 ];
 
-/// Every policy, mode and way of waiting, twice the same; the laws hold in each.
+/// Every policy, mode and way of waiting, twice the same; the invariants hold in each.
 #[test]
-fn every_way_keeps_the_laws_and_repeats() {
+fn every_way_keeps_the_invariants_and_repeats() {
     let modes = [ThreadMode::Sync, ThreadMode::Async, ThreadMode::Batch];
     let ways = [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid];
     let mixed = "read_percent = 60\nwrite_percent = 30\ntrim_percent = 10\nblock_size = \"16KiB\"\ndepth = 6\nthreads = 4\nrequests = 1500";
@@ -143,7 +143,7 @@ fn the_stack_is_what_the_driver_reports() {
         let result = measure(run);
         let cost = host(&result).cpu_ns_per_request_by_cause["scsi"];
         assert_eq!(cost > 0.0, host(&result).stack == "scsi");
-        assert_eq!(cost > 0.0, result.invariants.iter().any(|law| law.name == "scsi"));
+        assert_eq!(cost > 0.0, result.invariants.iter().any(|invariant| invariant.name == "scsi"));
         host(&result).stack.clone()
     };
     assert_eq!(has(&built(true, None)), "scsi");
@@ -313,7 +313,7 @@ fn ring_options() -> Vec<RingOptions> {
     ]
 }
 
-/// The device empties its write buffer after the last answer: energy, busy shares and the time that
+/// The device empties its write buffer after the last completion: energy, busy shares and the time that
 /// they are of go on until it has, with a host before it as without.
 #[test]
 fn energy_is_counted_until_the_device_has_settled() {

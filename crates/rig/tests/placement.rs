@@ -54,15 +54,15 @@ fn small(placement: Placement, shape: Shape) -> Config {
     config
 }
 
-/// That all laws hold, and that write amplification is not more than `beyond` above its closed form.
+/// That all invariants hold, and that write amplification is not more than `beyond` above its closed form.
 fn check(device: &Config, what: &str, result: &RunResult, beyond: f64) {
-    for law in &result.invariants {
-        assert!(law.holds, "{what}: {law:?}");
+    for invariant in &result.invariants {
+        assert!(invariant.holds, "{what}: {invariant:?}");
     }
-    let law = |name: &str| result.invariants.iter().any(|law| law.name == name);
-    assert!(law("cleaning"), "{what}: not checked");
+    let invariant = |name: &str| result.invariants.iter().any(|invariant| invariant.name == name);
+    assert!(invariant("cleaning"), "{what}: not checked");
     let in_turn = matches!(device.ftl.placement, Placement::RoundRobin | Placement::LeastBusy);
-    assert_eq!(law("placement"), in_turn, "{what}");
+    assert_eq!(invariant("placement"), in_turn, "{what}");
     let blocks = f64::from(device.flash.blocks_per_plane);
     let reserve = (device.ftl.free_blocks_low * blocks).ceil().max(2.0);
     let used = blocks / (1.0 + device.ftl.over_provisioning) / (blocks - reserve);
@@ -95,10 +95,10 @@ fn every_placement_gives_every_plane_its_share() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-    /// No run of any device under any load breaks the laws: small and nearly full planes, every policy,
+    /// No run of any device under any load breaks the invariants: small and nearly full planes, every policy,
     /// loads that write one page only or what was written last, reads that keep dies busy, trims.
     #[test]
-    fn no_load_breaks_the_laws(
+    fn no_load_breaks_the_invariants(
         placement in prop::sample::select(PLACEMENTS.to_vec()),
         cleaning in prop::sample::select(vec![
             Cleaning::Greedy, Cleaning::Fifo, Cleaning::Random,
@@ -148,8 +148,8 @@ proptest! {
             // Too small for what it must hold.
             return Err(TestCaseError::reject("impossible"));
         };
-        for law in &measured.result.invariants {
-            prop_assert!(law.holds, "{law:?} on {}", device.to_toml());
+        for invariant in &measured.result.invariants {
+            prop_assert!(invariant.holds, "{invariant:?} on {}", device.to_toml());
         }
     }
 }

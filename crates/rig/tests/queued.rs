@@ -61,8 +61,8 @@ fn measure(
     };
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none());
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{law:?}");
+    for invariant in &measured.result.invariants {
+        assert!(invariant.holds, "{invariant:?}");
     }
     measured.result
 }

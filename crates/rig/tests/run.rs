@@ -36,8 +36,8 @@ fn run(device: Config, workload: &str, seed: u64) -> SimRun {
 fn measure(run: &SimRun) -> SimMeasured {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{law:?}");
+    for invariant in &measured.result.invariants {
+        assert!(invariant.holds, "{invariant:?}");
     }
     measured
 }

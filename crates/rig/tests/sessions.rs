@@ -8,7 +8,7 @@ use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_rig::{HostOptions, KeepGoing, RunLimits, Session};
 
 /// After the last answer the drive empties its write buffer: the next load comes after that. A load
-/// that began with the last answer would meet events of a time that it has not reached.
+/// that began with the last completion would meet events of a time that it has not reached.
 #[test]
 fn a_load_begins_where_the_drive_has_settled() {
     let (driver, options) = (NvmeConfig::default(), HostOptions::default());

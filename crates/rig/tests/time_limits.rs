@@ -28,12 +28,12 @@ fn load(depth: u32, size: &str, write_percent: u32, requests: u64) -> String {
     )
 }
 
-/// What `run` gave. Whatever the timeout did: every law held, and every request was answered once.
+/// What `run` gave. Whatever the timeout did: every invariant held, and every request completed once.
 fn whole(run: &SimRun, requests: u64) -> SimMeasured {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let result = &measured.result;
-    for law in &result.invariants {
-        assert!(law.holds, "{law:?}");
+    for invariant in &result.invariants {
+        assert!(invariant.holds, "{invariant:?}");
     }
     let answered = result.requests + result.errors;
     match &measured.failure {
@@ -142,7 +142,7 @@ fn a_drive_that_never_answers_in_time_is_given_up() {
 
 /// The ring card, too.
 #[test]
-fn a_ring_card_slower_than_its_limit_breaks_no_law() {
+fn a_ring_card_slower_than_its_limit_breaks_no_invariant() {
     let card = RingConfig::parse(presets::find("zc706-ring").unwrap().text).unwrap();
     for (limit_us, requests) in [(10, 2_000), (200, 2_000), (1_000_000, 2_000)] {
         let options = HostOptions::default();
@@ -163,7 +163,7 @@ fn a_ring_card_slower_than_its_limit_breaks_no_law() {
     }
 }
 
-/// A stopped run is partial, and its laws hold all the same.
+/// A stopped run is partial, and its invariants hold all the same.
 #[test]
 fn a_limit_of_the_run_may_fall_into_a_reset() {
     for us in [2_100, 4_050, 6_100, 6_500, 9_000] {
@@ -173,8 +173,8 @@ fn a_limit_of_the_run_may_fall_into_a_reset() {
         let mut run = common::run(drive("nvme-tlc"), limit, ("server", &options), &load, 1);
         run.limits = RunLimits { duration: Some(Time::from_us(us)), ..RunLimits::default() };
         let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
-        for law in &measured.result.invariants {
-            assert!(law.holds, "{us} us: {law:?}");
+        for invariant in &measured.result.invariants {
+            assert!(invariant.holds, "{us} us: {invariant:?}");
         }
     }
 }
@@ -314,7 +314,7 @@ impl Drawn {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// No panic, no hang; every request is accounted for once; every law holds.
+    /// No panic, no hang; every request is accounted for once; every invariant holds.
     #[test]
     fn any_time_limit_is_stood(drawn in drawn()) {
         whole(&drawn.run(600), 600);

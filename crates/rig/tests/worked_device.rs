@@ -45,7 +45,7 @@ fn energy_and_busy_shares_are_by_declared_part() {
     assert_eq!(busy.len(), 2);
     assert_eq!(busy[0], ("motor", 0.0));
     assert!(busy[1].0 == "heads" && (busy[1].1 - reading / seconds).abs() < 1e-9);
-    let broken: Vec<_> = result.invariants.iter().filter(|law| !law.holds).collect();
+    let broken: Vec<_> = result.invariants.iter().filter(|invariant| !invariant.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
 }
 
@@ -90,7 +90,7 @@ fn members_of_an_array_are_accounted_by_path() {
     assert!((rows / energy.total - 1.0).abs() < 1e-9);
     let idle = 3.0 * 300.0 * result.energy_seconds.unwrap();
     assert!((energy.total - energy.above_idle) / idle - 1.0 < 1e-9);
-    let broken: Vec<_> = result.invariants.iter().filter(|law| !law.holds).collect();
+    let broken: Vec<_> = result.invariants.iter().filter(|invariant| !invariant.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
     let html = ssdyno_result::report_html(&result);
     assert!(html.contains("array.array[1].drum[0].heads"));

@@ -82,7 +82,7 @@ fn who_spins_looks_and_who_sleeps_does_not() {
     }
 }
 
-/// An open loop that spins does so while it waits for an answer, looks up meanwhile, and keeps its times.
+/// An open loop that spins does so while it waits for a completion, looks up meanwhile, and keeps its times.
 #[test]
 fn an_open_loop_spins_while_something_is_outstanding() {
     let text = "depth = 1\nrequests = 20\narrivals = { kind = \"fixed\", rate = 500.0 }\n";

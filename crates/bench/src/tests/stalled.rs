@@ -1,4 +1,4 @@
-//! A target that answers nothing for a while.
+//! A target that completes nothing for a while.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ struct Stalled {
     from_ns: u64,
     to_ns: u64,
     held: Vec<(u32, Outcome)>,
-    /// When each request was answered, in the order in which they came.
+    /// When each request completed, in the order in which they came.
     answered_ns: Vec<u64>,
 }
 
@@ -122,7 +122,7 @@ fn intended_ns(text: &str, facts: &TargetFacts) -> Vec<u64> {
     }
 }
 
-/// Answers everything at once but each tenth request, which it never answers, and each seventh, which fails.
+/// Completes everything at once but each tenth request, which it never answers, and each seventh, which fails.
 struct Forgetful {
     pushed: u64,
     done: Vec<(u32, Outcome)>,

@@ -160,7 +160,7 @@ impl Journal {
         self.record(INTENT, block, generation)
     }
 
-    /// All writes up to `generation` that were answered are durable. On return this is, too.
+    /// All writes up to `generation` that completed are durable. On return this is, too.
     pub(super) fn mark(&mut self, generation: u64) -> Result<(), JournalError> {
         self.record(MARK, 0, generation)?;
         self.sync()

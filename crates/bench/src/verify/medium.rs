@@ -16,7 +16,7 @@ pub trait Medium: Sync {
     /// # Errors
     /// Those of the system.
     fn write(&self, offset_bytes: u64, data: &[u8]) -> io::Result<()>;
-    /// Makes durable what was answered before.
+    /// Makes durable what completed before.
     ///
     /// # Errors
     /// Those of the system.

@@ -2,7 +2,7 @@
 //!
 //! [`verify`] writes stamped blocks (address, generation, seed, CRC32C in every sector) all over a
 //! range, reads them back among the writes, and in the end reads all. It knows for every block which
-//! generation was answered last, so an older one is a fault even if it is intact. A journal remembers
+//! generation completed last, so an older one is a fault even if it is intact. A journal remembers
 //! it beyond the run: after a crash, [`resume`] checks what a flush had promised. Every run has a number of
 //! its own ([`fresh_run`]), so that what an earlier one left is never taken for its blocks.
 //!
@@ -66,7 +66,7 @@ pub struct VerifyPlan {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifyFault {
-    /// An older generation than was answered or flushed, again when read a second time.
+    /// An older generation than what completed or was flushed, again when read a second time.
     Lost,
     /// An older generation first, the right one when read again.
     Stale,
@@ -127,7 +127,7 @@ pub struct VerifyReport {
 pub struct JournalUse {
     /// Writes that it tells of.
     pub writes: u64,
-    /// Flushes that were answered.
+    /// Flushes that completed.
     pub flushes: u64,
     /// Blocks that must be on the target. Without any, nothing was to be checked.
     pub promised_blocks: u64,
@@ -154,7 +154,7 @@ pub struct VerifyProgress {
     pub of: u64,
     /// Faults so far.
     pub faults: u64,
-    /// Requests answered so far: while this hangs, the target does not answer.
+    /// Requests completed so far: while this hangs, the target does not answer.
     pub requests: u64,
 }
 

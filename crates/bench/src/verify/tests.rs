@@ -14,7 +14,7 @@ use super::*;
 #[derive(Clone, Copy)]
 enum Trouble {
     None,
-    /// Answered, never stored.
+    /// Completed, never stored.
     Lose(u64),
     /// Only its first half is stored.
     Tear(u64),

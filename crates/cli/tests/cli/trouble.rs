@@ -286,7 +286,11 @@ fn rows_of_a_simulated_run_that_outgrow_memory_are_kept_as_far_as_they_go() {
     assert!(message(&object).contains("--keep summary"), "{}", message(&object));
     let stored = stored(&place, "a");
     assert_eq!((&stored["partial"], &stored["stopped_because"]), (&true.into(), &"memory".into()));
-    let broken = stored["invariants"].as_array().unwrap().iter().find(|law| law["holds"] == false);
+    let broken = stored["invariants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|invariant| invariant["holds"] == false);
     assert_eq!(broken, None);
     let requests = stored["requests"].as_u64().unwrap();
     assert!((100_000..50_000_000).contains(&requests), "{requests}");

@@ -29,7 +29,7 @@ pub struct Faulty {
     inner: Box<dyn Device>,
     plan: FaultPlan,
     gone: bool,
-    /// By token, of requests that are not answered.
+    /// By token, of requests that have not completed.
     inside: BTreeMap<u32, Inside>,
     /// Answers that are still to be given, by time and in order of coming.
     answers: BTreeMap<(Time, u64), Completion>,

@@ -31,7 +31,7 @@ pub struct FaultConfig {
     /// Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others
     /// with a write fault. They take their time first.
     pub error: f64,
-    /// Share of commands that are answered late, 0 to 1.
+    /// Share of commands that complete late, 0 to 1.
     pub delay: f64,
     /// By so much; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -394,7 +394,7 @@ impl<D: Device> NvmeController<D> {
         Ok(equal)
     }
 
-    /// The command ends without an answer.
+    /// The command ends without a completion.
     #[inline(always)]
     pub(super) fn drop_command(&mut self, slot: u32) {
         let command = self.commands.get(slot);

@@ -62,7 +62,7 @@ impl Logs {
     pub(super) fn busy(&mut self, at: Time) {
         self.busy_since = at;
     }
-    /// The last I/O command is answered.
+    /// The last I/O command completes.
     pub(super) fn idle(&mut self, at: Time) {
         self.busy += at - self.busy_since;
     }

@@ -469,7 +469,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
                 let alone = own.saturating_sub(Time::from_ps(1)).min(until);
                 match self.run_device(alone, bus) {
                     (reached, true) => at = reached,
-                    // A long way without an answer: others may have to look after things.
+                    // A long way without a completion: others may have to look after things.
                     (reached, false) if reached < alone => return (reached, self.due()),
                     (_, false) => continue,
                 }

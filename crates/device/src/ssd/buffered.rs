@@ -56,7 +56,7 @@ impl Ssd {
             return false;
         }
         if missing {
-            // The rest of the page comes from flash before the request is answered.
+            // The rest of the page comes from flash before the request completes.
             self.ops.clear();
             if self.ftl.read(page, &mut self.ops) {
                 self.requests.hold(slot);

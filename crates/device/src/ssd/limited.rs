@@ -48,7 +48,7 @@ impl Ssd {
         }
     }
 
-    /// `request` was answered.
+    /// `request` completed.
     #[cold]
     pub(super) fn end_limited(&mut self, request: &Request) {
         let pages = self.pages_governed(request);

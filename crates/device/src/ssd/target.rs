@@ -43,7 +43,7 @@ impl BlockTarget for Ssd {
     }
 
     fn next_event(&self) -> Option<Time> {
-        // Some requests (a trim on an idle sector bus) are answered as they are submitted.
+        // Some requests (a trim on an idle sector bus) complete as they are submitted.
         let answered = self.completions.first().map(|completion| completion.completed);
         answered.or_else(|| self.queue.next_time())
     }

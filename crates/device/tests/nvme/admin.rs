@@ -425,7 +425,7 @@ fn what_is_offered_is_what_is_done() {
         if effects {
             let offered: [[u32; 256]; 2] = structure(&mut host, log(page::COMMAND_EFFECTS, 2048));
             for opcode in 0..=255u8 {
-                // Events are answered later, if at all.
+                // Events complete later, if at all.
                 if opcode != admin::ASYNCHRONOUS_EVENT_REQUEST {
                     let refused = host.admin(entry(opcode, 0, [0; 3])).status().kind();
                     let is_there = offered[0][usize::from(opcode)] & 1 == 1;

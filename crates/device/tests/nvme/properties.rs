@@ -156,7 +156,7 @@ proptest! {
         }
     }
 
-    /// Every I/O command that a well-behaved host submits is answered exactly once.
+    /// Every I/O command that a well-behaved host submits completes exactly once.
     #[test]
     fn every_command_is_answered_once(
         commands in prop::collection::vec((1u16..4, any::<[u64; 8]>(), 0u8..0x10, 0u32..3_000), 1..120),

@@ -49,7 +49,7 @@ enum Mode {
 ///
 /// # What happens at a reset, a stop or a removal
 /// The controller object puts up an order, and each pair obeys it in the owner's next call. Before a
-/// reset pairs take what was answered and then leave rings and doorbells alone; once the controller is
+/// reset pairs take what completed and then leave rings and doorbells alone; once the controller is
 /// idle each gives up what is outstanding ([`IoResult::Abandoned`](crate::IoResult::Abandoned), in the
 /// `out` of that call) and empties its rings; the controller object waits for all of them, creates
 /// the queues again, and commands are taken again. At the end, by a stop, a failure or a removal, each
@@ -241,7 +241,7 @@ impl QueuePair {
         Ok(taken)
     }
 
-    /// Takes what was answered, and appends it to `out`; gives how many commands that were. Obeys the
+    /// Takes what completed, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
     ///
     /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room
@@ -314,7 +314,7 @@ impl QueuePair {
         self.desk.set_watch_at(at);
     }
 
-    /// The first deadline of an outstanding command, while they can be answered.
+    /// The first deadline of an outstanding command, while they can complete.
     pub(crate) fn deadline(&mut self) -> Option<MonotonicTime> {
         let answered = matches!(self.mode, Mode::Open | Mode::Draining);
         if answered { self.queue.deadline() } else { None }

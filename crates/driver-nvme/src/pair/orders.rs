@@ -75,7 +75,7 @@ impl QueuePair {
         self.mode = Mode::Open;
     }
 
-    /// Answers everything with *abandoned*; false where `out` had no room for all.
+    /// Completes everything with *abandoned*; false where `out` had no room for all.
     fn give_up(&mut self, out: &mut Vec<IoCompletion>) -> bool {
         let all = self.queue.abandon(out);
         self.desk.withdraw_aborts(|_| true);

@@ -42,7 +42,7 @@ fn a_second_answer_at_once_is_dropped_counted_and_told() {
     assert_eq!(rig.device().violations, Vec::<String>::new());
 }
 
-/// The slot is in use again, many times over: what is in it is answered by its own completion alone.
+/// The slot is in use again, many times over: what is in it completes by its own completion alone.
 #[test]
 fn a_late_second_answer_does_not_end_the_next_user_of_its_slot() {
     for later_us in [1, 50, 150, 400, 1000] {
@@ -144,7 +144,7 @@ fn an_admin_command_is_not_ended_by_the_second_answer_of_the_one_before() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever is answered twice and when: each request ends once, with the answer that is its own, as long
+    /// Whatever completes twice and when: each request ends once, with the answer that is its own, as long
     /// as its slot was not used sixteen times meanwhile.
     #[test]
     fn every_request_gets_its_own_answer(
@@ -163,7 +163,7 @@ proptest! {
         }
         rig.drain();
         pass(&mut rig, Time::from_ms(2));
-        let good = |result: IoResult| result == IoResult::Answered(NvmeStatus::SUCCESS);
+        let good = |result: IoResult| result == IoResult::Completed(NvmeStatus::SUCCESS);
         prop_assert!(rig.done.len() == 200 && rig.done.iter().all(|done| good(done.result)));
         prop_assert_eq!(rig.nvme.driver.counters().strays, twice.len() as u64);
         prop_assert_eq!(rig.nvme.driver.counters().resets, 0);

@@ -402,7 +402,7 @@ impl Double {
                 c.phase = !c.phase;
             }
             let vector = c.vector;
-            // The entry of a command that is answered twice may be in use again; its generation is not.
+            // The entry of a command that completes twice may be in use again; its generation is not.
             self.owned.remove(&(queue, id));
             if let Some(vector) = vector {
                 bus.interrupt(now, vector);

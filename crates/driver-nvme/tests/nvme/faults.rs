@@ -1,4 +1,4 @@
-//! What goes wrong, and that every request is answered once all the same (S1-33).
+//! What goes wrong, and that every request completes once all the same (S1-33).
 
 use proptest::prelude::*;
 use ssdyno_block::{Fault, Time};
@@ -39,7 +39,10 @@ fn forgotten_command_is_aborted() {
     let results: Vec<_> = rig.done.iter().map(|done| done.result).collect();
     assert_eq!(
         results,
-        [IoResult::Answered(NvmeStatus::SUCCESS), IoResult::Answered(NvmeStatus::ABORT_REQUESTED)]
+        [
+            IoResult::Completed(NvmeStatus::SUCCESS),
+            IoResult::Completed(NvmeStatus::ABORT_REQUESTED)
+        ]
     );
     let counters = rig.nvme.driver.counters();
     assert_eq!((counters.aborts, counters.resets), (1, 0));
@@ -143,7 +146,7 @@ fn short_standstill_is_survived() {
     rig.nvme.pci.inject(now, Fault::Hang(Time::from_ms(25)));
     rig.read(1, 0, 8).unwrap();
     rig.drain();
-    // The abort came too late or found it done; the read was answered by the controller.
+    // The abort came too late or found it done; the read was completed by the controller.
     assert!(rig.done[0].is_success(), "{:?}", rig.done);
     assert_eq!(rig.nvme.driver.counters().resets, 0);
     rig.check_double();

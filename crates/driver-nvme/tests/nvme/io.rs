@@ -127,7 +127,7 @@ fn split_request_fails_if_any_part_does() {
         let failed: Vec<_> = rig.done.iter().filter(|done| !done.is_success()).collect();
         assert_eq!(failed.len(), 1);
         assert_eq!(failed[0].token, Token(0));
-        assert_eq!(failed[0].result, IoResult::Answered(NvmeStatus::UNRECOVERED_READ));
+        assert_eq!(failed[0].result, IoResult::Completed(NvmeStatus::UNRECOVERED_READ));
         rig.check_double();
     }
 }

@@ -68,7 +68,7 @@ pub(crate) enum Mishap {
     Forgotten,
     /// It never completes, and aborts find nothing.
     LostForGood,
-    /// It is answered, and so many microseconds later once more, with an error.
+    /// It completes, and so many microseconds later once more, with an error.
     Twice {
         later_us: u32,
     },

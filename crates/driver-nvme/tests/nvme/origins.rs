@@ -27,7 +27,7 @@ fn ready(origin: MonotonicTime) -> Rig<Double> {
     Rig::at_origin(origin, double(Nature::default()), config()).started()
 }
 
-/// Everything that was answered, and when, from the moment at which the driver was ready.
+/// Everything that completed, and when, from the moment at which the driver was ready.
 fn story(rig: &Rig<Double>, begin: Time) -> (Vec<IoResult>, Time, u64, u64, u64) {
     let counters = rig.nvme.driver.counters();
     let results = rig.done.iter().map(|done| done.result).collect();
@@ -56,7 +56,7 @@ fn lost_interrupt_is_found_across_every_end() {
         rig.nvme.pci.inject_interrupt(sent, Fault::Drop);
         rig.read(1, 0, 8).unwrap();
         rig.drain();
-        let success = vec![IoResult::Answered(NvmeStatus::SUCCESS)];
+        let success = vec![IoResult::Completed(NvmeStatus::SUCCESS)];
         assert_eq!(story(&rig, begin), (success, Time::from_ms(20), 1, 0, 0), "origin {origin:?}");
     }
 }
@@ -76,7 +76,7 @@ fn aborts_and_resets_come_across_every_end() {
         rig.run_while(|rig| rig.nvme.driver.state() == DriverState::Recovering);
         assert_eq!(rig.nvme.driver.state(), DriverState::Ready);
         let told = story(&rig, begin);
-        let results = [IoResult::Answered(NvmeStatus::ABORT_REQUESTED), IoResult::Abandoned];
+        let results = [IoResult::Completed(NvmeStatus::ABORT_REQUESTED), IoResult::Abandoned];
         assert_eq!((told.0.as_slice(), told.3, told.4), (&results[..], 2, 1));
         assert_eq!(first.get_or_insert(told.clone()), &told, "origin {origin:?}");
         let at = rig.at();

@@ -1,4 +1,4 @@
-//! The owner of a queue pair, who checks that each of his commands is answered once.
+//! The owner of a queue pair, who checks that each of his commands completes once.
 
 use std::collections::BTreeSet;
 

@@ -203,7 +203,7 @@ fn data_comes_back() {
         rig.submit(1, &IoCommand::compare(1, block, 1, data)).unwrap();
         rig.drain();
         let compared = rig.done.last().unwrap().result;
-        assert_eq!(compared, IoResult::Answered(NvmeStatus::COMPARE_FAILURE));
+        assert_eq!(compared, IoResult::Completed(NvmeStatus::COMPARE_FAILURE));
     }
     rig.check();
 }
@@ -301,7 +301,7 @@ fn lost_command_is_aborted() {
     rig.read(1, 0, 8).unwrap();
     rig.read(1, 64, 8).unwrap();
     rig.drain();
-    assert_eq!(rig.done[1].result, IoResult::Answered(NvmeStatus::ABORT_REQUESTED));
+    assert_eq!(rig.done[1].result, IoResult::Completed(NvmeStatus::ABORT_REQUESTED));
     assert_eq!(rig.nvme.driver.counters().resets, 0);
     rig.check();
 }

@@ -1,4 +1,4 @@
-//! Driver, connector and controller on one clock, with a check that every request is answered once.
+//! Driver, connector and controller on one clock, with a check that every request completes once.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) struct Rig<D> {
     pub(crate) nvme: SimulatedNvme<D>,
     /// Memory for data, as large as it has to be.
     pub(crate) buffer: DmaRegion,
-    /// Everything that was answered, in order.
+    /// Everything that completed, in order.
     pub(crate) done: Vec<IoCompletion>,
     outstanding: BTreeSet<u32>,
     next_token: u32,
@@ -88,7 +88,7 @@ impl<D: PciDevice> Rig<D> {
         more
     }
 
-    /// Strikes off what was answered since `before`.
+    /// Strikes off what completed since `before`.
     pub(crate) fn settle(&mut self, before: usize) {
         for done in &self.done[before..] {
             assert!(self.outstanding.remove(&done.token.0), "{done:?} was answered twice");
@@ -113,7 +113,7 @@ impl<D: PciDevice> Rig<D> {
         }
     }
 
-    /// Until all requests are answered.
+    /// Until all requests complete.
     pub(crate) fn drain(&mut self) {
         self.run_while(|rig| !rig.outstanding.is_empty());
         assert!(self.outstanding.is_empty(), "{} lost", self.outstanding.len());

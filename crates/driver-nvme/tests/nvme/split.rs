@@ -1,5 +1,5 @@
 //! Queue pairs with owners of their own: whatever the order in which owners and the controller object
-//! have their turns, every command is answered once, to the owner of its pair.
+//! have their turns, every command completes once, to the owner of its pair.
 
 use ssdyno_block::{Fault, Time, Token};
 use ssdyno_driver_nvme::{
@@ -209,7 +209,7 @@ fn what_was_answered_before_a_reset_counts() {
     split.pass(Time::from_ms(1));
     split.controller.reset(&mut split.pci, split.now).unwrap();
     split.run_until_state(DriverState::Ready);
-    assert_eq!(split.owners[0].results(), [IoResult::Answered(NvmeStatus::SUCCESS)]);
+    assert_eq!(split.owners[0].results(), [IoResult::Completed(NvmeStatus::SUCCESS)]);
     split.check();
 }
 
@@ -269,7 +269,7 @@ fn aborts_are_wished_by_a_pair_and_sent_by_the_controller_object() {
     split.run_until(|split| split.outstanding() == 0);
     let counters = split.controller.counters();
     assert_eq!((counters.aborts, counters.resets), (6, 0));
-    let aborted = IoResult::Answered(NvmeStatus::ABORT_REQUESTED);
+    let aborted = IoResult::Completed(NvmeStatus::ABORT_REQUESTED);
     assert!(split.owners[..2].iter().all(|owner| owner.results() == [aborted; 3]));
     split.check();
 }
@@ -308,7 +308,7 @@ fn reset_follows_where_aborts_do_not_help() {
 }
 
 /// A core that does not come holds a reset up for its timeout, not for that of admin commands, and is
-/// waited for before the controller comes up again; its commands are answered all the same.
+/// waited for before the controller comes up again; its commands complete all the same.
 #[test]
 fn reset_goes_on_without_a_core_that_does_not_come() {
     let limits = NvmeConfig {

@@ -1,4 +1,4 @@
-//! Suspend and resume: every command that was taken is answered once, and the driver serves as before.
+//! Suspend and resume: every command that was taken completes once, and the driver serves as before.
 
 use proptest::prelude::*;
 use ssdyno_block::{Fault, Time};

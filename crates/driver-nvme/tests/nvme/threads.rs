@@ -104,7 +104,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// One core: submits, and takes what was answered, until its pair is at its end.
+/// One core: submits, and takes what completed, until its pair is at its end.
 fn core(machine: &Machine, pair: QueuePair, polls: bool) {
     let _running = Running(&machine.running);
     let index = usize::from(pair.id());

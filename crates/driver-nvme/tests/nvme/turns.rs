@@ -1,5 +1,5 @@
 //! Any order of turns of the owners of queue pairs and of the controller object, and anything that may
-//! go wrong between: every command is answered once.
+//! go wrong between: every command completes once.
 
 use proptest::prelude::*;
 use ssdyno_block::{Fault, Time};

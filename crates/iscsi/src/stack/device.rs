@@ -226,7 +226,7 @@ impl<D: FaultyDevice> Device<D> {
                 continue;
             };
             let mut status = match done.result {
-                IoResult::Answered(status) => status,
+                IoResult::Completed(status) => status,
                 IoResult::Abandoned => NvmeStatus::INTERNAL_ERROR,
             };
             if let Some(next) = flight.flushes.pop() {

@@ -308,7 +308,7 @@ pub(super) fn latency_rises_exponentially(e: &Evidence<'_>) -> Verdict {
     ))
 }
 
-/// A law: what is off is noise of the ends of a run, which 1 % is ample for.
+/// An invariant: what is off is noise of the ends of a run, which 1 % is ample for.
 pub(super) fn littles_law(e: &Evidence<'_>) -> Verdict {
     let product = |(case, run): (&Case, &ssdyno_result::RunResult)| {
         let latency = run.latency_ns.as_ref()?.all.mean / 1e9;

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::measured::Point;
 
-    /// What is fitted gives back the rows it was fitted to, by the law of the bottleneck.
+    /// What is fitted gives back the rows it was fitted to, by the invariant of the bottleneck.
     #[test]
     fn fitted_demands_are_those_of_operational_analysis() {
         let bytes = 32_768.0;

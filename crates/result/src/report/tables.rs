@@ -222,8 +222,8 @@ pub(super) fn configuration(r: &RunResult) -> String {
 /// the figures may be believed.
 pub(super) fn remarks(page: &mut String, r: &RunResult) {
     page.push_str("<section id=\"notes\">\n");
-    for law in r.invariants.iter().filter(|i| !i.holds) {
-        let (name, detail) = (escape(&law.name), escape(&law.detail));
+    for invariant in r.invariants.iter().filter(|i| !i.holds) {
+        let (name, detail) = (escape(&invariant.name), escape(&invariant.detail));
         let _ = writeln!(page, "<p class=\"note bad\"><b>{name} is broken:</b> {detail}</p>");
     }
     for note in &r.notes {

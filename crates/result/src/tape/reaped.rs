@@ -22,7 +22,7 @@ impl Sum {
 }
 
 /// Requests that follow one another in a [`Reaped`], were issued together, did not fail or wait, and
-/// are of one length: what is issued at once is often answered at once.
+/// are of one length: what is issued at once often completes at once.
 #[derive(Clone, Copy, Debug)]
 struct Alike {
     length_bytes: u32,

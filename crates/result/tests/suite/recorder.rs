@@ -142,8 +142,8 @@ fn littles_law_fails_when_a_start_is_wrong() {
     }
     let mut result = RunResult::default();
     recorder.finish(Time::ZERO).fill(&mut result);
-    let law = result.invariants.iter().find(|i| i.name == "littles_law").unwrap();
-    assert!(!law.holds, "{}", law.detail);
+    let invariant = result.invariants.iter().find(|i| i.name == "littles_law").unwrap();
+    assert!(!invariant.holds, "{}", invariant.detail);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn some_in_vain(keep: Keep) -> [Recording; 2] {
     [recorder.finish(Time::from_ns(END_NS)), tape.finish(END_NS)]
 }
 
-/// Requests without an answer count as long as they were waited for: what is told is a lower bound, whatever
+/// Requests without a completion count as long as they were waited for: what is told is a lower bound, whatever
 /// the true latencies are.
 #[test]
 fn requests_without_an_answer_are_in_the_figures_as_at_least_so_long() {

@@ -55,7 +55,7 @@ fn one_request_is_a_line_by_percentile() {
     let compared = comparison_html(&[result.clone(), result.clone()], &[]);
     assert!(compared.contains(", 1 request"), "{compared}");
     assert!(!compared.contains("1 requests"), "{compared}");
-    let sums = result.invariants.iter().find(|law| law.name == "series_sums").unwrap();
+    let sums = result.invariants.iter().find(|invariant| invariant.name == "series_sums").unwrap();
     assert!(sums.detail.starts_with("1 of 1 request, "), "{}", sums.detail);
 }
 

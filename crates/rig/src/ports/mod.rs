@@ -59,14 +59,14 @@ pub(crate) struct PathFigures {
     pub(crate) faults: Option<FaultsResult>,
     /// Why the driver gave the device up, if it did.
     pub(crate) gone_because: Option<NvmeError>,
-    /// Whether host, driver and device kept the laws of their interfaces.
-    pub(crate) laws: Vec<Invariant>,
+    /// Whether host, driver and device kept the invariants of their interfaces.
+    pub(crate) invariants: Vec<Invariant>,
 }
 
 impl Default for PathFigures {
     fn default() -> PathFigures {
-        let (network, faults, gone_because, laws) = (None, None, None, Vec::new());
-        PathFigures { stack: Stack::Block, network, faults, gone_because, laws }
+        let (network, faults, gone_because, invariants) = (None, None, None, Vec::new());
+        PathFigures { stack: Stack::Block, network, faults, gone_because, invariants }
     }
 }
 
@@ -100,7 +100,7 @@ fn reported(
 }
 
 /// No device touched memory that is not its own.
-fn dma_law(faults: &[RecordedFault]) -> Invariant {
+fn dma_invariant(faults: &[RecordedFault]) -> Invariant {
     Invariant {
         name: "dma".into(),
         holds: faults.is_empty(),
@@ -112,6 +112,6 @@ fn dma_law(faults: &[RecordedFault]) -> Invariant {
 }
 
 /// `name` holds where `count` is zero.
-fn none_law(name: &str, count: u64, what: &str) -> Invariant {
+fn none_invariant(name: &str, count: u64, what: &str) -> Invariant {
     Invariant { name: name.into(), holds: count == 0, detail: format!("{count} {what}") }
 }

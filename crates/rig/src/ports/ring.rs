@@ -12,7 +12,7 @@ use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{FaultyDevice, SimulatedPci};
 use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
-use super::{PathFigures, PathReport, accesses, dma_law, none_law, reported, timing};
+use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::HostPlan;
 use crate::faults;
 use crate::run::RunError;
@@ -32,7 +32,7 @@ pub(crate) struct RingPort {
     last: Time,
     /// A poll is on its way to a core.
     asked: bool,
-    /// What the driver answered, on its way to the host.
+    /// What the driver completed, on its way to the host.
     answers: Vec<Completion<MonotonicTime>>,
     /// Times that the driver's timeout found something while the card had nothing more to do: what was
     /// lost was lost for good.
@@ -85,7 +85,7 @@ impl RingPort {
         }
     }
 
-    /// What the driver did where no answer came.
+    /// What the driver did where no completion came.
     fn recovery(&self) -> DriverRecovery {
         let counters = self.driver.counters();
         DriverRecovery {
@@ -240,10 +240,10 @@ impl PathReport for RingPort {
 
     fn path(&self, _end: Time, report: &mut PathFigures) {
         report.faults = self.faults();
-        let laws = &mut report.laws;
-        laws.push(dma_law(self.pci().faults()));
+        let invariants = &mut report.invariants;
+        invariants.push(dma_invariant(self.pci().faults()));
         let fault = self.pci().device().fault();
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "ring_ownership".into(),
             holds: fault.is_none(),
             detail: match fault {
@@ -252,7 +252,7 @@ impl PathReport for RingPort {
             },
         });
         let stalled = self.driver.stalled();
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "ring_goes_on".into(),
             holds: !stalled,
             detail: match stalled {
@@ -268,9 +268,9 @@ impl PathReport for RingPort {
         if self.fault_plan().is_none() {
             // That the timeout expires while the card is at work is no defect.
             let what = "blocks that the timeout found although the card had nothing more to do";
-            laws.push(none_law("answers", self.silent, what));
+            invariants.push(none_invariant("answers", self.silent, what));
         }
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "commands".into(),
             holds: self.driver.in_flight() == 0,
             detail: format!("{} bios answered, none left", counters.bios),

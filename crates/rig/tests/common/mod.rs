@@ -49,12 +49,12 @@ pub(crate) fn run(
 }
 
 #[allow(dead_code, reason = "runs with faults are measured otherwise")]
-/// The figures of `run`, in which nothing failed and every law held.
+/// The figures of `run`, in which nothing failed and every invariant held.
 pub(crate) fn measure(run: &SimRun) -> RunResult {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none(), "{:?}", measured.failure);
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{law:?}");
+    for invariant in &measured.result.invariants {
+        assert!(invariant.holds, "{invariant:?}");
     }
     measured.result
 }

@@ -103,11 +103,11 @@ fn network(keys: &str, device: &str, load: &str, seed: u64) -> SimRun {
     of(Attach::Network { device, network: Box::new(network), host }, source, seed)
 }
 
-/// What `run` gave; every law held.
+/// What `run` gave; every invariant held.
 fn measure(run: &SimRun) -> SimMeasured {
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
-    for law in &measured.result.invariants {
-        assert!(law.holds, "{law:?}");
+    for invariant in &measured.result.invariants {
+        assert!(invariant.holds, "{invariant:?}");
     }
     measured
 }
@@ -249,7 +249,7 @@ fn what_is_given_again_costs_cpu_time() {
     }
 }
 
-/// A lost interrupt: with one request at a time the timeout finds the answer.
+/// A lost interrupt: with one request at a time the timeout finds the completion.
 #[test]
 fn a_lost_interrupt_is_found_by_the_time_limit() {
     let keys = "lost_interrupts = 0.002";
@@ -304,7 +304,7 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
     assert_eq!(told(&result).driver.abandoned, told(&result).driver.retries);
 }
 
-/// After a removal nothing is answered but with errors; the run ends there, and says why.
+/// After a removal nothing completes but with errors; the run ends there, and says why.
 #[test]
 fn a_device_that_is_pulled_ends_the_run() {
     let load = load(8, 30, 50_000);

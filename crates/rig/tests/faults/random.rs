@@ -1,4 +1,4 @@
-//! Any faults at all: runs end, keep their laws, and repeat.
+//! Any faults at all: runs end, keep their invariants, and repeat.
 
 use proptest::prelude::*;
 use ssdyno_block::Time;
@@ -30,7 +30,7 @@ fn any_faults(driven: bool) -> impl Strategy<Value = FaultConfig> {
     )
 }
 
-/// It ends, every request is answered once, every law holds, and again it is the same to the bit.
+/// It ends, every request completes once, every invariant holds, and again it is the same to the bit.
 fn ends_and_repeats(run: &SimRun, n: u64) -> Result<(), TestCaseError> {
     let first = measure(run);
     let result = &first.result;

@@ -66,7 +66,7 @@ impl Pages for Nvme {
     fn step(&mut self, done: &mut Vec<u32>) -> Result<(), Failure> {
         Nvme::step(self, HANGS);
         for completion in self.done.drain(..) {
-            if !matches!(completion.result, IoResult::Answered(status) if status.is_success()) {
+            if !matches!(completion.result, IoResult::Completed(status) if status.is_success()) {
                 return Err(format!("{completion:?}").into());
             }
             done.push(completion.token.0);

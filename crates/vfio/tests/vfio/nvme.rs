@@ -67,7 +67,7 @@ fn load(
 }
 
 fn fine(result: IoResult) {
-    assert_eq!(result, IoResult::Answered(NvmeStatus::SUCCESS));
+    assert_eq!(result, IoResult::Completed(NvmeStatus::SUCCESS));
 }
 
 fn write_flush_and_read(mode: InterruptMode, what: &str, count: u32) {

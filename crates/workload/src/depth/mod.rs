@@ -210,7 +210,7 @@ impl Searching {
         }
     }
 
-    /// Not even one request at a time is answered in time.
+    /// Not even one request at a time completes in time.
     fn look_at_lowest(&mut self, at_once: bool, share: f64) {
         const IN_A_ROW: u32 = 3;
         self.failed_at_lowest += 1;

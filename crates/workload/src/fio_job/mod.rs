@@ -67,7 +67,7 @@ pub enum FioEngine {
     Null,
 }
 
-/// What of a write is durable when it is answered (fio: `sync`; open(2), O_SYNC and O_DSYNC).
+/// What of a write is durable when it completes (fio: `sync`; open(2), O_SYNC and O_DSYNC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FioSync {
     /// Nothing: that takes a flush.
@@ -118,7 +118,7 @@ pub struct FioJob {
     pub iopoll: bool,
     /// A kernel thread takes submissions (`sqthread_poll`).
     pub sqpoll: bool,
-    /// What of a write is durable when it is answered.
+    /// What of a write is durable when it completes.
     pub sync: FioSync,
     /// Requests go through the page cache (`direct=0`, `buffered=1`).
     pub buffered: bool,

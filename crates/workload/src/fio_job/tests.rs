@@ -325,7 +325,7 @@ fn groups_wait_for_one_another_and_delays_are_kept() {
     };
     assert_eq!((of(0).len(), of(0)[0]), (10, Time::from_ms(1)));
     assert_eq!(of(1), [Time::ZERO, Time::from_us(100)]);
-    // The last of the first group is answered after 1 ms and ten times 0.1 ms.
+    // The last of the first group completes after 1 ms and ten times 0.1 ms.
     let second = Time::from_ms(2);
     let pause = Time::from_us(4_100);
     assert_eq!(of(2), [second, second + pause, second + pause * 2]);
@@ -493,7 +493,7 @@ proptest! {
     }
 }
 
-/// As fio does: the last thing of a job that wrote, when everything else was answered.
+/// As fio does: the last thing of a job that wrote, when everything else completed.
 #[test]
 fn a_flush_at_the_end_comes_when_all_is_answered() {
     for option in ["end_fsync=1", "fsync_on_close=1", "end_fsync=1\nfsync_on_close"] {

@@ -13,7 +13,7 @@ use arrivals::Pacing;
 use place::{ONE, Place, happens};
 
 /// Requests drawn at a time, and told of twice. Several memory accesses at once take little more
-/// time than one, and devices answer in bursts (channels in step with one another).
+/// time than one, and devices complete in bursts (channels in step with one another).
 const BATCH: usize = 8;
 
 /// The requests drawn ahead, in order: more than one batch, up to two.

@@ -13,7 +13,7 @@ use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::NvmePort;
 use crate::faults;
-use crate::ports::none_law;
+use crate::ports::none_invariant;
 
 /// A command of the host, as it came.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl NvmePort {
         }
     }
 
-    /// The driver does not take `request` now, or never will. It is answered all the same.
+    /// The driver does not take `request` now, or never will. It completes all the same.
     #[cold]
     pub(super) fn not_taken(
         &mut self,
@@ -174,7 +174,7 @@ impl NvmePort {
         let before = self.answers.len();
         self.driver.poll(&mut self.pci, now, &mut self.answers);
         for answer in &self.answers[before..] {
-            let found = matches!(answer.result, IoResult::Answered(_));
+            let found = matches!(answer.result, IoResult::Completed(_));
             // Who polls needs no interrupt.
             if found && !self.polled && !self.is_signalled(answer.queue) {
                 self.recovery.silent += 1;
@@ -248,16 +248,16 @@ impl NvmePort {
 
     /// What holds where nothing was asked for. That the timeout expires is no defect; that an interrupt
     /// never comes, or that the controller fails, is one.
-    pub(super) fn unasked_laws(&self, laws: &mut Vec<Invariant>) {
+    pub(super) fn unasked_invariants(&self, invariants: &mut Vec<Invariant>) {
         if self.recovery.asked {
             return;
         }
-        laws.push(none_law(
+        invariants.push(none_invariant(
             "interrupts",
             self.recovery.silent,
             "completions were found by the watchdog, without an interrupt",
         ));
-        laws.push(none_law(
+        invariants.push(none_invariant(
             "resets",
             self.recovery.odd_resets,
             "resets of the controller that no timeout asked for",

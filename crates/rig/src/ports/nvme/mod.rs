@@ -19,7 +19,7 @@ use ssdyno_result::Invariant;
 
 use self::error_recovery::ErrorRecovery;
 use self::scsi::ScsiLayer;
-use super::{PathFigures, PathReport, accesses, dma_law, none_law, reported, timing};
+use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::{HostPlan, Stack};
 use crate::namespaces;
 use crate::run::RunError;
@@ -319,7 +319,7 @@ impl HostPort for NvmePort {
             let mut status = answer.result.block_status();
             if let Some(scsi) = &mut self.scsi {
                 match answer.result {
-                    IoResult::Answered(answered) => {
+                    IoResult::Completed(answered) => {
                         if !scsi.end(answer.token, answered) && status == Status::Ok {
                             status = Status::Error;
                         }
@@ -387,22 +387,26 @@ impl PathReport for NvmePort {
         report.stack = if self.scsi.is_some() { Stack::Scsi } else { Stack::Block };
         report.faults = self.recovered();
         report.gone_because = self.given_up();
-        let laws = &mut report.laws;
-        laws.push(dma_law(self.pci.faults()));
-        laws.extend(self.scsi.as_ref().map(ScsiLayer::law));
+        let invariants = &mut report.invariants;
+        invariants.push(dma_invariant(self.pci.faults()));
+        invariants.extend(self.scsi.as_ref().map(ScsiLayer::invariant));
         let counters = self.driver.counters();
         let controller = self.pci.device().counters();
-        laws.push(none_law(
+        invariants.push(none_invariant(
             "command_identifiers",
             counters.strays,
             "completions of commands that were not outstanding",
         ));
-        laws.push(none_law("doorbells", controller.bad_doorbells, "doorbell writes were refused"));
-        self.unasked_laws(laws);
+        invariants.push(none_invariant(
+            "doorbells",
+            controller.bad_doorbells,
+            "doorbell writes were refused",
+        ));
+        self.unasked_invariants(invariants);
         // What the driver itself gave up, it was given.
         let given_up = self.recovery.abandoned - self.recovery.refused;
         let answered = counters.completions + given_up;
-        laws.push(Invariant {
+        invariants.push(Invariant {
             name: "commands".into(),
             holds: counters.commands == answered && self.outstanding == 0,
             detail: format!("{} given, {answered} answered", counters.commands),

@@ -133,7 +133,7 @@ impl ScsiLayer {
         &self.sense
     }
 
-    pub(super) fn law(&self) -> Invariant {
+    pub(super) fn invariant(&self) -> Invariant {
         let counts = self.translator.counts();
         Invariant {
             name: "scsi".into(),

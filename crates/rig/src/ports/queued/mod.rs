@@ -295,8 +295,8 @@ impl PathReport for QueuedPort {
         }
         let any = device.is_some() || network.is_some();
         report.faults = any.then(|| FaultsResult { device, network, ..FaultsResult::default() });
-        let laws = &mut report.laws;
-        laws.push(Invariant {
+        let invariants = &mut report.invariants;
+        invariants.push(Invariant {
             name: "commands".into(),
             holds: self.taken == self.answered && self.waiting.is_empty(),
             detail: format!("{} given, {} answered", self.taken, self.answered),

@@ -93,7 +93,7 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// The commands of a session that have set out and are not answered.
+    /// The commands of a session that have set out and have not completed.
     pub(super) fn of_session(&self, queue: u16) -> Vec<u32> {
         let of = |slot: &Slot| slot.queue == queue && slot.tries > 0 && slot.stage == Stage::Sent;
         (0..self.all.len() as u32).filter(|at| of(&self[*at])).collect()
