@@ -9,7 +9,7 @@ const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
 const CALLED_HERE: &[(&[&str], &str)] = &[
     (
         &["--rate", "--rate-iops", "--iops"],
-        "requests per second are a key of the workload: `--set workload.arrivals.rate=20000`",
+        "requests per second are keys of the workload: `--set workload.arrivals.kind=poisson --set workload.arrivals.rate=20000`",
     ),
     (
         &["--depth", "--iodepth", "--qd", "--queue-depth"],

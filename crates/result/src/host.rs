@@ -177,7 +177,7 @@ pub struct NetworkResult {
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostCore {
     /// Share of the time at work, 0 to 1. The time includes what the machine writes back after the last
-    /// answer, and so does the work; the rates below end with the last completion.
+    /// completion, and so does the work; the rates below end with the last completion.
     pub busy_share: f64,
     /// Requests reported to threads of this core, by second.
     pub iops: f64,
