@@ -58,9 +58,16 @@ pub(crate) struct Dftl {
     inner: PageMap,
     cache: Cache,
     host_pages: u32,
-    /// Translation pages that cleaning made out of date, waiting to be rewritten.
+    /// Translation pages that cleaning made out of date, waiting to be rewritten: each by its number times
+    /// `stands_for`, and which of those it is.
     stale: VecDeque<u32>,
     is_stale: Vec<bool>,
+    /// Translation pages of the device that each one here stands for: 1, and on a sample plane the
+    /// planes of the device. What one plane's cleaning moves belongs to pages of the table on all planes, and
+    /// hardly ever two to one page; on the sample plane, which has few, many would be written once for several.
+    stands_for: u32,
+    /// Draws which of those a moved page belongs to.
+    rng: Rng,
 }
 
 impl Dftl {
@@ -88,19 +95,22 @@ impl Dftl {
             ));
         }
         let capacity = (cache_bytes / CACHE_ENTRY_BYTES).min(u64::from(host_pages)) as u32;
-        Ok(Dftl::assemble(inner, capacity, entries))
+        Ok(Dftl::assemble(inner, capacity, entries, 1))
     }
 
-    /// With an empty cache of `capacity` entries, `entries` to a translation page.
-    fn assemble(inner: PageMap, capacity: u32, entries: u32) -> Dftl {
+    /// With an empty cache of `capacity` entries, `entries` to a translation page, each of which stands
+    /// for as many.
+    fn assemble(inner: PageMap, capacity: u32, entries: u32, stands_for: u32) -> Dftl {
         let host_pages = inner.limits.logical_pages;
-        let translation_pages = host_pages.div_ceil(entries);
+        let translation_pages = host_pages.div_ceil(entries) * stands_for;
         Dftl {
             inner,
             cache: Cache::new(capacity, host_pages, entries),
             host_pages,
             stale: VecDeque::with_capacity(translation_pages as usize),
             is_stale: vec![false; translation_pages as usize],
+            stands_for,
+            rng: Rng::new(0, "translation pages of a sample"),
         }
     }
 
@@ -131,7 +141,8 @@ impl Dftl {
     fn note_moves(&mut self) {
         for page in self.inner.moved.drain(..) {
             if !self.cache.make_dirty(page) {
-                let number = self.cache.group_of(page);
+                let number = self.cache.group_of(page) * self.stands_for;
+                let number = number + one_of(&mut self.rng, self.stands_for);
                 if !std::mem::replace(&mut self.is_stale[number as usize], true) {
                     self.stale.push_back(number);
                 }
@@ -157,7 +168,14 @@ impl Dftl {
         room?;
         self.inner.append(plane, page, cause, out)?;
         self.cache.clean_group(number);
-        self.is_stale[number as usize] = false;
+        Ok(())
+    }
+
+    /// The same, for one of those that the page stands for, which is up to date then.
+    fn write_back(&mut self, number: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        self.write_translation_page(number, FlashCause::Mapping, out)?;
+        let of = one_of(&mut self.rng, self.stands_for);
+        self.is_stale[(number * self.stands_for + of) as usize] = false;
         Ok(())
     }
 
@@ -170,10 +188,12 @@ impl Dftl {
             if !self.is_stale[number as usize] {
                 continue;
             }
-            if self.write_translation_page(number, FlashCause::Cleaning, out).is_err() {
+            let page = number / self.stands_for;
+            if self.write_translation_page(page, FlashCause::Cleaning, out).is_err() {
                 self.stale.push_front(number);
                 return;
             }
+            self.is_stale[number as usize] = false;
             left -= 1;
         }
     }
@@ -187,7 +207,7 @@ impl Dftl {
             let victim = self.cache.oldest();
             if self.cache.is_dirty(victim) {
                 let number = self.cache.group_of(victim);
-                self.write_translation_page(number, FlashCause::Mapping, out)?;
+                self.write_back(number, out)?;
             }
             self.cache.remove(victim);
         }
@@ -202,7 +222,7 @@ impl Dftl {
         for number in 0..self.cache.groups(pages) {
             if self.directory(number).is_none() {
                 out.clear();
-                self.write_translation_page(number, FlashCause::Mapping, &mut out)?;
+                self.write_back(number, &mut out)?;
             }
         }
         Ok(())
@@ -262,6 +282,11 @@ impl Dftl {
     }
 }
 
+/// One of the first `count` numbers.
+fn one_of(rng: &mut Rng, count: u32) -> u32 {
+    if count == 1 { 0 } else { rng.below(u64::from(count)) as u32 }
+}
+
 impl Sampled for Dftl {
     /// With its share of the cache. Its translation pages have as many entries as those of the device,
     /// so that each of them is written back as often.
@@ -276,7 +301,7 @@ impl Sampled for Dftl {
         let mut inner = sample::empty_plane(&self.inner, pages, groups, seed);
         sample::fill_in_order(&mut inner, pages, watch)?;
         let capacity = self.cache.capacity().div_ceil(planes).min(pages);
-        let mut plane = Dftl::assemble(inner, capacity, self.cache.group_size());
+        let mut plane = Dftl::assemble(inner, capacity, self.cache.group_size(), planes);
         plane.complete_table(pages).map_err(|_| sample::cannot_fill(pages))?;
         plane.fill_cache_at_random((pages, together), seed);
         Ok(plane)
@@ -362,7 +387,7 @@ impl Ftl for Dftl {
     fn flush(&mut self, out: &mut Vec<FlashOp>) {
         for number in 0..self.is_stale.len() as u32 {
             if (self.is_stale[number as usize] || self.cache.is_group_dirty(number))
-                && self.write_translation_page(number, FlashCause::Mapping, out).is_err()
+                && self.write_back(number, out).is_err()
             {
                 return;
             }

@@ -255,6 +255,20 @@ fn cost_benefit_knows_the_ages_of_blocks_in_many_planes() {
     assert!(drift.is_none(), "{drift:?}");
 }
 
+/// What one plane of many moves belongs to pages of the table on all planes, hardly ever two to one page, and
+/// the plane from which preconditioning takes the state of all has few. The means of 100 000 writes differ
+/// by 1.6 % (one standard deviation). When pages of the table coalesced on the sample plane, the first
+/// 100 000 cost 10.2 programs, the next 12.5, and those from 500 000 on 15.9; greedy cleaning was not touched.
+#[test]
+fn first_writes_of_a_dftl_with_many_planes_cost_what_later_ones_do() {
+    let flash = small_flash(8, 8, 512, 256);
+    let ftl = ("dftl", 0.12, r#","cleaning":"cost-benefit""#);
+    let mut bench = Bench::new(&flash, ftl, &BufferConfig::default(), 0);
+    let first = bench.programs(50_000) as f64 / 50e3;
+    let then = bench.programs(150_000) as f64 / 150e3;
+    assert!((first / then - 1.0).abs() < 0.08, "{first}, then {then}");
+}
+
 /// What is in the cache is what random writes leave there: with the whole table, a read costs what it
 /// costs a page map, and with half of it, half of the reads look up their entry in flash.
 #[test]

@@ -167,7 +167,8 @@ impl Document {
                 path.pop();
                 key = join_with(&path, &name);
             }
-            let help = "add it; `ssdyno show` prints a complete file; the types are in `ssdyno schema`";
+            let help =
+                "add it; `ssdyno show` prints a complete file; the types are in `ssdyno schema`";
             return self.about(&key, format!("the key `{key}` is missing"), help, "missing here");
         }
         let key = toml_places::join(&path);
