@@ -58,16 +58,13 @@ pub(crate) struct Dftl {
     inner: PageMap,
     cache: Cache,
     host_pages: u32,
-    /// Translation pages that cleaning made out of date, waiting to be rewritten: each by its number times
-    /// `stands_for`, and which of those it is.
+    /// Translation pages that cleaning made out of date, waiting to be rewritten, see
+    /// [`device_page`](Dftl::device_page).
     stale: VecDeque<u32>,
     is_stale: Vec<bool>,
     /// Translation pages of the device that each one here stands for: 1, and on a sample plane the
-    /// planes of the device. What one plane's cleaning moves belongs to pages of the table on all planes, and
-    /// hardly ever two to one page; on the sample plane, which has few, many would be written once for several.
+    /// planes of the device.
     stands_for: u32,
-    /// Draws which of those a moved page belongs to.
-    rng: Rng,
 }
 
 impl Dftl {
@@ -110,8 +107,15 @@ impl Dftl {
             stale: VecDeque::with_capacity(translation_pages as usize),
             is_stale: vec![false; translation_pages as usize],
             stands_for,
-            rng: Rng::new(0, "translation pages of a sample"),
         }
+    }
+
+    /// The translation page of the device that the entry of `page` is in. Pages of a plane have numbers on the
+    /// device that are as far apart as it has planes, so what cleaning moves is in many translation pages
+    /// there, of which those of the sample plane, which has few, stand for several each.
+    fn device_page(&self, page: u32) -> u32 {
+        let number = u64::from(page) * u64::from(self.stands_for);
+        (number / u64::from(self.cache.group_size())) as u32
     }
 
     fn translation_page(&self, number: u32) -> u32 {
@@ -139,15 +143,17 @@ impl Dftl {
     /// Takes note of what cleaning moved: cached entries become dirty, the others' translation
     /// pages out of date.
     fn note_moves(&mut self) {
-        for page in self.inner.moved.drain(..) {
+        // Lent out by the map, as `self` could not be while its moves are taken.
+        let mut moved = std::mem::take(&mut self.inner.moved);
+        for page in moved.drain(..) {
             if !self.cache.make_dirty(page) {
-                let number = self.cache.group_of(page) * self.stands_for;
-                let number = number + one_of(&mut self.rng, self.stands_for);
+                let number = self.device_page(page);
                 if !std::mem::replace(&mut self.is_stale[number as usize], true) {
                     self.stale.push_back(number);
                 }
             }
         }
+        self.inner.moved = moved;
     }
 
     /// Writes translation page `number` as it must be now.
@@ -171,11 +177,12 @@ impl Dftl {
         Ok(())
     }
 
-    /// The same, for one of those that the page stands for, which is up to date then.
-    fn write_back(&mut self, number: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+    /// Writes back the translation page of the cached `page`.
+    fn write_back(&mut self, page: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
+        let number = self.cache.group_of(page);
         self.write_translation_page(number, FlashCause::Mapping, out)?;
-        let of = one_of(&mut self.rng, self.stands_for);
-        self.is_stale[(number * self.stands_for + of) as usize] = false;
+        let number = self.device_page(page);
+        self.is_stale[number as usize] = false;
         Ok(())
     }
 
@@ -206,8 +213,7 @@ impl Dftl {
         if self.cache.is_full() {
             let victim = self.cache.oldest();
             if self.cache.is_dirty(victim) {
-                let number = self.cache.group_of(victim);
-                self.write_back(number, out)?;
+                self.write_back(victim, out)?;
             }
             self.cache.remove(victim);
         }
@@ -222,7 +228,7 @@ impl Dftl {
         for number in 0..self.cache.groups(pages) {
             if self.directory(number).is_none() {
                 out.clear();
-                self.write_back(number, &mut out)?;
+                self.write_translation_page(number, FlashCause::Mapping, &mut out)?;
             }
         }
         Ok(())
@@ -280,11 +286,6 @@ impl Dftl {
         let writes = (2 * capacity).min(32 * groups) + written_back;
         writes.min(pages).max((8 * pages).min(200_000))
     }
-}
-
-/// One of the first `count` numbers.
-fn one_of(rng: &mut Rng, count: u32) -> u32 {
-    if count == 1 { 0 } else { rng.below(u64::from(count)) as u32 }
 }
 
 impl Sampled for Dftl {
@@ -386,10 +387,11 @@ impl Ftl for Dftl {
 
     fn flush(&mut self, out: &mut Vec<FlashOp>) {
         for number in 0..self.is_stale.len() as u32 {
-            if (self.is_stale[number as usize] || self.cache.is_group_dirty(number))
-                && self.write_back(number, out).is_err()
-            {
-                return;
+            if self.is_stale[number as usize] || self.cache.is_group_dirty(number) {
+                if self.write_translation_page(number, FlashCause::Mapping, out).is_err() {
+                    return;
+                }
+                self.is_stale[number as usize] = false;
             }
         }
     }
