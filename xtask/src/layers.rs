@@ -10,11 +10,11 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-papers", "ssdyno-pts"],
     &["ssdyno-session"],
     // The two runners know nothing of each other.
-    &["ssdyno-bench", "ssdyno-rig"],
+    &["ssdyno-bench", "ssdyno-rig", "ssdyno-verify"],
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
-    &["ssdyno-device"],
+    &["ssdyno-device", "ssdyno-safety"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],
     &["ssdyno-energy"],

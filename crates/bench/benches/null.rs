@@ -7,8 +7,9 @@
 //!
 //! `cargo bench -p ssdyno-bench --bench null [-- [TARGET] [--runs N] [--requests N]]`
 
-use ssdyno_bench::{Access, BenchMeasured, BenchOptions, BenchRun};
+use ssdyno_bench::{BenchMeasured, BenchOptions, BenchRun};
 use ssdyno_result::{Keep, KeepGoing, OwnCost, RunLimits};
+use ssdyno_safety::Access;
 use ssdyno_workload::{Source, WorkloadConfig};
 
 fn run(target: &str, depth: u32, requests: u64, keep: Keep, seed: u64) -> BenchMeasured {

@@ -2,16 +2,15 @@
 //!
 //! Key types: [`BenchRun`] (a target, a workload and a seed) whose [`execute`](BenchRun::execute) gives
 //! [`BenchMeasured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
-//! gives; [`BenchOptions`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`] and [`WritePermit`] (nothing is
-//! written without one).
+//! gives; [`BenchOptions`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`](ssdyno_safety::Access) (nothing is
+//! written without a permit).
 //!
 //! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
 //! to its engine, waits for completions, reads the clock once for all that it reaps, and lets a
 //! [`Tape`](ssdyno_result::Tape) record them. Latency counts from the *intended* start: in an
 //! open loop or a trace the wait for a place in the queue, or for us, is part of it.
 //!
-//! Beside the measuring loop: [`safety`] (who may write where), [`verify`] (is what was written what
-//! is read) and [`probe`] (what the machine does meanwhile).
+//! Beside the measuring loop: [`probe`] (what the machine does meanwhile).
 //!
 //! Engines: io_uring (registered buffers and files, batched submission and reaping), threads with
 //! pread(2) and pwrite(2), and nothing. The tool measures and states what it costs itself
@@ -41,8 +40,6 @@ mod error;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
-mod file_system;
-#[cfg(target_os = "linux")]
 mod job;
 #[cfg(target_os = "linux")]
 mod job_set;
@@ -58,7 +55,6 @@ mod method;
 mod options;
 #[cfg(target_os = "linux")]
 mod overhead;
-mod permit;
 #[cfg(target_os = "linux")]
 mod pinning;
 #[cfg(target_os = "linux")]
@@ -73,8 +69,6 @@ mod ramp;
 mod report;
 mod run;
 #[cfg(target_os = "linux")]
-pub mod safety;
-#[cfg(target_os = "linux")]
 mod share;
 #[cfg(target_os = "linux")]
 mod spool;
@@ -88,8 +82,6 @@ mod tests;
 #[cfg(target_os = "linux")]
 mod tuning;
 #[cfg(target_os = "linux")]
-pub mod verify;
-#[cfg(target_os = "linux")]
 mod worker;
 
 #[cfg(target_os = "linux")]
@@ -99,7 +91,6 @@ pub use error::BenchError;
 pub use limits::outlive_file_size_limit;
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};
 pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing, SyncWrites};
-pub use permit::{Access, WritePermit};
 pub use run::{BenchMeasured, BenchRun, RowsPlace};
 #[cfg(target_os = "linux")]
 pub use target::RealTarget;

@@ -8,7 +8,7 @@ use ssdyno_workload::Source;
 
 use crate::error::BenchError;
 use crate::options::BenchOptions;
-use crate::permit::Access;
+use ssdyno_safety::Access;
 
 /// A run in wall time.
 #[derive(Debug)]

@@ -125,7 +125,7 @@ impl Began {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permit::Access;
+    use ssdyno_safety::Access;
 
     /// Says when to begin, and counts how often it was told how far the run is.
     struct At(RunStart, u32, KeepGoing);

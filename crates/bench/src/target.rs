@@ -10,10 +10,10 @@ use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
-use crate::file_system::{self, is_of_the_kernel};
 use crate::lock::lock;
 use crate::options::{NULL, Opening, PageCache, SyncWrites};
-use crate::permit::Access;
+use ssdyno_safety::Access;
+use ssdyno_safety::file_system::{self, is_of_the_kernel};
 
 /// Size of `null:`; nothing is stored, so it may be anything.
 const NULL_BYTES: u64 = 1 << 40;
@@ -336,7 +336,7 @@ impl RealTarget {
     /// Marks the scratch files among its files anew, so that the next run may write to them, too. Call it
     /// when everything that was written is completed; it reads a few blocks of each.
     pub fn remember_scratch(&self) {
-        self.scratch.iter().for_each(crate::safety::remember);
+        self.scratch.iter().for_each(ssdyno_safety::remember);
     }
 
     /// The device whose counters tell of this target, as the kernel names it; of several files the one

@@ -10,7 +10,6 @@ mod written;
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,8 +19,8 @@ use ssdyno_workload::{Source, TraceOptions, TraceTiming, WorkloadConfig};
 
 use loops::Loop;
 
-use crate::permit::{Access, WritePermit};
 use crate::{BenchError, BenchMeasured, BenchOptions, BenchRun, EngineKind, ReapWait};
+use ssdyno_safety::{Access, Consent};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
@@ -68,10 +67,10 @@ fn file(directory: &Path, bytes: usize) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// As the safety checks would give it.
+/// To write over a file that is there.
 fn permit(name: &str) -> Access {
-    let metadata = std::fs::metadata(name).unwrap();
-    Access::Write(WritePermit::for_file(metadata.st_dev(), metadata.st_ino()))
+    let consent = Consent { overwrite: true, ..Consent::default() };
+    Access::Write(ssdyno_safety::inspect(name).unwrap().permit(consent).unwrap())
 }
 
 #[test]
@@ -237,7 +236,8 @@ fn nothing_is_written_without_a_permit_for_this_very_file() {
     assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Write, .. }));
     writes.source = Source::Generator(WorkloadConfig::from_toml("trim_percent = 1\n").unwrap());
     assert!(matches!(refusal(&writes), BenchError::ReadOnly { op: Op::Trim, .. }));
-    writes.access = permit("/proc/self/exe");
+    let other = tempfile::tempdir().unwrap();
+    writes.access = permit(&file(other.path(), 1 << 16));
     assert!(matches!(refusal(&writes), BenchError::Permit { .. }));
     let trace = directory.path().join("w.csv");
     std::fs::write(&trace, "time_ns,op,offset_bytes,length_bytes\n0,read,0,4096\n1,write,0,4096\n")

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use ssdyno_bench::Access;
-use ssdyno_bench::safety::{self, Consent, SafetyError};
 use ssdyno_block::SECTOR_BYTES;
+use ssdyno_safety::{self as safety, Access, Consent, SafetyError};
 
 use crate::failure::Failure;
 use crate::prompt::Prompt;

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use ssdyno_bench::RealTarget;
-use ssdyno_bench::{Access, BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
+use ssdyno_bench::{BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_result::MethodResult;
 use ssdyno_result::RunLimits;
 #[cfg(target_os = "linux")]
 use ssdyno_rig::Source;
+use ssdyno_safety::Access;
 use ssdyno_workload::TargetFacts;
 
 #[cfg(target_os = "linux")]

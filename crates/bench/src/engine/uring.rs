@@ -292,7 +292,7 @@ impl Engine for Uring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permit::Access;
+    use ssdyno_safety::Access;
 
     /// What was waited for is reaped like the rest, also where nothing else is under way.
     #[test]

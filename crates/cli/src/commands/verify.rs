@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::safety;
-use ssdyno_bench::verify::{
-    self, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
-};
-use ssdyno_bench::{Access, RealTarget};
+use ssdyno_bench::RealTarget;
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_safety::{self as safety, Access};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, access, named};
+use ssdyno_verify::{
+    self as verify, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
+};
 use ssdyno_workload::read_fio_verify;
 
 use crate::args::positive_span;

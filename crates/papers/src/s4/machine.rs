@@ -21,9 +21,10 @@ mod linux {
     use std::time::Instant;
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use ssdyno_bench::{Access, BenchOptions, BenchRun, EngineKind, NULL};
+    use ssdyno_bench::{BenchOptions, BenchRun, EngineKind, NULL};
     use ssdyno_result::Keep;
     use ssdyno_rig::{KeepGoing, RunLimits, Source};
+    use ssdyno_safety::Access;
 
     use super::FigureTable;
 

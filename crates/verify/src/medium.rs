@@ -37,7 +37,7 @@ impl Medium for File {
 
 /// Memory on a page boundary, as O_DIRECT wants it.
 #[derive(Debug)]
-pub(super) struct Aligned {
+pub(crate) struct Aligned {
     bytes: Vec<u8>,
     start: usize,
     length: usize,
@@ -46,13 +46,13 @@ pub(super) struct Aligned {
 impl Aligned {
     const PAGE_BYTES: usize = 4096;
 
-    pub(super) fn new(length: usize) -> Aligned {
+    pub(crate) fn new(length: usize) -> Aligned {
         let bytes = vec![0; length + Aligned::PAGE_BYTES];
         let start = bytes.as_ptr().align_offset(Aligned::PAGE_BYTES).min(Aligned::PAGE_BYTES);
         Aligned { bytes, start, length }
     }
 
-    pub(super) fn as_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.length]
     }
 }

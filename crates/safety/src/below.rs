@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::backing::of_loop;
-use super::device::{Device, Number, System, block_number, names, number, value};
+use crate::backing::of_loop;
+use crate::device::{Device, Number, System, block_number, names, number, value};
 
 /// Something that a device lies on.
 enum Below {
@@ -19,7 +19,7 @@ enum Below {
 
 impl System {
     /// How that on which `device` lies is used by others.
-    pub(super) fn users_below(&self, device: &Device) -> Vec<String> {
+    pub(crate) fn users_below(&self, device: &Device) -> Vec<String> {
         let mut users = Vec::new();
         let mut chain = BTreeSet::from([device.itself.name.clone()]);
         let mut look = vec![device.clone()];
@@ -95,7 +95,7 @@ impl System {
 
     /// How the disk of `device` is used by another path to it (two ports of one drive, say), which the
     /// kernel takes for another disk.
-    pub(super) fn users_of_other_paths(&self, device: &Device) -> Vec<String> {
+    pub(crate) fn users_of_other_paths(&self, device: &Device) -> Vec<String> {
         let blocks = self.sys.join("block");
         let disk = device.disk.as_ref().unwrap_or(&device.itself.name);
         let Some(wanted) = self.unit_name(disk) else { return Vec::new() };

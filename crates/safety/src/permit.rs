@@ -12,7 +12,7 @@ pub enum Access {
 
 /// The permission to write to one file or device.
 ///
-/// Only the safety checks of this crate give one out, after they have looked at what is on the
+/// Only the checks of this crate give one out, after they have looked at what is on the
 /// target; it names the very file that they looked at, so that a path that has come to mean
 /// another one since is refused.
 #[derive(Debug)]
@@ -45,14 +45,12 @@ impl WritePermit {
     }
 
     /// Whether it is for a file that this program made.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
-    pub(crate) fn is_for_scratch(&self) -> bool {
+    pub fn is_for_scratch(&self) -> bool {
         self.scratch
     }
 
     /// Whether it is for this one; the arguments are as in the constructors.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
-    pub(crate) fn covers(&self, device: u64, inode: u64) -> bool {
+    pub fn covers(&self, device: u64, inode: u64) -> bool {
         (self.device, self.inode) == (device, inode)
     }
 }

@@ -19,18 +19,18 @@ const HEADER_BYTES: usize = 32;
 
 /// What a stamp says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// Byte address.
-    pub(super) address: u64,
+    pub(crate) address: u64,
     /// Number of the write.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Number of the run: another one's blocks, though written with the same seed, are not of this one.
-    pub(super) run: u64,
+    pub(crate) run: u64,
 }
 
 /// What a sector turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// One of ours, whole.
     Stamped(Stamp),
     /// One of ours with wrong contents.
@@ -43,7 +43,7 @@ pub(super) enum Found {
 
 impl Stamp {
     /// Fills `sector`, which is longer than a header.
-    pub(super) fn write(&self, sector: &mut [u8]) {
+    pub(crate) fn write(&self, sector: &mut [u8]) {
         sector[4..8].copy_from_slice(&MAGIC.to_le_bytes());
         sector[8..16].copy_from_slice(&self.address.to_le_bytes());
         sector[16..24].copy_from_slice(&self.generation.to_le_bytes());
@@ -61,7 +61,7 @@ impl Stamp {
 
     /// Reads `sector`, which should hold `expected`: a sector that says nothing by itself is compared
     /// with that.
-    pub(super) fn read(sector: &[u8], expected: &Stamp) -> Found {
+    pub(crate) fn read(sector: &[u8], expected: &Stamp) -> Found {
         let word = |at: usize| -> u64 {
             let bytes = sector[at..at + 8].try_into().unwrap_or_default();
             u64::from_le_bytes(bytes)

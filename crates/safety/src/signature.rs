@@ -86,10 +86,10 @@ const ZFS_SLOTS: u64 = 128;
 
 /// A part of a device, as if it were one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window<'a, D> {
-    pub(super) device: &'a D,
+pub(crate) struct Window<'a, D> {
+    pub(crate) device: &'a D,
     /// Where it begins.
-    pub(super) start_bytes: u64,
+    pub(crate) start_bytes: u64,
 }
 
 impl<D: FileExt> FileExt for Window<'_, D> {
@@ -110,7 +110,7 @@ const SAMPLE_BYTES: usize = 4096;
 
 /// Calls `look` with blocks that are spread evenly over a device of `size_bytes`, the first and the last
 /// of it among them.
-pub(super) fn for_each_sample(
+pub(crate) fn for_each_sample(
     device: &impl FileExt,
     size_bytes: u64,
     mut look: impl FnMut(&[u8]),
@@ -134,7 +134,7 @@ pub(super) fn for_each_sample(
 ///
 /// # Errors
 /// Those of reading.
-pub(super) fn looks_blank(device: &impl FileExt, size_bytes: u64) -> io::Result<bool> {
+pub(crate) fn looks_blank(device: &impl FileExt, size_bytes: u64) -> io::Result<bool> {
     let (mut zeroes, mut ones) = (true, true);
     for_each_sample(device, size_bytes, |block| {
         zeroes &= block.iter().all(|byte| *byte == 0);

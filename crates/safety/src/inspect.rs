@@ -1,20 +1,4 @@
-//! Other people's data: who may write where.
-//!
-//! [`inspect`] finds out what a target is and what lies on it, and [`Inspection::permit`] gives the
-//! permit to write, or says why not. What is in use is refused whatever was typed: mounted, held
-//! by another device, swap, a member of an array or a volume group, or below one of those. An idle
-//! device needs its serial number, typed by somebody who has seen what is on it. A file needs
-//! `--overwrite`, unless it was made by us.
-//!
-//! The last word is the kernel's: a device is opened exclusively (`O_EXCL`), which fails while
-//! anybody has claimed it, in whatever name space.
-
-mod backing;
-mod below;
-mod device;
-mod mark;
-mod processes;
-mod signature;
+//! What a target is, what lies on it, and whether it may be written to.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -22,11 +6,11 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::device::{Device, System};
 use crate::file_system::is_of_the_kernel;
+use crate::mark::{self, Mark};
 use crate::permit::WritePermit;
-use device::{Device, System};
-use mark::Mark;
-pub use signature::{Signature, signatures};
+use crate::signature::{self, Signature, signatures};
 
 /// Why a target may not be written to, or could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -386,7 +370,7 @@ fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
 }
 
 /// Marks the scratch file `file` anew, after it was written to. It must be readable and writable.
-pub(crate) fn remember(file: &File) {
+pub fn remember(file: &File) {
     // A file system without extended attributes cannot remember; the next run asks then.
     let _ = mark::set(file);
 }

@@ -9,11 +9,11 @@ use std::time::Instant;
 use ssdyno_engine::Rng;
 use ssdyno_result::KeepGoing;
 
-use super::journal::{self, Header, Journal};
-use super::medium::{Aligned, Medium};
-use super::stamp::Stamp;
-use super::table::{Right, judge};
-use super::{
+use crate::journal::{self, Header, Journal};
+use crate::medium::{Aligned, Medium};
+use crate::stamp::Stamp;
+use crate::table::{Right, judge};
+use crate::{
     FINDINGS_MAX, Finding, JournalUse, PROGRESS_EVERY, VerifyError, VerifyFault, VerifyPlan,
     VerifyProgress, VerifyReport,
 };

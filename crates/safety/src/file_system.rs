@@ -23,12 +23,12 @@ const KERNEL_FILE_SYSTEMS: [i64; 13] = [
 ];
 
 /// Whether `path` is in a file system that stores nothing: its files are the kernel's.
-pub(crate) fn is_of_the_kernel(path: &std::path::Path) -> bool {
+pub fn is_of_the_kernel(path: &std::path::Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| is_one_of(&found, &KERNEL_FILE_SYSTEMS))
 }
 
 /// Whether what statfs(2) `found` keeps files in memory.
-pub(crate) fn is_in_memory(found: &rustix::fs::StatFs) -> bool {
+pub fn is_in_memory(found: &rustix::fs::StatFs) -> bool {
     is_one_of(found, &MEMORY_FILE_SYSTEMS)
 }
 

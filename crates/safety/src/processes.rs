@@ -6,12 +6,12 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 
-use super::backing::Identity;
-use super::device::{Number, System, names};
+use crate::backing::Identity;
+use crate::device::{Number, System, names};
 
 /// What somebody may have open.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Used {
+pub(crate) enum Used {
     /// A regular file.
     File(Identity),
     /// One of these block devices, by whatever node.
@@ -64,7 +64,7 @@ impl System {
     /// The programs, other than this one, that have `used` open for writing or mapped: "open for
     /// writing in postgres (process 4321)". Those that only read lose nothing that they could keep.
     /// Of others' processes only root sees all.
-    pub(super) fn processes_using(&self, used: &Used) -> impl Iterator<Item = String> {
+    pub(crate) fn processes_using(&self, used: &Used) -> impl Iterator<Item = String> {
         let me = std::process::id().to_string();
         let all = names(&self.proc).into_iter();
         let others =
@@ -99,8 +99,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::process::{Command, Stdio};
 
-    use super::super::backing::identity;
     use super::*;
+    use crate::backing::identity;
 
     #[test]
     fn who_writes_or_maps_is_named_and_who_reads_is_not() {

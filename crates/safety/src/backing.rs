@@ -8,16 +8,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// A file, by whatever name: number of its file system, and inode.
-pub(super) type Identity = (u64, u64);
+pub(crate) type Identity = (u64, u64);
 
 /// Who `path` is.
-pub(super) fn identity(path: &Path) -> Option<Identity> {
+pub(crate) fn identity(path: &Path) -> Option<Identity> {
     let status = fs::metadata(path).ok()?;
     Some((status.dev(), status.ino()))
 }
 
 /// The file below the loop device `node`, which has the path `path` if the kernel does not answer.
-pub(super) fn of_loop(node: &Path, path: &Path) -> Option<Identity> {
+pub(crate) fn of_loop(node: &Path, path: &Path) -> Option<Identity> {
     asked(node).or_else(|| identity(path))
 }
 

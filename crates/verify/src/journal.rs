@@ -25,17 +25,17 @@ const MARK: u32 = 2;
 
 /// What a journal is about; it begins with this.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Number of the run.
-    pub(super) run: u64,
+    pub(crate) run: u64,
     /// Bytes of a block.
-    pub(super) block_bytes: u64,
+    pub(crate) block_bytes: u64,
     /// Blocks that are verified.
-    pub(super) blocks: u64,
+    pub(crate) blocks: u64,
     /// Size of the target, to recognise it.
-    pub(super) capacity_bytes: u64,
+    pub(crate) capacity_bytes: u64,
     /// Its serial number; empty where it has none.
-    pub(super) serial: String,
+    pub(crate) serial: String,
 }
 
 impl Header {
@@ -83,34 +83,34 @@ impl Header {
 
 /// What a journal says of one block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Expected {
+pub(crate) struct Expected {
     /// Generation that a flush has made durable; 0 if none.
-    pub(super) durable: u64,
+    pub(crate) durable: u64,
     /// Last generation that was to be written; 0 if none.
-    pub(super) intended: u64,
+    pub(crate) intended: u64,
 }
 
 /// Everything that a journal says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Contents {
-    pub(super) header: Header,
+pub(crate) struct Contents {
+    pub(crate) header: Header,
     /// By block.
-    pub(super) expected: Vec<Expected>,
+    pub(crate) expected: Vec<Expected>,
     /// Greatest generation.
-    pub(super) last_generation: u64,
+    pub(crate) last_generation: u64,
     /// Writes that were noted.
-    pub(super) writes: u64,
+    pub(crate) writes: u64,
     /// Flushes that were noted.
-    pub(super) marks: u64,
+    pub(crate) marks: u64,
     /// Bytes of the torn tail.
-    pub(super) unused_bytes: u64,
+    pub(crate) unused_bytes: u64,
     /// A mark speaks of more or fewer writes than stand before it.
     is_holed: bool,
 }
 
 /// A journal that is being written.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     out: BufWriter<File>,
     path: PathBuf,
 }
@@ -146,7 +146,7 @@ pub enum JournalError {
 
 impl Journal {
     /// Begins a new journal; an existing file is not touched.
-    pub(super) fn create(path: &Path, header: &Header) -> Result<Journal, JournalError> {
+    pub(crate) fn create(path: &Path, header: &Header) -> Result<Journal, JournalError> {
         let failed = |source| JournalError::File { path: path.to_owned(), source };
         let file = File::options().write(true).create_new(true).open(path).map_err(failed)?;
         let mut journal = Journal { out: BufWriter::new(file), path: path.to_owned() };
@@ -156,12 +156,12 @@ impl Journal {
     }
 
     /// `block` is about to be written with `generation`.
-    pub(super) fn intend(&mut self, block: u64, generation: u64) -> Result<(), JournalError> {
+    pub(crate) fn intend(&mut self, block: u64, generation: u64) -> Result<(), JournalError> {
         self.record(INTENT, block, generation)
     }
 
     /// All writes up to `generation` that completed are durable. On return this is, too.
-    pub(super) fn mark(&mut self, generation: u64) -> Result<(), JournalError> {
+    pub(crate) fn mark(&mut self, generation: u64) -> Result<(), JournalError> {
         self.record(MARK, 0, generation)?;
         self.sync()
     }
@@ -187,7 +187,7 @@ impl Journal {
 }
 
 /// Reads the journal at `path`; a torn tail is left out.
-pub(super) fn read(path: &Path) -> Result<Contents, JournalError> {
+pub(crate) fn read(path: &Path) -> Result<Contents, JournalError> {
     let failed = |source| JournalError::File { path: path.to_owned(), source };
     let wrong = |problem| JournalError::Format { path: path.to_owned(), problem };
     let mut input = BufReader::new(File::open(path).map_err(failed)?);
@@ -250,7 +250,7 @@ impl Record {
 
 impl Contents {
     /// Blocks that must be there.
-    pub(super) fn promised(&self) -> u64 {
+    pub(crate) fn promised(&self) -> u64 {
         self.expected.iter().filter(|expected| expected.durable > 0).count() as u64
     }
 

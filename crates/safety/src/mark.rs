@@ -12,14 +12,14 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
-use super::signature::for_each_sample;
+use crate::signature::for_each_sample;
 
 /// The extended attribute.
 const NAME: &str = "user.ssdyno.created";
 
 /// What a file's mark is worth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// This program made the file, and nobody else has written to it since.
     Valid,
     /// There is a mark, but it does not fit the file: what differs.
@@ -82,13 +82,13 @@ fn checksum(file: &File, size_bytes: u64) -> io::Result<u32> {
 ///
 /// # Errors
 /// The file cannot be read, or its file system has no extended attributes.
-pub(super) fn set(file: &File) -> io::Result<()> {
+pub(crate) fn set(file: &File) -> io::Result<()> {
     let text = Facts::of(file)?.text();
     Ok(fsetxattr(file, NAME, text.as_bytes(), XattrFlags::empty())?)
 }
 
 /// What the mark of `file` is worth. What cannot be read is not believed.
-pub(super) fn check(file: &File) -> Mark {
+pub(crate) fn check(file: &File) -> Mark {
     let mut text = [0u8; 128];
     let marked = match fgetxattr(file, NAME, &mut text) {
         Ok(length) => &text[..length],

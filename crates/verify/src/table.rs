@@ -1,19 +1,19 @@
 //! Which generation each block should have, and what to make of what it has.
 
-use super::stamp::{Found, Stamp};
-use super::{Finding, VerifyFault};
+use crate::stamp::{Found, Stamp};
+use crate::{Finding, VerifyFault};
 
 /// The right answers for one block: from the least generation that must be there to the greatest
 /// that may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Right {
-    pub(super) least: u64,
-    pub(super) most: u64,
+pub(crate) struct Right {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
 }
 
 /// What the sectors of `block` at `offset_bytes` say, against what is `right`; `None` if all is well.
 /// A block that need not be there (`least` 0) may hold anything that is not wrong in itself.
-pub(super) fn judge(
+pub(crate) fn judge(
     block: &[u8],
     sector_bytes: u32,
     offset_bytes: u64,

@@ -6,14 +6,14 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::backing::{Identity, identity, of_loop};
-use super::processes::Used;
+use crate::backing::{Identity, identity, of_loop};
+use crate::processes::Used;
 
 /// Where the system tells of itself. Tests build their own.
 #[derive(Clone, Debug)]
-pub(super) struct System {
-    pub(super) sys: PathBuf,
-    pub(super) proc: PathBuf,
+pub(crate) struct System {
+    pub(crate) sys: PathBuf,
+    pub(crate) proc: PathBuf,
 }
 
 impl Default for System {
@@ -23,22 +23,22 @@ impl Default for System {
 }
 
 /// Major and minor number.
-pub(super) type Number = (u32, u32);
+pub(crate) type Number = (u32, u32);
 
 /// A partition of the device, or the device itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Name in the kernel: `nvme0n1p2`.
-    pub(super) name: String,
-    pub(super) number: Number,
+    pub(crate) name: String,
+    pub(crate) number: Number,
     /// Where it begins on its disk; 0 for a disk.
-    pub(super) start_bytes: u64,
-    pub(super) size_bytes: u64,
+    pub(crate) start_bytes: u64,
+    pub(crate) size_bytes: u64,
 }
 
 impl Part {
     /// Whether the open `file` is this very device.
-    pub(super) fn is(&self, file: &fs::File) -> bool {
+    pub(crate) fn is(&self, file: &fs::File) -> bool {
         file.metadata().is_ok_and(|status| {
             let number = (rustix::fs::major(status.rdev()), rustix::fs::minor(status.rdev()));
             status.file_type().is_block_device() && number == self.number
@@ -48,35 +48,35 @@ impl Part {
 
 /// A block device as the kernel describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Device {
-    pub(super) itself: Part,
+pub(crate) struct Device {
+    pub(crate) itself: Part,
     /// The disk it is a partition of.
-    pub(super) disk: Option<String>,
-    pub(super) partitions: Vec<Part>,
+    pub(crate) disk: Option<String>,
+    pub(crate) partitions: Vec<Part>,
     /// Names of devices on top, at any distance: `dm-0`, `md127`.
-    pub(super) holders: BTreeSet<String>,
-    pub(super) model: Option<String>,
-    pub(super) serial: Option<String>,
-    pub(super) read_only: bool,
+    pub(crate) holders: BTreeSet<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) serial: Option<String>,
+    pub(crate) read_only: bool,
     /// The file behind a loop device.
-    pub(super) backing_file: Option<String>,
+    pub(crate) backing_file: Option<String>,
 }
 
 /// A text file of one value; `None` where it is not there or empty.
-pub(super) fn value(path: impl AsRef<Path>) -> Option<String> {
+pub(crate) fn value(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-pub(super) fn number(text: &str) -> Option<Number> {
+pub(crate) fn number(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Names in a directory of `/sys`, sorted.
-pub(super) fn names(path: &Path) -> Vec<String> {
+pub(crate) fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -89,7 +89,7 @@ impl System {
     ///
     /// # Errors
     /// The kernel does not know it.
-    pub(super) fn device(&self, wanted: Number) -> io::Result<Device> {
+    pub(crate) fn device(&self, wanted: Number) -> io::Result<Device> {
         let link = self.sys.join(format!("dev/block/{}:{}", wanted.0, wanted.1));
         let path = fs::canonicalize(link)?;
         let itself = part(&path).ok_or_else(|| {
@@ -142,7 +142,7 @@ impl System {
 
     /// Where `device`, its partitions or anything on top of it is mounted, or used as swap: one line
     /// each.
-    pub(super) fn users(&self, device: &Device) -> Vec<String> {
+    pub(crate) fn users(&self, device: &Device) -> Vec<String> {
         let mut parts: Vec<Part> = vec![device.itself.clone()];
         parts.extend(device.partitions.iter().cloned());
         let holder = |name: &String| part(&self.sys.join("class/block").join(name));
@@ -184,7 +184,7 @@ impl System {
 
     /// How the file `wanted` is used by the system: swap, mounted, or behind a loop device other than
     /// `apart`.
-    pub(super) fn users_of_file(&self, wanted: Identity, apart: Option<&str>) -> Vec<String> {
+    pub(crate) fn users_of_file(&self, wanted: Identity, apart: Option<&str>) -> Vec<String> {
         let mut users = Vec::new();
         let same = |path: &str| identity(Path::new(path)) == Some(wanted);
         for line in self.lines("swaps").into_iter().skip(1) {
@@ -226,7 +226,7 @@ impl System {
 }
 
 /// A device node's number.
-pub(super) fn block_number(path: &Path) -> Option<Number> {
+pub(crate) fn block_number(path: &Path) -> Option<Number> {
     let status = fs::metadata(path).ok()?;
     let raw = status.file_type().is_block_device().then_some(status.rdev())?;
     Some((rustix::fs::major(raw), rustix::fs::minor(raw)))

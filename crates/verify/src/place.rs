@@ -3,13 +3,13 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::VerifyError;
+use crate::VerifyError;
 
 /// Refuses a journal on the file system that holds the target: the crash after which it is needed may
 /// lose it together with the data.
 ///
 /// A target that is a file lies on its own file system, one that is a loop device on that of the file
-/// behind it. What lies on another device in mounted form is refused by [`crate::safety`].
+/// behind it. What lies on another device in mounted form is refused by `ssdyno-safety`.
 ///
 /// # Errors
 /// [`VerifyError::SameFileSystem`]. What cannot be looked at is no error here: opening it will be one.

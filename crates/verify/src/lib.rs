@@ -9,7 +9,9 @@
 //! Each thread has blocks of its own, so that no two writes to a block are under way together and
 //! there is one right answer at any time; `threads` is the depth.
 //!
-//! Not checked: timing, ordering between blocks that were not flushed, contents that others wrote.
+//! Not modelled: nothing is; it looks at what is there. Not checked: timing, ordering between blocks that were not flushed, contents that others wrote. Linux only.
+
+#![cfg(target_os = "linux")]
 
 mod journal;
 mod medium;
