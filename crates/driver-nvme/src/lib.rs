@@ -3,9 +3,8 @@
 //! Key types: [`NvmeDriver`] (start, submit, poll, interrupts, watchdog, shutdown; one owner) with its
 //! [`NvmeConfig`]; its parts [`Controller`] and [`QueuePair`], for a system with many cores;
 //! [`IoCommand`] and [`IoCompletion`]; [`AdminCommand`] and [`Feature`]; [`QueuePolicy`] and
-//! [`QueueSelector`] (which queue a core uses); [`NvmeTarget`] (a driver and a simulated device as a
-//! block target); [`NvmeType`] (the driver for a system that binds drivers to functions at run time, with
-//! the dynamic dispatch of that).
+//! [`QueueSelector`] (which queue a core uses); [`SimulatedNvme`] (driver and simulated controller on one
+//! clock). A system that binds drivers to functions at run time is in `examples/drivers_and_classes`.
 //!
 //! Whoever uses it says what time it is with each call, brings interrupts, and calls
 //! [`NvmeDriver::poll`] at [`NvmeDriver::next_deadline`]. The function is lent to each call, so the
@@ -300,7 +299,6 @@ mod policy;
 mod prp;
 mod queue;
 mod quirks;
-mod requests;
 mod ring;
 mod shared;
 mod simulated;
@@ -309,8 +307,6 @@ mod start;
 mod state;
 mod steps;
 mod suspend;
-mod target;
-mod unit;
 mod wait;
 mod watch;
 
@@ -327,5 +323,3 @@ pub use quirks::Quirks;
 pub use simulated::SimulatedNvme;
 pub use state::{DriverEvent, DriverState, NvmeCounters, ResetCause};
 pub use suspend::SuspendMode;
-pub use target::NvmeTarget;
-pub use unit::NvmeType;

@@ -110,8 +110,7 @@ pub trait PciFunction {
     ) -> Result<u16, FunctionError>;
 }
 
-/// A function of whatever implementation: what a driver holds that was bound at run time
-/// ([`DriverType::bind`](crate::driver::DriverType::bind)).
+/// A function of whatever implementation: what a driver holds that was bound at run time.
 impl<F: PciFunction + ?Sized> PciFunction for Box<F> {
     fn config_read(&mut self, offset: u16) -> u32 {
         (**self).config_read(offset)

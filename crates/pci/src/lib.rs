@@ -4,11 +4,11 @@
 //! device offers and uses), [`SlotConfig`] (the configuration space around a device), [`DmaPool`] (memory for DMA on
 //! demand). Of a whole machine: [`ConfigAccess`], [`scan`] to the [`Tree`] of its
 //! functions, [`assign()`] for addresses, [`Route`] for interrupt pins with the [`MpTable`],
-//! [`driver::Registry`] for drivers; [`topology`] simulates one, [`dump`] reads a saved one,
+//! [`topology`] simulates one, [`dump`] reads a saved one,
 //! [`PciIds`] names functions.
 //!
 //! Errors: [`FunctionError`], [`DmaFault`]; [`MpError`], [`NoEntry`](routing::NoEntry),
-//! [`NoRoom`](assign::NoRoom), [`DriverError`](driver::DriverError), [`DumpError`](dump::DumpError).
+//! [`NoRoom`](assign::NoRoom), [`DumpError`](dump::DumpError).
 //! What is odd in configuration space is no error but a [`Note`](tree::Note): the rest of the machine
 //! is of use.
 //!

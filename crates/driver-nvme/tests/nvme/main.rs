@@ -4,7 +4,10 @@
 
 mod admin;
 mod again;
+mod classes;
 mod double;
+#[path = "../../examples/drivers_and_classes/drivers/mod.rs"]
+mod drivers;
 mod faults;
 mod io;
 mod late;

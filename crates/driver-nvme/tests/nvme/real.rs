@@ -7,12 +7,13 @@ use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController, Stuck};
 use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
     AdminCommand, DataBuffer, DriverEvent, DriverState, Feature, InterruptChoice, IoCommand,
-    IoResult, NvmeConfig, NvmeError, NvmeTarget, PriorityClass, QueuePolicy, ResetCause, Weights,
+    IoResult, NvmeConfig, NvmeError, PriorityClass, QueuePolicy, ResetCause, Weights,
 };
 use ssdyno_pci::{InterruptMode, PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, NvmeStatus, SmartLog, page};
 use zerocopy::{FromBytes, FromZeros};
 
+use crate::drivers::target::NvmeTarget;
 use crate::faults::{Move, moves, play};
 use crate::rig::{Rig, TIMING, config};
 

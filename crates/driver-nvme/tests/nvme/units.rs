@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use ssdyno_block::{Completion, MonotonicTime, Request, Status, SubmitError, Time, Token};
-use ssdyno_driver_nvme::{NvmeConfig, NvmeType};
+use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::At;
-use ssdyno_pci::driver::{ClassDriver, DriverError, DriverFlags, Registry, Unit, Units, Volume};
+use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, Topology, boot};
 use ssdyno_pci::{
     ConfigAccess, ConfigSpace, DeviceClass, DmaRegion, FunctionError, InterruptMode, PciAddress,
@@ -17,6 +17,7 @@ use ssdyno_pci::{
 use ssdyno_spec::pci::{BAR0, COMMAND, COMMAND_MEMORY};
 
 use crate::double::{Double, Nature, namespace};
+use crate::drivers::{ClassDriver, DriverError, NvmeType, Registry, Unit, Units, Volume};
 use crate::rig::{config, double};
 
 /// A function whose configuration space is that of the machine, and whose registers those of a device

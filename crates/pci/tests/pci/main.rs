@@ -4,7 +4,6 @@
 
 mod assignment;
 mod capabilities;
-mod drivers;
 mod enumeration;
 mod mp_table;
 mod random_tree;

@@ -1,10 +1,6 @@
 //! Which driver gets which function.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-use crate::tree::Function;
-use crate::{DeviceClass, PciFunction};
+use ssdyno_pci::{DeviceClass, Function, PciFunction};
 
 use super::{ClassDriver, DriverError, DriverType, Unit, Units};
 

@@ -1,12 +1,10 @@
 //! A driver and a simulated device as one block target: the driver's path without a host model.
 
-use alloc::vec::Vec;
-
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_driver_nvme::{IoCompletion, NvmeConfig, NvmeDriver, NvmeError, SimulatedNvme};
 use ssdyno_pci::{PciDevice, SimulatedPci};
 
-use crate::requests::Requests;
-use crate::{IoCompletion, NvmeConfig, NvmeDriver, NvmeError, SimulatedNvme};
+use super::requests::Requests;
 
 /// One namespace behind an [`NvmeDriver`] over a [`SimulatedPci`], on one virtual clock.
 ///

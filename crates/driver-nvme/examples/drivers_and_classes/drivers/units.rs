@@ -1,14 +1,11 @@
 //! The devices of one class.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use ssdyno_block::{Completion, MonotonicTime, Request, Token};
+use ssdyno_pci::driver::DriverFlags;
+use ssdyno_pci::interrupts::set_interrupts;
+use ssdyno_pci::{DeviceClass, DmaRegion, PciAddress};
 
-use crate::interrupts::set_interrupts;
-use crate::{DeviceClass, DmaRegion, PciAddress};
-
-use super::{ClassDriver, DriverError, DriverFlags, Interrupts, PciDriver, Unit, Volume};
+use super::{ClassDriver, DriverError, Interrupts, PciDriver, Unit, Volume};
 
 /// The class driver of this project: the same for storage, network and bridges. Bridges have no
 /// driver; their state is logical and their hardware is left alone (thesis, 3.3).

@@ -1,16 +1,13 @@
 //! Block requests on one namespace: each is cut into commands of the driver, and answered once.
 
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Token, try_list};
-use ssdyno_pci::{DmaRegion, PciFunction};
-use ssdyno_spec::nvme::{self, oncs};
-
-use crate::shared::hand_out;
-use crate::{
+use ssdyno_driver_nvme::{
     DataBuffer, IoCommand, IoCompletion, IoError, Namespace, NvmeDriver, NvmeError, PriorityClass,
 };
+use ssdyno_pci::{DmaRegion, PciFunction};
+use ssdyno_spec::nvme::{self, oncs};
 
 /// The requests of one namespace, from submission to completion.
 ///
@@ -100,7 +97,7 @@ impl Requests {
 
     /// Appends what completed.
     pub(crate) fn append_done(&mut self, out: &mut Vec<Completion<MonotonicTime>>) {
-        hand_out(&mut self.done, out);
+        out.append(&mut self.done);
     }
 
     /// Takes a request that was checked against size and alignment.

@@ -1,18 +1,16 @@
 //! The driver as a part of a system of drivers and classes (S1-24): found by class code, bound to a
 //! function of whatever implementation, started and used through the interface that all drivers have.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
 use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
-use ssdyno_pci::driver::{DriverError, DriverFlags, DriverType, PciDriver, Suits, Volume};
-use ssdyno_pci::{Function, PciAddress, PciFunction};
-
-use crate::requests::Requests;
-use crate::{
+use ssdyno_driver_nvme::{
     DriverState, InterruptChoice, IoCompletion, Namespace, NvmeConfig, NvmeDriver, NvmeError,
     SuspendMode,
 };
+use ssdyno_pci::driver::DriverFlags;
+use ssdyno_pci::{Function, PciAddress, PciFunction};
+
+use super::requests::Requests;
+use super::{DriverError, DriverType, PciDriver, Suits, Volume};
 
 /// Class code of an NVMe controller (base 2.0c, clause 2: I/O controllers).
 const CLASS: u32 = 0x01_0802;
@@ -20,7 +18,7 @@ const CLASS: u32 = 0x01_0802;
 /// The kind of driver that drives all NVMe controllers.
 ///
 /// A unit is one namespace: the one that was [chosen](NvmeType::serving), or the first that can be used;
-/// [`PciDriver::volume`] says which, and of how many. As with [`NvmeTarget`](crate::NvmeTarget) all its
+/// [`PciDriver::volume`] says which, and of how many. As with [`NvmeTarget`](super::NvmeTarget) all its
 /// requests share one buffer, for a [`Request`] does not say where its data is.
 #[derive(Clone, Debug)]
 pub struct NvmeType {

@@ -7,15 +7,15 @@ use std::rc::Rc;
 use ssdyno_block::{Completion, MonotonicTime, Request, Status, SubmitError, Time, Token};
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::config::ConfigAccess;
-use ssdyno_pci::driver::{
-    ClassDriver, DriverError, DriverFlags, DriverType, PciDriver, Registry, Suits, Unit,
-};
+use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::interrupts::InterruptAbilities;
 use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, Topology, boot};
 use ssdyno_pci::{
     DeviceClass, DmaRegion, Function, FunctionError, Identity, InterruptMode, PciAddress,
     PciFunction, RootBus, assign, scan,
 };
+
+use crate::drivers::{ClassDriver, DriverError, DriverType, PciDriver, Registry, Suits, Unit};
 
 /// `us` microseconds on the machine's clock.
 fn us(us: u64) -> MonotonicTime {

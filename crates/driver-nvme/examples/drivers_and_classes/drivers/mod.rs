@@ -3,51 +3,26 @@
 //! [`PciDriver`] is the thesis' *driver multiplexor* (its `ddm_…` functions): one controller, driven.
 //! [`DriverType`] finds out whether a driver suits a function, and makes one. [`ClassDriver`] is the
 //! *class multiplexor* (`dcl_…`): the one interface to all devices of a class, whatever drives them.
-//! [`Registry`] brings functions and drivers together.
+//! [`Registry`] brings functions and drivers together. [`NvmeType`] is the NVMe driver as such a part, and
+//! [`NvmeTarget`](target::NvmeTarget) the same driver, with a simulated device, as a block target.
 
+#![allow(dead_code, unreachable_pub, reason = "the tests use more of it than the example")]
+
+mod nvme;
 mod registry;
+mod requests;
+pub mod target;
 mod units;
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::ops::BitOr;
-
 use ssdyno_block::{Completion, MonotonicTime, Request, SubmitError, Token};
+use ssdyno_pci::driver::DriverFlags;
+use ssdyno_pci::{
+    DeviceClass, DmaRegion, FunctionError, InterruptMode, PciAddress, PciFunction, tree,
+};
 
-use crate::{DeviceClass, DmaRegion, FunctionError, InterruptMode, PciAddress, PciFunction, tree};
-
+pub use nvme::NvmeType;
 pub use registry::Registry;
 pub use units::Units;
-
-/// What a driver tells the system about itself (the thesis' `DEV_CAP_…`).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct DriverFlags(u8);
-
-impl DriverFlags {
-    /// Nothing special.
-    pub const NONE: DriverFlags = DriverFlags(0);
-    /// Passive: it gets no interrupts, whatever its function could do (`NOINT`, S1-10).
-    pub const NO_INTERRUPTS: DriverFlags = DriverFlags(1);
-    /// It moves data by itself (`BUSMASTER`).
-    pub const BUS_MASTER: DriverFlags = DriverFlags(1 << 1);
-    /// It starts with the pin and asks for more when it is ready (`INTPIN_INIT`, S1-21).
-    pub const PIN_AT_START: DriverFlags = DriverFlags(1 << 2);
-    /// What is asked of it comes through the SCSI resource, as with the thesis' drivers of MFI and NVMe
-    /// (S1-47); without the flag it comes straight from the storage resource (S1-51).
-    pub const SCSI: DriverFlags = DriverFlags(1 << 3);
-
-    /// True if all flags of `other` are set.
-    pub const fn contains(self, other: DriverFlags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-impl BitOr for DriverFlags {
-    type Output = DriverFlags;
-    fn bitor(self, other: DriverFlags) -> DriverFlags {
-        DriverFlags(self.0 | other.0)
-    }
-}
 
 /// Which of the volumes of its device a driver serves (S1-43): a namespace of an NVMe controller, say.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
