@@ -13,7 +13,7 @@ use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::CompletionWait;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, HostOptions, HostPlan, RunLimits, SimRun, Source};
+use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, RunLimits, SimRun, Source};
 
 use common::{speed, spread, workload};
 
@@ -90,11 +90,8 @@ fn run(case: &Case, requests: u64, seed: u64) -> SimRun {
                 Ok(config) => HostPlan::new("server", config, &options, Some(&load)),
                 Err(error) => panic!("host: {error}"),
             };
-            Attach::Nvme {
-                device: Box::new(device(case.device)),
-                driver: Box::new(NvmeConfig { policy, ..NvmeConfig::default() }),
-                host: Box::new(host),
-            }
+            let driver = NvmeConfig { policy, ..NvmeConfig::default() };
+            Attach::behind(device(case.device), host, DevicePath::Nvme(Box::new(driver)))
         }
     };
     SimRun {

@@ -1,7 +1,7 @@
 //! What is loaded, and how the load gets there.
 
-use ssdyno_device::ring::RingConfig;
-use ssdyno_device::{Config, DeviceSpec};
+use ssdyno_block::ConfigError;
+use ssdyno_device::{Config, DeviceConfig, DeviceSpec};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, HostUse, ThreadMode};
@@ -103,105 +103,104 @@ impl HostPlan {
     }
 }
 
+/// How the commands of a host reach the device.
+#[derive(Clone, PartialEq, Debug)]
+pub enum DevicePath {
+    /// An adapter that costs a register write a command and an interrupt a completion.
+    Adapter,
+    /// A network, and the machine at its end that serves the device (S4-7, S4-46).
+    Network(Box<NetworkConfig>),
+    /// The NVMe driver, PCI Express, the controller of an SSD: its file has a table `[nvme]`. Cores and
+    /// interrupts are set by the host.
+    Nvme(Box<NvmeConfig>),
+    /// The ring driver, PCI Express, a ring card.
+    Ring(Box<RingOptions>),
+}
+
+/// A host, and its way to the device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostSide {
+    /// The host.
+    pub plan: Box<HostPlan>,
+    /// The way.
+    pub path: DevicePath,
+}
+
 /// A device, and what lies between it and the workload.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Attach {
-    /// The workload on the device alone: requests appear in it and cost nobody anything.
-    Direct(Box<DeviceSpec>),
-    /// A host with an adapter that costs a register write a command and an interrupt an answer.
-    Adapter {
-        /// The device.
-        device: Box<DeviceSpec>,
-        /// The host.
-        host: Box<HostPlan>,
-    },
-    /// A host whose device is behind a network, on a machine that serves it (S4-7, S4-46).
-    Network {
-        /// The device.
-        device: Box<DeviceSpec>,
-        /// Link and target machine.
-        network: Box<NetworkConfig>,
-        /// The host.
-        host: Box<HostPlan>,
-    },
-    /// A host with the NVMe driver, PCI Express, the controller of the device file.
-    Nvme {
-        /// The device, with a table `[nvme]`.
-        device: Box<Config>,
-        /// The driver. Cores and interrupts are set by the host.
-        driver: Box<NvmeConfig>,
-        /// The host.
-        host: Box<HostPlan>,
-    },
-    /// A host with the ring driver, PCI Express, the ring card.
-    Ring {
-        /// The card.
-        card: Box<RingConfig>,
-        /// The driver.
-        driver: Box<RingOptions>,
-        /// The host.
-        host: Box<HostPlan>,
-    },
+pub struct Attach {
+    /// The device.
+    pub device: DeviceSpec,
+    /// Who sends the requests; none: they appear in the device and cost nobody anything.
+    pub host: Option<HostSide>,
 }
 
 impl<D: Into<DeviceSpec>> From<D> for Attach {
     fn from(device: D) -> Attach {
-        Attach::Direct(Box::new(device.into()))
+        Attach { device: device.into(), host: None }
     }
 }
 
 impl Attach {
+    /// `device` behind `path` of the host `plan`.
+    pub fn behind(device: impl Into<DeviceSpec>, plan: HostPlan, path: DevicePath) -> Attach {
+        Attach { device: device.into(), host: Some(HostSide { plan: Box::new(plan), path }) }
+    }
+
     /// The device file of the SSD; `None` where it is another device.
     pub fn ssd_mut(&mut self) -> Option<&mut Config> {
-        match self {
-            Attach::Direct(device)
-            | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => device.get_mut(),
-            Attach::Nvme { device, .. } => Some(device),
-            Attach::Ring { .. } => None,
-        }
+        self.device.get_mut()
     }
 
     /// The device file of an SSD; `None` for others.
     pub fn ssd(&self) -> Option<&Config> {
-        match self {
-            Attach::Direct(device)
-            | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => device.get(),
-            Attach::Nvme { device, .. } => Some(device),
-            Attach::Ring { .. } => None,
-        }
+        self.device.get()
     }
 
     /// The host, if there is one.
     pub fn host(&self) -> Option<&HostPlan> {
-        match self {
-            Attach::Direct(_) => None,
-            Attach::Adapter { host, .. }
-            | Attach::Network { host, .. }
-            | Attach::Nvme { host, .. }
-            | Attach::Ring { host, .. } => Some(host),
-        }
+        self.host.as_ref().map(|host| &*host.plan)
+    }
+
+    /// The way of the host to the device, if there is a host.
+    pub fn path(&self) -> Option<&DevicePath> {
+        self.host.as_ref().map(|host| &host.path)
+    }
+
+    /// The same, to be changed.
+    pub fn path_mut(&mut self) -> Option<&mut DevicePath> {
+        self.host.as_mut().map(|host| &mut host.path)
+    }
+
+    /// The device as one that the driver called `driver` can drive.
+    ///
+    /// # Errors
+    /// It is of another kind.
+    pub(crate) fn driven<T: DeviceConfig>(&self, driver: &str) -> Result<&T, ConfigError> {
+        self.device.get().ok_or_else(|| {
+            let problem = format!("the driver `{driver}` cannot drive {}", self.device.what());
+            ConfigError::new("driver", problem, "take the driver that can")
+        })
     }
 
     /// The driver's name, `direct` without one.
     pub(crate) fn driver_name(&self) -> &'static str {
-        match self {
-            Attach::Direct(_) => "direct",
-            Attach::Adapter { .. } => "adapter",
-            Attach::Network { .. } => "network",
-            Attach::Nvme { .. } => "nvme",
-            Attach::Ring { .. } => "ring",
+        match self.path() {
+            None => "direct",
+            Some(DevicePath::Adapter) => "adapter",
+            Some(DevicePath::Network(_)) => "network",
+            Some(DevicePath::Nvme(_)) => "nvme",
+            Some(DevicePath::Ring(_)) => "ring",
         }
     }
 
     /// How commands are spread over queues, in words.
     pub(crate) fn queues(&self) -> String {
-        let driver = match self {
-            Attach::Nvme { driver, .. } => driver,
-            Attach::Ring { .. } => return "one ring".to_owned(),
-            Attach::Network { .. } => return "a session per core".to_owned(),
-            Attach::Direct(_) | Attach::Adapter { .. } => return "per-core".to_owned(),
+        let driver = match self.path() {
+            Some(DevicePath::Nvme(driver)) => driver,
+            Some(DevicePath::Ring(_)) => return "one ring".to_owned(),
+            Some(DevicePath::Network(_)) => return "a session per core".to_owned(),
+            None | Some(DevicePath::Adapter) => return "per-core".to_owned(),
         };
         let name = match driver.policy {
             QueuePolicy::RoundRobin { as_printed: false } => "round-robin",
@@ -215,17 +214,6 @@ impl Attach {
         match driver.head_doorbell {
             HeadDoorbell::PerBatch => name.to_owned(),
             HeadDoorbell::PerCompletion => format!("{name}, a head doorbell for each completion"),
-        }
-    }
-
-    /// The device's file in full, with the host's after it.
-    pub(crate) fn to_toml(&self) -> String {
-        match self {
-            Attach::Direct(device)
-            | Attach::Adapter { device, .. }
-            | Attach::Network { device, .. } => device.to_toml(),
-            Attach::Nvme { device, .. } => device.to_toml(),
-            Attach::Ring { card, .. } => card.to_toml(),
         }
     }
 }

@@ -10,7 +10,7 @@ use ssdyno_driver_ring::CompletionPolicy;
 use ssdyno_host::CompletionWait;
 use ssdyno_result::DeviceFaults;
 
-use crate::attach::Attach;
+use crate::attach::{Attach, DevicePath, HostSide};
 
 /// The `[faults]` table of a network. Left out, nothing goes wrong.
 ///
@@ -118,18 +118,17 @@ impl NetworkFaultConfig {
 
 /// Refuses faults that nobody on this way to the device could notice, or get over.
 pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
-    match attach {
-        Attach::Direct(device) => without_driver(device.faults(), "direct"),
-        Attach::Adapter { device, .. } => without_driver(device.faults(), "adapter"),
-        Attach::Network { device, .. } => without_driver(device.faults(), "network"),
-        Attach::Nvme { device, host, .. } => {
-            let polled = host.plan.waiting != CompletionWait::Interrupt;
-            with_interrupts(&device.faults, polled, "leave --completion out")
+    let faults = attach.device.faults();
+    match &attach.host {
+        Some(HostSide { plan, path: DevicePath::Nvme(_) }) => {
+            let polled = plan.plan.waiting != CompletionWait::Interrupt;
+            with_interrupts(faults, polled, "leave --completion out")
         }
-        Attach::Ring { card, driver, .. } => {
+        Some(HostSide { path: DevicePath::Ring(driver), .. }) => {
             let polled = matches!(driver.completion, CompletionPolicy::HybridPolling { .. });
-            with_interrupts(&card.faults, polled, "choose another completion in --ring")
+            with_interrupts(faults, polled, "choose another completion in --ring")
         }
+        _ => without_driver(faults, attach.driver_name()),
     }
 }
 

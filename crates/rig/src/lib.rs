@@ -34,7 +34,7 @@ mod spread;
 mod streams;
 mod timeline;
 
-pub use attach::{Attach, HostOptions, HostPlan, Stack};
+pub use attach::{Attach, DevicePath, HostOptions, HostPlan, HostSide, Stack};
 pub use drive::{Drive, DriveEnd, drive};
 pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};

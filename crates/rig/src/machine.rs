@@ -1,12 +1,13 @@
 //! The whole machine - host, driver, bus, device - as one target on one clock.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceReport, PrepareError, Ssd};
+use ssdyno_device::ring::RingConfig;
+use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
 use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
 
-use crate::attach::{Attach, HostPlan, Stack};
+use crate::attach::{Attach, DevicePath, HostPlan, HostSide, Stack};
 use crate::faults;
 use crate::namespaces::{self, PerNamespaceRecorder};
 use crate::ports::{NvmePort, PathFigures, PathReport, QueuedPort, RingPort};
@@ -72,18 +73,22 @@ pub(crate) fn build(
     told: bool,
 ) -> Result<Box<dyn SimTarget>, RunError> {
     faults::check(attach)?;
-    match attach {
-        Attach::Direct(device) => Ok(Box::new(Alone(device.build(seed)?))),
-        Attach::Adapter { device, host } => {
+    let device = &attach.device;
+    let Some(HostSide { plan: host, path }) = &attach.host else {
+        return Ok(Box::new(Alone(device.build(seed)?)));
+    };
+    match path {
+        DevicePath::Adapter => {
             machine(host, QueuedPort::new(host, None, device.build(seed)?, seed), seed, told)
         }
-        Attach::Network { device, network, host } => {
+        DevicePath::Network(network) => {
             network.check()?;
             let port = QueuedPort::new(host, Some(network), device.build(seed)?, seed);
             machine(host, port, seed, told)
         }
-        Attach::Nvme { device, driver, host } => {
+        DevicePath::Nvme(driver) => {
             namespaces::check(host)?;
+            let device = attach.driven::<Config>("nvme")?;
             let ssd = Ssd::fresh(device, seed)?;
             let port = NvmePort::start(device, driver, host, ssd, seed)?;
             let loaded = port.namespaces().to_vec();
@@ -93,7 +98,8 @@ pub(crate) fn build(
                 false => Box::new(PerNamespaceRecorder::new(machine, host, &loaded)),
             })
         }
-        Attach::Ring { card, driver, host } => {
+        DevicePath::Ring(driver) => {
+            let card = attach.driven::<RingConfig>("ring")?;
             machine(host, RingPort::start(card, driver, host, seed)?, seed, told)
         }
     }

@@ -14,7 +14,7 @@ use ssdyno_result::{
 };
 use ssdyno_workload::FioFiles;
 
-use crate::attach::Attach;
+use crate::attach::DevicePath;
 use crate::drive::DriveEnd;
 use crate::machine::SimTarget;
 use crate::ports::PathFigures;
@@ -148,7 +148,7 @@ impl Parts<'_> {
     fn configuration(&self) -> Configuration {
         let files = FioFiles::one(self.target.device().capacity_bytes());
         let workload_toml = self.run.source.to_toml(&files, self.run.seed);
-        Configuration { device_toml: self.run.device.to_toml(), workload_toml }
+        Configuration { device_toml: self.run.device.device.to_toml(), workload_toml }
     }
 
     fn fill_flash(&self, result: &mut RunResult, recording: &Recording) {
@@ -381,15 +381,14 @@ impl Parts<'_> {
 
     /// Without faults it is the load that a timeout is too short for.
     fn describe_time_limit(&self, result: &mut RunResult) {
-        let (driver, limit, option) = match &self.run.device {
-            Attach::Nvme { device, driver, .. } if device.faults.is_none() => {
-                ("NVMe driver", driver.io_timeout, "--time-limit")
-            }
-            Attach::Ring { card, driver, .. } if card.faults.is_none() => {
-                ("ring driver", driver.timeout, "--ring timeout=")
-            }
+        let (driver, limit, option) = match self.run.device.path() {
+            Some(DevicePath::Nvme(driver)) => ("NVMe driver", driver.io_timeout, "--time-limit"),
+            Some(DevicePath::Ring(driver)) => ("ring driver", driver.timeout, "--ring timeout="),
             _ => return,
         };
+        if !self.run.device.device.faults().is_none() {
+            return;
+        }
         let Some(did) = result.faults.as_ref().and_then(FaultsResult::driver_did) else { return };
         result.notes.push(format!(
             "The {driver}'s time limit of {limit} expired before the device had completed what it was \
@@ -399,8 +398,9 @@ impl Parts<'_> {
 
     /// What the power state that the host has set allowed, and what was drawn.
     fn describe_power_state(&self, result: &mut RunResult) {
-        let Attach::Nvme { device, driver, .. } = &self.run.device else { return };
-        let (Some(state), Some(nvme)) = (ports::nvme::power::wanted(driver), &device.nvme) else {
+        let Some(DevicePath::Nvme(driver)) = self.run.device.path() else { return };
+        let nvme = self.run.device.ssd().and_then(|device| device.nvme.as_ref());
+        let (Some(state), Some(nvme)) = (ports::nvme::power::wanted(driver), nvme) else {
             return;
         };
         let note = match nvme.operational_states.get(usize::from(state)) {

@@ -10,7 +10,7 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
+use ssdyno_rig::{HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
 
 /// One request at a time; a database with few customers; bursts with pauses in which CPU and device fall
 /// asleep; some requests with seconds between them; a ramp-up before; many at once.
@@ -27,7 +27,7 @@ const LOADS: [&str; 7] = [
 fn direct(device: DeviceSpec, load: &str) -> SimRun {
     SimRun {
         target: "sim:test".into(),
-        device: Attach::Direct(Box::new(device)),
+        device: device.into(),
         workload: "test".into(),
         source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap()),
         seed: 5,

@@ -7,13 +7,13 @@ mod common;
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_device::ring::RingConfig;
-use ssdyno_device::{Config, DeviceSpec, presets};
+use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::{HostResult, RunProgress, RunResult};
-use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunError, SimRun, Source, Stack};
+use ssdyno_rig::{Attach, DevicePath, HostOptions, KeepGoing, RunError, SimRun, Source, Stack};
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -135,7 +135,7 @@ fn the_stack_is_what_the_driver_reports() {
     let built = |reports: bool, wished| {
         let options = HostOptions { stack: wished, ..HostOptions::default() };
         let mut run = run(QueuePolicy::PerCore, &options, "server", &few, 1);
-        let Attach::Nvme { driver, .. } = &mut run.device else { unreachable!() };
+        let Some(DevicePath::Nvme(driver)) = run.device.path_mut() else { unreachable!() };
         driver.scsi = reports;
         run
     };
@@ -169,7 +169,7 @@ fn head_doorbells_are_counted() {
     };
     let mut each = run(QueuePolicy::PerCore, &options, "server", &busy, 1);
     let batch = measure(&each);
-    if let Attach::Nvme { driver, .. } = &mut each.device {
+    if let Some(DevicePath::Nvme(driver)) = each.device.path_mut() {
         driver.head_doorbell = HeadDoorbell::PerCompletion;
     }
     let each = measure(&each);
@@ -193,7 +193,7 @@ fn classes_of_threads_share_the_device_as_told() {
         let busy = load(4, 128, "4KiB", 0, 30_000);
         let mut run = run(policy, &options, "server", &busy, 1);
         // The controller decides where commands wait for it in their queues.
-        if let Attach::Nvme { device, .. } = &mut run.device {
+        if let Some(device) = run.device.ssd_mut() {
             device.queue.depth = 128;
         }
         let result = measure(&run);
@@ -266,12 +266,23 @@ fn polling_is_faster_and_dearer() {
     assert!(interrupt_cpu < hybrid_cpu && hybrid_cpu < poll_cpu);
 }
 
+/// A driver that cannot drive the device is an error, and no panic.
+#[test]
+fn a_path_needs_a_device_of_its_kind() {
+    let few = load(1, 4, "4KiB", 0, 500);
+    let mut run = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &few, 1);
+    let card = RingConfig::parse(presets::CARDS[0].text).unwrap();
+    run.device.device = card.into();
+    let error = run.execute(&mut |_| KeepGoing::Continue).unwrap_err();
+    assert!(error.to_string().contains("the driver `nvme` cannot drive"), "{error}");
+}
+
 /// Every device that can stand behind a driver is started by it, and answers.
 #[test]
 fn every_preset_comes_up_behind_its_driver() {
     let mixed = load(4, 8, "8KiB", 30, 1_000);
     let run = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &mixed, 1);
-    let Attach::Nvme { driver, host: plan, .. } = &run.device else { unreachable!() };
+    let Some(side) = &run.device.host else { unreachable!() };
     for preset in presets::ALL {
         let mut config = Config::parse(preset.text).unwrap();
         if config.nvme.is_none() {
@@ -279,16 +290,15 @@ fn every_preset_comes_up_behind_its_driver() {
         }
         config.flash.blocks_per_plane = config.flash.blocks_per_plane.min(64);
         config.ftl.over_provisioning = config.ftl.over_provisioning.max(0.25);
-        let device =
-            Attach::Nvme { device: Box::new(config), driver: driver.clone(), host: plan.clone() };
+        let device = Attach { device: config.into(), host: Some(side.clone()) };
         let result = measure(&SimRun { target: preset.name.into(), device, ..run.clone() });
         assert_eq!(result.requests, 1_000, "{}", preset.name);
     }
     for preset in presets::CARDS {
         let card = RingConfig::parse(preset.text).unwrap();
         for driver in ring_options() {
-            let (card, driver) = (Box::new(card.clone()), Box::new(driver));
-            let device = Attach::Ring { card, driver, host: plan.clone() };
+            let path = DevicePath::Ring(Box::new(driver));
+            let device = Attach::behind(card.clone(), (*side.plan).clone(), path);
             let result = measure(&SimRun { target: preset.name.into(), device, ..run.clone() });
             assert_eq!(result.requests, 1_000, "{}", preset.name);
         }
@@ -325,10 +335,10 @@ fn energy_is_counted_until_the_device_has_settled() {
         3,
     );
     // 16 MB into a buffer that holds them all, on little flash.
-    let Attach::Nvme { device, .. } = &mut run.device else { unreachable!() };
+    let device = run.device.ssd_mut().unwrap();
     device.flash.channels = 1;
     device.flash.chips_per_channel = 1;
-    let alone = Attach::Direct(Box::new(DeviceSpec::new((**device).clone())));
+    let alone = Attach::from(device.clone());
     let with_host = measure(&run);
     run.device = alone;
     for result in [with_host, measure(&run)] {

@@ -11,14 +11,15 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits, SimRun, Source,
+    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits,
+    SimRun, Source,
 };
 
-fn device(delay_us: f64, servers: u32) -> Box<DeviceSpec> {
+fn device(delay_us: f64, servers: u32) -> DeviceSpec {
     let text = format!(
         "[delay]\ncapacity = \"1GiB\"\nread = \"{delay_us}us\"\nwrite = \"{delay_us}us\"\nservers = {servers}"
     );
-    Box::new(DeviceSpec::new(DelayConfig::parse(&text).unwrap()))
+    DeviceSpec::new(DelayConfig::parse(&text).unwrap())
 }
 
 fn workload(
@@ -34,7 +35,7 @@ fn workload(
 }
 
 fn measure(
-    device: Box<DeviceSpec>,
+    device: DeviceSpec,
     network: Option<NetworkConfig>,
     host: &str,
     cores: u16,
@@ -44,11 +45,9 @@ fn measure(
     let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
     let options =
         HostOptions { cores: Some(cores), mode: Some(ThreadMode::Sync), ..HostOptions::default() };
-    let host = Box::new(HostPlan::new(host, config, &options, Some(&load)));
-    let attach = match network {
-        None => Attach::Adapter { device, host },
-        Some(network) => Attach::Network { device, network: Box::new(network), host },
-    };
+    let host = HostPlan::new(host, config, &options, Some(&load));
+    let path = network.map_or(DevicePath::Adapter, |it| DevicePath::Network(Box::new(it)));
+    let attach = Attach::behind(device, host, path);
     let run = SimRun {
         target: "sim:delay".into(),
         device: attach,

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_device::{Config, DeviceSpec, presets};
+use ssdyno_device::{Config, presets};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
-    Attach, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress, Session,
-    SimMeasured, SimRun, Source,
+    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress,
+    Session, SimMeasured, SimRun, Source,
 };
 
 /// Configuration A with fewer blocks and some lines replaced.
@@ -325,15 +325,10 @@ fn mistakes_are_told_before_the_device_is_prepared() {
     let host = |cores| {
         let config = ssdyno_host::HostConfig::parse(ssdyno_host::presets::ALL[0].text).unwrap();
         let options = HostOptions { cores: Some(cores), ..HostOptions::default() };
-        Box::new(HostPlan::new("server", config, &options, None))
+        HostPlan::new("server", config, &options, None)
     };
-    let nvme = |cores| Attach::Nvme {
-        device: Box::new(nvme.clone()),
-        driver: Box::default(),
-        host: host(cores),
-    };
-    let adapter =
-        |cores| Attach::Adapter { device: Box::new(DeviceSpec::new(large())), host: host(cores) };
+    let nvme = |cores| Attach::behind(nvme.clone(), host(cores), DevicePath::Nvme(Box::default()));
+    let adapter = |cores| Attach::behind(large(), host(cores), DevicePath::Adapter);
     let run = |device: Attach, workload| SimRun { device, ..run(config(&[]), workload, 1) };
     // Sectors are the unit of every target, and a host has no 60000 cores.
     let (odd, good) = ("block_size = \"4097B\"", "block_size = \"4KiB\"");

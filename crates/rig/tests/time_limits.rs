@@ -14,7 +14,9 @@ use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_pci::InterruptMode;
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Attach, HostOptions, KeepGoing, RunError, RunLimits, SimMeasured, SimRun, Stack};
+use ssdyno_rig::{
+    Attach, DevicePath, HostOptions, KeepGoing, RunError, RunLimits, SimMeasured, SimRun, Stack,
+};
 
 /// A driver with `limit`, and twice as much for admin commands, as `--time-limit` sets it.
 fn limited(limit: Time) -> NvmeConfig {
@@ -154,8 +156,8 @@ fn a_ring_card_slower_than_its_limit_breaks_no_invariant() {
             1,
         );
         let driver = RingOptions { timeout: Time::from_us(limit_us), ..RingOptions::default() };
-        let Attach::Nvme { host, .. } = run.device else { unreachable!() };
-        run.device = Attach::Ring { card: Box::new(card.clone()), driver: Box::new(driver), host };
+        let host = run.device.host().unwrap().clone();
+        run.device = Attach::behind(card.clone(), host, DevicePath::Ring(Box::new(driver)));
         let SimMeasured { result, .. } = whole(&run, requests);
         let expired = told(&result).contains("ring driver's time limit");
         assert_eq!(expired, result.faults.is_some(), "{limit_us} us");

@@ -5,7 +5,9 @@ use ssdyno_device::nvme::NvmeControllerConfig as ControllerConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
-use ssdyno_rig::{Attach, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack};
+use ssdyno_rig::{
+    Attach, DevicePath, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack,
+};
 use ssdyno_workload::WorkloadConfig;
 
 use crate::failure::Failure;
@@ -95,20 +97,16 @@ impl HostRequest<'_> {
         match driver {
             DriverSpec::Nvme => self.nvme(device.get::<Config>().ok_or_else(refused)?.clone()),
             DriverSpec::Ring => {
-                let card = Box::new(device.get::<RingConfig>().ok_or_else(refused)?.clone());
-                let host = Box::new(self.plan()?);
-                let options = self.spec.ring.as_ref().map(|ring| ring.options);
-                Ok(Attach::Ring { card, driver: Box::new(options.unwrap_or_default()), host })
+                device.get::<RingConfig>().ok_or_else(refused)?;
+                let options = self.spec.ring.as_ref().map(|ring| ring.options).unwrap_or_default();
+                Ok(Attach::behind(device, self.plan()?, DevicePath::Ring(Box::new(options))))
             }
             _ if device.own_driver() => Err(refused()),
-            DriverSpec::Direct => self.direct(Box::new(device)),
-            DriverSpec::Adapter => {
-                Ok(Attach::Adapter { device: Box::new(device), host: Box::new(self.plan()?) })
-            }
+            DriverSpec::Direct => self.direct(device),
+            DriverSpec::Adapter => Ok(Attach::behind(device, self.plan()?, DevicePath::Adapter)),
             DriverSpec::Network => {
-                let network = Box::new(self.network()?.config);
-                let device = Box::new(device);
-                Ok(Attach::Network { device, network, host: Box::new(self.plan()?) })
+                let network = DevicePath::Network(Box::new(self.network()?.config));
+                Ok(Attach::behind(device, self.plan()?, network))
             }
         }
     }
@@ -216,10 +214,10 @@ impl HostRequest<'_> {
     }
 
     /// The workload on the device alone: no option of a host has an effect.
-    fn direct(&self, device: Box<DeviceSpec>) -> Result<Attach, Failure> {
+    fn direct(&self, device: DeviceSpec) -> Result<Attach, Failure> {
         let given = given("host", self.spec).into_iter().map(|(key, _)| key);
         match given.into_iter().find(|key| key != "host.driver") {
-            None => Ok(Attach::Direct(device)),
+            None => Ok(device.into()),
             Some(key) => {
                 let is_ssd = device.get::<Config>().is_some();
                 let driver = if is_ssd { "nvme" } else { "adapter" };
@@ -257,8 +255,7 @@ impl HostRequest<'_> {
             features: self.spec.power_state.map(Feature::PowerState).into_iter().collect(),
             ..NvmeConfig::default()
         };
-        let host = Box::new(self.plan()?);
-        Ok(Attach::Nvme { device: Box::new(config), driver: Box::new(driver), host })
+        Ok(Attach::behind(config, self.plan()?, DevicePath::Nvme(Box::new(driver))))
     }
 
     /// The network that is named, or the first of the presets.

@@ -8,7 +8,7 @@ use ssdyno_device::ring::{DescriptorEngine, RingConfig};
 use ssdyno_driver_ring::{BlockPolicy, RingDriverOptions as DriverOptions};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
 
 use super::data::{Case, Plan};
 use crate::assumptions::Changes;
@@ -81,11 +81,7 @@ fn planned(
     let host = HostPlan::new(&plan.host, config, &how, Some(&load));
     Ok(SimRun {
         target: format!("sim:{}", plan.card),
-        device: Attach::Ring {
-            card: Box::new(card),
-            driver: Box::new(driver),
-            host: Box::new(host),
-        },
+        device: Attach::behind(card, host, DevicePath::Ring(Box::new(driver))),
         workload: format!("{} threads, {} % reads", case.threads, case.read_percent),
         source: Source::Generator(load),
         seed,

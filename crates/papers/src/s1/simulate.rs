@@ -7,7 +7,7 @@ use ssdyno_device::Config;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
 
 use super::data::{ALONE, Case, DIRECT, KindPlan, LARGE_BUFFERS, Plan};
 use crate::assumptions::Changes;
@@ -117,12 +117,12 @@ fn planned(
         transfer_bytes_max: 128 << 10,
         ..NvmeConfig::default()
     };
-    let device = Box::new(device(plan, kind, changes)?);
+    let device = device(plan, kind, changes)?;
     let attach = match case.policy.as_str() {
-        ALONE => Attach::from(*device),
+        ALONE => Attach::from(device),
         _ => {
-            let host = Box::new(host(case, &load, &kind.threads, changes)?);
-            Attach::Nvme { device, driver: Box::new(driver), host }
+            let host = host(case, &load, &kind.threads, changes)?;
+            Attach::behind(device, host, DevicePath::Nvme(Box::new(driver)))
         }
     };
     Ok(SimRun {

@@ -9,8 +9,8 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
 use ssdyno_rig::{
-    Attach, EndTable, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits, SimRun,
-    Source,
+    Attach, DevicePath, EndTable, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
+    RunLimits, SimRun, Source,
 };
 
 use super::data::{Case, Plan, Printed};
@@ -152,15 +152,12 @@ fn planned(
         mode: Some(ThreadMode::Sync),
         ..HostOptions::default()
     };
-    let host = Box::new(HostPlan::new(&case.stack, config, &how, Some(&load)));
-    let device = Box::new(DeviceSpec::new(device(plan, &case.device)?));
-    let attach = match case.network {
-        None => Attach::Adapter { device, host },
-        Some(variant) => {
-            let network = Box::new(network(variant, case, changes)?);
-            Attach::Network { device, network, host }
-        }
+    let host = HostPlan::new(&case.stack, config, &how, Some(&load));
+    let path = match case.network {
+        None => DevicePath::Adapter,
+        Some(variant) => DevicePath::Network(Box::new(network(variant, case, changes)?)),
     };
+    let attach = Attach::behind(DeviceSpec::new(device(plan, &case.device)?), host, path);
     Ok(SimRun {
         target: format!("sim:{}", case.device),
         device: attach,

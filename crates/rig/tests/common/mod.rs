@@ -3,7 +3,9 @@
 use ssdyno_device::{Config, LinkConfig, presets};
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source, Stack};
+use ssdyno_rig::{
+    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source, Stack,
+};
 
 #[allow(dead_code, reason = "some tests take presets as they are")]
 /// A small SSD with a controller.
@@ -34,11 +36,7 @@ pub(crate) fn run(
     let driver = NvmeConfig { entries: 4096, scsi, ..driver };
     SimRun {
         target: "sim:test".into(),
-        device: Attach::Nvme {
-            device: Box::new(device),
-            driver: Box::new(driver),
-            host: Box::new(host),
-        },
+        device: Attach::behind(device, host, DevicePath::Nvme(Box::new(driver))),
         workload: "test".into(),
         source: Source::Generator(load),
         seed,

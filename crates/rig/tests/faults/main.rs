@@ -18,8 +18,8 @@ use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_rig::{
-    Attach, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, NetworkFaultConfig,
-    RunError, RunLimits, SimMeasured, SimRun, Source, Stack,
+    Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
+    NetworkFaultConfig, RunError, RunLimits, SimMeasured, SimRun, Source, Stack,
 };
 
 fn faults(keys: &str) -> FaultConfig {
@@ -52,12 +52,12 @@ fn one_core() -> HostOptions {
 }
 
 /// The plan of a host with one core for `load`.
-fn plan(name: &str, load: &str) -> (Box<HostPlan>, Source) {
+fn plan(name: &str, load: &str) -> (HostPlan, Source) {
     let load = ssdyno_workload::WorkloadConfig::from_toml(load).unwrap();
     let preset = ssdyno_host::presets::find(name).unwrap();
     let config = ssdyno_host::HostConfig::parse(preset.text).unwrap();
     let options = HostOptions { mode: Some(ThreadMode::Sync), ..one_core() };
-    (Box::new(HostPlan::new(name, config, &options, Some(&load))), Source::Generator(load))
+    (HostPlan::new(name, config, &options, Some(&load)), Source::Generator(load))
 }
 
 fn of(device: Attach, source: Source, seed: u64) -> SimRun {
@@ -79,19 +79,19 @@ fn ring(keys: &str, load: &str, seed: u64) -> SimRun {
     card.faults = faults(keys);
     let driver = RingOptions { timeout: Time::from_ms(5), ..RingOptions::default() };
     let (host, source) = plan("server", load);
-    of(Attach::Ring { card: Box::new(card), driver: Box::new(driver), host }, source, seed)
+    of(Attach::behind(card, host, DevicePath::Ring(Box::new(driver))), source, seed)
 }
 
-fn delay(keys: &str) -> Box<DeviceSpec> {
+fn delay(keys: &str) -> DeviceSpec {
     let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"100us\"";
     let mut config = DelayConfig::parse(text).unwrap();
     config.faults = faults(keys);
-    Box::new(DeviceSpec::new(config))
+    DeviceSpec::new(config)
 }
 
 fn direct(keys: &str, load: &str, seed: u64) -> SimRun {
     let source = Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load).unwrap());
-    of(Attach::Direct(delay(keys)), source, seed)
+    of(delay(keys).into(), source, seed)
 }
 
 /// A delay behind a network with `keys`.
@@ -99,8 +99,8 @@ fn network(keys: &str, device: &str, load: &str, seed: u64) -> SimRun {
     let mut network = NetworkConfig::parse(NETWORKS[0].text).unwrap();
     network.faults = toml::from_str::<NetworkFaultConfig>(keys).unwrap();
     let (host, source) = plan("server", load);
-    let device = delay(device);
-    of(Attach::Network { device, network: Box::new(network), host }, source, seed)
+    let path = DevicePath::Network(Box::new(network));
+    of(Attach::behind(delay(device), host, path), source, seed)
 }
 
 /// What `run` gave; every invariant held.
@@ -430,7 +430,8 @@ fn what_would_hang_the_run_is_refused() {
         assert_eq!(key(direct(keys, &small, 1)), name);
         assert_eq!(key(network("", keys, &small, 1)), name);
         let (host, source) = plan("server", &small);
-        assert_eq!(key(of(Attach::Adapter { device: delay(keys), host }, source, 1)), name);
+        let adapter = Attach::behind(delay(keys), host, DevicePath::Adapter);
+        assert_eq!(key(of(adapter, source, 1)), name);
     }
     assert_eq!(key(network("tries = 0", "", &small, 1)), "faults.tries");
     let lost = "lost_interrupts = 0.1";
@@ -438,7 +439,7 @@ fn what_would_hang_the_run_is_refused() {
     let run = nvme(lost, &polls, QueuePolicy::PerCore, &small, 1);
     assert_eq!(key(run), "faults.lost_interrupts");
     let mut run = ring(lost, &small, 1);
-    if let Attach::Ring { driver, .. } = &mut run.device {
+    if let Some(DevicePath::Ring(driver)) = run.device.path_mut() {
         driver.completion = CompletionPolicy::HybridPolling { interval: Time::from_us(5) };
     }
     assert_eq!(key(run), "faults.lost_interrupts");

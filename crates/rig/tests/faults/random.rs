@@ -5,10 +5,13 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::QueuePolicy;
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::RunResult;
-use ssdyno_rig::{Attach, HostOptions, NetworkFaultConfig, RunError, SimMeasured, SimRun, Stack};
+use ssdyno_rig::{
+    DevicePath, HostOptions, NetworkFaultConfig, RunError, SimMeasured, SimRun, Stack,
+};
 
 use crate::{load, measure, network, nvme, ring, told};
 
@@ -89,7 +92,7 @@ proptest! {
         faults in any_faults(true), depth in 1u32..40, seed in 0u64..1000,
     ) {
         let mut run = ring("", &load(depth, 40, 1_500), seed);
-        if let Attach::Ring { card, .. } = &mut run.device {
+        if let Some(card) = run.device.device.get_mut::<RingConfig>() {
             card.faults = faults;
         }
         ends_and_repeats(&run, 1_500)?;
@@ -101,7 +104,7 @@ proptest! {
         tries in 1u32..4, reset_at in 1u64..500, depth in 1u32..20, seed in 0u64..1000,
     ) {
         let mut run = network("", "", &load(depth, 40, 800), seed);
-        if let Attach::Network { device: behind, network, .. } = &mut run.device {
+        if let Some(DevicePath::Network(network)) = run.device.path_mut() {
             network.faults = NetworkFaultConfig {
                 error,
                 drop,
@@ -112,7 +115,7 @@ proptest! {
                 reset_at: Some(Span(Time::from_ms(reset_at))),
                 ..NetworkFaultConfig::default()
             };
-            if let Some(config) = behind.get_mut::<DelayConfig>() {
+            if let Some(config) = run.device.device.get_mut::<DelayConfig>() {
                 config.faults = device;
             }
         }
