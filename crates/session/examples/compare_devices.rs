@@ -13,7 +13,8 @@ fn main() -> Result<(), Failure> {
     let values = vec!["sim:config-a".into(), "sim:s3-nand1".into()];
     let grid = SpecGrid { base, axes: vec![GridAxis { key: "target".to_owned(), values }] };
     let runs = RunList::resolve(&grid.specs()?, &mut Unattended)?;
-    let measured = runs.execute(|_, measured| Ok(measured.result), &mut |_| KeepGoing::Continue)?;
+    let measured =
+        runs.execute(|_, measured| measured.map(|all| all.result), &mut |_| KeepGoing::Continue)?;
     let results: Vec<_> = measured.into_iter().flatten().collect();
     let comparison = ssdyno_result::compare(&results[0], &results[1]);
     for figure in &comparison.figures {

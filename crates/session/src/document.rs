@@ -241,7 +241,7 @@ mod tests {
 
     fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_device::Config, Failure> {
         let document = Document::preset("d.toml".into(), text).with(settings, |_| true);
-        document.parse(&overlay::device_keys())
+        document.parse(overlay::device_keys())
     }
 
     #[test]

@@ -137,20 +137,20 @@ impl RunList {
         &self.runs
     }
 
-    /// Carries all of them out. Gives what `take` makes of each, which is called with its number as it ends, in the
-    /// order of the list, whatever the order in which they ended; `None` for those that were not begun when it
-    /// was told to stop. Rows take much memory: `take` is to keep of them what is needed.
+    /// Carries all of them out. Gives what `take` makes of each, which is called with its number as it ends, or
+    /// could not start, in the order of the list, whatever the order in which they ended; `None` for those that
+    /// were not begun when it was told to stop. Rows take much memory: `take` is to keep of them what is needed.
     ///
     /// `watch` is called every few milliseconds, and may stop all of them: in order, so that what was measured is
     /// kept.
     ///
     /// # Errors
-    /// The first run that could not start, or that `take` refuses; the others are stopped then.
-    pub fn execute<T: Send>(
+    /// The first that `take` gives; the other runs are stopped then.
+    pub fn execute<T: Send, E: Send>(
         &self,
-        take: impl Fn(usize, Measured) -> Result<T, Failure> + Sync,
+        take: impl Fn(usize, Result<Measured, Failure>) -> Result<T, E> + Sync,
         watch: &mut dyn FnMut(&RunListProgress<'_>) -> KeepGoing,
-    ) -> Result<Vec<Option<T>>, Failure> {
+    ) -> Result<Vec<Option<T>>, E> {
         let controls: Vec<RunControl> = self.runs.iter().map(|_| RunControl::begun()).collect();
         let progress = RunListProgress { controls: &controls };
         let stop_all = || controls.iter().for_each(RunControl::stop);
@@ -166,13 +166,11 @@ impl RunList {
                 continue;
             }
             let run = |(run, control, place): &(&Prepared, &RunControl, usize), _: &StopFlag| {
-                let ended =
-                    control.carry_out(run, None).and_then(|all| take(*place, all).map(Some));
-                match ended {
+                match control.carry_out(run, None) {
                     // Stopped before it began, it has nothing that could be kept.
                     Err(failure) if failure.kind == FailureKind::Interrupted => Ok(None),
                     // The others are not waited for to the end.
-                    _ => ended.inspect_err(|_| stop_all()),
+                    ended => take(*place, ended).map(Some).inspect_err(|_| stop_all()),
                 }
             };
             let taken = side_by_side(&prepared, threads, run, &mut |_| {

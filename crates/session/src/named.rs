@@ -54,7 +54,7 @@ pub(crate) fn device_or(
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
     let mut notes = Vec::new();
-    let mut config = document.parse_with(&keys, DeviceSpec::parse)?;
+    let mut config = document.parse_with(keys, DeviceSpec::parse)?;
     if let Some(ssd) = config.get_mut::<Config>() {
         notes.extend(fit_ftl(ssd, settings));
     }
@@ -104,7 +104,7 @@ pub(crate) fn host_or(
         };
         return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
     };
-    let config: ssdyno_host::HostConfig = document.parse(&overlay::host_keys())?;
+    let config: ssdyno_host::HostConfig = document.parse(overlay::host_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
     Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
 }
@@ -135,7 +135,7 @@ pub(crate) fn network_or(
         return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
     };
     let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
-    let config: NetworkConfig = document.parse(&overlay::network_keys())?;
+    let config: NetworkConfig = document.parse(overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
     Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
 }
@@ -208,7 +208,7 @@ pub(crate) fn workload_or(
         return Err(unknown_workload(name));
     };
     let document = document.with(settings, |s| s.key.starts_with(overlay::WORKLOAD));
-    let config = document.parse(&overlay::workload_keys())?;
+    let config = document.parse(overlay::workload_keys())?;
     Ok(Some(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() }))
 }
 

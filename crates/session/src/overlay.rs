@@ -1,6 +1,7 @@
 //! `--set KEY=VALUE`: one value over a file.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use serde_json::Value as Json;
 use ssdyno_device::kinds::KINDS;
@@ -94,7 +95,6 @@ impl Setting {
     /// # Errors
     /// The key is in no schema.
     pub fn check(&self) -> Result<(), Failure> {
-        // Each schema takes a millisecond: the others are for suggestions.
         let own = match self.key.split_once('.') {
             Some(("workload", _)) => workload_keys(),
             Some(("network", _)) => network_keys(),
@@ -103,9 +103,9 @@ impl Setting {
         if own.contains(self.local_key()) {
             return Ok(());
         }
-        let mut known = device_keys();
-        known.extend(workload_keys().into_iter().map(|key| format!("{WORKLOAD}{key}")));
-        known.extend(network_keys().into_iter().map(|key| format!("{NETWORK}{key}")));
+        let mut known = device_keys().clone();
+        known.extend(workload_keys().iter().map(|key| format!("{WORKLOAD}{key}")));
+        known.extend(network_keys().iter().map(|key| format!("{NETWORK}{key}")));
         let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
         let of_workload = of_workload.map(|key| format!("did you mean `{key}`?"));
         let help = of_workload.or_else(|| in_place_of(&self.key, &known)).unwrap_or_else(|| {
@@ -154,24 +154,32 @@ fn read(text: &str) -> Value {
     alone.or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Every key of a device file, of whatever kind.
-pub(crate) fn device_keys() -> BTreeSet<String> {
-    KINDS.iter().flat_map(|kind| keys(kind.schema().as_value())).collect()
+/// Every key of a device file, of whatever kind. Each schema takes a millisecond, and many runs may be resolved.
+pub(crate) fn device_keys() -> &'static BTreeSet<String> {
+    static KEYS: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| KINDS.iter().flat_map(|kind| keys(kind.schema().as_value())).collect());
+    &KEYS
 }
 
 /// Every key of a host file.
-pub(crate) fn host_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_host::HostConfig).as_value())
+pub(crate) fn host_keys() -> &'static BTreeSet<String> {
+    static KEYS: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_host::HostConfig).as_value()));
+    &KEYS
 }
 
 /// Every key of a network file.
-pub(crate) fn network_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_rig::NetworkConfig).as_value())
+pub(crate) fn network_keys() -> &'static BTreeSet<String> {
+    static KEYS: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_rig::NetworkConfig).as_value()));
+    &KEYS
 }
 
 /// Every key of a workload file.
-pub(crate) fn workload_keys() -> BTreeSet<String> {
-    keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value())
+pub(crate) fn workload_keys() -> &'static BTreeSet<String> {
+    static KEYS: LazyLock<BTreeSet<String>> =
+        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value()));
+    &KEYS
 }
 
 pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {

@@ -216,10 +216,13 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
     let specs = [few(scratch(place.path()), 30), few(simulation(), 3000), few(simulation(), 200)];
     let mut seen = 0;
     let requests = RunList::new(specs.iter().map(prepared).collect())
-        .execute(|number, measured| Ok((number, measured.result.requests)), &mut |progress| {
-            seen = seen.max(progress.ended());
-            ssdyno_result::KeepGoing::Continue
-        })
+        .execute(
+            |number, measured| measured.map(|all| (number, all.result.requests)),
+            &mut |progress| {
+                seen = seen.max(progress.ended());
+                ssdyno_result::KeepGoing::Continue
+            },
+        )
         .unwrap();
     assert_eq!(requests, [Some((0, 30)), Some((1, 3000)), Some((2, 200))]);
     assert!(seen <= 3);
@@ -227,20 +230,19 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
     let specs = [simulation(), simulation(), scratch(place.path())];
     let outcomes = RunList::new(specs.iter().map(prepared).collect())
         .over(Some(1))
-        .execute(|_, measured| Ok(measured.result.partial), &mut |progress| match progress
-            .runs()
-            .next()
-            .unwrap()
-            .phase
-        {
-            RunPhase::Loaded => ssdyno_result::KeepGoing::Stop,
-            _ => ssdyno_result::KeepGoing::Continue,
+        .execute(|_, measured| measured.map(|all| all.result.partial), &mut |progress| {
+            match progress.runs().next().unwrap().phase {
+                RunPhase::Loaded => ssdyno_result::KeepGoing::Stop,
+                _ => ssdyno_result::KeepGoing::Continue,
+            }
         })
         .unwrap();
     assert_eq!(outcomes, [Some(true), None, None]);
     // Stopped while they are prepared: there is nothing to keep, and nothing is wrong.
     let outcomes = RunList::new(specs.iter().map(prepared).collect())
-        .execute(|_, measured| Ok(measured.result.partial), &mut |_| ssdyno_result::KeepGoing::Stop)
+        .execute(|_, measured| measured.map(|all| all.result.partial), &mut |_| {
+            ssdyno_result::KeepGoing::Stop
+        })
         .unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.is_none_or(|partial| partial)), "{outcomes:?}");
 }

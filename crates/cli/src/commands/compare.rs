@@ -196,7 +196,7 @@ fn run_all(sides: Vec<Side>) -> Result<Vec<Outcome>, Failure> {
         }
         flow()
     };
-    let outcome = |_, measured: Measured| Ok((measured.result, measured.failure));
+    let outcome = |_, ended: Result<Measured, Failure>| ended.map(|all| (all.result, all.failure));
     let measured = RunList::new(runs).execute(outcome, watch)?;
     let interrupted = || {
         Failure::new(FailureKind::Interrupted, "interrupted before all sides had run")
