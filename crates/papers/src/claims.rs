@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::Answer;
-use crate::assumptions::{AssumedValue, Assumptions, Changes};
-use crate::measured::{Measured, Point};
+use crate::assumptions::{AssumedValue, Assumptions};
+use crate::measured::{Measured, PointPlan};
 use crate::vary::{Answers, Step, Varied, judge, vary};
 use crate::{
     Claim, ClaimState, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector, Vary,
@@ -78,67 +78,67 @@ impl<F> Claims<F> {
     }
 }
 
-/// How the claims of a paper whose points are [`Measured`] are judged.
-pub(crate) struct Judge<'a, F: 'static, P> {
-    pub(crate) claims: &'a Claims<F>,
-    pub(crate) assumptions: &'a Assumptions,
-    pub(crate) options: &'a PapersOptions,
+/// A paper with claims about what its points gave.
+pub(crate) trait ClaimedPlan: PointPlan {
+    /// What [`verdict`](ClaimedPlan::verdict) checks a claim with.
+    type Check: 'static;
+
+    /// All claims.
+    const CLAIMS: Claims<Self::Check>;
+
+    /// Values that claims may depend on.
+    fn assumptions() -> Result<Assumptions, PaperError>;
+
     /// What the runs say of a claim.
-    pub(crate) check: &'a dyn Fn(&ClaimCheck<F>, &Measured<P>) -> Verdict,
+    fn verdict(&self, check: Self::Check, measured: &Measured<Self::Case>) -> Verdict;
+
     /// Why there is no verdict.
-    pub(crate) unknown: &'a dyn Fn(&ClaimCheck<F>) -> &'static str,
-    /// Runs points with something changed.
-    pub(crate) simulate: &'a Simulate<'a, P>,
-}
+    fn unknown(check: &ClaimCheck<Self::Check>) -> &'static str;
 
-/// Runs points with something changed.
-pub(crate) type Simulate<'a, P> = dyn Fn(
-        &BTreeSet<P>,
-        Changes<'_>,
-        &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<Measured<P>, PaperError>
-    + 'a;
-
-impl<F, P: Point> Judge<'_, F, P> {
     /// The selected claims on `measured`, and again with assumed values varied; true if that was stopped.
-    pub(crate) fn judge(
+    fn judge(
         &self,
         selector: &Selector,
-        measured: &Measured<P>,
+        measured: &Measured<Self::Case>,
+        options: &PapersOptions,
         progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<(Vec<Claim>, bool), PaperError> {
+    ) -> Result<(Vec<Claim>, bool), PaperError>
+    where
+        Self::Check: Copy,
+    {
         let mut claims = Vec::new();
         let (mut base, mut points) = (Answers::new(), BTreeMap::new());
         measured.take_asked();
-        for check in self.claims.selected(selector) {
-            let verdict = (self.check)(check, measured);
+        for check in Self::CLAIMS.selected(selector) {
+            let verdict = self.verdict(check.check, measured);
             let asked = measured.take_asked();
             if let Some((answer, _)) = verdict.as_ref().filter(|_| !asked.is_empty()) {
                 base.insert(check.name, *answer);
                 points.insert(check.name, (check, asked));
             }
-            claims.push((check.name, self.claims.report(check, verdict, (self.unknown)(check))));
+            claims.push((check.name, Self::CLAIMS.report(check, verdict, Self::unknown(check))));
         }
         let mut stopped = measured.partial;
         let mut rerun = |step: Step<'_>| {
             let wanted = step.claims.iter().filter_map(|claim| points.get(claim));
-            let all: BTreeSet<P> = wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
-            let varied = (self.simulate)(&all, step.changes, &mut |p| {
+            let all: BTreeSet<Self::Case> =
+                wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
+            let varied = Self::simulate(&all, options, step.changes, &mut |p| {
                 let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
                 progress(&PapersProgress { running, ..*p })
             })?;
             stopped |= varied.partial;
             let answer = |claim: &&'static str| {
                 let (check, _) = points.get(claim)?;
-                Some((*claim, (self.check)(check, &varied)?.0))
+                Some((*claim, self.verdict(check.check, &varied)?.0))
             };
             Ok(match varied.partial {
                 true => Answers::new(),
                 false => step.claims.iter().filter_map(answer).collect(),
             })
         };
-        let how = if measured.partial { Vary::None } else { self.options.vary };
-        let values = &self.assumptions.values;
+        let how = if measured.partial { Vary::None } else { options.vary };
+        let values = &Self::assumptions()?.values;
         let varied = vary(values, &base, how, &mut rerun)?;
         let judged = claims.into_iter().map(|(name, claim)| {
             let answer = base.get(name).copied();

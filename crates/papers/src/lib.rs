@@ -24,7 +24,6 @@ mod error;
 mod mean;
 mod measured;
 mod options;
-mod parallel;
 mod presets;
 mod printed;
 mod report;
@@ -42,7 +41,7 @@ pub use report::{
     Assumption, Claim, ClaimState, Figure, FigureCell, FigureTable, PapersReport, RunSummary, Trial,
 };
 pub use selector::Selector;
-pub use ssdyno_rig::KeepGoing;
+pub use ssdyno_result::KeepGoing;
 
 /// Re-runs a part of a paper.
 type Rerun = fn(

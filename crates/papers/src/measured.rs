@@ -4,16 +4,85 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ssdyno_result::{HostResult, RunResult};
-use ssdyno_rig::{KeepGoing, SimRun};
+use ssdyno_session::{Failure, FailureKind, RunList, RunSpec, Unattended, resolve};
 
+use crate::assumptions::Changes;
 use crate::mean::Mean;
-use crate::parallel::execute;
-use crate::{PaperError, PapersOptions, PapersProgress, RunSummary};
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, RunSummary};
 
 /// A point of a figure: one run for each seed.
 pub(crate) trait Point: Clone + Ord + Sync {
     /// Name of its run with `seed` in lists of runs.
     fn name(&self, seed: u64) -> String;
+}
+
+/// The plan of a paper whose figures are made of points.
+pub(crate) trait PointPlan: Sized {
+    /// What a run is of, but for its seed.
+    type Case: Point;
+
+    /// The paper's file, with what differs in `plan.…`.
+    fn with(changes: Changes<'_>) -> Result<Self, PaperError>;
+
+    /// Those that each point is run with.
+    fn seeds(&self) -> &[u64];
+
+    /// The run of `case`, whatever its seed, with `changes` to the presets.
+    fn spec(
+        &self,
+        case: &Self::Case,
+        options: &PapersOptions,
+        changes: Changes<'_>,
+    ) -> Result<RunSpec, PaperError>;
+
+    /// Runs every one of `cases` with every seed, side by side, with `changes` to presets and plan. The seed of
+    /// the command line moves those of the plan.
+    ///
+    /// # Errors
+    /// The first run that is refused, that ends early by itself, or whose figures are not to be trusted.
+    fn simulate(
+        cases: &BTreeSet<Self::Case>,
+        options: &PapersOptions,
+        changes: Changes<'_>,
+        progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+    ) -> Result<Measured<Self::Case>, PaperError> {
+        let plan = Self::with(changes)?;
+        let refused = |(case, seed): (&Self::Case, u64), failure: &Failure| PaperError::Refused {
+            run: case.name(seed),
+            problem: failure.to_string(),
+        };
+        let (mut jobs, mut runs) = (Vec::new(), Vec::new());
+        for case in cases {
+            let spec = plan.spec(case, options, changes)?;
+            for seed in changes.seeds(plan.seeds()) {
+                let job = (case, *seed);
+                let spec = RunSpec { seed: seed.wrapping_add(options.seed), ..spec.clone() };
+                runs.push(resolve(&spec, &mut Unattended).map_err(|why| refused(job, &why))?);
+                jobs.push(job);
+            }
+        }
+        let take = |at: usize, ended: Result<ssdyno_session::Measured, Failure>| {
+            let ended = ended.map_err(|why| refused(jobs[at], &why))?;
+            match ended.failure {
+                Some(why) if why.kind != FailureKind::Interrupted => Err(refused(jobs[at], &why)),
+                // There are hundreds, and nobody repeats one of them alone.
+                _ => Ok(RunResult { spec: None, ..ended.result }),
+            }
+        };
+        let of = jobs.len() as u64;
+        let results = RunList::new(runs).over(options.threads).execute(take, &mut |list| {
+            let done = list.ended() as u64;
+            progress(&PapersProgress { done, of, running: vec![format!("{done} of {of} runs")] })
+        })?;
+        let mut measured =
+            Measured { runs: BTreeMap::new(), asked: RefCell::default(), partial: false };
+        for ((case, seed), result) in jobs.into_iter().zip(results) {
+            measured.partial |= result.as_ref().is_none_or(|result| result.partial);
+            let of_case: &mut Vec<_> = measured.runs.entry(case.clone()).or_default();
+            of_case.extend(result.map(|result| (seed, result)));
+        }
+        Ok(measured)
+    }
 }
 
 /// All that was measured.
@@ -28,36 +97,6 @@ pub(crate) struct Measured<P> {
 }
 
 impl<P: Point> Measured<P> {
-    /// Runs all `points` with all `seeds` of the plan, side by side. `build` gives the run of a point
-    /// and of a seed, which moves with that of the command line.
-    ///
-    /// # Errors
-    /// The first run that cannot be built, is refused, or breaks an invariant.
-    pub(crate) fn simulate(
-        points: &BTreeSet<P>,
-        seeds: &[u64],
-        options: &PapersOptions,
-        build: impl Fn(&P, u64) -> Result<SimRun, PaperError> + Sync,
-        progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-    ) -> Result<Measured<P>, PaperError> {
-        let jobs: Vec<(&P, u64)> =
-            points.iter().flat_map(|point| seeds.iter().map(move |seed| (point, *seed))).collect();
-        let build = |&(point, seed): &(&P, u64)| build(point, seed.wrapping_add(options.seed));
-        let name = |&(point, seed): &(&P, u64)| point.name(seed);
-        let results = execute(&jobs, &name, &build, options.threads, progress)?;
-        let mut measured = Measured {
-            runs: BTreeMap::new(),
-            asked: RefCell::default(),
-            partial: results.len() < jobs.len(),
-        };
-        for (at, result) in results {
-            let (point, seed) = jobs[at];
-            measured.partial |= result.partial;
-            measured.runs.entry(point.clone()).or_default().push((seed, result));
-        }
-        Ok(measured)
-    }
-
     /// The points that were asked for since the last time, which are those that an answer depends on.
     pub(crate) fn take_asked(&self) -> BTreeSet<P> {
         self.asked.take()

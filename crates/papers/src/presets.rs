@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use toml::Table;
+
 use crate::PaperError;
 use crate::assumptions::Changes;
-use crate::error::defect;
+use crate::error::{defect, parse};
 
 /// A preset of the program.
 #[derive(Clone, Debug)]
@@ -18,6 +20,12 @@ pub(crate) struct PresetFile {
 pub(crate) fn device(name: &str) -> Result<PresetFile, PaperError> {
     let text = ssdyno_device::presets::find(name).map(|preset| preset.text);
     found(format!("presets/devices/{name}.toml"), text)
+}
+
+/// The network of S4's table 4.
+pub(crate) fn network() -> PresetFile {
+    let text = include_str!("../../../presets/networks/s4-iscsi.toml");
+    PresetFile { file: "presets/networks/s4-iscsi.toml".to_owned(), text }
 }
 
 /// The host called `name`.
@@ -42,25 +50,21 @@ impl PresetFile {
         parse(self.text).map_err(|error| defect(&self.file, error))
     }
 
-    /// The host that it describes, with what differs in `host.…`.
-    pub(crate) fn host_with(
-        &self,
-        changes: Changes<'_>,
-    ) -> Result<ssdyno_host::HostConfig, PaperError> {
-        let text = changes.applied(&self.file, "host", self.text)?;
-        ssdyno_host::HostConfig::parse(&text).map_err(|error| defect(&self.file, error))
+    /// Its keys, with what differs in `part.…`.
+    pub(crate) fn table(&self, part: &str, changes: Changes<'_>) -> Result<Table, PaperError> {
+        parse(&self.file, &changes.applied(&self.file, part, self.text)?)
     }
 
     /// Its text without the tables `without`, and with the keys of `changes`, by table.
     pub(crate) fn changed(
         &self,
         without: &[String],
-        changes: &BTreeMap<String, toml::Table>,
+        changes: &BTreeMap<String, Table>,
     ) -> Result<String, PaperError> {
-        let mut table: toml::Table = self.read(toml::from_str)?;
+        let mut table: Table = self.read(toml::from_str)?;
         table.retain(|key, _| !without.iter().any(|name| name == key));
         for (key, changes) in changes {
-            let old = table.entry(key.clone()).or_insert_with(|| toml::Table::new().into());
+            let old = table.entry(key.clone()).or_insert_with(|| Table::new().into());
             if let Some(old) = old.as_table_mut() {
                 old.extend(changes.clone());
             }

@@ -1,13 +1,12 @@
 //! What the paper says in words, checked over all seeds.
 
 use super::checks::*;
-use super::data::{Plan, assumptions};
-use super::simulate::{Measured, simulate_all};
 use super::stall;
-use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
-use crate::{Claim, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector};
+use crate::Selector;
+use crate::claims::{ClaimCheck, Claims, Verdict};
 
-type Check = fn(&Evidence<'_>) -> Verdict;
+/// How a claim is checked.
+pub(super) type Check = fn(&Evidence<'_>) -> Verdict;
 
 /// All of them.
 pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S0", checks: CHECKS };
@@ -156,28 +155,4 @@ const CHECKS: &[ClaimCheck<Check>] = &[
 /// Figures whose points the claims need that are named as such.
 pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
     CLAIMS.named(selector).flat_map(|check| check.about.iter().copied())
-}
-
-/// The selected claims, and those beside the selected figures; true if judging them was stopped.
-pub(super) fn judge(
-    selector: &Selector,
-    plan: &Plan,
-    measured: &Measured,
-    options: &PapersOptions,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<(Vec<Claim>, bool), PaperError> {
-    let judge = Judge {
-        claims: &CLAIMS,
-        assumptions: &assumptions()?,
-        options,
-        check: &|check: &ClaimCheck<Check>, measured: &Measured| {
-            (check.check)(&Evidence { plan, measured })
-        },
-        unknown: &|check| match check.name.starts_with("disk_") {
-            true => "needs a hard disk, which waits for the disk model",
-            false => "not run",
-        },
-        simulate: &|cases, changes, progress| simulate_all(plan, cases, options, changes, progress),
-    };
-    judge.judge(selector, measured, progress)
 }

@@ -1,7 +1,7 @@
 //! The paper's files, and the points that its figures are made of.
 
 use serde::Deserialize;
-use ssdyno_driver_ring::{CompletionPolicy, ResponseMode};
+use ssdyno_driver_ring::ResponseMode;
 
 use crate::PaperError;
 use crate::assumptions::Assumptions;
@@ -60,15 +60,13 @@ impl Completion {
         }
     }
 
-    pub(super) fn policy(self) -> CompletionPolicy {
-        use ssdyno_block::Time;
+    /// As `host.ring` of a spec has it.
+    pub(super) fn key(self) -> &'static str {
         match self {
-            Completion::PerBlock => CompletionPolicy::PerBlock,
-            Completion::PerReturn => CompletionPolicy::PerReturn,
-            Completion::Napi => CompletionPolicy::Napi { budget: 16 },
-            Completion::Calibrated => {
-                CompletionPolicy::Calibrated { threshold: 8, timeout: Time::from_us(20) }
-            }
+            Completion::PerBlock => "block",
+            Completion::PerReturn => "return",
+            Completion::Napi => "napi:16",
+            Completion::Calibrated => "calibrated:8:20us",
         }
     }
 }

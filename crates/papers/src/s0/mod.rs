@@ -10,12 +10,15 @@ mod stall;
 
 use std::collections::BTreeSet;
 
-use claims::CLAIMS;
-#[cfg(test)]
+use checks::Evidence;
+use claims::{CLAIMS, Check};
 pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
+use simulate::Measured;
 
-use crate::assumptions::Changes;
+use crate::assumptions::{Assumptions, Changes};
+use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::measured::PointPlan;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
@@ -25,6 +28,26 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     all.extend(FIGURES.map(|(id, title)| (format!("S0/{id}"), title.to_owned())));
     all.extend(CLAIMS.titles());
     Ok(all)
+}
+
+impl ClaimedPlan for Plan {
+    type Check = Check;
+    const CLAIMS: Claims<Check> = CLAIMS;
+
+    fn assumptions() -> Result<Assumptions, PaperError> {
+        assumptions()
+    }
+
+    fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
+        check(&Evidence { plan: self, measured })
+    }
+
+    fn unknown(check: &ClaimCheck<Check>) -> &'static str {
+        match check.name.starts_with("disk_") {
+            true => "needs a hard disk, which waits for the disk model",
+            false => "not run",
+        }
+    }
 }
 
 /// Re-runs what `selector` names.
@@ -46,8 +69,8 @@ pub(crate) fn run(
     }
     let needed = claims::needs(selector).chain(chosen.iter().map(|(id, _)| *id));
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
-    let measured = simulate::simulate_all(&plan, &cases, options, Changes::none(), progress)?;
-    let (claims, stopped) = claims::judge(selector, &plan, &measured, options, progress)?;
+    let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
+    let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in chosen {
         let (drawings, table) = figures::draw(figure, &plan, &measured);

@@ -1,20 +1,19 @@
 //! The runs: each point with each seed.
 
-use std::collections::BTreeSet;
-
-use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_device::ring::{DescriptorEngine, RingConfig};
-use ssdyno_driver_ring::{BlockPolicy, RingDriverOptions as DriverOptions};
+use ssdyno_device::ring::RingConfig;
+use ssdyno_driver_ring::ResponseMode;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
-use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_session::{FileContents, HostSpec, RingSpec, RunSpec};
+use ssdyno_workload::WorkloadConfig;
 
 use super::data::{Case, Plan};
 use crate::assumptions::Changes;
 use crate::error::defect;
 use crate::mean::Mean;
-use crate::{PaperError, PapersOptions, PapersProgress, presets};
+use crate::measured::PointPlan;
+use crate::{PaperError, PapersOptions, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -26,23 +25,16 @@ impl Measured {
     }
 }
 
-/// The file of the card.
-pub(super) const CARD: &str = "presets/devices/zc706-ring.toml";
+const PLAN: &str = "papers/s0/plan.toml";
 
 /// The card of the preset.
 pub(super) fn card() -> Result<RingConfig, PaperError> {
-    card_with(Changes::none())
+    presets::device("zc706-ring")?.read(RingConfig::parse)
 }
 
-fn card_with(changes: Changes<'_>) -> Result<RingConfig, PaperError> {
-    let text = include_str!("../../../../presets/devices/zc706-ring.toml");
-    let text = changes.applied(CARD, "device", text)?;
-    RingConfig::parse(&text).map_err(|error| defect(CARD, error))
-}
-
-fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> ssdyno_workload::WorkloadConfig {
+fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table, PaperError> {
     let all = options.requests.map_or(plan.requests, |most| most.min(plan.requests));
-    ssdyno_workload::WorkloadConfig {
+    let load = WorkloadConfig {
         depth: Some(case.threads),
         read_percent: Some(f64::from(case.read_percent)),
         write_percent: Some(f64::from(100 - case.read_percent)),
@@ -50,55 +42,66 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> ssdyno_workload::W
         // Large requests count for as many pages.
         requests: Some((all * 4 / u64::from(case.size_kib)).max(200)),
         ramp_up: (plan.ramp_up * 4 / u64::from(case.size_kib)).max(50),
-        ..ssdyno_workload::WorkloadConfig::default()
-    }
-}
-
-fn planned(
-    plan: &Plan,
-    case: &Case,
-    seed: u64,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-) -> Result<SimRun, PaperError> {
-    let mut card = card_with(changes)?;
-    card.link.generation = case.generation;
-    if case.separate_engine {
-        card.dma.descriptors = DescriptorEngine::Separate;
-    }
-    let driver = DriverOptions {
-        block: case.block.map_or(BlockPolicy::Dynamic, BlockPolicy::Static),
-        response: case.mode,
-        completion: case.completion.policy(),
-        prefetch: case.prefetch,
-        // So that a run ends: see papers/s0/notes.md.
-        partial_after: Some(Time::from_us(100)),
-        ..DriverOptions::default()
+        ..WorkloadConfig::default()
     };
-    let config = presets::host(&plan.host)?.host_with(changes)?;
-    let load = load(plan, case, options);
-    let how = HostOptions { mode: Some(ThreadMode::Sync), ..HostOptions::default() };
-    let host = HostPlan::new(&plan.host, config, &how, Some(&load));
-    Ok(SimRun {
-        target: format!("sim:{}", plan.card),
-        device: Attach::behind(card, host, DevicePath::Ring(Box::new(driver))),
-        workload: format!("{} threads, {} % reads", case.threads, case.read_percent),
-        source: Source::Generator(load),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: None,
-    })
+    toml::Table::try_from(load).map_err(|error| defect(PLAN, error))
 }
 
-/// Runs all of `cases` with all seeds, with `changes` to the presets.
-pub(super) fn simulate_all(
-    plan: &Plan,
-    cases: &BTreeSet<Case>,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<Measured, PaperError> {
-    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
-    Measured::simulate(cases, changes.seeds(&plan.seeds), options, build, progress)
+/// How the driver of `case` works. Partial blocks go after a while so that a run ends: see papers/s0/notes.md.
+fn ring(case: &Case) -> Result<RingSpec, PaperError> {
+    let block = case.block.map_or("dynamic".to_owned(), |block| block.to_string());
+    let response = match case.mode {
+        ResponseMode::Block => "block",
+        ResponseMode::Each => "each",
+        ResponseMode::Subsets => "subset:1",
+    };
+    let (completion, prefetch) = (case.completion.key(), case.prefetch);
+    let text = format!(
+        "block={block},response={response},completion={completion},prefetch={prefetch},partial-after=100us"
+    );
+    text.parse().map_err(|error: String| defect(PLAN, error))
+}
+
+impl PointPlan for Plan {
+    type Case = Case;
+
+    /// No assumed value is in the plan.
+    fn with(_: Changes<'_>) -> Result<Plan, PaperError> {
+        Plan::load()
+    }
+
+    fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    fn spec(
+        &self,
+        case: &Case,
+        options: &PapersOptions,
+        changes: Changes<'_>,
+    ) -> Result<RunSpec, PaperError> {
+        let descriptors = if case.separate_engine { "separate" } else { "shared" };
+        Ok(RunSpec {
+            target: Some(format!("sim:{}", self.card)),
+            workload: Some(format!("{} threads, {} % reads", case.threads, case.read_percent)),
+            set: vec![
+                format!("link.generation={}", case.generation),
+                format!("dma.descriptors={descriptors}"),
+            ],
+            keep: Keep::Summary,
+            host: HostSpec {
+                name: Some(self.host.clone()),
+                threads: Some(ThreadMode::Sync),
+                ring: Some(ring(case)?),
+                ..HostSpec::default()
+            },
+            contents: FileContents {
+                device: Some(presets::device(&self.card)?.table("device", changes)?),
+                workload: Some(load(self, case, options)?),
+                host: Some(presets::host(&self.host)?.table("host", changes)?),
+                ..FileContents::default()
+            },
+            ..RunSpec::default()
+        })
+    }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::data::{Case, DIRECT, LARGE_BUFFERS, Plan, alone, assumptions, first_batch};
-use super::simulate::{Measured, simulate_all};
+use super::data::{Case, DIRECT, LARGE_BUFFERS, Plan, alone, first_batch};
+use super::simulate::Measured;
+use crate::Selector;
 use crate::answer::{Answer, more, no_less, same};
-use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
+use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
-use crate::{Claim, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector};
 
-type Check = fn(&Measured) -> Verdict;
+/// How a claim is checked.
+pub(super) type Check = fn(&Measured) -> Verdict;
 
 /// All of them.
 pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S1", checks: CHECKS };
@@ -310,26 +311,4 @@ pub(super) fn needs(selector: &Selector, plan: &Plan) -> BTreeSet<Case> {
         cases.extend(figures.flat_map(|figure| figure.cases()));
     }
     cases
-}
-
-/// The selected claims, judged; true if that was stopped.
-pub(super) fn judge(
-    selector: &Selector,
-    plan: &Plan,
-    measured: &Measured,
-    options: &PapersOptions,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<(Vec<Claim>, bool), PaperError> {
-    let judge = Judge {
-        claims: &CLAIMS,
-        assumptions: &assumptions()?,
-        options,
-        check: &|check: &ClaimCheck<Check>, measured: &Measured| (check.check)(measured),
-        unknown: &|check| match check.name.ends_with("the_disks") {
-            true => "needs the hard disks, which wait for the disk model",
-            false => "not run",
-        },
-        simulate: &|cases, changes, progress| simulate_all(plan, cases, options, changes, progress),
-    };
-    judge.judge(selector, measured, progress)
 }

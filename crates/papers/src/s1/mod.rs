@@ -6,12 +6,14 @@ mod data;
 mod figures;
 mod simulate;
 
-use claims::CLAIMS;
-#[cfg(test)]
+use claims::{CLAIMS, Check};
 pub(crate) use data::assumptions;
 use data::{Plan, Printed};
+use simulate::Measured;
 
-use crate::assumptions::Changes;
+use crate::assumptions::{Assumptions, Changes};
+use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::measured::PointPlan;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// Figures, arithmetic and claims with a title each.
@@ -23,6 +25,26 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     all.extend(plan.figures.into_iter().map(|figure| (format!("S1/{}", figure.id), figure.title)));
     all.extend(CLAIMS.titles());
     Ok(all)
+}
+
+impl ClaimedPlan for Plan {
+    type Check = Check;
+    const CLAIMS: Claims<Check> = CLAIMS;
+
+    fn assumptions() -> Result<Assumptions, PaperError> {
+        assumptions()
+    }
+
+    fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
+        check(measured)
+    }
+
+    fn unknown(check: &ClaimCheck<Check>) -> &'static str {
+        match check.name.ends_with("the_disks") {
+            true => "needs the hard disks, which wait for the disk model",
+            false => "not run",
+        }
+    }
 }
 
 /// Re-runs what `selector` names.
@@ -44,8 +66,8 @@ pub(crate) fn run(
     }
     let mut wanted = claims::needs(selector, &plan);
     wanted.extend(figures.iter().flat_map(|figure| figure.cases()));
-    let measured = simulate::simulate_all(&plan, &wanted, options, Changes::none(), progress)?;
-    let (claims, stopped) = claims::judge(selector, &plan, &measured, options, progress)?;
+    let measured = Plan::simulate(&wanted, options, Changes::none(), progress)?;
+    let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     let mut notes = vec![
         "Costs of the host and lanes of the slot are assumed (S1-71): look at orderings, not at \
          absolute throughput."

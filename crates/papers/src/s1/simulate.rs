@@ -1,19 +1,20 @@
 //! The runs: each point of a figure with each seed.
 
-use std::collections::BTreeSet;
-
-use ssdyno_block::units::Bytes;
-use ssdyno_device::Config;
-use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::{Keep, RunResult};
-use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_session::{DriverSpec, FileContents, HostSpec, Queues, RunSpec, StackKind};
+use toml::{Table, Value};
 
 use super::data::{ALONE, Case, DIRECT, KindPlan, LARGE_BUFFERS, Plan};
 use crate::assumptions::Changes;
-use crate::error::defect;
+use crate::error::{defect, parse};
 use crate::mean::Mean;
-use crate::{PaperError, PapersOptions, PapersProgress, presets};
+use crate::measured::PointPlan;
+use crate::{PaperError, PapersOptions, presets};
+
+const PLAN: &str = "papers/s1/plan.toml";
+/// The machine of the thesis.
+const HOST: &str = "e5430";
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -46,50 +47,34 @@ impl Measured {
     }
 }
 
-fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Config, PaperError> {
+fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Table, PaperError> {
     let mut own = plan.device.changes.clone();
     for (table, keys) in &kind.device {
         own.entry(table.clone()).or_default().extend(keys.clone());
     }
     let text = presets::device(&plan.device.preset)?.changed(&[], &own)?;
-    let text = changes.applied("papers/s1/plan.toml", "device", &text)?;
-    Config::parse(&text).map_err(|error| defect("papers/s1/plan.toml", error))
+    parse(PLAN, &changes.applied(PLAN, "device", &text)?)
 }
 
-fn host(
-    case: &Case,
-    load: &ssdyno_workload::WorkloadConfig,
-    mode: &str,
-    changes: Changes<'_>,
-) -> Result<HostPlan, PaperError> {
-    let mut config = presets::host("e5430")?.host_with(changes)?;
-    let linux = case.policy == "linux";
-    if linux {
+fn host(case: &Case, changes: Changes<'_>) -> Result<Table, PaperError> {
+    let mut host = presets::host(HOST)?.table("host", changes)?;
+    if case.policy == "linux" {
         // The same machine with direct I/O: no copies, commands as large as the device takes.
-        config.stack = ssdyno_host::StackConfig::default();
+        host.remove("stack");
     }
-    if case.policy == LARGE_BUFFERS {
+    if let Some(stack) = host.get_mut("stack").and_then(Value::as_table_mut)
+        && case.policy == LARGE_BUFFERS
+    {
         // As large as the drive takes, in the same memory.
-        config.stack.buffer = Some(Bytes(128 << 10));
-        config.stack.buffers = config.stack.buffers.map(|n| n / 4);
+        stack.insert("buffer".to_owned(), "128KiB".into());
+        if let Some(buffers) = stack.get("buffers").and_then(Value::as_integer) {
+            stack.insert("buffers".to_owned(), (buffers / 4).into());
+        }
     }
-    let options = HostOptions {
-        cores: Some(case.cores),
-        mode: Some(if mode == "batch" { ThreadMode::Batch } else { ThreadMode::Sync }),
-        ..HostOptions::default()
-    };
-    Ok(HostPlan::new("e5430", config, &options, Some(load)))
+    Ok(host)
 }
 
-fn planned(
-    plan: &Plan,
-    case: &Case,
-    seed: u64,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-) -> Result<SimRun, PaperError> {
-    let file = "papers/s1/plan.toml";
-    let kind = plan.kinds.get(&case.kind).ok_or_else(|| defect(file, "no such kind of load"))?;
+fn load(case: &Case, kind: &KindPlan, options: &PapersOptions) -> Result<Table, PaperError> {
     let cores = u64::from(case.cores);
     let requests = options.requests.unwrap_or(u64::MAX).min(kind.requests_per_core * cores);
     let text = format!(
@@ -100,57 +85,73 @@ fn planned(
         kind.ramp_up_per_core * cores + if case.writes { kind.ramp_up_writes } else { 0 },
         kind.pattern,
     );
-    let load =
-        ssdyno_workload::WorkloadConfig::from_toml(&text).map_err(|error| defect(file, error))?;
-    let policy = match case.policy.as_str() {
-        "single" => QueuePolicy::Single,
-        "round-robin" => QueuePolicy::RoundRobin { as_printed: false },
-        "per-core-pool" => QueuePolicy::PerCorePool,
-        _ => QueuePolicy::PerCore,
-    };
-    let driver = NvmeConfig {
-        policy,
-        // Everything in the thesis goes through the SCSI resource (S1-47), and in Linux 3.13 not.
-        scsi: case.policy != "linux" && case.policy != DIRECT,
-        queues_max: 31,
-        entries: 4096,
-        transfer_bytes_max: 128 << 10,
-        ..NvmeConfig::default()
-    };
-    let device = device(plan, kind, changes)?;
-    let attach = match case.policy.as_str() {
-        ALONE => Attach::from(device),
-        _ => {
-            let host = host(case, &load, &kind.threads, changes)?;
-            Attach::behind(device, host, DevicePath::Nvme(Box::new(driver)))
-        }
-    };
-    Ok(SimRun {
-        target: format!("sim:{}", plan.device.preset),
-        device: attach,
-        workload: format!("{} {}", kind.pattern, kind.block_size),
-        source: Source::Generator(load),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::None,
-        interval: None,
-    })
+    parse(PLAN, &text)
 }
 
-/// Runs every point of `wanted` with every seed, with `changes` to the presets.
-pub(super) fn simulate_all(
-    plan: &Plan,
-    wanted: &BTreeSet<Case>,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<Measured, PaperError> {
-    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
-    Measured::simulate(wanted, changes.seeds(&plan.seeds), options, build, progress)
+/// Queues and depths are those of the drive: 31 queues of 4096 entries, commands of 128 KiB (S1-26, S1-29).
+fn driver(case: &Case, kind: &KindPlan) -> HostSpec {
+    if case.policy == ALONE {
+        return HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
+    }
+    let queues = match case.policy.as_str() {
+        "single" => Queues::Single,
+        "round-robin" => Queues::RoundRobin,
+        "per-core-pool" => Queues::PerCorePool,
+        _ => Queues::PerCore,
+    };
+    // Everything in the thesis goes through the SCSI resource (S1-47), and in Linux 3.13 not.
+    let scsi = case.policy != "linux" && case.policy != DIRECT;
+    HostSpec {
+        driver: Some(DriverSpec::Nvme),
+        name: Some(HOST.to_owned()),
+        cores: Some(case.cores),
+        threads: Some(if kind.threads == "batch" { ThreadMode::Batch } else { ThreadMode::Sync }),
+        queues: Some(queues),
+        stack: scsi.then_some(StackKind::Scsi),
+        ..HostSpec::default()
+    }
+}
+
+impl PointPlan for Plan {
+    type Case = Case;
+
+    /// Assumed values of the plan are in its device.
+    fn with(_: Changes<'_>) -> Result<Plan, PaperError> {
+        Plan::load()
+    }
+
+    fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    fn spec(
+        &self,
+        case: &Case,
+        options: &PapersOptions,
+        changes: Changes<'_>,
+    ) -> Result<RunSpec, PaperError> {
+        let missing = || defect(PLAN, "no such kind of load");
+        let kind = self.kinds.get(&case.kind).ok_or_else(missing)?;
+        Ok(RunSpec {
+            target: Some(format!("sim:{}", self.device.preset)),
+            workload: Some(format!("{} {}", kind.pattern, kind.block_size)),
+            keep: Keep::None,
+            host: driver(case, kind),
+            contents: FileContents {
+                device: Some(device(self, kind, changes)?),
+                workload: Some(load(case, kind, options)?),
+                host: Some(host(case, changes)?),
+                ..FileContents::default()
+            },
+            ..RunSpec::default()
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_device::Config;
+
     use super::*;
 
     /// Random figures of a data sheet are of the steady state of random writes over the whole drive,
@@ -159,18 +160,19 @@ mod tests {
     fn each_load_begins_in_the_state_that_the_data_sheet_is_about() {
         let plan = Plan::load().unwrap();
         let preset = presets::device(&plan.device.preset).unwrap().read(Config::parse).unwrap();
+        let device = |load| {
+            let table = device(&plan, load, Changes::none()).unwrap();
+            Config::parse(&table.to_string()).unwrap()
+        };
         for (kind, load) in &plan.kinds {
-            let config = device(&plan, load, Changes::none()).unwrap();
+            let config = device(load);
             let random = load.pattern == "random";
             let fill = format!("{:?}", config.precondition.fill);
             assert_eq!(fill, if random { "Random" } else { "Sequential" }, "{kind}");
             let blocks = |config: &Config| config.flash.blocks_per_plane;
             assert!(!random || blocks(&config) == blocks(&preset), "{kind}");
             // The slot is the thesis' whatever the load.
-            assert_eq!(
-                config.host_link,
-                device(&plan, &plan.kinds["alone"], Changes::none()).unwrap().host_link
-            );
+            assert_eq!(config.host_link, device(&plan.kinds["alone"]).host_link);
         }
     }
 }

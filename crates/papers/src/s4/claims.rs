@@ -1,14 +1,15 @@
 //! What the paper says in words, checked over several seeds.
 
-use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, assumptions};
+use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES};
 use super::figures::{client_case, seconds, worker_case};
-use super::simulate::{Measured, simulate_all};
+use super::simulate::Measured;
+use crate::Selector;
 use crate::answer::{Answer, more, no_less, rising, same};
-use crate::claims::{ClaimCheck, Claims, Judge, Verdict};
+use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
-use crate::{Claim, KeepGoing, PaperError, PapersOptions, PapersProgress, Selector};
 
-type Check = fn(&Plan, &Measured) -> Verdict;
+/// How a claim is checked.
+pub(super) type Check = fn(&Plan, &Measured) -> Verdict;
 
 /// All of them.
 pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S4", checks: CHECKS };
@@ -351,26 +352,4 @@ fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict
 /// Figures whose points the selected claims need.
 pub(super) fn needs(selector: &Selector) -> impl Iterator<Item = &'static str> {
     CLAIMS.selected(selector).flat_map(|check| check.about.iter().copied())
-}
-
-/// The selected claims, judged; true if that was stopped.
-pub(super) fn judge(
-    selector: &Selector,
-    plan: &Plan,
-    measured: &Measured,
-    options: &PapersOptions,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<(Vec<Claim>, bool), PaperError> {
-    let judge = Judge {
-        claims: &CLAIMS,
-        assumptions: &assumptions()?,
-        options,
-        check: &|check: &ClaimCheck<Check>, measured: &Measured| (check.check)(plan, measured),
-        unknown: &|check| match check.about.is_empty() {
-            true => "waits for the disk model",
-            false => "not run",
-        },
-        simulate: &|cases, changes, progress| simulate_all(cases, options, changes, progress),
-    };
-    judge.judge(selector, measured, progress)
 }

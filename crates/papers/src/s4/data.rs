@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_device::delay::DelayTable;
 
 use crate::PaperError;
 use crate::assumptions::{Assumptions, Changes};
 use crate::error::parse;
-use crate::measured::Point;
+use crate::measured::{Point, PointPlan};
 use crate::printed::PrintedNumber;
 
 /// Figures and tables, with a title each.
@@ -70,7 +69,7 @@ pub(super) struct Pair {
 pub(super) struct Plan {
     pub(super) seeds: Vec<u64>,
     pub(super) iscsi_seconds: f64,
-    pub(super) devices: BTreeMap<String, DelayTable>,
+    pub(super) devices: BTreeMap<String, toml::Table>,
     pub(super) stacks: BTreeMap<String, StackPlan>,
     pub(super) loads: BTreeMap<String, LoadPlan>,
     pub(super) figure3: Series,
@@ -268,13 +267,6 @@ pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
 
 impl Plan {
     pub(super) fn load() -> Result<Plan, PaperError> {
-        Plan::with(Changes::none())
-    }
-
-    /// With what differs in `plan.…`.
-    pub(super) fn with(changes: Changes<'_>) -> Result<Plan, PaperError> {
-        let file = "papers/s4/plan.toml";
-        let text = include_str!("../../../../papers/s4/plan.toml");
-        parse(file, &changes.applied(file, "plan", text)?)
+        PointPlan::with(Changes::none())
     }
 }

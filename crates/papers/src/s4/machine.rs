@@ -21,10 +21,7 @@ mod linux {
     use std::time::Instant;
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use ssdyno_bench::{BenchOptions, BenchRun, EngineKind, NULL};
-    use ssdyno_result::Keep;
-    use ssdyno_rig::{KeepGoing, RunLimits, Source};
-    use ssdyno_safety::Access;
+    use ssdyno_session::{RunSpec, Unattended, resolve};
 
     use super::FigureTable;
 
@@ -68,21 +65,20 @@ mod linux {
     fn engines(title: &str, requests: u64) -> FigureTable {
         let scratch = Scratch::new().ok();
         let file = scratch.as_ref().map(|scratch| scratch.0.as_path());
-        let engine = |engine, sqpoll| BenchOptions { engine, sqpoll, ..BenchOptions::default() };
-        let uring = engine(EngineKind::Uring, false);
-        let row = |name: &str, target: Option<&Path>, depth, options: &BenchOptions| match target {
-            Some(target) => row(name, target, depth, requests, options),
+        let row = |name: &str, target: Option<&Path>, depth, real: &str| match target {
+            Some(target) => row(name, target, depth, requests, real),
             None => vec![name.to_owned(), "no room for the file".to_owned()],
         };
+        let (threads, uring) = ("engine = \"threads\"", "engine = \"uring\"");
         let nothing_of_the_system = ["simulated device, in the process", "0", "0", "see the runs"];
         let rows = vec![
             nothing_of_the_system.map(str::to_owned).to_vec(),
-            row("null:, depth 32", Some(Path::new(NULL)), 32, &engine(EngineKind::Auto, false)),
-            row("pread(2), depth 1", file, 1, &engine(EngineKind::Threads, false)),
-            row("pread(2), depth 8", file, 8, &engine(EngineKind::Threads, false)),
-            row("io_uring, depth 1", file, 1, &uring),
-            row("io_uring, depth 32", file, 32, &uring),
-            row("io_uring, SQPOLL, depth 32", file, 32, &engine(EngineKind::Uring, true)),
+            row("null:, depth 32", Some(Path::new("null:")), 32, ""),
+            row("pread(2), depth 1", file, 1, threads),
+            row("pread(2), depth 8", file, 8, threads),
+            row("io_uring, depth 1", file, 1, uring),
+            row("io_uring, depth 32", file, 32, uring),
+            row("io_uring, SQPOLL, depth 32", file, 32, &format!("{uring}\nsqpoll = true")),
             vec!["libaio".to_owned(), "no engine of this tool".to_owned()],
         ];
         let columns = ["engine", "system calls", "switches", "CPU, ns", "requests per second"];
@@ -100,35 +96,18 @@ mod linux {
         row
     }
 
-    /// What a request costs.
-    fn row(
-        name: &str,
-        target: &Path,
-        depth: u32,
-        requests: u64,
-        options: &BenchOptions,
-    ) -> Vec<String> {
+    /// What a request costs, where `real` says how the target is loaded.
+    fn row(name: &str, target: &Path, depth: u32, requests: u64, real: &str) -> Vec<String> {
         let name = name.to_owned();
         let text = format!(
-            "read_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {requests}\n[address]\nlength = \"16MiB\""
+            "workload = \"random read\"\nkeep = \"summary\"\n[real]\n{real}\n[contents.workload]\nread_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = {requests}\n[contents.workload.address]\nlength = \"16MiB\""
         );
-        let Ok(load) = ssdyno_workload::WorkloadConfig::from_toml(&text) else { return vec![name] };
-        let run = BenchRun {
-            target: target.display().to_string(),
-            access: Access::ReadOnly,
-            more: Vec::new(),
-            workload: "random read".to_owned(),
-            source: Source::Generator(load),
-            seed: 1,
-            limits: RunLimits::default(),
-            keep: Keep::Summary,
-            rows_in: None,
-            interval: None,
-            options: options.clone(),
-        };
-        let result = match run.execute(&mut |_| KeepGoing::Continue) {
+        let Ok(spec) = toml::from_str::<RunSpec>(&text) else { return vec![name] };
+        let spec = RunSpec { target: Some(target.display().to_string()), ..spec };
+        let run = resolve(&spec, &mut Unattended).and_then(|run| run.start()?.result());
+        let result = match run {
             Ok(measured) => measured.result,
-            Err(error) => return vec![name, format!("cannot be run: {error}")],
+            Err(failure) => return vec![name, format!("cannot be run: {failure}")],
         };
         let cost = result.own_cost.unwrap_or_default();
         let shown = |value: Option<f64>| match value {

@@ -10,12 +10,14 @@ mod simulate;
 
 use std::collections::BTreeSet;
 
-use claims::CLAIMS;
-#[cfg(test)]
+use claims::{CLAIMS, Check};
 pub(crate) use data::assumptions;
 use data::{FIGURES, Plan, Printed};
+use simulate::Measured;
 
-use crate::assumptions::Changes;
+use crate::assumptions::{Assumptions, Changes};
+use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::measured::PointPlan;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// The table that is measured, not simulated.
@@ -28,6 +30,26 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
     all.extend(CLAIMS.titles());
     Ok(all)
+}
+
+impl ClaimedPlan for Plan {
+    type Check = Check;
+    const CLAIMS: Claims<Check> = CLAIMS;
+
+    fn assumptions() -> Result<Assumptions, PaperError> {
+        assumptions()
+    }
+
+    fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
+        check(self, measured)
+    }
+
+    fn unknown(check: &ClaimCheck<Check>) -> &'static str {
+        match check.about.is_empty() {
+            true => "waits for the disk model",
+            false => "not run",
+        }
+    }
 }
 
 /// Re-runs what `selector` names.
@@ -46,8 +68,8 @@ pub(crate) fn run(
     }
     let needed = claims::needs(selector).chain(chosen.iter().copied());
     let cases: BTreeSet<_> = needed.flat_map(|figure| plan.cases(figure)).collect();
-    let measured = simulate::simulate_all(&cases, options, Changes::none(), progress)?;
-    let (claims, stopped) = claims::judge(selector, &plan, &measured, options, progress)?;
+    let measured = Plan::simulate(&cases, options, Changes::none(), progress)?;
+    let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     cells.extend(printed_cells::cells(selector, &plan, &printed, &measured));
     let (mut figures, mut tables) = (Vec::new(), Vec::new());
     for figure in &chosen {

@@ -1,23 +1,18 @@
 //! The runs: each point with each seed.
 
-use std::collections::BTreeSet;
-
 use ssdyno_block::Time;
-use ssdyno_block::units::{Bandwidth, Bytes, Span};
-use ssdyno_device::DeviceSpec;
-use ssdyno_device::delay::DelayConfig;
+use ssdyno_block::units::{Bytes, Span};
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;
-use ssdyno_rig::{
-    Attach, DevicePath, EndTable, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
-    RunLimits, SimRun, Source,
-};
+use ssdyno_session::{DriverSpec, FileContents, HostSpec, RunSpec};
+use toml::{Table, Value};
 
 use super::data::{Case, Plan, Printed};
 use crate::assumptions::Changes;
-use crate::error::defect;
+use crate::error::{defect, parse};
 use crate::mean::Mean;
-use crate::{PaperError, PapersOptions, PapersProgress, presets};
+use crate::measured::PointPlan;
+use crate::{PaperError, PapersOptions, presets};
 
 /// All that was measured.
 pub(super) type Measured = crate::measured::Measured<Case>;
@@ -33,28 +28,18 @@ impl Measured {
 
 const PLAN: &str = "papers/s4/plan.toml";
 
-fn device(plan: &Plan, name: &str) -> Result<DelayConfig, PaperError> {
-    if let Some(table) = plan.devices.get(name) {
-        let mut config =
-            DelayConfig::parse("[delay]\ncapacity = \"1MiB\"\nread = \"0s\"\nwrite = \"0s\"")
-                .map_err(|error| defect(PLAN, error))?;
-        config.delay = table.clone();
-        return Ok(config);
-    }
-    presets::device(name)?.read(DelayConfig::parse)
+/// What is simulated in place of the preset called `name`: a device of the plan.
+fn device(plan: &Plan, name: &str) -> Option<Table> {
+    let delay = plan.devices.get(name)?.clone();
+    Some([("delay".to_owned(), Value::Table(delay))].into_iter().collect())
 }
 
 /// The host of a stack, with the keys that differ.
-fn host(
-    plan: &Plan,
-    name: &str,
-    changes: Changes<'_>,
-) -> Result<ssdyno_host::HostConfig, PaperError> {
+fn host(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Table, PaperError> {
     let missing = || defect(PLAN, format!("there is no stack {name}"));
     let stack = plan.stacks.get(name).ok_or_else(missing)?;
     let text = presets::host(&stack.host)?.changed(&stack.without, &stack.set)?;
-    let text = changes.applied(PLAN, "host", &text)?;
-    ssdyno_host::HostConfig::parse(&text).map_err(|error| defect(PLAN, error))
+    parse(PLAN, &changes.applied(PLAN, "host", &text)?)
 }
 
 /// Demands that the rows of table 4 fix, by operational analysis (S4-46), once something is
@@ -79,39 +64,28 @@ impl Fitted {
     }
 }
 
-/// The network of a variant.
-fn network(variant: &str, case: &Case, changes: Changes<'_>) -> Result<NetworkConfig, PaperError> {
-    let file = "presets/networks/s4-iscsi.toml";
-    let text = changes.applied(file, "network", NETWORKS[0].text)?;
-    let mut config = NetworkConfig::parse(&text).map_err(|error| defect(file, error))?;
+/// What `variant` of the network sets: where it is fitted, its CPUs work for nothing else.
+fn fitted(variant: &str, case: &Case, changes: Changes<'_>) -> Result<Vec<String>, PaperError> {
     if variant != "fitted" {
-        return Ok(config);
+        return Ok(Vec::new());
     }
     let bytes = f64::from(case.size_kib) * 1024.0;
     let fitted = Fitted::new(Printed::load()?.table4.totals, bytes);
-    let span = |seconds: f64| Span(Time::from_s_f64(seconds));
-    let free = EndTable {
-        command: span(0.0),
-        response: span(0.0),
-        segment: span(0.0),
-        send: Bandwidth(1e15),
-        receive: Bandwidth(1e15),
-    };
-    config.initiator = EndTable { response: span(fitted.client), ..free };
-    let target = &mut config.target;
-    (target.command, target.segment) = (free.command, free.segment);
-    (target.send, target.receive) = (free.send, free.receive);
-    target.response = span(fitted.target);
     let surcharge = fitted.surcharge * changes.factor("network.target.surcharge");
-    (target.switches, target.surcharge) = (0.0, surcharge);
-    Ok(config)
+    let mut set = vec![
+        "network.target.switches=0".to_owned(),
+        format!("network.target.surcharge={surcharge:?}"),
+    ];
+    for (end, seconds) in [("initiator", fitted.client), ("target", fitted.target)] {
+        let response = Span(Time::from_s_f64(seconds));
+        let keys = ["command=0s", "segment=0s", "send=1000000GB/s", "receive=1000000GB/s"];
+        set.extend(keys.map(|key| format!("network.{end}.{key}")));
+        set.push(format!("network.{end}.response={response}"));
+    }
+    Ok(set)
 }
 
-fn load(
-    plan: &Plan,
-    case: &Case,
-    options: &PapersOptions,
-) -> Result<ssdyno_workload::WorkloadConfig, PaperError> {
+fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, PaperError> {
     let missing = || defect(PLAN, format!("there is no load {}", case.load));
     let load = plan.loads.get(&case.load).ok_or_else(missing)?;
     let workers = u64::from(case.workers);
@@ -122,68 +96,75 @@ fn load(
         100.0 - load.read_percent,
         case.size_kib,
     );
-    match (plan.seconds(case), load.requests) {
-        (Some(span), _) => text += &format!("duration = \"{span}\"\n"),
-        (None, requests) => text += &format!("requests = {}\n", requests.unwrap_or(1) * workers),
+    let span = plan.seconds(case);
+    text += &span.map(|span| format!("duration = \"{span}\"\n")).unwrap_or_default();
+    let requests = span.is_none().then(|| load.requests.unwrap_or(1) * workers);
+    if let Some(requests) = requests.into_iter().chain(options.requests).min() {
+        text += &format!("requests = {requests}\n");
     }
     text += &format!("[address]\npattern = \"{}\"\n", load.pattern);
     if let Some(Bytes(bytes)) = load.range {
         text += &format!("length = \"{bytes}B\"\n");
     }
-    let mut config =
-        ssdyno_workload::WorkloadConfig::from_toml(&text).map_err(|error| defect(PLAN, error))?;
-    if let Some(most) = options.requests {
-        config.requests = Some(config.requests.unwrap_or(u64::MAX).min(most));
+    parse(PLAN, &text)
+}
+
+impl PointPlan for Plan {
+    type Case = Case;
+
+    fn with(changes: Changes<'_>) -> Result<Plan, PaperError> {
+        parse(
+            PLAN,
+            &changes.applied(PLAN, "plan", include_str!("../../../../papers/s4/plan.toml"))?,
+        )
     }
-    Ok(config)
-}
 
-fn planned(
-    plan: &Plan,
-    case: &Case,
-    seed: u64,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-) -> Result<SimRun, PaperError> {
-    let load = load(plan, case, options)?;
-    let config = host(plan, &case.stack, changes)?;
-    let how = HostOptions {
-        cores: Some(case.workers),
-        mode: Some(ThreadMode::Sync),
-        ..HostOptions::default()
-    };
-    let host = HostPlan::new(&case.stack, config, &how, Some(&load));
-    let path = match case.network {
-        None => DevicePath::Adapter,
-        Some(variant) => DevicePath::Network(Box::new(network(variant, case, changes)?)),
-    };
-    let attach = Attach::behind(DeviceSpec::new(device(plan, &case.device)?), host, path);
-    Ok(SimRun {
-        target: format!("sim:{}", case.device),
-        device: attach,
-        workload: format!("{}, {} KiB", case.load, case.size_kib),
-        source: Source::Generator(load),
-        seed,
-        limits: RunLimits::default(),
-        keep: Keep::Summary,
-        interval: Some(Time::from_s(1)),
-    })
-}
+    fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
 
-/// Runs all of `cases` with all seeds, with `changes` to presets and plan.
-pub(super) fn simulate_all(
-    cases: &BTreeSet<Case>,
-    options: &PapersOptions,
-    changes: Changes<'_>,
-    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
-) -> Result<Measured, PaperError> {
-    let plan = &Plan::with(changes)?;
-    let build = |case: &Case, seed| planned(plan, case, seed, options, changes);
-    Measured::simulate(cases, changes.seeds(&plan.seeds), options, build, progress)
+    fn spec(
+        &self,
+        case: &Case,
+        options: &PapersOptions,
+        changes: Changes<'_>,
+    ) -> Result<RunSpec, PaperError> {
+        let behind = case.network.map(|variant| (variant, presets::network()));
+        let set = behind.as_ref().map(|(variant, _)| fitted(variant, case, changes)).transpose()?;
+        let network = behind.as_ref().map(|(_, preset)| preset.table("network", changes));
+        Ok(RunSpec {
+            target: Some(format!("sim:{}", case.device)),
+            workload: Some(format!("{}, {} KiB", case.load, case.size_kib)),
+            set: set.unwrap_or_default(),
+            keep: Keep::Summary,
+            interval: Some(Span(Time::from_s(1))),
+            host: HostSpec {
+                driver: Some(match case.network {
+                    None => DriverSpec::Adapter,
+                    Some(_) => DriverSpec::Network,
+                }),
+                name: Some(case.stack.clone()),
+                cores: Some(case.workers),
+                threads: Some(ThreadMode::Sync),
+                network: case.network.map(str::to_owned),
+                ..HostSpec::default()
+            },
+            contents: FileContents {
+                device: device(self, &case.device),
+                workload: Some(load(self, case, options)?),
+                host: Some(host(self, &case.stack, changes)?),
+                network: network.transpose()?,
+                ..FileContents::default()
+            },
+            ..RunSpec::default()
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_session::{Unattended, resolve};
+
     use super::*;
     use crate::measured::Point;
 
@@ -205,10 +186,9 @@ mod tests {
         let plan = Plan::load().unwrap();
         for (figure, _) in super::super::data::FIGURES {
             for case in plan.cases(figure) {
-                let run =
-                    planned(&plan, &case, 1, &PapersOptions::default(), Changes::none()).unwrap();
-                let host = run.device.host().unwrap();
-                assert_eq!(host.plan.cores, case.workers, "{}", case.name(1));
+                let spec = plan.spec(&case, &PapersOptions::default(), Changes::none()).unwrap();
+                let run = resolve(&spec, &mut Unattended).unwrap();
+                assert_eq!(run.resolved().host.cores, Some(case.workers), "{}", case.name(1));
             }
         }
     }
