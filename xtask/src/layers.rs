@@ -14,6 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
+    &["ssdyno-disk"],
     &["ssdyno-device", "ssdyno-safety"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],

@@ -1,0 +1,267 @@
+//! What the drive holds in its memory: segments of what was read, and extents that wait to be written.
+
+use ssdyno_block::Time;
+
+use crate::config::{CacheTable, DiskTable};
+use crate::layout::Run;
+use crate::mechanics::Mechanics;
+
+/// Blocks `start` to `end` (exclusive) of the medium.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Extent {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Extent {
+    pub(crate) fn new(start: u64, blocks: u32) -> Extent {
+        Extent { start, end: start + u64::from(blocks) }
+    }
+
+    pub(crate) fn contains(&self, other: &Extent) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    fn overlaps(&self, other: &Extent) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Segment {
+    holds: Extent,
+    used: u64,
+}
+
+/// Reading ahead: the head stays where the last read ended and goes on. It is not an event for each
+/// sector: where it has come to follows from the time, when somebody asks.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    segment: usize,
+    /// The block that passes next, and when it begins to.
+    next: u64,
+    at: Time,
+    /// Where it ends.
+    limit: u64,
+    /// What lies together from `next` on.
+    run: Run,
+}
+
+/// Segments of reads.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadCache {
+    segments: Vec<Segment>,
+    /// Blocks of a segment, and how many are read ahead.
+    size: u64,
+    distance: u64,
+    ahead: Option<Ahead>,
+    clock: u64,
+}
+
+/// Stretches of time in which the channel read ahead.
+pub(crate) type Stretches = Vec<(Time, Time)>;
+
+impl ReadCache {
+    pub(crate) fn new(disk: &DiskTable, cache: Option<&CacheTable>) -> ReadCache {
+        let blocks = |bytes: u64| bytes / disk.sector.0;
+        ReadCache {
+            segments: vec![Segment::default(); cache.map_or(0, |cache| cache.segments as usize)],
+            size: cache.map_or(0, |cache| blocks(cache.segment.0)),
+            distance: cache.map_or(0, |cache| blocks(cache.read_ahead.0)),
+            ahead: None,
+            clock: 0,
+        }
+    }
+
+    /// Whether a segment has all of `wanted`.
+    pub(crate) fn has(&self, wanted: &Extent) -> bool {
+        self.segments.iter().any(|segment| segment.holds.contains(wanted))
+    }
+
+    /// Marks a hit at `at`. One in the stream that is read ahead lets the stream go on.
+    pub(crate) fn hit(&mut self, wanted: &Extent, at: Time, mechanics: &mut Mechanics) {
+        self.clock += 1;
+        let clock = self.clock;
+        let found = self.segments.iter_mut().enumerate().find(|(_, s)| s.holds.contains(wanted));
+        let Some((index, segment)) = found else { return };
+        segment.used = clock;
+        let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.segment == index) else {
+            return;
+        };
+        let limit = (wanted.end + self.distance).min(mechanics.layout.blocks).max(ahead.limit);
+        // The drive goes on once half of what it had read ahead is used up; sooner it would turn
+        // on its heel for every hit.
+        if ahead.next >= ahead.limit {
+            // Where a command still uses the arm, its end decides how far to go on.
+            let free = ahead.at <= at;
+            if free && limit > ahead.next && limit - ahead.next >= self.distance / 2 {
+                ahead.run = mechanics.layout.run(ahead.next);
+                let arrived = mechanics.move_to(at, &ahead.run.track, false);
+                ahead.at = mechanics.begins(arrived, &ahead.run);
+                ahead.limit = limit;
+            }
+        } else {
+            ahead.limit = limit;
+        }
+    }
+
+    /// Brings what is read ahead to `now`.
+    pub(crate) fn advance(&mut self, now: Time, mechanics: &mut Mechanics, busy: &mut Stretches) {
+        let Some(ahead) = &mut self.ahead else { return };
+        while ahead.next < ahead.limit && ahead.at < now {
+            let left = u64::from(ahead.run.length).min(ahead.limit - ahead.next) as u32;
+            let end = ahead.at + mechanics.passes(&ahead.run, left);
+            if end > now {
+                let passed = sectors_in(&ahead.run, now - ahead.at, left, mechanics);
+                if passed > 0 {
+                    step(ahead, passed, mechanics, busy);
+                }
+                break;
+            }
+            step(ahead, left, mechanics, busy);
+            if ahead.next < ahead.limit && ahead.run.length == 0 {
+                ahead.run = mechanics.layout.run(ahead.next);
+                let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
+                ahead.at = mechanics.begins(arrived, &ahead.run);
+            }
+        }
+        let (index, next) = (ahead.segment, ahead.next);
+        self.grow(index, next);
+    }
+
+    fn grow(&mut self, index: usize, next: u64) {
+        let holds = &mut self.segments[index].holds;
+        holds.end = holds.end.max(next);
+        holds.start = holds.start.max(holds.end.saturating_sub(self.size));
+    }
+
+    /// Where `wanted` goes on with what is being read ahead at `now`: when its first block and its
+    /// last have passed. The stream then stands behind it.
+    pub(crate) fn goes_on(
+        &mut self,
+        wanted: &Extent,
+        now: Time,
+        mechanics: &mut Mechanics,
+        busy: &mut Stretches,
+    ) -> Option<(Time, Time)> {
+        self.advance(now, mechanics, busy);
+        let ahead = self.ahead.as_mut()?;
+        let held = self.segments[ahead.segment].holds;
+        if wanted.start < held.start || wanted.start > ahead.next || wanted.end <= ahead.next {
+            return None;
+        }
+        if ahead.next >= ahead.limit && ahead.at < now {
+            // It had ended; the block comes by once in a turn.
+            ahead.run = mechanics.layout.run(ahead.next);
+            let arrived = mechanics.move_to(now, &ahead.run.track, false);
+            ahead.at = mechanics.begins(arrived, &ahead.run);
+        } else if ahead.run.length == 0 {
+            ahead.run = mechanics.layout.run(ahead.next);
+            let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
+            ahead.at = mechanics.begins(arrived, &ahead.run);
+        }
+        let first = if wanted.start < ahead.next {
+            now
+        } else {
+            ahead.at + mechanics.passes(&ahead.run, 1)
+        };
+        ahead.limit = ahead.limit.max(wanted.end);
+        while ahead.next < wanted.end {
+            let left = u64::from(ahead.run.length).min(wanted.end - ahead.next) as u32;
+            step(ahead, left, mechanics, busy);
+            if ahead.run.length == 0 && ahead.next < wanted.end {
+                ahead.run = mechanics.layout.run(ahead.next);
+                let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
+                ahead.at = mechanics.begins(arrived, &ahead.run);
+            }
+        }
+        let end = ahead.at;
+        let index = ahead.segment;
+        ahead.limit = wanted.end;
+        self.grow(index, wanted.end);
+        self.clock += 1;
+        self.segments[index].used = self.clock;
+        Some((first, end))
+    }
+
+    /// Ends reading ahead at `now`; gives the time from which the arm is free.
+    pub(crate) fn stop(
+        &mut self,
+        now: Time,
+        mechanics: &mut Mechanics,
+        busy: &mut Stretches,
+    ) -> Time {
+        self.advance(now, mechanics, busy);
+        let Some(mut ahead) = self.ahead.take() else { return now };
+        let under_way = ahead.next < ahead.limit && ahead.at < now && ahead.run.length > 0;
+        if !under_way {
+            return now;
+        }
+        // A sector that has begun is read to its end.
+        step(&mut ahead, 1, mechanics, busy);
+        self.grow(ahead.segment, ahead.next);
+        ahead.at
+    }
+
+    /// `read` was read from the medium, up to `at`: a segment takes it, and the drive reads ahead.
+    pub(crate) fn fill(&mut self, read: &Extent, at: Time, mechanics: &Mechanics) {
+        let limit = (read.end + self.distance).min(mechanics.layout.blocks);
+        if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.next == read.end) {
+            ahead.limit = limit;
+            return;
+        }
+        self.clock += 1;
+        let clock = self.clock;
+        let oldest = self.segments.iter_mut().enumerate().min_by_key(|(_, s)| s.used);
+        let Some((index, segment)) = oldest else { return };
+        let start = read.start.max(read.end.saturating_sub(self.size));
+        *segment = Segment { holds: Extent { start, end: read.end }, used: clock };
+        // Without a block behind it there is nothing to read ahead, but the stream can be gone on with.
+        let run = Run { length: 0, ..mechanics.layout.run(read.end - 1) };
+        self.ahead = Some(Ahead { segment: index, next: read.end, at, limit, run });
+    }
+
+    /// Blocks that are written over are no longer what was read.
+    pub(crate) fn forget(&mut self, written: &Extent) {
+        for segment in &mut self.segments {
+            let holds = &mut segment.holds;
+            if !holds.overlaps(written) {
+                continue;
+            }
+            if written.start > holds.start {
+                holds.end = written.start;
+            } else {
+                holds.start = written.end.min(holds.end);
+            }
+        }
+        let touched = |ahead: &Ahead| (written.start..=written.end).contains(&ahead.next);
+        if self.ahead.as_ref().is_some_and(touched) {
+            self.ahead = None;
+        }
+    }
+}
+
+/// `sectors` of the run pass.
+fn step(ahead: &mut Ahead, sectors: u32, mechanics: &Mechanics, busy: &mut Stretches) {
+    let end = ahead.at + mechanics.passes(&ahead.run, sectors);
+    match busy.last_mut().filter(|last| last.1 == ahead.at) {
+        Some(last) => last.1 = end,
+        None => busy.push((ahead.at, end)),
+    }
+    ahead.at = end;
+    ahead.next += u64::from(sectors);
+    ahead.run.sector += sectors;
+    ahead.run.length -= sectors;
+}
+
+/// How many whole sectors of `run`, below `most`, pass in `time`.
+fn sectors_in(run: &Run, time: Time, most: u32, mechanics: &Mechanics) -> u32 {
+    let turn = mechanics.layout.turn();
+    let guess = time.as_ps() * u64::from(run.track.sectors) / turn;
+    let mut sectors = (guess as u32).min(most - 1);
+    // Sectors are not all of the same number of picoseconds.
+    while sectors > 0 && mechanics.passes(run, sectors) > time {
+        sectors -= 1;
+    }
+    sectors
+}

@@ -1,0 +1,120 @@
+//! What a drive file must keep to, beside its schema. What the zones must keep to is in `layout`, what
+//! the seek curve must in `seek`.
+
+use ssdyno_block::{ConfigError, Time};
+
+use crate::config::{CacheTable, DiskTable};
+
+/// The error of the key `disk.KEY`.
+pub(crate) fn error(key: &str, problem: impl Into<String>, help: &str) -> ConfigError {
+    ConfigError::new(format!("disk.{key}"), problem.into(), help)
+}
+
+impl DiskTable {
+    /// Checks what can be known without the layout.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if ![512, 4096].contains(&self.sector.0) {
+            let help = "write \"512B\" or \"4KiB\"";
+            return Err(error("sector", format!("{} is no size of a sector", self.sector), help));
+        }
+        if !(1e3..=5e4).contains(&self.rpm) {
+            let help = "write the turns a minute, such as 7200";
+            return Err(error("rpm", format!("{} is outside 1000 to 50000", self.rpm), help));
+        }
+        let counts = [
+            ("surfaces", self.surfaces, 64, "write the number of heads, such as 4"),
+            ("band", self.band, 1 << 20, "write a number of cylinders, such as 64"),
+            ("depth", self.depth, 1 << 16, "write how many commands it queues, such as 32"),
+        ];
+        for (key, number, most, help) in counts {
+            if !(1..=most).contains(&number) {
+                return Err(error(key, format!("{number} is outside 1 to {most}"), help));
+            }
+        }
+        if !(1e4..=1e12).contains(&self.bus.0) {
+            let help = "write a rate such as \"300MB/s\"";
+            return Err(error("bus", format!("{} is outside 10KB/s to 1000GB/s", self.bus), help));
+        }
+        self.check_times()?;
+        self.cache.as_ref().map_or(Ok(()), |cache| self.check_cache(cache))
+    }
+
+    fn check_times(&self) -> Result<(), ConfigError> {
+        let overhead = &self.overhead;
+        let times = [
+            ("head_switch", self.head_switch),
+            ("write_settle", self.write_settle),
+            ("overhead.read_hit", overhead.read_hit),
+            ("overhead.read_miss", overhead.read_miss),
+            ("overhead.write_hit", overhead.write_hit),
+            ("overhead.write_miss", overhead.write_miss),
+            ("overhead.read_after_write", overhead.read_after_write),
+            ("overhead.write_after_read", overhead.write_after_read),
+        ];
+        for (key, span) in times {
+            if span.0 > Time::from_s(1) {
+                let help = "write a time such as \"250us\"";
+                return Err(error(key, "longer than a second", help));
+            }
+        }
+        let power = &self.power;
+        if power.spin_up_time.0 > Time::from_s(600) {
+            let help = "write a time such as \"10s\"";
+            return Err(error("power.spin_up_time", "longer than ten minutes", help));
+        }
+        let watts = [
+            ("spindle", power.spindle),
+            ("spin_up", power.spin_up),
+            ("electronics", power.electronics),
+            ("command", power.command),
+            ("seek", power.seek),
+            ("read", power.read),
+            ("write", power.write),
+            ("standby", power.standby),
+        ];
+        for (key, watts) in watts {
+            if !(0.0..=1e4).contains(&watts.0) {
+                let problem = format!("{watts} is outside 0 W to 10 kW");
+                return Err(error(
+                    &format!("power.{key}"),
+                    problem,
+                    "write a power such as \"5W\"",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cache(&self, cache: &CacheTable) -> Result<(), ConfigError> {
+        for (key, number, most) in
+            [("segments", cache.segments, 1024), ("write_extents", cache.write_extents, 1 << 16)]
+        {
+            if !(1..=most).contains(&number) {
+                let help = "write a number such as 16";
+                let problem = format!("{number} is outside 1 to {most}");
+                return Err(error(&format!("cache.{key}"), problem, help));
+            }
+        }
+        let sizes = [
+            ("segment", cache.segment, true),
+            ("read_ahead", cache.read_ahead, false),
+            ("write_back", cache.write_back, false),
+        ];
+        for (key, bytes, positive) in sizes {
+            if !bytes.0.is_multiple_of(self.sector.0)
+                || bytes.0 > 1 << 40
+                || positive && bytes.0 == 0
+            {
+                let problem = format!("{bytes} is no multiple of {} up to 1 TiB", self.sector);
+                let help = "write a size such as \"2MiB\"";
+                return Err(error(&format!("cache.{key}"), problem, help));
+            }
+        }
+        if cache.read_ahead > cache.segment {
+            let problem = format!("{} is more than a segment holds", cache.read_ahead);
+            let help = "write at most disk.cache.segment";
+            return Err(error("cache.read_ahead", problem, help));
+        }
+        Ok(())
+    }
+}
