@@ -205,6 +205,9 @@ pub enum Pattern {
     /// Uniform over all aligned offsets.
     #[default]
     Random,
+    /// Every aligned offset once, in random order, and then once again in another (fio without
+    /// `norandommap`; IOzone's random tests, S2-7). For a single block size.
+    RandomOnce,
     /// By rank: weight k^-theta.
     Zipf,
     /// Uniform within a hot and a cold part.

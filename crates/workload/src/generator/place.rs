@@ -33,6 +33,8 @@ pub(crate) enum Choice {
     Zipf { zipf: Zipf, scatter: Option<Scatter> },
     /// `hot` of `slots` with a probability of their own.
     HotCold { hot: u64, slots: u64, threshold: u64, scatter: Option<Scatter> },
+    /// Each of `slots` once in a drawn order, then each once in another; `next` of this order is due.
+    Once { slots: u64, next: u64, order: Scatter },
 }
 
 /// The part of the range that one thread runs through.
@@ -98,16 +100,23 @@ impl Place {
     }
 
     #[inline]
-    fn slot(&self, index: usize, rng: &mut Rng) -> u64 {
-        let (slot, scatter) = match &self.choice {
+    fn slot(&mut self, index: usize, rng: &mut Rng) -> u64 {
+        let (slot, scatter) = match &mut self.choice {
             Choice::Never => return 0,
             Choice::Uniform => return rng.below(self.slots[index]),
+            Choice::Once { slots, next, order } => {
+                if *next == *slots {
+                    (*next, *order) = (0, Scatter::new(*slots, rng));
+                }
+                *next += 1;
+                return order.map(*next - 1);
+            }
             Choice::Zipf { zipf, scatter } => (zipf.draw(rng), scatter),
             Choice::HotCold { hot, slots, threshold, scatter } => {
                 let slot = if happens(*threshold, rng) {
                     rng.below(*hot)
                 } else {
-                    hot + rng.below(slots - hot)
+                    *hot + rng.below(*slots - *hot)
                 };
                 (slot, scatter)
             }

@@ -138,6 +138,11 @@ fn sequential_share(config: &WorkloadConfig) -> Result<f64, WorkloadError> {
             format!("{percent} % of the pattern \"sequential\""),
             "set address.pattern = \"random\" for the requests that are not sequential",
         ),
+        (Some(percent), Pattern::RandomOnce) if percent > 0.0 => fail(
+            key,
+            format!("{percent} % of the pattern \"random-once\""),
+            "leave it out, or set address.pattern = \"random\"",
+        ),
         (Some(percent), _) => Ok(percent / 100.0),
         (None, Pattern::Sequential) => Ok(1.0),
         (None, _) => Ok(0.0),
@@ -153,6 +158,15 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
     Ok(match address.pattern {
         Pattern::Sequential => Choice::Never,
         Pattern::Random => Choice::Uniform,
+        Pattern::RandomOnce => {
+            if config.block_sizes.len() > 1 {
+                let what = "the pattern \"random-once\" with several block sizes";
+                let help = "keep one size, or set address.pattern = \"random\"";
+                return fail("block_sizes", what, help);
+            }
+            let order = Scatter::new(slots, &mut Rng::new(seed, "workload order"));
+            Choice::Once { slots, next: 0, order }
+        }
         Pattern::Zipf => {
             let theta = address.theta;
             if !(theta > 0.0 && theta <= 10.0) {
