@@ -8,6 +8,8 @@ use crate::workspace::Workspace;
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     &["ssdyno-papers", "ssdyno-pts"],
+    // Under the papers: one of them is about profiles.
+    &["ssdyno-profile"],
     &["ssdyno-session"],
     // The two runners know nothing of each other.
     &["ssdyno-bench", "ssdyno-rig", "ssdyno-verify"],

@@ -15,6 +15,7 @@ use crate::commands::papers::PapersArgs;
 use crate::commands::pci::PciArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::probe::ProbeArgs;
+use crate::commands::profile::ProfileArgs;
 use crate::commands::pts::PtsArgs;
 use crate::commands::recover::RecoverArgs;
 use crate::commands::run::RunArgs;
@@ -81,6 +82,10 @@ pub(crate) enum Verb {
     /// in steady state. Destroys all data on the target.
     #[command(after_help = SET_DEVICE)]
     Pts(Box<PtsArgs>),
+    /// Measure by request size how much faster sequential accesses are than random ones, for reads and writes.
+    /// Destroys the data in the span unless only reads are measured.
+    #[command(after_help = SET_DEVICE)]
+    Profile(Box<ProfileArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
     /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
@@ -184,7 +189,7 @@ pub(crate) fn positive_span(text: &str) -> Result<Span, String> {
 }
 
 /// What everything random is drawn from.
-fn seed(text: &str) -> Result<u64, String> {
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u64::MAX))
 }
 

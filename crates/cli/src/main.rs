@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),
         Verb::Pts(args) => commands::pts::run(args, output),
+        Verb::Profile(args) => commands::profile::run(args, output),
         Verb::Papers(args) => commands::papers::run(args, output),
         Verb::Pci(args) => commands::pci::run(args, output),
         #[cfg(target_os = "linux")]

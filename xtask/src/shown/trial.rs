@@ -23,6 +23,9 @@ use crate::workspace::Workspace;
 /// Requests of a shortened run: enough for every part of the report to have something to say.
 const MOST_REQUESTS: u64 = 2000;
 
+/// Time on the clock of the device of a shortened profile.
+const PROFILE_TIME: &str = "20ms";
+
 /// Parts of commands that cannot run here, and why. Each must occur.
 const NOT_HERE: &[(&str, &str)] = &[
     ("/dev/", "needs a device"),
@@ -226,6 +229,13 @@ fn placeholder(word: &str) -> Option<&str> {
 /// The arguments, so that a run takes a second: milliseconds for seconds, and few requests.
 fn shortened(shown: &Shown) -> Vec<String> {
     let mut args = shown.words.clone();
+    if shown.verb() == Some("profile") && shown.prints.is_empty() {
+        match args.iter().position(|arg| arg == "--time") {
+            Some(at) if at + 1 < args.len() => args[at + 1] = PROFILE_TIME.to_owned(),
+            _ => args.extend(["--time", PROFILE_TIME].map(str::to_owned)),
+        }
+        return args;
+    }
     let loads = matches!(shown.verb(), Some("run" | "compare" | "papers"));
     if !loads || !shown.prints.is_empty() {
         return args;
@@ -339,6 +349,8 @@ mod tests {
             short(&format!("ssdyno {timeline}")),
             timeline.replace("s ", "ms ").replace("2s", "2ms")
         );
+        assert_eq!(short("ssdyno profile sim:x"), "profile sim:x --time 20ms");
+        assert_eq!(short("ssdyno profile sim:x --time 5s"), "profile sim:x --time 20ms");
         assert_eq!(short("ssdyno papers S3"), "papers S3 --requests 2000");
         for whole in ["pts sim:x --quick", "run sim:x --until 1%", "show sim:x", "run --fio a.fio"]
         {

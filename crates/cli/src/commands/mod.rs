@@ -8,6 +8,7 @@ pub(crate) mod papers;
 pub(crate) mod pci;
 #[cfg(target_os = "linux")]
 pub(crate) mod probe;
+pub(crate) mod profile;
 pub(crate) mod pts;
 pub(crate) mod recover;
 pub(crate) mod run;

@@ -8,6 +8,7 @@ use ssdyno_session::Failure;
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
+use crate::commands::profile::ProfileOutput;
 use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
 use crate::diagnose::ErrorObject;
@@ -33,6 +34,7 @@ pub(crate) enum SchemaName {
     Compare,
     Papers,
     Pci,
+    Profile,
     Pts,
     #[cfg(target_os = "linux")]
     Verify,
@@ -67,6 +69,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Pci => of::<PciOutput>(),
+        SchemaName::Profile => of::<ProfileOutput<'_>>(),
         SchemaName::Pts => of::<PtsOutput<'_>>(),
         #[cfg(target_os = "linux")]
         SchemaName::Verify => of::<crate::commands::verify::VerifyOutput<'_>>(),

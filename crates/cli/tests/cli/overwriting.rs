@@ -12,12 +12,13 @@ use crate::trouble::shell;
 fn options_of_real_targets_are_refused_for_simulated_ones() {
     let place = Place::new();
     place.write("device.toml", place.ok(&["show", "sim:config-a"]));
-    let runs: [&[&str]; 5] = [
+    let runs: [&[&str]; 6] = [
         &["run", "sim:config-a"],
         &["run", "device.toml", "--workload", "randread"],
         &["run"],
         &["compare", "sim:config-a", "sim:nvme-tlc"],
         &["pts", "sim:config-a"],
+        &["profile", "sim:config-a"],
     ];
     let options: [&[&str]; 5] = [
         &["--engine", "threads"],

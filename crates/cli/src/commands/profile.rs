@@ -1,0 +1,274 @@
+//! `ssdyno profile`.
+
+use std::time::SystemTime;
+
+use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_block::Time;
+use ssdyno_block::units::{Bytes, Span};
+use ssdyno_profile::{
+    Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, SizeInterval, Stage,
+};
+use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec};
+
+use crate::args::{positive_span, seed};
+use crate::consent::Terminal;
+use crate::host::HostArgs;
+use crate::output::{Output, end};
+use crate::progress::CountMeter;
+use crate::real::RealArgs;
+use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+
+/// Time of a profile that estimates, where none is given.
+const TIME_SERRA: Time = Time::from_s(180);
+
+/// Points of an interval, repetitions of a test, and the error of a mean, where none is given.
+const POINTS: u32 = 2;
+const REPEAT: u32 = 1;
+const ERROR: f64 = 0.1;
+
+// `--method` of real targets is about submission; here it is the method of the profile.
+#[derive(Debug, Args)]
+#[command(mut_arg("method", |arg| arg.long("submit-method")))]
+#[command(mut_arg("batch", |arg| arg.help("Completions to wait for in one call, or all (fio: iodepth_batch_complete_min) [default: set by --submit-method]")))]
+#[command(mut_arg("submit", |arg| arg.help("Maximum requests in one submit call, or all (fio: iodepth_batch) [default: set by --submit-method]")))]
+#[command(mut_arg("wait", |arg| arg.help("How jobs wait for completions: sleep (every latency includes the wake-up) or spin (takes a core) [default: set by --submit-method]")))]
+pub(crate) struct ProfileArgs {
+    /// What to profile: sim:NAME, FILE.toml, a block device or a file. On a real target the write tests
+    /// write over the span and need --write; --ops read does not write.
+    pub(crate) target: String,
+    /// How request sizes are tested: serra measures some and estimates the others with a line (fast); full
+    /// measures every size until its mean is known (slow).
+    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum, default_value_t = ProfileMethod::Serra)]
+    method: ProfileMethod,
+    /// Which ratios: read, write or both. Without write, nothing is written.
+    #[arg(long, value_name = "OPS", value_delimiter = ',', default_value = "read,write",
+          value_parser = op)]
+    ops: Vec<ProfileOp>,
+    /// Request sizes: intervals of SMALLEST..LARGEST/GAP.
+    #[arg(long, value_name = "INTERVALS", value_delimiter = ',',
+          default_value = "8KiB..64KiB/8KiB,64KiB..4MiB/32KiB", value_parser = interval)]
+    sizes: Vec<SizeInterval>,
+    /// Bytes from the start of the target that every test accesses once [default: 1200MiB, or all of a
+    /// smaller target].
+    #[arg(long, value_name = "SIZE")]
+    span: Option<Bytes>,
+    /// Sizes that serra measures in each interval: both ends, the others drawn at random [default: 2].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    points: Option<u32>,
+    /// How many times serra measures each test [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
+    /// Precision at which full stops repeating a test: half the width of the 90 % confidence interval
+    /// divided by the mean [default: 10%].
+    #[arg(long, value_name = "N%", value_parser = error_share)]
+    error: Option<f64>,
+    /// Time limit for all tests together, on the clock of the device; serra shares it among its tests
+    /// [default: 3min with serra, none with full].
+    #[arg(long, value_name = "TIME", value_parser = positive_span)]
+    time: Option<Span>,
+    /// Requests outstanding.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    depth: u32,
+    /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
+    #[arg(long, value_name = "RATIO", value_parser = ratio)]
+    threshold: Option<f64>,
+    /// Random seed: the same seed gives the same figures on a simulated target.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
+    seed: u64,
+    /// Set a key of the device; see below. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    host: HostArgs,
+    #[command(flatten)]
+    real: RealArgs,
+    /// What to keep: all (result.json and report.html) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "none"]))]
+    keep: Keep,
+    #[command(flatten)]
+    results: ResultsArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ProfileMethod {
+    Serra,
+    Full,
+}
+
+fn op(text: &str) -> Result<ProfileOp, String> {
+    text.parse()
+}
+
+fn interval(text: &str) -> Result<SizeInterval, String> {
+    text.parse()
+}
+
+/// `10%` as 0.1.
+fn error_share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+    let share = number.filter(|number| *number > 0.0 && *number < 100.0);
+    let help = || "write a percentage above 0 and below 100, such as 10%".to_owned();
+    share.map(|number| number / 100.0).ok_or_else(help)
+}
+
+/// A ratio above zero.
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.trim().parse::<f64>().ok().filter(|ratio| *ratio > 0.0 && ratio.is_finite());
+    ratio.ok_or_else(|| "write a ratio above 0, such as 1.5".to_owned())
+}
+
+/// What `profile --json` prints. `result.json` has the result alone.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Profile")]
+pub(crate) struct ProfileOutput<'a> {
+    #[serde(flatten)]
+    result: &'a ProfileResult,
+    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    results_directory: Option<String>,
+    /// Why the profile failed, if it did; the figures are those until then.
+    error: Option<ErrorBody>,
+}
+
+pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
+    let plan = plan(args)?;
+    let mut target = plan.open(&spec(args), &mut Terminal)?;
+    // Made before the tests: who has no place for results should hear of it at once.
+    let directory = directory(args)?;
+    let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
+    let executed = plan.execute(&mut target, &mut watch);
+    watch.meter.finish();
+    let (mut result, failure) = executed.map_err(|error| {
+        // Nothing was measured: nothing is left behind.
+        directory.iter().for_each(Directory::remove);
+        explain(error, FailureKind::Usage)
+    })?;
+    result.notes.splice(0..0, target.notes().iter().cloned());
+    let mut failure = failure.map(|error| explain(error, FailureKind::Failed));
+    let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
+    if let Err(error) = &written {
+        failure = Some(unwritable(error));
+    }
+    let place = written.ok().flatten();
+    let told = output.either(
+        || {
+            let mut text = ssdyno_profile::text(&result);
+            if let Some(place) = &place {
+                text.push_str(&format!("\nResults  {place} (open report.html)\n"));
+            }
+            text
+        },
+        || ProfileOutput {
+            result: &result,
+            results_directory: place.clone(),
+            error: failure.as_ref().map(Failure::body),
+        },
+    );
+    end(told, failure)
+}
+
+fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
+    let refuse = |option: &str, of: &str| {
+        let help = format!("leave it out, or profile with --method {of}");
+        Err(Failure::usage(format!("`{option}` is for --method {of}")).with_help(help))
+    };
+    let method = match args.method {
+        ProfileMethod::Serra if args.error.is_some() => return refuse("--error", "full"),
+        ProfileMethod::Full if args.points.is_some() => return refuse("--points", "serra"),
+        ProfileMethod::Full if args.repeat.is_some() => return refuse("--repeat", "serra"),
+        ProfileMethod::Serra => Method::Serra {
+            points: args.points.unwrap_or(POINTS),
+            repeat: args.repeat.unwrap_or(REPEAT),
+        },
+        ProfileMethod::Full => Method::Full { error: args.error.unwrap_or(ERROR) },
+    };
+    let usual = (args.method == ProfileMethod::Serra).then_some(TIME_SERRA);
+    Ok(ProfilePlan {
+        target: args.target.clone(),
+        method,
+        ops: args.ops.clone(),
+        sizes: args.sizes.clone(),
+        span: args.span,
+        depth: args.depth,
+        time: args.time.map(|time| time.0).or(usual),
+        threshold: args.threshold,
+        seed: args.seed,
+    })
+}
+
+/// What lies before the target, how it is loaded, and what permits that.
+fn spec(args: &ProfileArgs) -> RunSpec {
+    RunSpec {
+        set: args.set.clone(),
+        host: args.host.spec(),
+        real: args.real.spec(),
+        write: args.real.write_spec(),
+        ..RunSpec::default()
+    }
+}
+
+fn directory(args: &ProfileArgs) -> Result<Option<Directory>, Failure> {
+    Directory::create(args.keep, &args.results, || {
+        RunDirectory::default_name(&args.target, "profile", Some(args.seed), SystemTime::now())
+    })
+}
+
+fn write(directory: &Directory, result: &ProfileResult) -> Result<String, ResultError> {
+    directory.write_page(&ssdyno_profile::html(result), result)
+}
+
+fn explain(error: ProfileError, kind: FailureKind) -> Failure {
+    match error {
+        ProfileError::Interrupted => {
+            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
+        }
+        ProfileError::Target(failure) => Failure { kind, ..failure },
+        // Nothing is wrong with what was asked for.
+        ProfileError::Requests { .. } => {
+            Failure::new(FailureKind::Failed, error.to_string()).with_help(error.help())
+        }
+        ProfileError::Plan { .. } => Failure::new(kind, error.to_string()).with_help(error.help()),
+    }
+}
+
+struct Watch<'a> {
+    meter: CountMeter,
+    directory: Option<&'a Directory>,
+}
+
+impl Observer for Watch<'_> {
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
+        let mut what = stage.what.clone();
+        if progress.completed > 0 {
+            what += &format!(", mean latency {}", nanoseconds(progress.latency_ns_mean));
+        }
+        self.meter.update(stage.done, stage.of, what)
+    }
+
+    fn checkpoint(&mut self, result: &ProfileResult) {
+        if let Some(directory) = self.directory {
+            // Only a safety net: what cannot be written is said at the end.
+            let _ = write(directory, result);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_ratios() {
+        assert_eq!(error_share("10%"), Ok(0.1));
+        for wrong in ["", "0%", "100%", "-5%", "nan%", "x%", "0.1"] {
+            assert!(error_share(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(ratio("1.5"), Ok(1.5));
+        for wrong in ["", "0", "-1", "inf", "nan", "x"] {
+            assert!(ratio(wrong).is_err(), "{wrong}");
+        }
+    }
+}

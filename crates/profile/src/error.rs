@@ -1,0 +1,58 @@
+//! What can go wrong.
+
+use ssdyno_session::{Failure, FailureKind};
+
+/// Why a profile could not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The plan does not suit the target.
+    #[error("{what}")]
+    Plan {
+        /// What does not.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// The target cannot be loaded.
+    #[error(transparent)]
+    Target(Failure),
+    /// Requests of a test ended in errors: their times would be those of a failing device.
+    #[error("{errors} requests ended in an error ({test})")]
+    Requests {
+        /// How many.
+        errors: u64,
+        /// In which test.
+        test: String,
+    },
+    /// Told to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl From<Failure> for ProfileError {
+    fn from(failure: Failure) -> ProfileError {
+        match failure.kind {
+            // There may be tests before the load that did not begin.
+            FailureKind::Interrupted => ProfileError::Interrupted,
+            _ => ProfileError::Target(failure),
+        }
+    }
+}
+
+impl ProfileError {
+    /// What to do.
+    pub fn help(&self) -> String {
+        match self {
+            ProfileError::Plan { help, .. } => help.clone(),
+            ProfileError::Target(failure) => failure.help.clone().unwrap_or_default(),
+            ProfileError::Requests { .. } => {
+                "look at the kernel's log (dmesg); a failing device cannot be profiled".to_owned()
+            }
+            ProfileError::Interrupted => "the tests that were done are in the result".to_owned(),
+        }
+    }
+
+    pub(crate) fn plan(what: impl Into<String>, help: impl Into<String>) -> ProfileError {
+        ProfileError::Plan { what: what.into(), help: help.into() }
+    }
+}

@@ -1,0 +1,215 @@
+//! Access times with their intervals, measured and on a line.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::fit::Line;
+use crate::measure::{Measurements, ProfileTest};
+use crate::sizes::Sizes;
+
+/// Probability with which an interval covers the true mean: the paper's 90 % (S2-10).
+pub const LEVEL: f64 = 0.9;
+
+/// A mean and the half width of its interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of the two-sided interval of Student's t at [`LEVEL`]; `None` with one repetition.
+    pub half_width: Option<f64>,
+}
+
+/// Two-sided quantile of Student's t at [`LEVEL`]; `None` below one degree of freedom.
+fn student(freedom: f64) -> Option<f64> {
+    let t = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| freedom >= 1.0)?;
+    Some(t.inverse_cdf(0.5 + LEVEL / 2.0))
+}
+
+/// Mean, variance of the mean and degrees of freedom.
+fn moments(values: &[f64]) -> (f64, f64, usize) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let freedom = values.len().saturating_sub(1);
+    (mean, if freedom > 0 { squares / freedom as f64 / count } else { 0.0 }, freedom)
+}
+
+/// The mean of independent repetitions; `None` without one.
+pub fn estimate_of(values: &[f64]) -> Option<Estimate> {
+    let (mean, variance, freedom) = moments(values);
+    let half_width = student(freedom as f64).map(|t| t * variance.sqrt());
+    (!values.is_empty()).then_some(Estimate { mean, half_width })
+}
+
+/// The access time of a test with one request size.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Size of every request.
+    pub size_bytes: u64,
+    /// Time per request; the mean of the repetitions, or the value on the line.
+    pub access_time_ns: f64,
+    /// Lower end of the 90 % interval; `null` where nothing was repeated. On a line it follows from the spread
+    /// of the measured points alone, not from how well a line fits.
+    pub low: Option<f64>,
+    /// Upper end of the 90 % interval; `null` where nothing was repeated.
+    pub high: Option<f64>,
+    /// Whether it was measured and not estimated.
+    pub measured: bool,
+    /// How many times it was measured; 0 if it was estimated.
+    pub repetitions: u32,
+}
+
+impl CurvePoint {
+    fn new(size_bytes: u64, estimate: Estimate, repetitions: usize) -> CurvePoint {
+        let Estimate { mean, half_width } = estimate;
+        CurvePoint {
+            size_bytes,
+            access_time_ns: mean,
+            low: half_width.map(|half| (mean - half).max(0.0)),
+            high: half_width.map(|half| mean + half),
+            measured: repetitions > 0,
+            repetitions: repetitions as u32,
+        }
+    }
+
+    /// Half the width of the interval divided by the estimate; `None` without an interval.
+    pub fn relative_half_width(&self) -> Option<f64> {
+        Some((self.high? - self.access_time_ns) / self.access_time_ns)
+    }
+}
+
+/// The point of a size that was measured; `None` where it was not.
+pub(crate) fn measured(
+    test: ProfileTest,
+    size_bytes: u64,
+    so_far: &Measurements,
+) -> Option<CurvePoint> {
+    let times = so_far.times(test, size_bytes);
+    Some(CurvePoint::new(size_bytes, estimate_of(times)?, times.len()))
+}
+
+/// The whole curve of `test`: sizes that were measured, and between them those on the line through the measured
+/// sizes of their interval (S2-5). A size of several intervals is on the line of the first one that has a line.
+/// Left out: sizes without a line, and those where it is not above zero.
+pub(crate) fn curve_on_lines(
+    test: ProfileTest,
+    sizes: &Sizes,
+    so_far: &Measurements,
+) -> Vec<CurvePoint> {
+    let lines: Vec<(Vec<u64>, Option<IntervalLine>)> = sizes
+        .intervals()
+        .iter()
+        .map(|interval| {
+            let sizes = interval.sizes();
+            let line = IntervalLine::new(test, &sizes, so_far);
+            (sizes, line)
+        })
+        .collect();
+    let estimated = |size: u64| {
+        let mut having = lines.iter().filter(|(sizes, _)| sizes.binary_search(&size).is_ok());
+        let estimate = having.find_map(|(_, line)| line.as_ref())?.at(size);
+        (estimate.mean > 0.0).then(|| CurvePoint::new(size, estimate, 0))
+    };
+    let all = sizes.distinct().iter();
+    all.filter_map(|size| measured(test, *size, so_far).or_else(|| estimated(*size))).collect()
+}
+
+/// The line of one interval, and how the repetitions of its points spread.
+struct IntervalLine {
+    line: Line,
+    /// Variance of the mean of each point.
+    variances: Vec<f64>,
+    freedom: usize,
+}
+
+impl IntervalLine {
+    fn new(test: ProfileTest, sizes: &[u64], so_far: &Measurements) -> Option<IntervalLine> {
+        let (mut points, mut variances, mut freedom) = (Vec::new(), Vec::new(), 0);
+        for size in sizes {
+            let times = so_far.times(test, *size);
+            if !times.is_empty() {
+                let (mean, variance, free) = moments(times);
+                points.push((*size, mean));
+                variances.push(variance);
+                freedom += free;
+            }
+        }
+        Some(IntervalLine { line: Line::through(&points)?, variances, freedom })
+    }
+
+    fn at(&self, size: u64) -> Estimate {
+        let weights = self.line.weights(size);
+        let variance: f64 =
+            weights.iter().zip(&self.variances).map(|(weight, v)| weight * weight * v).sum();
+        let half_width = student(self.freedom as f64).map(|t| t * variance.sqrt());
+        Estimate { mean: self.line.at(size), half_width }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Measurement;
+    use crate::sizes::SizeInterval;
+
+    const TEST: ProfileTest = ProfileTest::RandomRead;
+
+    fn with(points: &[(u64, f64)]) -> Measurements {
+        let mut all = Measurements::default();
+        for (size_bytes, microseconds) in points {
+            let seconds = microseconds * 1e-3;
+            let size_bytes = *size_bytes;
+            all.add(Measurement { test: TEST, size_bytes, requests: 1000, seconds, whole: true });
+        }
+        all
+    }
+
+    /// Student's t with five degrees of freedom at 90 %, two-sided, is 2.015 (tables).
+    #[test]
+    fn the_interval_is_that_of_students_t() {
+        let estimate = estimate_of(&[9.0, 10.0, 11.0, 9.0, 10.0, 11.0]).unwrap();
+        let deviation = (4.0_f64 / 5.0).sqrt();
+        let expected = 2.015_048 * deviation / 6.0_f64.sqrt();
+        assert!((estimate.half_width.unwrap() - expected).abs() < 1e-5, "{estimate:?}");
+        assert_eq!(estimate_of(&[3.0]), Some(Estimate { mean: 3.0, half_width: None }));
+        assert_eq!(estimate_of(&[]), None);
+    }
+
+    #[test]
+    fn a_shared_size_is_measured_and_lines_end_where_points_do() {
+        let interval = |text: &str| text.parse::<SizeInterval>().unwrap();
+        let sizes = Sizes::new(&[interval("1KiB..3KiB/1KiB"), interval("3KiB..7KiB/2KiB")]);
+        let all = with(&[(1024, 10.0), (3072, 30.0), (7168, 110.0)]);
+        let curve = curve_on_lines(TEST, &sizes, &all);
+        let found: Vec<(u64, f64, bool)> = curve
+            .iter()
+            .map(|point| (point.size_bytes >> 10, point.access_time_ns / 1e3, point.measured))
+            .collect();
+        let expected = [(1, 10.0, true), (2, 20.0, false), (3, 30.0, true), (5, 70.0, false)];
+        for (found, expected) in found.iter().zip(expected) {
+            assert!((found.0, found.2) == (expected.0, expected.2), "{found:?}");
+            assert!((found.1 - expected.1).abs() < 1e-9, "{found:?}");
+        }
+        assert_eq!(found.len(), 5);
+        assert!(curve.iter().all(|point| point.low.is_none()), "nothing was repeated");
+        // A profile that was stopped: one point is no line, and its interval has only that.
+        let curve = curve_on_lines(TEST, &sizes, &with(&[(1024, 10.0), (3072, 30.0)]));
+        assert_eq!(curve.len(), 3);
+        assert!(curve_on_lines(TEST, &sizes, &with(&[])).is_empty());
+    }
+
+    /// In the middle of two points each counts half: the variance of the estimate is a quarter of their sum.
+    #[test]
+    fn spread_of_points_is_carried_along_the_line() {
+        let sizes = Sizes::new(&["1KiB..3KiB/1KiB".parse().unwrap()]);
+        let all = with(&[(1024, 9.0), (1024, 11.0), (3072, 28.0), (3072, 32.0)]);
+        let curve = curve_on_lines(TEST, &sizes, &all);
+        // Variances of the means: 1 and 4. Student's t with two degrees of freedom is 2.919986.
+        let half = 2.919_986 * (5.0_f64 / 4.0).sqrt();
+        let middle = curve[1];
+        assert!((middle.high.unwrap() / 1e3 - (20.0 + half)).abs() < 1e-4, "{middle:?}");
+        assert!((middle.relative_half_width().unwrap() - half / 20.0).abs() < 1e-6);
+        assert_eq!(curve[0].repetitions, 2);
+    }
+}

@@ -1,0 +1,159 @@
+//! The complete profile: every size, repeated until its mean is known (S2-10).
+
+use crate::estimate::{CurvePoint, LEVEL, estimate_of, measured};
+use crate::measure::{Measurements, ProfileTest};
+use crate::result::StoppedBecause;
+use crate::sizes::Sizes;
+use crate::strategy::{NextTest, Strategy};
+
+/// Repetitions of each test at least (S2-10).
+pub const REPETITIONS_MIN: usize = 6;
+
+/// Repetitions of each test at most: three times the largest mean of the paper's devices (62, S2-25). A test that
+/// needs more is named in a note.
+pub const REPETITIONS_MAX: usize = 200;
+
+/// Every test with every size, until the 90 % interval of Student's t around its mean is within the error. All
+/// tests are gone through again and again, those that are known left out, so that one that is stopped has all of
+/// them.
+#[derive(Clone, Debug)]
+pub struct Full {
+    sizes: Sizes,
+    tests: Vec<ProfileTest>,
+    error: f64,
+    /// The next to look at in this pass.
+    at: usize,
+    /// Tests asked for so far, of which those may be counted that gave no measurement.
+    asked: Vec<usize>,
+}
+
+impl Full {
+    /// `error` is half the width of an interval divided by its mean, above 0 and below 1.
+    pub fn new(sizes: Sizes, tests: Vec<ProfileTest>, error: f64) -> Full {
+        let asked = vec![0; sizes.distinct().len() * tests.len()];
+        Full { sizes, tests, error, at: 0, asked }
+    }
+
+    fn pair(&self, at: usize) -> (ProfileTest, u64) {
+        (self.tests[at % self.tests.len()], self.sizes.distinct()[at / self.tests.len()])
+    }
+
+    /// Whether the mean of the pair is known as well as was asked for.
+    fn is_known(&self, at: usize, so_far: &Measurements) -> bool {
+        let (test, size) = self.pair(at);
+        let times = so_far.times(test, size);
+        let within = || {
+            let estimate = estimate_of(times)?;
+            Some(estimate.half_width? <= self.error * estimate.mean)
+        };
+        times.len() >= REPETITIONS_MIN && within() == Some(true)
+    }
+
+    fn is_over(&self, at: usize, so_far: &Measurements) -> bool {
+        self.asked[at] >= REPETITIONS_MAX || self.is_known(at, so_far)
+    }
+}
+
+impl Strategy for Full {
+    fn next(&mut self, so_far: &Measurements) -> NextTest {
+        let pairs = self.asked.len();
+        let order = (self.at..pairs).chain(0..self.at);
+        let Some(at) = order.into_iter().find(|at| !self.is_over(*at, so_far)) else {
+            return NextTest::Done(StoppedBecause::Done);
+        };
+        self.asked[at] += 1;
+        self.at = (at + 1) % pairs;
+        let (test, size_bytes) = self.pair(at);
+        NextTest::Measure { test, size_bytes }
+    }
+
+    fn tests_left(&self, so_far: &Measurements) -> u64 {
+        let left = |at: usize| match self.is_over(at, so_far) {
+            true => 0,
+            false => REPETITIONS_MIN.saturating_sub(self.asked[at]).max(1) as u64,
+        };
+        (0..self.asked.len()).map(left).sum()
+    }
+
+    fn shares_time(&self) -> bool {
+        false
+    }
+
+    fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint> {
+        let sizes = self.sizes.distinct().iter();
+        sizes.filter_map(|size| measured(test, *size, so_far)).collect()
+    }
+
+    fn notes(&self, so_far: &Measurements) -> Vec<String> {
+        let pairs = 0..self.asked.len();
+        let most = |at: &usize| self.asked[*at] >= REPETITIONS_MAX && !self.is_known(*at, so_far);
+        let unknown: Vec<usize> = pairs.filter(most).collect();
+        let Some(first) = unknown.first() else { return Vec::new() };
+        let (test, size) = self.pair(*first);
+        vec![format!(
+            "{} tests have a {} % interval wider than {} % of the mean after {REPETITIONS_MAX} repetitions, \
+             the first one {test} of {size} bytes; the device is less steady than --error asks for",
+            unknown.len(),
+            LEVEL * 100.0,
+            self.error * 100.0,
+        )]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Measurement;
+
+    /// Repetitions of a pair whose access times come from `time`, by repetition.
+    fn play(error: f64, time: impl Fn(ProfileTest, usize) -> f64) -> (Measurements, Full) {
+        let sizes = Sizes::new(&["8KiB..16KiB/8KiB".parse().unwrap()]);
+        let tests = vec![ProfileTest::SequentialRead, ProfileTest::RandomRead];
+        let mut full = Full::new(sizes, tests, error);
+        let mut all = Measurements::default();
+        assert_eq!(full.tests_left(&all), 24);
+        while let NextTest::Measure { test, size_bytes } = full.next(&all) {
+            let seconds = time(test, all.times(test, size_bytes).len());
+            all.add(Measurement { test, size_bytes, requests: 1, seconds, whole: true });
+        }
+        assert_eq!(full.tests_left(&all), 0);
+        (all, full)
+    }
+
+    #[test]
+    fn a_steady_test_is_done_six_times() {
+        let (all, full) = play(0.1, |_, _| 1.0);
+        assert_eq!(all.all().len(), 24);
+        assert!(full.notes(&all).is_empty());
+        assert!(full.curve(ProfileTest::RandomRead, &all).iter().all(|p| p.repetitions == 6));
+        assert!(full.curve(ProfileTest::RandomWrite, &all).is_empty());
+    }
+
+    /// Times alternate between 0.5 and 1.5. By the closed form of the interval (n even: the standard deviation
+    /// is 0.5 sqrt(n / (n - 1))), 10 % need t(n - 1) / sqrt(n - 1) <= 0.2: n = 71 (t = 1.667, root 8.367).
+    #[test]
+    fn an_unsteady_test_is_repeated_until_its_interval_is_small() {
+        let random = |test: ProfileTest, at: usize| match test.is_random() {
+            true => 0.5 + (at % 2) as f64,
+            false => 1.0,
+        };
+        let (all, full) = play(0.1, random);
+        let counts = |test| all.times(test, 8192).len();
+        assert_eq!(counts(ProfileTest::SequentialRead), 6);
+        let repetitions = counts(ProfileTest::RandomRead);
+        assert!((68..=74).contains(&repetitions), "{repetitions}");
+        let within = |n: usize| {
+            let estimate = estimate_of(&all.times(ProfileTest::RandomRead, 8192)[..n]).unwrap();
+            estimate.half_width.unwrap() <= 0.1 * estimate.mean
+        };
+        assert!(within(repetitions) && (6..repetitions).all(|n| !within(n)));
+        assert!(full.notes(&all).is_empty());
+    }
+
+    #[test]
+    fn a_test_that_never_settles_is_given_up_and_named() {
+        let (all, full) = play(0.001, |_, at| 0.5 + (at % 2) as f64);
+        assert_eq!(all.all().len(), 4 * REPETITIONS_MAX);
+        assert!(full.notes(&all)[0].starts_with("4 tests"), "{:?}", full.notes(&all));
+    }
+}

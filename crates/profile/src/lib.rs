@@ -1,0 +1,44 @@
+//! The ratio of sequential to random throughput of a target, by request size, for reads and for writes
+//! (paper S2, *Towards fast profiling of storage devices regarding access sequentiality*).
+//!
+//! Key types: [`ProfilePlan`] (which target, sizes and method) [opens](ProfilePlan::open) its target, simulated
+//! or real, [measures](ProfilePlan::execute) it, tells an [`Observer`] how far it is, and gives a
+//! [`ProfileResult`]. A [`Strategy`] decides which test is next and estimates the sizes that were not tested:
+//! [`Serra`] is the paper's tool, [`Full`] its complete profile. [`text`] and [`html`] show a result;
+//! [`pays_from`] is the break-even of an optimisation (S2-18).
+//!
+//! Errors: [`ProfileError`] says what is wrong and what to do. What ends a profile partway leaves everything
+//! measured until then in its result.
+//!
+//! Not here: other access patterns than the paper's four; energy; the state of the device before the first test,
+//! which stays as it is.
+
+mod error;
+mod estimate;
+mod fit;
+mod full;
+mod measure;
+mod page;
+mod plan;
+mod result;
+mod run;
+mod serra;
+mod sizes;
+mod strategy;
+mod text;
+
+pub use error::ProfileError;
+pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
+pub use fit::Line;
+pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
+pub use measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+pub use page::html;
+pub use plan::{DEFAULT_SPAN, Method, MethodName, ProfilePlan};
+pub use result::{
+    Advice, ByTest, ProfileResult, Ratio, RatioSummary, StoppedBecause, pays_from, ratios, schema,
+};
+pub use run::{Observer, Stage};
+pub use serra::Serra;
+pub use sizes::{SizeInterval, Sizes, default_sizes};
+pub use strategy::{NextTest, Strategy};
+pub use text::text;

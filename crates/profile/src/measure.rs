@@ -1,0 +1,207 @@
+//! The tests of a profile, and what they measured.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An operation that has a ratio.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ProfileOp {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+}
+
+impl FromStr for ProfileOp {
+    type Err = String;
+    fn from_str(text: &str) -> Result<ProfileOp, String> {
+        match text.trim() {
+            "read" => Ok(ProfileOp::Read),
+            "write" => Ok(ProfileOp::Write),
+            _ => Err("write read, write or read,write".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ProfileOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == ProfileOp::Read { "read" } else { "write" })
+    }
+}
+
+/// The four tests of the paper (S2-5). Each accesses every record of the span once (S2-7).
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ProfileTest {
+    /// Writes from the start of the span to its end.
+    SequentialWrite,
+    /// Reads from the start of the span to its end.
+    SequentialRead,
+    /// Reads of every record in random order.
+    RandomRead,
+    /// Writes of every record in random order.
+    RandomWrite,
+}
+
+impl ProfileTest {
+    /// In the order in which IOzone runs them: a file is written before it is read.
+    pub const ALL: [ProfileTest; 4] = [
+        ProfileTest::SequentialWrite,
+        ProfileTest::SequentialRead,
+        ProfileTest::RandomRead,
+        ProfileTest::RandomWrite,
+    ];
+
+    /// Those of `ops`, in the order of [`ALL`](ProfileTest::ALL).
+    pub fn of(ops: &[ProfileOp]) -> Vec<ProfileTest> {
+        ProfileTest::ALL.into_iter().filter(|test| ops.contains(&test.op())).collect()
+    }
+
+    /// Its operation.
+    pub fn op(self) -> ProfileOp {
+        match self {
+            ProfileTest::SequentialRead | ProfileTest::RandomRead => ProfileOp::Read,
+            ProfileTest::SequentialWrite | ProfileTest::RandomWrite => ProfileOp::Write,
+        }
+    }
+
+    /// Whether records are accessed in random order.
+    pub fn is_random(self) -> bool {
+        matches!(self, ProfileTest::RandomRead | ProfileTest::RandomWrite)
+    }
+
+    /// Sequential and random test of `op`.
+    pub fn pair(op: ProfileOp) -> (ProfileTest, ProfileTest) {
+        match op {
+            ProfileOp::Read => (ProfileTest::SequentialRead, ProfileTest::RandomRead),
+            ProfileOp::Write => (ProfileTest::SequentialWrite, ProfileTest::RandomWrite),
+        }
+    }
+}
+
+impl fmt::Display for ProfileTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ProfileTest::SequentialWrite => "sequential write",
+            ProfileTest::SequentialRead => "sequential read",
+            ProfileTest::RandomRead => "random read",
+            ProfileTest::RandomWrite => "random write",
+        })
+    }
+}
+
+/// One test with one request size, done once.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Measurement {
+    /// Which test.
+    pub test: ProfileTest,
+    /// Size of every request.
+    pub size_bytes: u64,
+    /// Requests that completed.
+    pub requests: u64,
+    /// How long they took together, on the clock of the device.
+    pub seconds: f64,
+    /// Whether every record of the span was accessed. If not, the time limit ended the test.
+    pub whole: bool,
+}
+
+impl Measurement {
+    /// Elapsed time divided by requests: the paper's access time per request.
+    pub fn access_time_ns(&self) -> f64 {
+        self.seconds * 1e9 / self.requests as f64
+    }
+}
+
+/// Everything that was measured so far, in its order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Measurements {
+    all: Vec<Measurement>,
+    times: BTreeMap<(ProfileTest, u64), Vec<f64>>,
+}
+
+impl Measurements {
+    /// Adds one. One without a completed request or without a time says nothing and is left out.
+    pub fn add(&mut self, measurement: Measurement) {
+        if measurement.requests == 0 || measurement.seconds <= 0.0 {
+            return;
+        }
+        let key = (measurement.test, measurement.size_bytes);
+        self.times.entry(key).or_default().push(measurement.access_time_ns());
+        self.all.push(measurement);
+    }
+
+    /// All of them, in their order.
+    pub fn all(&self) -> &[Measurement] {
+        &self.all
+    }
+
+    /// Access times in nanoseconds of `test` with `size_bytes`, one a repetition; empty where it was not done.
+    pub fn times(&self, test: ProfileTest, size_bytes: u64) -> &[f64] {
+        self.times.get(&(test, size_bytes)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Median over tests and sizes of the relative standard deviation of repetitions: how far two repetitions of
+    /// the same test differ. `None` where nothing was repeated.
+    pub fn noise_floor(&self) -> Option<f64> {
+        let repeated = self.times.values().filter(|times| times.len() > 1);
+        let mut spreads: Vec<f64> = repeated
+            .map(|times| {
+                let mean = times.iter().sum::<f64>() / times.len() as f64;
+                let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+                (squares / (times.len() - 1) as f64).sqrt() / mean
+            })
+            .collect();
+        spreads.sort_by(f64::total_cmp);
+        let half = spreads.len() / 2;
+        match spreads.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(spreads[half]),
+            _ => Some(spreads[half - 1].midpoint(spreads[half])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(seconds: f64) -> Measurement {
+        let (test, size_bytes) = (ProfileTest::RandomRead, 8192);
+        Measurement { test, size_bytes, requests: 1000, seconds, whole: true }
+    }
+
+    #[test]
+    fn access_time_is_elapsed_time_by_requests() {
+        assert_eq!(one(0.01).access_time_ns(), 10_000.0);
+    }
+
+    #[test]
+    fn the_noise_floor_needs_repetitions() {
+        let mut all = Measurements::default();
+        all.add(one(0.9));
+        assert_eq!(all.noise_floor(), None);
+        all.add(one(1.1));
+        // Standard deviation of 0.9 and 1.1: the root of 0.02.
+        assert!((all.noise_floor().unwrap() - 0.02_f64.sqrt()).abs() < 1e-12);
+        all.add(Measurement { requests: 0, ..one(1.0) });
+        assert_eq!(all.all().len(), 2);
+    }
+
+    #[test]
+    fn tests_of_operations() {
+        use ProfileTest::*;
+        assert_eq!(ProfileTest::of(&[ProfileOp::Read]), [SequentialRead, RandomRead]);
+        let both = [ProfileOp::Write, ProfileOp::Read];
+        assert_eq!(ProfileTest::of(&both), ProfileTest::ALL);
+        assert!("trim".parse::<ProfileOp>().is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! A profile as a page.
+
+use ssdyno_block::units::Bytes;
+use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, seconds, significant};
+
+use crate::measure::ProfileTest;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::text::{summary, table};
+
+/// Ticks of an axis of sizes at most.
+const TICKS_MAX: usize = 12;
+
+/// The report: one file, opens without a network. It has the ratios, the four access-time curves (the paper's
+/// Fig. 1, S2-13) and a table of all sizes.
+pub fn html(result: &ProfileResult) -> String {
+    let facts = [
+        format!("method {}", result.method),
+        format!("seed {}", result.seed),
+        format!("{} outstanding", result.depth),
+        format!("span {}", Bytes(result.span_bytes)),
+        format!("{} tests in {}", result.measurements.len(), seconds(result.seconds_spent)),
+        result.stopped_because.words().to_owned(),
+    ];
+    let partial =
+        matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
+    let mut page = Page::new(&format!("{} - profile", result.target), partial, &facts);
+    for note in &result.notes {
+        page.note(note, false);
+    }
+    let lines: Vec<Vec<String>> = summary(result).into_iter().map(|line| vec![line]).collect();
+    let ratios = [html_table(&["sequential throughput divided by random"], &lines), ratios(result)];
+    page.section("Ratio", &ratios);
+    page.section("Access time per request", &[curves(result)]);
+    let rows = table(result, usize::MAX);
+    let header: Vec<&str> = rows[0].iter().map(String::as_str).collect();
+    page.section("All sizes (~ estimated)", &[html_table(&header, &rows[1..])]);
+    page.finish()
+}
+
+/// A logarithmic axis of request sizes; `None` without a size.
+fn size_axis(result: &ProfileResult) -> Option<(Axis, Vec<(f64, String)>)> {
+    let (first, last) = (*result.sizes_bytes.first()?, *result.sizes_bytes.last()?);
+    let format = |size: f64| Bytes(size as u64).to_string();
+    let axis = Axis::logarithmic("request size", first as f64, last as f64, format);
+    let powers: Vec<u64> = (0..63).map(|power| 1 << power).collect();
+    let inside: Vec<u64> = powers.into_iter().filter(|p| (first..=last).contains(p)).collect();
+    let every = inside.len() / TICKS_MAX + 1;
+    let ticks = inside.iter().step_by(every).map(|size| (*size as f64, format(*size as f64)));
+    Some((axis, ticks.collect()))
+}
+
+fn ratios(result: &ProfileResult) -> String {
+    let all = [("read", &result.read_ratio), ("write", &result.write_ratio)];
+    let greatest = all.iter().flat_map(|(_, ratios)| ratios.iter()).map(|ratio| ratio.estimate);
+    let greatest = greatest.fold(1.0, f64::max);
+    let Some((x, ticks)) = size_axis(result) else { return String::new() };
+    let ends = (x.from, x.to);
+    let y = Axis::from_zero("sequential / random", greatest, |ratio| significant(ratio, 3));
+    let mut plot = Plot::new("Sequential to random throughput ratio", x, y);
+    plot.set_x_ticks(ticks);
+    plot.line("bus", "1: no difference", &[(ends.0, 1.0), (ends.1, 1.0)]);
+    for (name, ratios) in all {
+        if !ratios.is_empty() {
+            let points: Vec<(f64, f64)> =
+                ratios.iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
+            plot.line(name, &format!("{name}s"), &points);
+        }
+    }
+    plot.finish()
+}
+
+fn curves(result: &ProfileResult) -> String {
+    let looks = [
+        (ProfileTest::SequentialRead, "read"),
+        (ProfileTest::RandomRead, "trim"),
+        (ProfileTest::SequentialWrite, "write"),
+        (ProfileTest::RandomWrite, "flush"),
+    ];
+    let greatest = looks.iter().flat_map(|(test, _)| result.curves.of(*test));
+    let greatest = greatest.map(|point| point.access_time_ns).fold(0.0, f64::max);
+    let Some((mut x, _)) = size_axis(result) else { return String::new() };
+    // A line of the paper is a line here, too.
+    (x.log, x.from) = (false, 0.0);
+    let y = Axis::from_zero("time per request", greatest, nanoseconds);
+    let mut plot = Plot::new("Access time by request size", x, y);
+    let step = (result.sizes_bytes.last().copied().unwrap_or(1) / 8).max(1);
+    let ticks = (0..=8).map(|at| at * step);
+    plot.set_x_ticks(ticks.map(|size| (size as f64, Bytes(size).to_string())).collect());
+    for (test, class) in looks {
+        let curve = result.curves.of(test);
+        if !curve.is_empty() {
+            let points: Vec<(f64, f64)> =
+                curve.iter().map(|p| (p.size_bytes as f64, p.access_time_ns)).collect();
+            plot.line(class, &test.to_string(), &points);
+        }
+    }
+    plot.finish()
+}

@@ -1,0 +1,315 @@
+//! What is to be profiled, and how.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_result::Keep;
+use ssdyno_session::{
+    Failure, FileContents, KeptTarget, Prompt, RunSpec, is_real, refuse_workload_keys, resolve,
+    settings,
+};
+use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
+
+use crate::error::ProfileError;
+use crate::full::Full;
+use crate::measure::{ProfileOp, ProfileTest};
+use crate::serra::Serra;
+use crate::sizes::{SizeInterval, Sizes};
+use crate::strategy::Strategy;
+
+/// The span of the paper's last and largest file: 1200 MB, from which on curves are stable (S2-8).
+pub const DEFAULT_SPAN: Bytes = Bytes(1200 << 20);
+
+/// The target that takes everything and keeps nothing.
+const NULL: &str = "null:";
+
+/// How the sizes that are tested are chosen, and the others found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Method {
+    /// The paper's tool: some sizes of each interval, a line for the others.
+    Serra {
+        /// Sizes that are measured in each interval, 2 or more.
+        points: u32,
+        /// How many times each is measured, 1 or more.
+        repeat: u32,
+    },
+    /// The paper's complete profile: every size, repeated until its mean is known.
+    Full {
+        /// Half the width of the 90 % interval divided by the mean, above 0 and below 1.
+        error: f64,
+    },
+}
+
+impl Method {
+    /// Its name in results.
+    pub fn name(&self) -> MethodName {
+        match self {
+            Method::Serra { .. } => MethodName::Serra,
+            Method::Full { .. } => MethodName::Full,
+        }
+    }
+}
+
+/// The name of a method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MethodName {
+    /// Some sizes measured, the others on a line.
+    Serra,
+    /// Every size measured.
+    Full,
+}
+
+impl fmt::Display for MethodName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == MethodName::Serra { "serra" } else { "full" })
+    }
+}
+
+/// A profile and how it goes about it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProfilePlan {
+    /// Name of the target in results.
+    pub target: String,
+    /// How sizes are chosen.
+    pub method: Method,
+    /// Which ratios are wanted. Without [`ProfileOp::Write`] nothing is ever written.
+    pub ops: Vec<ProfileOp>,
+    /// Request sizes, as intervals.
+    pub sizes: Vec<SizeInterval>,
+    /// Bytes from the start of the target that every test accesses. Default: [`DEFAULT_SPAN`], or the whole of
+    /// a smaller target.
+    pub span: Option<Bytes>,
+    /// Requests outstanding, 1 or more; 1 in the paper.
+    pub depth: u32,
+    /// Time that the tests may take together on the clock of the device; `None`: as long as they need.
+    pub time: Option<Time>,
+    /// Ratios from which an optimisation pays, for the advice (S2-18); above 0.
+    pub threshold: Option<f64>,
+    /// Decides about everything random.
+    pub seed: u64,
+}
+
+impl ProfilePlan {
+    /// Opens the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
+    /// written to; its load does not matter. Without writes in the plan the target is opened read-only.
+    ///
+    /// # Errors
+    /// The plan is impossible, there is no such target, an option does not go with it, or it may not be written to.
+    pub fn open(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<KeptTarget, Failure> {
+        // Before a file is made, or somebody is asked for a serial number.
+        self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+        let help = "its tests are fixed; --sizes, --span and --depth set them";
+        refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
+        // It decides how many threads the host has.
+        let load = [("depth".to_owned(), i64::from(self.depth).into())];
+        let workload = Some(load.into_iter().collect());
+        let writes = self.ops.contains(&ProfileOp::Write);
+        let mut spec = RunSpec {
+            target: Some(self.target.clone()),
+            workload: Some("profile".to_owned()),
+            seed: self.seed,
+            set: spec.set.clone(),
+            keep: Keep::Summary,
+            host: spec.host.clone(),
+            real: spec.real.clone(),
+            write: spec.write.clone(),
+            contents: FileContents { workload, ..spec.contents.clone() },
+            ..RunSpec::default()
+        };
+        if is_real(&spec)? {
+            if writes && !spec.write.allowed && self.target != NULL {
+                let help = "add --ops read to measure reads alone, which writes nothing; or add --write: \
+                            everything in the span on the target will be lost";
+                return Err(Failure::usage("the write tests write over the target")
+                    .with_help(help)
+                    .with_key("write.allowed"));
+            }
+            spec.write.allowed &= writes;
+        }
+        resolve(&spec, prompt)?.keep()
+    }
+
+    /// The span in bytes on a target of `facts`; `notes` says where it is not the usual one.
+    ///
+    /// # Errors
+    /// Something of the plan is impossible, or does not go with the target.
+    pub(crate) fn span_on(
+        &self,
+        facts: &TargetFacts,
+        notes: &mut Vec<String>,
+    ) -> Result<u64, ProfileError> {
+        self.check()?;
+        let sector = u64::from(facts.sector_bytes);
+        let capacity = facts.capacity_bytes / sector * sector;
+        let span = match self.span {
+            Some(span) if span.0 > capacity => {
+                let what = format!("--span {span} is larger than the target, {capacity} bytes");
+                let help = "make the span smaller, or leave --span out to use the whole target";
+                return Err(ProfileError::plan(what, help));
+            }
+            Some(span) if !span.0.is_multiple_of(sector) || span.0 == 0 => {
+                let what = format!("--span {span} is not a positive multiple of the sector");
+                return Err(ProfileError::plan(what, format!("the sector has {sector} bytes")));
+            }
+            Some(span) => span.0,
+            None if capacity < DEFAULT_SPAN.0 => {
+                notes.push(format!(
+                    "the target is smaller than the usual span of {DEFAULT_SPAN}: the tests use all of it, \
+                     {capacity} bytes"
+                ));
+                capacity
+            }
+            None => DEFAULT_SPAN.0,
+        };
+        for interval in &self.sizes {
+            for size in interval.sizes() {
+                if !size.is_multiple_of(sector) {
+                    let what = format!(
+                        "--sizes {interval} has requests of {}, which is not a multiple of the sector",
+                        Bytes(size)
+                    );
+                    let help = format!("use multiples of {} B, for the gap too", sector);
+                    return Err(ProfileError::plan(what, help));
+                }
+                if size > span {
+                    let what = format!(
+                        "--sizes {interval} has requests of {}, larger than the span of {}",
+                        Bytes(size),
+                        Bytes(span)
+                    );
+                    let help = "end the interval at a smaller size, or make --span larger";
+                    return Err(ProfileError::plan(what, help));
+                }
+            }
+        }
+        Ok(span)
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let refuse = |what: &str, help: &str| Err(ProfileError::plan(what, help));
+        match self.method {
+            Method::Serra { points, .. } if points < 2 => {
+                return refuse("--points is below 2", "a line needs two points: write 2 or more");
+            }
+            Method::Serra { repeat: 0, .. } => {
+                return refuse("--repeat is 0", "measure each test once or more");
+            }
+            Method::Full { error } if !(error > 0.0 && error < 1.0) => {
+                let help = "write a percentage above 0 and below 100, such as 10%";
+                return refuse("--error is not between 0 % and 100 %", help);
+            }
+            _ => {}
+        }
+        if self.ops.is_empty() {
+            return refuse("--ops is empty", "write read, write or read,write");
+        }
+        if self.sizes.is_empty() {
+            return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
+        }
+        if self.depth == 0 {
+            return refuse("--depth is 0", "depth must be at least 1");
+        }
+        if self.time == Some(Time::ZERO) {
+            return refuse("--time is 0", "allow some time, such as 3min");
+        }
+        if self.threshold.is_some_and(|ratio| !(ratio > 0.0 && ratio.is_finite())) {
+            return refuse("--threshold is not a ratio", "write a number above 0, such as 1.5");
+        }
+        Ok(())
+    }
+
+    /// The decisions of its method.
+    pub(crate) fn strategy(&self) -> Box<dyn Strategy> {
+        let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
+        match self.method {
+            Method::Serra { points, repeat } => {
+                Box::new(Serra::new(sizes, tests, points, repeat, self.seed))
+            }
+            Method::Full { error } => Box::new(Full::new(sizes, tests, error)),
+        }
+    }
+
+    /// The load of a test: every record of the span once (S2-7). What of the span is less than a record stays out.
+    pub(crate) fn load(&self, test: ProfileTest, size: u64, span: u64) -> WorkloadConfig {
+        let records = span / size;
+        let reads = test.op() == ProfileOp::Read;
+        WorkloadConfig {
+            depth: Some(self.depth),
+            read_percent: Some(if reads { 100.0 } else { 0.0 }),
+            write_percent: Some(if reads { 0.0 } else { 100.0 }),
+            block_size: Some(Bytes(size)),
+            address: AddressPattern {
+                pattern: if test.is_random() { Pattern::RandomOnce } else { Pattern::Sequential },
+                length: Some(Bytes(records * size)),
+                ..AddressPattern::default()
+            },
+            requests: Some(records),
+            ..WorkloadConfig::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizes::default_sizes;
+
+    const FACTS: TargetFacts = TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
+
+    fn plan() -> ProfilePlan {
+        ProfilePlan {
+            target: "sim:x".into(),
+            method: Method::Serra { points: 2, repeat: 1 },
+            ops: vec![ProfileOp::Read],
+            sizes: default_sizes(),
+            span: None,
+            depth: 1,
+            time: None,
+            threshold: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn the_span_is_that_of_the_paper_or_the_target() {
+        let mut notes = Vec::new();
+        assert_eq!(plan().span_on(&FACTS, &mut notes).unwrap(), 64 << 20);
+        assert!(notes[0].contains("smaller than the usual span of 1200MiB"), "{notes:?}");
+        let large = TargetFacts { capacity_bytes: 1 << 40, ..FACTS };
+        assert_eq!(plan().span_on(&large, &mut Vec::new()).unwrap(), 1200 << 20);
+        let load = plan().load(ProfileTest::RandomRead, 24 << 10, 64 << 20);
+        assert_eq!(load.requests, Some(2730));
+        assert_eq!(load.address.length, Some(Bytes(2730 * (24 << 10))));
+        assert!(load.build(&FACTS, 1).is_ok());
+    }
+
+    #[test]
+    fn what_is_impossible_is_said_with_its_option() {
+        let sizes = |text: &str| vec![text.parse().unwrap()];
+        let cases = [
+            (ProfilePlan { span: Some(Bytes(1 << 30)), ..plan() }, "--span 1GiB is larger"),
+            (ProfilePlan { span: Some(Bytes(5000)), ..plan() }, "--span 5000B is not a positive"),
+            (ProfilePlan { span: Some(Bytes(0)), ..plan() }, "--span 0B is not a positive"),
+            (ProfilePlan { span: Some(Bytes(1 << 20)), ..plan() }, "larger than the span of 1MiB"),
+            (ProfilePlan { sizes: sizes("1KiB..4KiB/1KiB"), ..plan() }, "multiple of the sector"),
+            (ProfilePlan { sizes: Vec::new(), ..plan() }, "--sizes"),
+            (ProfilePlan { ops: Vec::new(), ..plan() }, "--ops"),
+            (ProfilePlan { depth: 0, ..plan() }, "--depth"),
+            (ProfilePlan { time: Some(Time::ZERO), ..plan() }, "--time"),
+            (ProfilePlan { threshold: Some(f64::NAN), ..plan() }, "--threshold"),
+            (ProfilePlan { method: Method::Serra { points: 1, repeat: 1 }, ..plan() }, "--points"),
+            (ProfilePlan { method: Method::Serra { points: 2, repeat: 0 }, ..plan() }, "--repeat"),
+            (ProfilePlan { method: Method::Full { error: 0.0 }, ..plan() }, "--error"),
+            (ProfilePlan { method: Method::Full { error: 1.0 }, ..plan() }, "--error"),
+        ];
+        for (plan, said) in cases {
+            let error = plan.span_on(&FACTS, &mut Vec::new()).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+            assert!(!error.help().is_empty());
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The shape of a profile.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::CurvePoint;
+use crate::measure::{Measurement, ProfileOp, ProfileTest};
+use crate::plan::MethodName;
+
+/// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
+/// `schema_version`, renames do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileResult {
+    /// Version of this shape.
+    pub schema_version: u32,
+    /// What was profiled, as the user named it.
+    pub target: String,
+    /// How sizes were chosen.
+    pub method: MethodName,
+    /// The seed that repeats it.
+    pub seed: u64,
+    /// Bytes from the start of the target that every test accesses.
+    pub span_bytes: u64,
+    /// Requests outstanding.
+    pub depth: u32,
+    /// Why there were no more tests.
+    pub stopped_because: StoppedBecause,
+    /// Time that all tests took together, on the clock of the device.
+    pub seconds_spent: f64,
+    /// Time that it took on the wall; the only figure that differs between two simulations with one seed.
+    pub wall_seconds: f64,
+    /// Every request size of the plan once, ascending.
+    pub sizes_bytes: Vec<u64>,
+    /// Throughput of sequential reads divided by that of random reads. A size about which nothing is known is left
+    /// out; empty without reads.
+    pub read_ratio: Vec<Ratio>,
+    /// The same of writes.
+    pub write_ratio: Vec<Ratio>,
+    /// Mean, least and greatest of `read_ratio`; `null` where that is empty.
+    pub read_summary: Option<RatioSummary>,
+    /// The same of `write_ratio`.
+    pub write_summary: Option<RatioSummary>,
+    /// The access time per request by size, of each test.
+    pub curves: ByTest,
+    /// How far two repetitions of the same test differ: the median over tests and sizes of the standard
+    /// deviation divided by the mean; `null` where nothing was repeated.
+    pub noise_floor: Option<f64>,
+    /// Where an optimisation pays; empty without `--threshold`.
+    pub advice: Vec<Advice>,
+    /// Every test that was done, in its order.
+    pub measurements: Vec<Measurement>,
+    /// What a reader of the figures must know.
+    pub notes: Vec<String>,
+}
+
+/// Why a profile has no more tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBecause {
+    /// Every test of the method was done.
+    Done,
+    /// The time was over (`--time`).
+    TimeLimit,
+    /// It was interrupted.
+    Interrupted,
+    /// The target failed.
+    Failed,
+}
+
+impl StoppedBecause {
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            StoppedBecause::Done => "every test was done",
+            StoppedBecause::TimeLimit => "the time limit was reached (--time)",
+            StoppedBecause::Interrupted => "it was interrupted",
+            StoppedBecause::Failed => "the target failed",
+        }
+    }
+}
+
+/// The ratio of one request size.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// Size of every request.
+    pub size_bytes: u64,
+    /// Throughput of sequential requests divided by that of random ones: above 1 where sequential is faster.
+    pub estimate: f64,
+    /// Lower end of the 90 % interval, from the intervals of both access times by the delta method; `null`
+    /// where nothing was repeated.
+    pub low: Option<f64>,
+    /// Upper end of the 90 % interval; `null` where nothing was repeated.
+    pub high: Option<f64>,
+    /// Whether both access times were measured and not estimated.
+    pub measured: bool,
+}
+
+/// Ratios of one operation over all sizes (S2-6).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RatioSummary {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl RatioSummary {
+    /// Of `ratios`; `None` without one.
+    pub fn of(ratios: &[Ratio]) -> Option<RatioSummary> {
+        let all = || ratios.iter().map(|ratio| ratio.estimate);
+        (!ratios.is_empty()).then(|| RatioSummary {
+            mean: all().sum::<f64>() / ratios.len() as f64,
+            min: all().fold(f64::INFINITY, f64::min),
+            max: all().fold(0.0, f64::max),
+        })
+    }
+}
+
+/// A curve for each test; empty for one that was not done.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ByTest {
+    /// Sequential writes.
+    pub sequential_write: Vec<CurvePoint>,
+    /// Sequential reads.
+    pub sequential_read: Vec<CurvePoint>,
+    /// Random reads.
+    pub random_read: Vec<CurvePoint>,
+    /// Random writes.
+    pub random_write: Vec<CurvePoint>,
+}
+
+impl ByTest {
+    /// The curve of each test from `curve`.
+    pub(crate) fn from_fn(curve: impl Fn(ProfileTest) -> Vec<CurvePoint>) -> ByTest {
+        ByTest {
+            sequential_write: curve(ProfileTest::SequentialWrite),
+            sequential_read: curve(ProfileTest::SequentialRead),
+            random_read: curve(ProfileTest::RandomRead),
+            random_write: curve(ProfileTest::RandomWrite),
+        }
+    }
+
+    /// The curve of `test`.
+    pub fn of(&self, test: ProfileTest) -> &[CurvePoint] {
+        match test {
+            ProfileTest::SequentialWrite => &self.sequential_write,
+            ProfileTest::SequentialRead => &self.sequential_read,
+            ProfileTest::RandomRead => &self.random_read,
+            ProfileTest::RandomWrite => &self.random_write,
+        }
+    }
+}
+
+/// Where an optimisation that makes random accesses sequential (aggregation, reordering) pays (S2-18).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// Which accesses.
+    pub op: ProfileOp,
+    /// The ratio from which the optimisation pays.
+    pub threshold: f64,
+    /// Request sizes whose ratio is at least that, ascending.
+    pub sizes_bytes: Vec<u64>,
+}
+
+/// The ratios of the sizes that both curves have: the access time of `random` divided by that of `sequential`,
+/// which is the throughput of sequential requests divided by that of random ones, because both have the same size.
+pub fn ratios(sequential: &[CurvePoint], random: &[CurvePoint]) -> Vec<Ratio> {
+    let of = |first: &CurvePoint| {
+        let at = random.binary_search_by_key(&first.size_bytes, |point| point.size_bytes).ok()?;
+        let second = &random[at];
+        let estimate = second.access_time_ns / first.access_time_ns;
+        let widths = first.relative_half_width().zip(second.relative_half_width());
+        let half = widths.map(|(a, b)| estimate * a.hypot(b));
+        Some(Ratio {
+            size_bytes: first.size_bytes,
+            estimate,
+            low: half.map(|half| (estimate - half).max(0.0)),
+            high: half.map(|half| estimate + half),
+            measured: first.measured && second.measured,
+        })
+    };
+    sequential.iter().filter_map(of).collect()
+}
+
+/// The break-even of an optimisation: the sizes of `ratios`, in bytes, at which one that pays from a ratio of
+/// `threshold` on pays (S2-18).
+pub fn pays_from(ratios: &[Ratio], threshold: f64) -> Vec<u64> {
+    let pays = ratios.iter().filter(|ratio| ratio.estimate >= threshold);
+    pays.map(|ratio| ratio.size_bytes).collect()
+}
+
+/// The JSON schema of [`ProfileResult`] (JSON Schema 2020-12), as published with the program.
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(ProfileResult)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(size_bytes: u64, access_time_ns: f64, half: Option<f64>) -> CurvePoint {
+        let low = half.map(|half| access_time_ns - half);
+        let high = half.map(|half| access_time_ns + half);
+        CurvePoint { size_bytes, access_time_ns, low, high, measured: true, repetitions: 1 }
+    }
+
+    #[test]
+    fn a_ratio_is_random_time_by_sequential_time() {
+        let sequential = [point(1, 10.0, Some(0.3)), point(2, 20.0, None), point(4, 40.0, None)];
+        let random = [point(1, 20.0, Some(0.8)), point(4, 30.0, None)];
+        let all = ratios(&sequential, &random);
+        assert_eq!(all.len(), 2);
+        // 3 % and 4 % together are 5 %.
+        assert!((all[0].estimate - 2.0).abs() < 1e-12 && all[0].measured);
+        assert!(
+            (all[0].low.unwrap() - 1.9).abs() < 1e-9 && (all[0].high.unwrap() - 2.1).abs() < 1e-9
+        );
+        assert_eq!((all[1].estimate, all[1].low), (0.75, None));
+        let summary = RatioSummary::of(&all).unwrap();
+        assert_eq!((summary.mean, summary.min, summary.max), (1.375, 0.75, 2.0));
+        assert_eq!(RatioSummary::of(&[]), None);
+        assert_eq!(pays_from(&all, 2.0), [1]);
+        assert_eq!(pays_from(&all, 0.5), [1, 4]);
+        assert!(pays_from(&all, 2.1).is_empty());
+    }
+}

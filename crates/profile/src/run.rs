@@ -1,0 +1,248 @@
+//! Carries a plan out.
+
+use std::time::{Duration, Instant};
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_session::KeptTarget;
+
+use crate::error::ProfileError;
+use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+use crate::plan::ProfilePlan;
+use crate::result::{
+    Advice, ByTest, ProfileResult, RatioSummary, StoppedBecause, pays_from, ratios,
+};
+use crate::sizes::Sizes;
+use crate::strategy::{NextTest, Strategy};
+
+/// Version of the shape of [`ProfileResult`].
+const SCHEMA_VERSION: u32 = 1;
+
+/// Time on the wall between two checkpoints.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
+
+/// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first
+/// record.
+const CUT_REQUESTS_MIN: u64 = 32;
+
+/// How far a profile is.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// What is under way: `random read, 64KiB`.
+    pub what: String,
+    /// Tests done.
+    pub done: u64,
+    /// Tests in all, as far as is known now.
+    pub of: u64,
+}
+
+/// Who watches a profile.
+pub trait Observer {
+    /// Called many times a second; says whether to go on.
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
+
+    /// Called every few seconds with all that has been measured, for whoever wants to keep it in case the machine
+    /// goes down.
+    fn checkpoint(&mut self, result: &ProfileResult);
+}
+
+impl ProfilePlan {
+    /// Carries the profile out. An error before the first test is returned; a later one comes with the result of
+    /// everything measured before it.
+    ///
+    /// # Errors
+    /// The plan does not suit the target, or the target cannot be used.
+    pub fn execute(
+        &self,
+        target: &mut KeptTarget,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+        let mut notes = Vec::new();
+        let span = self.span_on(&target.facts(), &mut notes)?;
+        let began = Instant::now();
+        let mut run = Run {
+            plan: self,
+            target,
+            observer,
+            span,
+            strategy: self.strategy(),
+            measurements: Measurements::default(),
+            spent: 0.0,
+            tests: 0,
+            cut: 0,
+            notes,
+            began,
+            checkpoint: began,
+        };
+        let (stopped, failure) = match run.tests() {
+            Ok(stopped) => (stopped, None),
+            Err(ProfileError::Interrupted) => {
+                (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
+            }
+            Err(error) if run.measurements.all().is_empty() => return Err(error),
+            Err(error) => (StoppedBecause::Failed, Some(error)),
+        };
+        Ok((run.result(stopped), failure))
+    }
+}
+
+struct Run<'a> {
+    plan: &'a ProfilePlan,
+    target: &'a mut KeptTarget,
+    observer: &'a mut dyn Observer,
+    span: u64,
+    strategy: Box<dyn Strategy>,
+    measurements: Measurements,
+    /// Seconds on the clock of the device.
+    spent: f64,
+    /// Tests begun.
+    tests: u64,
+    /// Tests that the time limit ended.
+    cut: u64,
+    notes: Vec<String>,
+    began: Instant,
+    checkpoint: Instant,
+}
+
+impl Run<'_> {
+    fn tests(&mut self) -> Result<StoppedBecause, ProfileError> {
+        loop {
+            let left = self.strategy.tests_left(&self.measurements);
+            let length = match self.plan.time {
+                None => None,
+                Some(limit) => {
+                    let remaining = limit.as_s_f64() - self.spent;
+                    let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
+                    Some(remaining / share)
+                }
+            };
+            let (test, size) = match self.strategy.next(&self.measurements) {
+                NextTest::Measure { test, size_bytes } => (test, size_bytes),
+                NextTest::Done(because) => return Ok(because),
+            };
+            let length = length.map(|seconds| Time::from_ns((seconds.max(0.0) * 1e9) as u64));
+            // Less than that is noise of the sum of seconds.
+            if length.is_some_and(|length| length < Time::from_us(1)) {
+                return Ok(StoppedBecause::TimeLimit);
+            }
+            let stage = Stage {
+                what: format!("{test}, {}", Bytes(size)),
+                done: self.tests,
+                of: self.tests + left.max(1),
+            };
+            self.measure(test, size, length, &stage)?;
+            self.tests += 1;
+            if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
+                self.checkpoint = Instant::now();
+                let result = self.result(StoppedBecause::Interrupted);
+                self.observer.checkpoint(&result);
+            }
+        }
+    }
+
+    /// One test, once.
+    fn measure(
+        &mut self,
+        test: ProfileTest,
+        size_bytes: u64,
+        length: Option<Time>,
+        stage: &Stage,
+    ) -> Result<(), ProfileError> {
+        let load = self.plan.load(test, size_bytes, self.span);
+        // Every test has an order of its own, the same in every profile with this seed.
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.tests);
+        let observer = &mut *self.observer;
+        let mut interrupted = false;
+        let mut watch = |progress: &RunProgress| {
+            let flow = observer.under_way(stage, progress);
+            interrupted |= flow == KeepGoing::Stop;
+            flow
+        };
+        // A test may be shorter than the time between two reports of progress.
+        if watch(&RunProgress::default()) == KeepGoing::Stop {
+            return Err(ProfileError::Interrupted);
+        }
+        let result: RunResult = self.target.load(&load, seed, length, &mut watch)?;
+        self.spent += result.simulated_seconds;
+        if interrupted || result.partial {
+            return Err(ProfileError::Interrupted);
+        }
+        if result.errors > 0 {
+            let test = stage.what.clone();
+            return Err(ProfileError::Requests { errors: result.errors, test });
+        }
+        let (requests, seconds) = (result.requests, result.simulated_seconds);
+        let whole = Some(requests) == load.requests;
+        self.cut += u64::from(!whole);
+        if whole || requests >= CUT_REQUESTS_MIN {
+            self.measurements.add(Measurement { test, size_bytes, requests, seconds, whole });
+        }
+        Ok(())
+    }
+
+    fn result(&self, stopped_because: StoppedBecause) -> ProfileResult {
+        let plan = self.plan;
+        let tests = ProfileTest::of(&plan.ops);
+        let curves = ByTest::from_fn(|test| match tests.contains(&test) {
+            true => self.strategy.curve(test, &self.measurements),
+            false => Vec::new(),
+        });
+        let ratio = |op| {
+            let (sequential, random) = ProfileTest::pair(op);
+            ratios(curves.of(sequential), curves.of(random))
+        };
+        let (read_ratio, write_ratio) = (ratio(ProfileOp::Read), ratio(ProfileOp::Write));
+        let advice = |op, all| {
+            let threshold = plan.threshold.filter(|_| plan.ops.contains(&op))?;
+            Some(Advice { op, threshold, sizes_bytes: pays_from(all, threshold) })
+        };
+        let advice = [advice(ProfileOp::Read, &read_ratio), advice(ProfileOp::Write, &write_ratio)];
+        let sizes = Sizes::new(&plan.sizes);
+        let mut result = ProfileResult {
+            schema_version: SCHEMA_VERSION,
+            target: plan.target.clone(),
+            method: plan.method.name(),
+            seed: plan.seed,
+            span_bytes: self.span,
+            depth: plan.depth,
+            stopped_because,
+            seconds_spent: self.spent,
+            wall_seconds: self.began.elapsed().as_secs_f64(),
+            sizes_bytes: sizes.distinct().to_vec(),
+            read_summary: RatioSummary::of(&read_ratio),
+            write_summary: RatioSummary::of(&write_ratio),
+            read_ratio,
+            write_ratio,
+            curves,
+            noise_floor: self.measurements.noise_floor(),
+            advice: advice.into_iter().flatten().collect(),
+            measurements: self.measurements.all().to_vec(),
+            notes: self.notes.clone(),
+        };
+        self.remark(&mut result);
+        result
+    }
+
+    fn remark(&self, result: &mut ProfileResult) {
+        result.notes.extend(self.strategy.notes(&self.measurements));
+        if self.cut > 0 {
+            result.notes.push(format!(
+                "the time limit ended {} of {} tests before their last record: their access times are those of \
+                 the records until then (--time; `whole` in `measurements`)",
+                self.cut, self.tests
+            ));
+        }
+        for (op, ratios) in
+            [(ProfileOp::Read, &result.read_ratio), (ProfileOp::Write, &result.write_ratio)]
+        {
+            let missing = result.sizes_bytes.len() - ratios.len();
+            if self.plan.ops.contains(&op) && missing > 0 {
+                result.notes.push(format!(
+                    "{missing} of {} request sizes have no {op} ratio: too few of their tests were done",
+                    result.sizes_bytes.len()
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! SeRRa, the paper's tool: measure some sizes, estimate the others (S2-1 … S2-8).
+
+use crate::estimate::{CurvePoint, curve_on_lines};
+use crate::measure::{Measurements, ProfileTest};
+use crate::result::StoppedBecause;
+use crate::sizes::Sizes;
+use crate::strategy::{NextTest, Strategy};
+
+/// Sizes are drawn from each interval, every test is done with each, and a line through them gives the others.
+/// With several repetitions all sizes are gone through again, so that one that is stopped has all of them.
+#[derive(Clone, Debug)]
+pub struct Serra {
+    sizes: Sizes,
+    tests: Vec<ProfileTest>,
+    drawn: Vec<u64>,
+    /// Tests in all.
+    total: usize,
+    /// Tests asked for so far.
+    asked: usize,
+}
+
+impl Serra {
+    /// `points` drawn sizes (2 or more) of each interval, each test `repeat` times (1 or more).
+    pub fn new(
+        sizes: Sizes,
+        tests: Vec<ProfileTest>,
+        points: u32,
+        repeat: u32,
+        seed: u64,
+    ) -> Serra {
+        let drawn = sizes.draw(points, seed);
+        let total = drawn.len() * tests.len() * repeat as usize;
+        Serra { sizes, tests, drawn, total, asked: 0 }
+    }
+
+    /// The sizes that are measured, in bytes, ascending.
+    pub fn drawn(&self) -> &[u64] {
+        &self.drawn
+    }
+}
+
+impl Strategy for Serra {
+    fn next(&mut self, _: &Measurements) -> NextTest {
+        if self.asked >= self.total {
+            return NextTest::Done(StoppedBecause::Done);
+        }
+        let at = self.asked;
+        self.asked += 1;
+        NextTest::Measure {
+            test: self.tests[at % self.tests.len()],
+            size_bytes: self.drawn[at / self.tests.len() % self.drawn.len()],
+        }
+    }
+
+    fn tests_left(&self, _: &Measurements) -> u64 {
+        (self.total - self.asked) as u64
+    }
+
+    fn shares_time(&self) -> bool {
+        true
+    }
+
+    fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint> {
+        curve_on_lines(test, &self.sizes, so_far)
+    }
+
+    fn notes(&self, _: &Measurements) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sizes::default_sizes;
+
+    #[test]
+    fn every_test_is_done_with_every_drawn_size_as_often_as_asked() {
+        let sizes = Sizes::new(&default_sizes());
+        let mut serra = Serra::new(sizes, ProfileTest::ALL.to_vec(), 3, 2, 1);
+        let none = Measurements::default();
+        assert_eq!(serra.drawn().len(), 5);
+        assert_eq!(serra.tests_left(&none), 40);
+        let mut asked = Vec::new();
+        while let NextTest::Measure { test, size_bytes } = serra.next(&none) {
+            asked.push((size_bytes, test));
+        }
+        assert_eq!(serra.next(&none), NextTest::Done(StoppedBecause::Done));
+        assert_eq!(asked.len(), 40);
+        assert_eq!(asked[..20], asked[20..]);
+        let mut distinct = asked[..20].to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 20);
+    }
+}

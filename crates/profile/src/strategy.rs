@@ -1,0 +1,41 @@
+//! What a method decides: the next test, and the curves.
+
+use crate::estimate::CurvePoint;
+use crate::measure::{Measurements, ProfileTest};
+use crate::result::StoppedBecause;
+
+/// What a strategy wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextTest {
+    /// Measure `test` once with requests of `size_bytes`.
+    Measure {
+        /// Which test.
+        test: ProfileTest,
+        /// One of the sizes of the plan.
+        size_bytes: u64,
+    },
+    /// Nothing any more, and why.
+    Done(StoppedBecause),
+}
+
+/// A way to profile: it is asked for the next test until it is done or is stopped, and then for the curves. It sees
+/// what was measured and has no clock and no target, so the same measurements always give the same decisions.
+pub trait Strategy {
+    /// The next test, given everything measured so far. It is called once after each test, also after one that
+    /// the time limit left without a measurement.
+    fn next(&mut self, so_far: &Measurements) -> NextTest;
+
+    /// How many tests will probably follow, at least 1 while it is not done: for progress and for sharing the
+    /// time that is left.
+    fn tests_left(&self, so_far: &Measurements) -> u64;
+
+    /// Whether each test may take only its share of the time that is left. Otherwise a test may take all of it.
+    fn shares_time(&self) -> bool;
+
+    /// The access times of `test`, ascending by size, each size at most once. A size about which nothing is
+    /// known is left out.
+    fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint>;
+
+    /// What a reader of the figures must know.
+    fn notes(&self, so_far: &Measurements) -> Vec<String>;
+}
