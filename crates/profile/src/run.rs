@@ -24,7 +24,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 /// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first
 /// record.
-const CUT_REQUESTS_MIN: u64 = 32;
+const CUT_REQUESTS_MIN: u64 = 8;
 
 /// How far a profile is.
 #[derive(Clone, Debug)]
@@ -71,6 +71,7 @@ impl ProfilePlan {
             spent: 0.0,
             tests: 0,
             cut: 0,
+            dropped: 0,
             notes,
             began,
             checkpoint: began,
@@ -98,8 +99,9 @@ struct Run<'a> {
     spent: f64,
     /// Tests begun.
     tests: u64,
-    /// Tests that the time limit ended.
+    /// Tests that the time limit ended: those that count, and those with too few requests.
     cut: u64,
+    dropped: u64,
     notes: Vec<String>,
     began: Instant,
     checkpoint: Instant,
@@ -174,9 +176,11 @@ impl Run<'_> {
         }
         let (requests, seconds) = (result.requests, result.simulated_seconds);
         let whole = Some(requests) == load.requests;
-        self.cut += u64::from(!whole);
         if whole || requests >= CUT_REQUESTS_MIN {
+            self.cut += u64::from(!whole);
             self.measurements.add(Measurement { test, size_bytes, requests, seconds, whole });
+        } else {
+            self.dropped += 1;
         }
         Ok(())
     }
@@ -231,6 +235,13 @@ impl Run<'_> {
                 "the time limit ended {} of {} tests before their last record: their access times are those of \
                  the records until then (--time; `whole` in `measurements`)",
                 self.cut, self.tests
+            ));
+        }
+        if self.dropped > 0 {
+            result.notes.push(format!(
+                "the time limit ended {} of {} tests before {CUT_REQUESTS_MIN} requests: they do not count; a \
+                 longer --time measures them",
+                self.dropped, self.tests
             ));
         }
         for (op, ratios) in

@@ -40,7 +40,11 @@ pub fn text(result: &ProfileResult) -> String {
     if all > ROWS_MAX {
         let _ = writeln!(text, "  {} of {all} sizes; --json prints all of them", rows.len() - 1);
     }
-    text.push_str("  ~ estimated from the sizes that were measured\n\n");
+    let points = ProfileTest::ALL.iter().flat_map(|test| result.curves.of(*test));
+    if points.into_iter().any(|point| !point.measured) {
+        text.push_str("  ~ estimated from the sizes that were measured\n");
+    }
+    text.push('\n');
     for line in summary(result) {
         let _ = writeln!(text, "{line}");
     }
@@ -127,17 +131,20 @@ pub(crate) fn summary(result: &ProfileResult) -> Vec<String> {
             ProfileOp::Read => result.read_ratio.len(),
             ProfileOp::Write => result.write_ratio.len(),
         };
-        let pays = match (advice.sizes_bytes.first(), advice.sizes_bytes.last()) {
+        let threshold = significant(advice.threshold, 3);
+        let sizes = match (advice.sizes_bytes.first(), advice.sizes_bytes.last()) {
             (Some(first), Some(last)) => format!(
-                "pays at {} of {of} sizes, the smallest {}, the largest {}",
+                "{} of {of} sizes, from {} to {}",
                 advice.sizes_bytes.len(),
                 Bytes(*first),
                 Bytes(*last)
             ),
-            _ => format!("pays at none of {of} sizes"),
+            _ => format!("none of {of} sizes"),
         };
-        let threshold = significant(advice.threshold, 3);
-        lines.push(format!("{}: what pays from a ratio of {threshold} {pays}", advice.op));
+        let op = advice.op;
+        lines.push(format!(
+            "an optimisation that needs a {op} ratio of {threshold} pays at {sizes}"
+        ));
     }
     lines
 }

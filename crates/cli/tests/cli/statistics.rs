@@ -115,6 +115,70 @@ fn the_snia_test_of_a_file_needs_consent() {
     assert_eq!(result["parts"].as_array().unwrap().len(), 2);
 }
 
+const SPAN: [&str; 4] = ["--span", "4MiB", "--sizes", "8KiB..64KiB/8KiB,64KiB..256KiB/64KiB"];
+
+#[test]
+fn the_profile_of_a_small_device() {
+    let place = Place::new();
+    let args = ["profile", "sim:config-a", "--threshold", "0.1", "--name", "p"];
+    let result = place.json(&[&args[..], &SPAN, &SMALL].concat());
+    assert_eq!(result["sizes_bytes"].as_array().unwrap().len(), 11);
+    assert_eq!(result["read_ratio"].as_array().unwrap().len(), 11);
+    assert_eq!(result["stopped_because"], "done");
+    assert_eq!(result["advice"][0]["sizes_bytes"], result["sizes_bytes"]);
+    let schema = place.json(&["schema", "profile"]);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&result));
+    for file in ["result.json", "report.html"] {
+        assert!(place.path().join("results/p").join(file).is_file(), "{file}");
+    }
+    // A table of 24 of 134 sizes.
+    let many = ["profile", "sim:delay-10us", "--time", "50ms", "--keep", "none", "--ops", "read"];
+    let text = place.ok(&many);
+    assert!(text.contains("24 of 134 sizes") && text.lines().count() < 40, "{text}");
+}
+
+#[test]
+fn an_impossible_profile_is_refused_with_its_option() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 11] = [
+        (&["--span", "1TiB"], "--span 1TiB is larger than the target"),
+        (&["--span", "1MiB"], "larger than the span of 1MiB"),
+        (&["--sizes", "8KiB..64KiB/1000B"], "not a multiple of the sector"),
+        (&["--sizes", "64KiB..8KiB/8KiB"], "the interval is reversed"),
+        (&["--sizes", "8KiB..64KiB/0B"], "the gap is 0"),
+        (&["--points", "1"], "--points"),
+        (&["--method", "full", "--error", "100%"], "above 0 and below 100"),
+        (&["--method", "full", "--points", "3"], "`--points` is for --method serra"),
+        (&["--error", "5%"], "`--error` is for --method full"),
+        (&["--ops", "trim"], "write read, write or read,write"),
+        (&["--set", "workload.depth=3"], "the profile has no key `workload.depth`"),
+    ];
+    for (args, said) in cases {
+        let text = place.fails(2, &[&["profile", "sim:delay-10us"], args].concat());
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+    assert!(!place.path().join("results").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_profile_of_a_file_needs_consent_to_write() {
+    let place = Place::new();
+    place.write("mine", vec![7; 4 << 20]);
+    let refused = place.fails(2, &["profile", "./mine"]);
+    assert!(refused.contains("--ops read") && refused.contains("--write"), "{refused}");
+    place.fails(2, &[&["profile", "./mine", "--write"], &SPAN[..]].concat());
+    let reads = ["profile", "./mine", "--ops", "read", "--submit-method", "latency"];
+    let result = place.json(&[&reads[..], &SPAN].concat());
+    assert!(result["write_ratio"].as_array().unwrap().is_empty());
+    assert!(std::fs::read(place.path().join("mine")).unwrap().iter().all(|byte| *byte == 7));
+    // Nothing is made for a profile that cannot be.
+    let wrong = ["profile", "./new", "--write", "--size", "8MiB", "--threshold", "1", "--sizes"];
+    place.fails(2, &[&wrong[..], &["8KiB..4KiB/1KiB"]].concat());
+    assert!(!place.path().join("new").exists());
+}
+
 #[test]
 fn what_measured_nothing_leaves_nothing() {
     let place = Place::new();
