@@ -78,6 +78,11 @@ impl ReadCache {
         self.segments.iter().any(|segment| segment.holds.contains(wanted))
     }
 
+    /// How far to read ahead behind `read`: the rest of the segment keeps what was asked for.
+    fn limit(&self, read: &Extent, mechanics: &Mechanics) -> u64 {
+        (read.end + self.distance).min(mechanics.layout.blocks)
+    }
+
     /// Marks a hit at `at`. One in the stream that is read ahead lets the stream go on.
     pub(crate) fn hit(&mut self, wanted: &Extent, at: Time, mechanics: &mut Mechanics) {
         self.clock += 1;
@@ -85,10 +90,11 @@ impl ReadCache {
         let found = self.segments.iter_mut().enumerate().find(|(_, s)| s.holds.contains(wanted));
         let Some((index, segment)) = found else { return };
         segment.used = clock;
+        let limit = self.limit(wanted, mechanics);
         let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.segment == index) else {
             return;
         };
-        let limit = (wanted.end + self.distance).min(mechanics.layout.blocks).max(ahead.limit);
+        let limit = limit.max(ahead.limit);
         // The drive goes on once half of what it had read ahead is used up; sooner it would turn
         // on its heel for every hit.
         if ahead.next >= ahead.limit {
@@ -205,39 +211,48 @@ impl ReadCache {
 
     /// `read` was read from the medium, up to `at`: a segment takes it, and the drive reads ahead.
     pub(crate) fn fill(&mut self, read: &Extent, at: Time, mechanics: &Mechanics) {
-        let limit = (read.end + self.distance).min(mechanics.layout.blocks);
+        let limit = self.limit(read, mechanics);
         if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.next == read.end) {
             ahead.limit = limit;
             return;
         }
-        self.clock += 1;
-        let clock = self.clock;
-        let oldest = self.segments.iter_mut().enumerate().min_by_key(|(_, s)| s.used);
-        let Some((index, segment)) = oldest else { return };
-        let start = read.start.max(read.end.saturating_sub(self.size));
-        *segment = Segment { holds: Extent { start, end: read.end }, used: clock };
+        let Some(index) = self.take_segment(read) else { return };
         // Without a block behind it there is nothing to read ahead, but the stream can be gone on with.
         let run = Run { length: 0, ..mechanics.layout.run(read.end - 1) };
         self.ahead = Some(Ahead { segment: index, next: read.end, at, limit, run });
     }
 
-    /// Blocks that are written over are no longer what was read.
-    pub(crate) fn forget(&mut self, written: &Extent) {
-        for segment in &mut self.segments {
-            let holds = &mut segment.holds;
-            if !holds.overlaps(written) {
-                continue;
-            }
-            if written.start > holds.start {
-                holds.end = written.start;
-            } else {
-                holds.start = written.end.min(holds.end);
+    /// A segment that holds blocks which are written over is given up whole, as drives do: it has one
+    /// range, and is not cut in two. Data that stay readable take a segment of their own.
+    pub(crate) fn written(&mut self, written: &Extent, keep: bool) {
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            let ahead = self.ahead.as_ref().filter(|ahead| ahead.segment == index);
+            let reaches = ahead.is_some_and(|a| a.next <= written.end && written.start < a.limit);
+            if segment.holds.overlaps(written) || reaches {
+                *segment = Segment::default();
+                self.ahead.take_if(|ahead| ahead.segment == index);
             }
         }
-        let touched = |ahead: &Ahead| (written.start..=written.end).contains(&ahead.next);
-        if self.ahead.as_ref().is_some_and(touched) {
-            self.ahead = None;
+        if keep {
+            let taken = self.take_segment(written);
+            self.ahead.take_if(|ahead| Some(ahead.segment) == taken);
         }
+    }
+
+    /// Whether a write touches or continues what a segment holds.
+    pub(crate) fn touches(&self, written: &Extent) -> bool {
+        let touches = |s: &Segment| s.holds.start <= written.start && written.start <= s.holds.end;
+        self.segments.iter().any(|s| s.holds.end > 0 && touches(s))
+    }
+
+    /// The segment that was not used for longest takes `extent`, or the end of it.
+    fn take_segment(&mut self, extent: &Extent) -> Option<usize> {
+        self.clock += 1;
+        let oldest = self.segments.iter_mut().enumerate().min_by_key(|(_, s)| s.used);
+        let (index, segment) = oldest?;
+        let start = extent.start.max(extent.end.saturating_sub(self.size));
+        *segment = Segment { holds: Extent { start, end: extent.end }, used: self.clock };
+        Some(index)
     }
 }
 

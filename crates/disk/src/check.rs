@@ -45,6 +45,7 @@ impl DiskTable {
             ("head_switch", self.head_switch),
             ("write_settle", self.write_settle),
             ("overhead.read_hit", overhead.read_hit),
+            ("overhead.read_hit_apart", overhead.read_hit_apart.unwrap_or_default()),
             ("overhead.read_miss", overhead.read_miss),
             ("overhead.write_hit", overhead.write_hit),
             ("overhead.write_miss", overhead.write_miss),

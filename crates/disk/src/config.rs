@@ -109,15 +109,18 @@ pub struct SeekTable {
 }
 
 /// Time of a command in the electronics before anything else happens, by what the command finds in
-/// the cache. A write hits where it continues data that the cache still holds.
+/// the cache. A write hits where it touches or continues what the cache holds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OverheadTable {
     /// A read that the cache has.
     pub read_hit: Span,
+    /// A read that the cache has and that does not continue the one before it [default: `read_hit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_hit_apart: Option<Span>,
     /// A read from the medium.
     pub read_miss: Span,
-    /// A write that continues the one before it.
+    /// A write that touches or continues what a segment holds, or continues the write before it.
     pub write_hit: Span,
     /// Another write.
     pub write_miss: Span,
@@ -143,6 +146,9 @@ pub struct CacheTable {
     pub write_back: Bytes,
     /// Separate extents in `write_back` at most; a write that continues one joins it.
     pub write_extents: u32,
+    /// True: written data take a segment, too, and can be read from there.
+    #[serde(default)]
+    pub keep_written: bool,
 }
 
 /// What the drive draws. Idle is with the spindle at speed.

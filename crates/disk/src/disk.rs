@@ -76,6 +76,8 @@ struct Commands {
     after_write: bool,
     /// Where the last write ended.
     write_end: u64,
+    /// Where the last read ended.
+    read_end: u64,
     arrivals: u64,
 }
 
@@ -133,7 +135,7 @@ impl Disk {
         let cache = table.cache.as_ref();
         Ok(Disk {
             queue: EventQueue::new(),
-            commands: Commands { write_end: u64::MAX, ..Commands::default() },
+            commands: Commands { write_end: u64::MAX, read_end: u64::MAX, ..Commands::default() },
             reads: ReadCache::new(table, cache),
             writes: WriteBack::new(table, cache),
             arm: Arm {
@@ -168,12 +170,17 @@ impl Disk {
             Op::Read => {
                 self.reads.advance(now, &mut self.arm.mechanics, &mut self.stretches);
                 let hit = self.reads.has(extent) || self.writes.has(extent);
-                let base = if hit { overhead.read_hit } else { overhead.read_miss };
+                let apart =
+                    overhead.read_hit_apart.filter(|_| extent.start != self.commands.read_end);
+                let base = match hit {
+                    true => apart.unwrap_or(overhead.read_hit),
+                    false => overhead.read_miss,
+                };
                 let more = if after_write { overhead.read_after_write.0 } else { Time::ZERO };
                 base.0 + more
             }
             Op::Write => {
-                let hit = extent.start == self.commands.write_end;
+                let hit = extent.start == self.commands.write_end || self.reads.touches(extent);
                 let base = if hit { overhead.write_hit } else { overhead.write_miss };
                 let more = if after_write { Time::ZERO } else { overhead.write_after_read.0 };
                 base.0 + more
@@ -220,7 +227,8 @@ impl Disk {
                 }
             }
             Op::Write => {
-                self.reads.forget(&extent);
+                self.reads
+                    .written(&extent, self.table.cache.as_ref().is_some_and(|c| c.keep_written));
                 if !self.writes.is_on() {
                     self.commands.slots[slot as usize].across = self.transfer(at, blocks);
                     self.wait(slot, true, block, blocks);
@@ -387,8 +395,10 @@ impl BlockTarget for Disk {
         let commands = &mut self.commands;
         commands.inside += 1;
         commands.after_write = request.op == Op::Write;
-        if request.op == Op::Write {
-            commands.write_end = extent.end;
+        match request.op {
+            Op::Write => commands.write_end = extent.end,
+            Op::Read => commands.read_end = extent.end,
+            Op::Trim | Op::Flush => {}
         }
         let entry = Slot { token, accepted, op: request.op, block, blocks, across: now };
         let slot = commands.free.pop().unwrap_or(commands.slots.len() as u32);
