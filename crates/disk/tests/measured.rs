@@ -19,18 +19,18 @@ fn trace(name: &str) -> Option<Vec<MeasuredRequest>> {
         return None;
     };
     let mut text = String::new();
-    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
-    Some(measured_requests(&text).unwrap())
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("compressed text");
+    Some(measured_requests(&text).expect("a trace"))
 }
 
 fn preset(name: &str) -> DiskConfig {
     let path = root().join(format!("presets/devices/{name}.toml"));
-    DiskConfig::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+    DiskConfig::parse(&std::fs::read_to_string(path).expect("a preset")).expect("a drive file")
 }
 
 fn rms(config: &DiskConfig, part: &[MeasuredRequest]) -> f64 {
     let measured: Vec<Time> = part.iter().map(|request| request.service).collect();
-    rms_ms(&measured, &replay(config, 1, part).unwrap())
+    rms_ms(&measured, &replay(config, 1, part).expect("a trace of this drive"))
 }
 
 /// DiskSim's own figures for the whole traces (its validation set, version 4.0). The second half of
