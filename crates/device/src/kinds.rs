@@ -1,23 +1,20 @@
-//! Every kind of device: the one place where a kind is registered.
+//! Kinds of devices, and the registry that any crate can compose of them.
 //!
 //! A device file is of the kind whose table it has: `[delay]` makes it a delay. A [`DeviceSpec`] is the file of
 //! any kind, read and checked against its schema; whoever loads, prints or builds a device needs to know no more.
+//! Which kinds there are is said by the [`DeviceKinds`] that reads the file. Nothing here knows a list of all.
 
 use std::any::Any;
-use std::borrow::Cow;
 use std::fmt::Debug;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use ssdyno_block::{ConfigError, Preset};
 use toml::Table;
 
-use crate::array::ArrayConfig;
-use crate::delay::DelayConfig;
+use crate::Device;
 use crate::faults::{FaultConfig, Faulty};
-use crate::ring::RingConfig;
-use crate::{Config, Device, presets};
 
 /// The file of one kind of device.
 pub trait DeviceConfig:
@@ -41,6 +38,27 @@ pub trait DeviceConfig:
 
     /// The faults that are injected.
     fn faults(&self) -> &FaultConfig;
+
+    /// Reads the files of the devices that it is made of, which may be of any of `kinds`. A file is complete, and
+    /// may be built, once this was called.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong, such as `array.members[1].delay.capacity`.
+    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        let _ = kinds;
+        Ok(())
+    }
+}
+
+/// Why a text is no device file.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum DeviceFileError {
+    /// Not TOML, or a key or value that the schema of its kind does not have.
+    #[error(transparent)]
+    Unreadable(#[from] toml::de::Error),
+    /// The file of a device that this one is made of is wrong.
+    #[error(transparent)]
+    Member(#[from] ConfigError),
 }
 
 /// What a registered kind can do before there is a device.
@@ -80,19 +98,69 @@ impl DeviceKind {
     }
 }
 
-/// Every kind of device. The first is the kind of a file that has the table of none.
-pub const KINDS: &[DeviceKind] = &[
-    DeviceKind::of::<Config>(presets::ALL),
-    DeviceKind::of::<RingConfig>(presets::CARDS),
-    DeviceKind::of::<DelayConfig>(presets::DELAYS),
-    DeviceKind::of::<ArrayConfig>(&[]),
-];
+/// A list of kinds: all that a program knows. The first is the kind of a file that has the table of none.
+#[derive(Clone, Copy)]
+pub struct DeviceKinds(&'static [DeviceKind]);
 
-/// The kind of a file with the tables of `file`.
-fn kind_of(file: &Table) -> &'static DeviceKind {
-    // A card has flash, too: the most special kind is the last.
-    let named = KINDS.iter().rev().find(|kind| file.contains_key(kind.table));
-    named.unwrap_or(&KINDS[0])
+impl DeviceKinds {
+    /// Those of `kinds`, each after all whose tables its files may have, too: the last that fits is the one.
+    ///
+    /// # Panics
+    /// There is none.
+    pub const fn new(kinds: &'static [DeviceKind]) -> DeviceKinds {
+        assert!(!kinds.is_empty(), "a registry needs a kind for files that have the table of none");
+        DeviceKinds(kinds)
+    }
+
+    /// Every kind.
+    pub const fn all(self) -> &'static [DeviceKind] {
+        self.0
+    }
+
+    /// The kind of a file with the tables of `file`.
+    pub fn kind_of(self, file: &Table) -> &'static DeviceKind {
+        // A card has flash, too: the most special kind is the last.
+        let named = self.0.iter().rev().find(|kind| file.contains_key(kind.table));
+        named.unwrap_or(&self.0[0])
+    }
+
+    /// The devices that come with the program, of each kind in turn.
+    pub fn presets(self) -> impl Iterator<Item = &'static Preset> {
+        self.0.iter().flat_map(|kind| kind.presets)
+    }
+
+    /// What follows `sim:`: the device called `name`.
+    pub fn find(self, name: &str) -> Option<&'static Preset> {
+        self.presets().find(|preset| preset.name == name)
+    }
+
+    /// Reads a device file, with those of the devices that it is made of.
+    ///
+    /// # Errors
+    /// [`DeviceFileError`] says which of them is wrong.
+    pub fn parse(self, text: &str) -> Result<DeviceSpec, DeviceFileError> {
+        let mut spec = self.read(text)?;
+        spec.resolve(self)?;
+        Ok(spec)
+    }
+
+    /// The first step of [`parse`](DeviceKinds::parse), for one who tells errors of TOML at their place in the text:
+    /// [`DeviceSpec::resolve`] is still to come.
+    ///
+    /// # Errors
+    /// Not TOML, or a key or value that the schema of its kind does not have.
+    pub fn read(self, text: &str) -> Result<DeviceSpec, toml::de::Error> {
+        (self.kind_of(&toml::from_str(text)?).read)(text)
+    }
+
+    /// The shape of any device file: its tables say which.
+    pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Schema> = self.0.iter().map(|kind| (kind.schema)(generator)).collect();
+        schemars::json_schema!({
+            "description": "The shape of any device file: its tables say which.",
+            "anyOf": kinds,
+        })
+    }
 }
 
 /// What every [`DeviceConfig`] can do behind a pointer.
@@ -102,6 +170,7 @@ trait AnyConfig: Debug + Send + Sync {
     fn own_driver(&self) -> bool;
     fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError>;
     fn faults(&self) -> &FaultConfig;
+    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError>;
     fn table(&self) -> Result<Table, toml::ser::Error>;
     fn toml(&self) -> Result<String, toml::ser::Error>;
     fn again(&self, table: Table) -> Option<DeviceSpec>;
@@ -126,6 +195,9 @@ impl<T: DeviceConfig> AnyConfig for T {
     }
     fn faults(&self) -> &FaultConfig {
         DeviceConfig::faults(self)
+    }
+    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        DeviceConfig::resolve(self, kinds)
     }
     fn table(&self) -> Result<Table, toml::ser::Error> {
         Table::try_from(self)
@@ -160,12 +232,12 @@ impl DeviceSpec {
         DeviceSpec(Box::new(config))
     }
 
-    /// Reads a device file; its tables say of which kind it is.
+    /// See [`DeviceConfig::resolve`].
     ///
     /// # Errors
-    /// Not TOML, or a key or value that the schema of its kind does not have.
-    pub fn parse(text: &str) -> Result<DeviceSpec, toml::de::Error> {
-        (kind_of(&toml::from_str(text)?).read)(text)
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        self.0.resolve(kinds)
     }
 
     /// See [`DeviceConfig::NAME`].
@@ -204,10 +276,12 @@ impl DeviceSpec {
         self.0.toml().unwrap_or_default()
     }
 
-    /// The same as a table; `None` where a value does not survive that to the last digit.
-    pub fn to_table(&self) -> Option<Table> {
+    /// The same as a table, for a program that knows `kinds`; `None` where a value does not survive that to the
+    /// last digit.
+    pub fn to_table(&self, kinds: DeviceKinds) -> Option<Table> {
         let table = self.0.table().ok()?;
-        self.0.again(table.clone()).is_some_and(|again| again == *self).then_some(table)
+        let mut again = self.0.again(table.clone())?;
+        (again.resolve(kinds).is_ok() && again == *self).then_some(table)
     }
 
     /// What is in it, where it is of the kind `T`.
@@ -242,28 +316,5 @@ impl PartialEq for DeviceSpec {
 impl Serialize for DeviceSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.table().map_err(serde::ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for DeviceSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeviceSpec, D::Error> {
-        let table = Table::deserialize(deserializer)?;
-        let text = table.to_string();
-        (kind_of(&table).read)(&text).map_err(|error| D::Error::custom(error.message()))
-    }
-}
-
-/// The shape of any device file: its tables say which.
-impl JsonSchema for DeviceSpec {
-    fn schema_name() -> Cow<'static, str> {
-        "AnyDevice".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let kinds: Vec<Schema> = KINDS.iter().map(|kind| (kind.schema)(generator)).collect();
-        schemars::json_schema!({
-            "description": "The shape of any device file: its tables say which.",
-            "anyOf": kinds,
-        })
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Key types: [`Config`] (a device file), [`Ssd`] (controller, DRAM, host link, FTL and flash as one
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
-//! [`DeviceReport`] (what it says of itself), [`kinds`] (every kind of device file: [`DeviceSpec`] is one of any
-//! kind),
+//! [`DeviceReport`] (what it says of itself), [`DeviceConfig`] (the file of one kind), [`DeviceSpec`] (one of any
+//! kind), [`DeviceKinds`] (the kinds that a program knows, which it composes itself),
 //! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one),
 //! [`nvme::NvmeController`] (in front of any of them, for a driver), [`faults`] (what is injected as a fault), and
 //! [`presets`].
@@ -22,7 +22,7 @@ mod contract;
 pub mod delay;
 pub mod faults;
 mod governor;
-pub mod kinds;
+mod kinds;
 mod last_transfer;
 mod link;
 pub mod nvme;
@@ -39,7 +39,7 @@ pub use config::{
 };
 pub use contents::Contents;
 pub use contract::{Device, PowerControl, Sanitize, SanitizeMethod, Sanitized};
-pub use kinds::{DeviceConfig, DeviceSpec};
+pub use kinds::{DeviceConfig, DeviceFileError, DeviceKind, DeviceKinds, DeviceSpec};
 pub use link::{HostLink, LinkConfig};
 pub use report::{DeviceFacts, DeviceReport, FlashReport, UnitReport};
 pub use ssd::Ssd;

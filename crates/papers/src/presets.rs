@@ -18,7 +18,7 @@ pub(crate) struct PresetFile {
 
 /// The device called `name`.
 pub(crate) fn device(name: &str) -> Result<PresetFile, PaperError> {
-    let text = ssdyno_device::presets::find(name).map(|preset| preset.text);
+    let text = ssdyno_session::DEVICE_KINDS.find(name).map(|preset| preset.text);
     found(format!("presets/devices/{name}.toml"), text)
 }
 

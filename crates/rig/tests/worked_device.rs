@@ -53,7 +53,7 @@ fn energy_and_busy_shares_are_by_declared_part() {
 #[test]
 fn members_of_an_array_are_accounted_by_path() {
     let array = |members: Vec<DeviceSpec>| {
-        let members = members.into_iter().map(MemberSpec).collect();
+        let members = members.into_iter().map(MemberSpec::Device).collect();
         let array = ArrayTable { stripe: "4KiB".parse().unwrap(), members };
         let (description, faults) = (String::new(), Default::default());
         DeviceSpec::new(ArrayConfig { description, array, faults })

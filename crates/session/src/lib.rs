@@ -5,7 +5,8 @@
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
 //! start), [`Runner`] (one that is under way: begin at a moment, poll, stop, result), [`Measured`] (its figures,
 //! with the spec that repeats them), [`RunList`] (many of them, over the cores), [`SpecGrid`] (many
-//! specs from one), [`KeptTarget`] (one target under many loads, which keeps what was written).
+//! specs from one), [`KeptTarget`] (one target under many loads, which keeps what was written), [`DEVICE_KINDS`]
+//! (every kind of device that the program knows).
 //! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
 //! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
 //! do).
@@ -26,6 +27,7 @@ mod fio;
 mod goal;
 mod grid;
 mod kept;
+mod kinds;
 mod many;
 pub mod named;
 mod overlay;
@@ -47,6 +49,7 @@ pub use file_mark::FileMark;
 pub use goal::Goal;
 pub use grid::{GridAxis, SpecGrid};
 pub use kept::{KeptTarget, LoadProgress};
+pub use kinds::DEVICE_KINDS;
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
 pub use overlay::{Setting, refuse_workload_keys, settings};
 pub use prepare::{Measured, Prepared, is_real, resolve};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ssdyno_bench::NULL;
 use ssdyno_block::Preset;
-use ssdyno_device::{Config, DeviceSpec, presets};
+use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_rig::{NETWORKS, NetworkConfig};
 use ssdyno_workload::{WorkloadConfig, WorkloadError};
 use toml::Table;
@@ -12,6 +12,7 @@ use toml::Table;
 use crate::document::Document;
 use crate::failure::{Failure, FailureKind, FailurePlace, nearest};
 use crate::files;
+use crate::kinds::DEVICE_KINDS;
 use crate::overlay::{self, Setting};
 
 /// A configuration and where it comes from.
@@ -46,7 +47,7 @@ pub(crate) fn device_or(
         Document::contents("device", table)
     } else if is_toml(name) {
         Document::file(name)?
-    } else if let Some(preset) = ssdyno_device::presets::find(name) {
+    } else if let Some(preset) = DEVICE_KINDS.find(name) {
         Document::preset(format!("sim:{name}"), preset.text)
     } else {
         return Err(unknown_device(target));
@@ -54,7 +55,8 @@ pub(crate) fn device_or(
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();
     let mut notes = Vec::new();
-    let mut config = document.parse_with(keys, DeviceSpec::parse)?;
+    let mut config = document.parse_with(keys, |text| DEVICE_KINDS.read(text))?;
+    config.resolve(DEVICE_KINDS).map_err(|error| document.impossible(&error))?;
     if let Some(ssd) = config.get_mut::<Config>() {
         notes.extend(fit_ftl(ssd, settings));
     }
@@ -163,7 +165,7 @@ fn unknown_device(target: &str) -> Failure {
         return Failure::usage(format!("{target} is a directory"))
             .with_help("name a device or a file in it, or sim:NAME (see `ssdyno list devices`)");
     }
-    let presets: Vec<String> = presets::every().map(|p| format!("sim:{}", p.name)).collect();
+    let presets: Vec<String> = DEVICE_KINDS.presets().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
         None => format!(
@@ -270,6 +272,26 @@ pub fn workload_failure(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is wrong with a member of an array is told with the key of the member, at its line in the file.
+    #[test]
+    fn members_that_cannot_be_are_told_at_their_place() {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        let delay = |read: &str| {
+            format!("{{ delay = {{ capacity = \"1MiB\", {read} = \"1us\", write = \"1us\" }} }}")
+        };
+        for (member, key, says) in [
+            ("\"delay-10ms\"".to_owned(), "array.members[1]", "no device \"delay-10ms\""),
+            (delay("raed"), "array.members[1]", "unknown field `raed`"),
+        ] {
+            let good = delay("read");
+            let text = format!("[array]\nmembers = [\n  {good},\n  {member},\n]\n");
+            std::fs::write(file.path(), text).unwrap();
+            let body = device(file.path().to_str().unwrap(), &[]).unwrap_err().body();
+            assert_eq!((body.key.as_deref(), body.line), (Some(key), Some(4)), "{}", body.message);
+            assert!(body.message.contains(says), "{}", body.message);
+        }
+    }
 
     #[test]
     fn paths_are_real_and_presets_are_not() {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::Value as Json;
-use ssdyno_device::kinds::KINDS;
 use toml::{Table, Value};
 
 use crate::failure::{Failure, FailurePlace, in_place_of};
+use crate::kinds::DEVICE_KINDS;
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
@@ -156,8 +156,9 @@ fn read(text: &str) -> Value {
 
 /// Every key of a device file, of whatever kind. Each schema takes a millisecond, and many runs may be resolved.
 pub(crate) fn device_keys() -> &'static BTreeSet<String> {
-    static KEYS: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| KINDS.iter().flat_map(|kind| keys(kind.schema().as_value())).collect());
+    static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        DEVICE_KINDS.all().iter().flat_map(|kind| keys(kind.schema().as_value())).collect()
+    });
     &KEYS
 }
 

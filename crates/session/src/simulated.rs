@@ -6,6 +6,7 @@ use ssdyno_rig::{RunError, RunLimits, Session, SimRun};
 use crate::attach::HostRequest;
 use crate::document::Document;
 use crate::failure::{Failure, FailureKind};
+use crate::kinds::DEVICE_KINDS;
 use crate::named;
 use crate::overlay::settings;
 use crate::prepare::series_interval;
@@ -33,7 +34,7 @@ impl SimulatedRun {
         let device = named::device_or(spec.contents.device.as_ref(), target, &settings)?;
         let load = LoadedSource::new(spec, target, &[], &settings)?;
         let device_contents =
-            device.config.to_table().unwrap_or_else(|| device.document.as_written());
+            device.config.to_table(DEVICE_KINDS).unwrap_or_else(|| device.document.as_written());
         let request = HostRequest {
             spec: &spec.host,
             contents: &spec.contents,

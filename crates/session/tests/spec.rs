@@ -87,7 +87,7 @@ fn the_spec_in_a_result_repeats_a_simulated_run_to_the_last_digit() {
 fn a_result_is_repeated_without_its_files() {
     let place = tempfile::tempdir().unwrap();
     let file = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
-    let device = ssdyno_device::presets::find("config-a").unwrap().text;
+    let device = ssdyno_session::DEVICE_KINDS.find("config-a").unwrap().text;
     std::fs::write(file("d.toml"), device).unwrap();
     std::fs::write(file("w.toml"), "depth = 3\nread_percent = 40\n").unwrap();
     let spec = RunSpec { workload: Some(file("w.toml")), ..small(&file("d.toml"), &[]) };

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use ssdyno_block::Preset;
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::{DEVICE_KINDS, Failure, FailureKind};
 
 use crate::output::Output;
 
@@ -49,8 +49,7 @@ struct Listing {
 pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let listing = Listing {
-        devices: wanted(ListWhat::Devices)
-            .then(|| presets("sim:", ssdyno_device::presets::every())),
+        devices: wanted(ListWhat::Devices).then(|| presets("sim:", DEVICE_KINDS.presets())),
         hosts: wanted(ListWhat::Hosts).then(|| presets("", ssdyno_host::presets::ALL)),
         networks: wanted(ListWhat::Networks).then(|| presets("", ssdyno_rig::NETWORKS)),
         workloads: wanted(ListWhat::Workloads).then(workloads),

@@ -6,11 +6,10 @@ use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
 use ssdyno_device::Config;
-use ssdyno_device::kinds::KINDS;
 use ssdyno_device::nvme::{IdCtrl, IdCtrlError};
 use ssdyno_rig::NETWORKS;
 use ssdyno_session::{
-    Failure, Setting, files,
+    DEVICE_KINDS, Failure, Setting, files,
     named::{self, is_toml},
     nearest, settings,
 };
@@ -80,13 +79,14 @@ fn shown_workload(what: &str, settings: &[Setting]) -> Result<Shown, Failure> {
 
 /// Neither a file nor the name of anything.
 fn nothing(what: &str) -> Failure {
-    let names = ssdyno_device::presets::every()
+    let names = DEVICE_KINDS
+        .presets()
         .map(|preset| preset.name)
         .chain(ssdyno_host::presets::ALL.iter().map(|preset| preset.name))
         .chain(NETWORKS.iter().map(|preset| preset.name))
         .chain(ssdyno_workload::presets::names());
     let help = match nearest(what, names) {
-        Some(near) if ssdyno_device::presets::find(near).is_some() => {
+        Some(near) if DEVICE_KINDS.find(near).is_some() => {
             format!("did you mean `sim:{near}`?")
         }
         Some(near) => format!("did you mean `{near}`?"),
@@ -151,7 +151,7 @@ fn kind(what: &str) -> Result<Kind, Failure> {
             Kind::Host
         } else if Preset::find(NETWORKS, what).is_some() {
             Kind::Network
-        } else if ssdyno_device::presets::find(what).is_some() {
+        } else if DEVICE_KINDS.find(what).is_some() {
             Kind::Device
         } else {
             Kind::Workload
@@ -166,11 +166,12 @@ fn kind(what: &str) -> Result<Kind, Failure> {
             .with_help("`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print complete files"));
     }
     let has = |key: &str| table.contains_key(key);
+    let kinds = DEVICE_KINDS.all().iter();
     Ok(if table.contains_key("costs") {
         Kind::Host
     } else if table.contains_key("target") {
         Kind::Network
-    } else if DEVICE_TABLES.into_iter().chain(KINDS.iter().map(|kind| kind.table)).any(has) {
+    } else if DEVICE_TABLES.into_iter().chain(kinds.map(|kind| kind.table)).any(has) {
         Kind::Device
     } else {
         Kind::Workload

@@ -11,37 +11,95 @@ use toml::Value;
 
 use super::StripedArray;
 use crate::faults::FaultConfig;
-use crate::{Device, DeviceConfig, DeviceSpec, presets};
+use crate::{Device, DeviceConfig, DeviceFileError, DeviceKinds, DeviceSpec};
 
 /// Most devices in an array, with those that its members are made of.
 pub(super) const UNITS_MOST: usize = 256;
 
+/// What is told of a member that is neither.
+const NEITHER: &str = "wanted the name of a device, or a table of its own";
+/// And what to do.
+const HELP: &str = "write a name in quotes, or a table with what its file would have";
+
 /// A device that another is made of: the name of one that comes with the program, or a table with all that its
 /// own file would have.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(transparent)]
-pub struct MemberSpec(pub DeviceSpec);
+#[serde(untagged)]
+pub enum MemberSpec {
+    /// As it is written: a name or a table, which nobody has read yet.
+    Written(Value),
+    /// Its file.
+    Device(DeviceSpec),
+}
+
+impl MemberSpec {
+    /// Reads what is written; `key` is where.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn resolve(&mut self, key: &str, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        let device = match self {
+            MemberSpec::Device(device) => {
+                return device.resolve(kinds).map_err(|error| within(key, error.into()));
+            }
+            MemberSpec::Written(Value::String(name)) => {
+                let known = name.strip_prefix("sim:").unwrap_or(name);
+                let Some(preset) = kinds.find(known) else {
+                    let names: Vec<_> = kinds.presets().map(|preset| preset.name).collect();
+                    let names = names.join(", ");
+                    let help =
+                        format!("write one of {names}, or a table with what its file would have");
+                    let problem = format!("there is no device \"{name}\"");
+                    return Err(ConfigError::new(key, problem, help));
+                };
+                kinds.parse(preset.text)
+            }
+            MemberSpec::Written(Value::Table(table)) => kinds.parse(&table.to_string()),
+            MemberSpec::Written(_) => return Err(ConfigError::new(key, NEITHER, HELP)),
+        };
+        *self = MemberSpec::Device(device.map_err(|error| within(key, error))?);
+        Ok(())
+    }
+
+    /// The device.
+    ///
+    /// # Errors
+    /// What is written at `key` was not read.
+    pub(super) fn device(&self, key: &str) -> Result<&DeviceSpec, ConfigError> {
+        match self {
+            MemberSpec::Device(device) => Ok(device),
+            MemberSpec::Written(_) => Err(ConfigError::new(
+                key,
+                "was not read with the kinds of devices that there are",
+                "read the file with `DeviceKinds::parse`",
+            )),
+        }
+    }
+}
+
+/// An error of the member at `key`.
+fn within(key: &str, error: DeviceFileError) -> ConfigError {
+    match error {
+        DeviceFileError::Member(error) => {
+            ConfigError { key: format!("{key}.{}", error.key), ..error }
+        }
+        DeviceFileError::Unreadable(error) => {
+            let message = error.message();
+            let (problem, help) = match message.find(", expected") {
+                Some(at) => (&message[..at], message[at..].trim_start_matches(", ")),
+                None => (message, "write all that a file of its own would have"),
+            };
+            ConfigError::new(key, problem, help)
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for MemberSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MemberSpec, D::Error> {
         match Value::deserialize(deserializer)? {
-            Value::String(name) => {
-                let known = name.strip_prefix("sim:").unwrap_or(&name);
-                let Some(preset) = presets::find(known) else {
-                    let names: Vec<_> = presets::every().map(|preset| preset.name).collect();
-                    return Err(D::Error::custom(format!(
-                        "there is no device \"{name}\": write one of {}, or a table with what its file \
-                         would have",
-                        names.join(", ")
-                    )));
-                };
-                DeviceSpec::parse(preset.text)
-            }
-            Value::Table(table) => DeviceSpec::parse(&table.to_string()),
-            _ => return Err(D::Error::custom("wanted the name of a device, or a table of its own")),
+            value @ (Value::String(_) | Value::Table(_)) => Ok(MemberSpec::Written(value)),
+            _ => Err(D::Error::custom(NEITHER)),
         }
-        .map(MemberSpec)
-        .map_err(|error| D::Error::custom(error.message()))
     }
 }
 
@@ -103,17 +161,21 @@ impl DeviceConfig for ArrayConfig {
     fn faults(&self) -> &FaultConfig {
         &self.faults
     }
+
+    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        for (index, member) in self.array.members.iter_mut().enumerate() {
+            member.resolve(&key_of(index), kinds)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where member `index` stands.
+pub(super) fn key_of(index: usize) -> String {
+    format!("array.members[{index}]")
 }
 
 impl ArrayConfig {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<ArrayConfig, toml::de::Error> {
-        toml::from_str(text)
-    }
-
     /// Checks what can be known before the members are built.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.faults.check()?;
@@ -130,9 +192,11 @@ impl ArrayConfig {
             let help = "name its devices, such as members = [\"nvme-tlc\", \"nvme-tlc\"]";
             return Err(ConfigError::new("array.members", "there is none", help));
         }
-        for (index, MemberSpec(member)) in self.array.members.iter().enumerate() {
+        for (index, member) in self.array.members.iter().enumerate() {
+            let place = key_of(index);
+            let member = member.device(&place)?;
             let error = |key: &str, problem: &str, help: &str| {
-                Err(ConfigError::new(format!("array.members[{index}]{key}"), problem, help))
+                Err(ConfigError::new(format!("{place}{key}"), problem, help))
             };
             if member.own_driver() {
                 let help = "choose an SSD, a delay or an array";

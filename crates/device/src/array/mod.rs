@@ -24,8 +24,8 @@ use ssdyno_engine::events::{Busy, EventLog, EventReader, PartEvent};
 use ssdyno_ftl::PrepareError;
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
-use config::UNITS_MOST;
 pub use config::{ArrayConfig, ArrayTable, MemberSpec};
+use config::{UNITS_MOST, key_of};
 
 /// One of the devices.
 struct Member {
@@ -109,10 +109,11 @@ impl StripedArray {
         let mut members = Vec::with_capacity(config.array.members.len());
         // The array itself is a unit, too.
         let mut units = 1;
-        for (index, MemberSpec(member)) in config.array.members.iter().enumerate() {
-            let key = format!("array.members[{index}]");
+        for (index, member) in config.array.members.iter().enumerate() {
+            let key = key_of(index);
             let own_seed = Rng::new(seed, &key).below(u64::MAX);
             let device = member
+                .device(&key)?
                 .build(own_seed)
                 .map_err(|error| ConfigError { key: format!("{key}.{}", error.key), ..error })?;
             let first_unit = u8::try_from(units).unwrap_or(u8::MAX);

@@ -2,6 +2,20 @@ use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 
 use super::*;
+use crate::delay::DelayConfig;
+use crate::ring::RingConfig;
+use crate::{Config, DeviceFileError, DeviceKind, DeviceKinds, presets};
+
+const KINDS: DeviceKinds = DeviceKinds::new(&[
+    DeviceKind::of::<Config>(presets::ALL),
+    DeviceKind::of::<RingConfig>(presets::CARDS),
+    DeviceKind::of::<DelayConfig>(presets::DELAYS),
+    DeviceKind::of::<ArrayConfig>(&[]),
+]);
+
+fn parse(text: &str) -> Result<ArrayConfig, DeviceFileError> {
+    KINDS.parse(text).map(|spec| spec.get::<ArrayConfig>().unwrap().clone())
+}
 
 /// A member that takes `us` microseconds for everything, one request at a time.
 fn delay(us: u32) -> String {
@@ -13,7 +27,7 @@ fn text(stripe: &str, members: &[String]) -> String {
 }
 
 fn array(text: &str) -> StripedArray {
-    StripedArray::new(&ArrayConfig::parse(text).unwrap(), 1).unwrap()
+    StripedArray::new(&parse(text).unwrap(), 1).unwrap()
 }
 
 fn inline(text: &str) -> String {
@@ -177,20 +191,42 @@ fn impossible_arrays_are_refused_by_their_key() {
         (text("4KiB", &["\"zc706-ring\"".into()]), "array.members[0]"),
         (text("4KiB", &vec![delay(1); 256]), "array.members"),
     ] {
-        let config = ArrayConfig::parse(&text).unwrap();
+        let config = parse(&text).unwrap();
         let error = StripedArray::new(&config, 1).map(|_| ()).unwrap_err();
         assert_eq!(error.key, key, "{text}: {error}");
     }
-    let unknown = ArrayConfig::parse(&text("4KiB", &["\"nvme-tcl\"".into()])).unwrap_err();
-    assert!(unknown.to_string().contains("nvme-tlc"), "{unknown}");
+}
+
+/// What cannot be read of a member is told with the key of the member.
+#[test]
+fn unreadable_members_are_refused_by_their_key() {
+    let unknown = delay(1).replace("read", "raed");
+    let inner = inline(&text("4KiB", &[delay(1), unknown.clone()]));
+    for (member, key, says, help) in [
+        ("\"nvme-tcl\"", "array.members[1]", "no device \"nvme-tcl\"", "nvme-tlc, p3600"),
+        (&unknown, "array.members[1]", "unknown field `raed`", "`read`"),
+        (&inner, "array.members[1].array.members[1]", "unknown field `raed`", "`read`"),
+        ("{}", "array.members[1]", "missing field `flash`", "write"),
+    ] {
+        let error = parse(&text("4KiB", &[delay(1), member.into()])).unwrap_err();
+        let DeviceFileError::Member(error) = error else { panic!("{error}") };
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.problem.contains(says) && error.help.contains(help), "{error:?}");
+    }
+    // One that is neither a name nor a table, with its place; and one that nobody has read.
+    let number = parse(&text("4KiB", &["7".into()])).unwrap_err();
+    assert!(matches!(number, DeviceFileError::Unreadable(_)), "{number}");
+    let written: ArrayConfig = toml::from_str(&text("4KiB", &[delay(1)])).unwrap();
+    let error = StripedArray::new(&written, 1).map(|_| ()).unwrap_err();
+    assert_eq!(error.key, "array.members[0]");
 }
 
 /// A preset by its name is the same as its file, and is written out in full.
 #[test]
 fn members_by_name_are_written_out() {
-    let config = ArrayConfig::parse(&text("64KiB", &vec!["\"delay-10us\"".into(); 2])).unwrap();
-    let spec = crate::DeviceSpec::new(config);
+    let spec = KINDS.parse(&text("64KiB", &vec!["\"delay-10us\"".into(); 2])).unwrap();
     let written = spec.to_toml();
     assert!(written.contains("capacity") && !written.contains("delay-10us"), "{written}");
-    assert_eq!(crate::DeviceSpec::parse(&written).unwrap(), spec);
+    assert_eq!(KINDS.parse(&written).unwrap(), spec);
+    assert_eq!(spec.to_table(KINDS), Some(toml::from_str(&written).unwrap()));
 }

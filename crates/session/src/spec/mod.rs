@@ -253,7 +253,7 @@ pub struct WriteSpec {
 pub struct FileContents {
     /// The device file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<ssdyno_device::DeviceSpec>")]
+    #[schemars(with = "Option<crate::kinds::AnyDevice>")]
     pub device: Option<Table>,
     /// The workload file.
     #[serde(skip_serializing_if = "Option::is_none")]
