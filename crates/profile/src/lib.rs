@@ -35,7 +35,8 @@ pub use measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 pub use page::html;
 pub use plan::{DEFAULT_SPAN, Method, MethodName, ProfilePlan};
 pub use result::{
-    Advice, ByTest, ProfileResult, Ratio, RatioSummary, StoppedBecause, pays_from, ratios, schema,
+    Advice, ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause, pays_from,
+    ratios, schema,
 };
 pub use run::{Observer, Stage};
 pub use serra::Serra;

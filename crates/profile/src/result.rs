@@ -36,10 +36,8 @@ pub struct ProfileResult {
     pub read_ratio: Vec<Ratio>,
     /// The same of writes.
     pub write_ratio: Vec<Ratio>,
-    /// Mean, least and greatest of `read_ratio`; `null` where that is empty.
-    pub read_summary: Option<RatioSummary>,
-    /// The same of `write_ratio`.
-    pub write_summary: Option<RatioSummary>,
+    /// Mean, minimum and maximum of both.
+    pub summary: ProfileSummary,
     /// The access time per request by size, of each test.
     pub curves: ByTest,
     /// How far two repetitions of the same test differ: the median over tests and sizes of the standard
@@ -93,6 +91,15 @@ pub struct Ratio {
     pub high: Option<f64>,
     /// Whether both access times were measured and not estimated.
     pub measured: bool,
+}
+
+/// The ratios of both operations over all sizes (S2-1).
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileSummary {
+    /// Of `read_ratio`; `null` where that is empty.
+    pub read: Option<RatioSummary>,
+    /// Of `write_ratio`; `null` where that is empty.
+    pub write: Option<RatioSummary>,
 }
 
 /// Ratios of one operation over all sizes (S2-6).

@@ -11,7 +11,7 @@ use crate::error::ProfileError;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::plan::ProfilePlan;
 use crate::result::{
-    Advice, ByTest, ProfileResult, RatioSummary, StoppedBecause, pays_from, ratios,
+    Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
 };
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Strategy};
@@ -214,8 +214,10 @@ impl Run<'_> {
             seconds_spent: self.spent,
             wall_seconds: self.began.elapsed().as_secs_f64(),
             sizes_bytes: sizes.distinct().to_vec(),
-            read_summary: RatioSummary::of(&read_ratio),
-            write_summary: RatioSummary::of(&write_ratio),
+            summary: ProfileSummary {
+                read: RatioSummary::of(&read_ratio),
+                write: RatioSummary::of(&write_ratio),
+            },
             read_ratio,
             write_ratio,
             curves,

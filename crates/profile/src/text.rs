@@ -57,8 +57,8 @@ pub fn text(result: &ProfileResult) -> String {
 /// The operations of a result, with their ratios.
 fn ops(result: &ProfileResult) -> Vec<(ProfileOp, &[Ratio], Option<RatioSummary>)> {
     let both = [
-        (ProfileOp::Read, &result.read_ratio[..], result.read_summary),
-        (ProfileOp::Write, &result.write_ratio[..], result.write_summary),
+        (ProfileOp::Read, &result.read_ratio[..], result.summary.read),
+        (ProfileOp::Write, &result.write_ratio[..], result.summary.write),
     ];
     let has = |op| {
         let (sequential, random) = ProfileTest::pair(op);

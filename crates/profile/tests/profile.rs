@@ -127,7 +127,7 @@ fn a_full_profile_measures_every_size_six_times_or_more() {
     let curve = result.curves.of(ProfileTest::RandomRead);
     assert!(curve.len() == 4 && curve.iter().all(|point| point.repetitions >= 6));
     assert!(result.read_ratio.iter().all(|ratio| ratio.measured && ratio.low.is_some()));
-    assert!(result.write_ratio.is_empty() && result.write_summary.is_none());
+    assert!(result.write_ratio.is_empty() && result.summary.write.is_none());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     assert!(!result.measurements.is_empty() && result.measurements.len() < 6);
     // At the very first moment there is nothing to keep, and that is no panic.
     let (none, _) = execute(&plan("sim:delay-100us"), &direct(), 1);
-    assert!(none.measurements.is_empty() && none.read_summary.is_none());
+    assert!(none.measurements.is_empty() && none.summary.read.is_none());
 }
 
 #[test]
