@@ -12,6 +12,9 @@ pub const ALL: &[Preset] = presets!["../../../presets/devices":
     "s3-nand1",
     "s3-nand2",
     "s3-nand3",
+    "c400",
+    "s3500",
+    "samsung-840",
 ];
 
 /// Cards with a descriptor ring: files of [`RingConfig`](crate::ring::RingConfig).

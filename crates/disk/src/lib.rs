@@ -22,6 +22,7 @@ mod layout;
 mod measured;
 mod mechanics;
 mod parts;
+pub mod presets;
 mod schedule;
 mod seek;
 #[cfg(test)]

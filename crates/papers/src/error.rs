@@ -23,6 +23,12 @@ pub enum PaperError {
         /// The names.
         known: String,
     },
+    /// An option `--device` that is not NAME=FILE.
+    #[error("`{given}` is no drive; write NAME=FILE with the file of a hard disk")]
+    NoDevice {
+        /// What was written.
+        given: String,
+    },
     /// A load that cannot be built or read.
     #[error("run {run}: {error}")]
     Workload {

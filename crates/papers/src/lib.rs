@@ -20,6 +20,7 @@ mod chart;
 mod claims;
 #[cfg(test)]
 mod completeness;
+mod disks;
 mod error;
 mod mean;
 mod measured;
@@ -63,6 +64,7 @@ struct Paper {
 
 /// All of them, by number.
 const PAPERS: &[Paper] = &[
+    Paper { id: "disks", run: disks::run, selectable: disks::selectable },
     Paper { id: "S0", run: s0::run, selectable: s0::selectable },
     Paper { id: "S1", run: s1::run, selectable: s1::selectable },
     Paper { id: "S3", run: s3::run, selectable: s3::selectable },

@@ -13,6 +13,8 @@ const ENDINGS: [&str; 5] = ["", ".gz", ".zst", ".xz", ".bz2"];
 pub struct PapersOptions {
     /// Trace files by name, as `--trace NAME=FILE` gives them.
     pub traces: BTreeMap<String, PathBuf>,
+    /// Drive files by name, as `--device NAME=FILE` gives them, for `disks`.
+    pub devices: BTreeMap<String, PathBuf>,
     /// Where `NAME.trace`, possibly compressed, is looked for when no file was given.
     pub trace_directory: Option<PathBuf>,
     /// Seed of whatever is random. Nothing in S3 is: its generator has its own seeds.
@@ -38,12 +40,30 @@ pub enum Vary {
 }
 
 impl PapersOptions {
-    /// Adds `NAME=FILE`.
+    /// Adds the drive file `NAME=FILE`, to be held against the trace of that name.
+    ///
+    /// # Errors
+    /// No `=`, or nothing before or behind it.
+    pub fn add_device(&mut self, text: &str) -> Result<(), PaperError> {
+        match text.split_once('=') {
+            Some((name, file)) if !name.is_empty() && !name.contains('/') && !file.is_empty() => {
+                self.devices.insert(name.to_owned(), PathBuf::from(file));
+                Ok(())
+            }
+            _ => Err(PaperError::NoDevice { given: text.to_owned() }),
+        }
+    }
+
+    /// Adds the trace `NAME=FILE`. Devices are added before: they have traces of their own.
     ///
     /// # Errors
     /// No `=`, or a name that no run needs.
     pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
-        let known = crate::s3::trace_names()?;
+        let mut known = crate::s3::trace_names()?;
+        known.extend(crate::disks::trace_names()?);
+        known.extend(
+            self.devices.keys().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>(),
+        );
         match text.split_once('=') {
             Some((name, file)) if known.iter().any(|known| known == name) && !file.is_empty() => {
                 self.traces.insert(name.to_owned(), PathBuf::from(file));

@@ -46,7 +46,7 @@ impl PrintedNumber {
         };
         FigureCell {
             id,
-            printed,
+            printed: Some(printed),
             printed_text: self.printed.clone(),
             as_printed_model: None,
             ours,
@@ -141,7 +141,10 @@ mod tests {
         numbers[0].quoted = true;
         let all = "S4".parse().unwrap();
         let cells = arithmetic("S4", &numbers, &all, |_| Ok(None)).unwrap();
-        assert_eq!((cells[0].printed, cells[0].ours, cells[0].relative_error), (866.0, None, None));
+        assert_eq!(
+            (cells[0].printed, cells[0].ours, cells[0].relative_error),
+            (Some(866.0), None, None)
+        );
         assert!(!cells[0].expected_to_match);
         assert_eq!((quoted(&numbers, "a"), quoted(&numbers, "b")), (Some(866.0), None));
         let refused = arithmetic("S4", &numbers, &all, |_| Ok(Some(1.0))).unwrap_err().to_string();

@@ -10,8 +10,8 @@ use crate::answer::Answer;
 pub struct FigureCell {
     /// Paper, table, column, row with unit: `S3/table3/random_write/energy_joules`.
     pub id: String,
-    /// What the paper prints.
-    pub printed: f64,
+    /// What the paper prints; `null` where it prints nothing of what was run: a drive of the user's.
+    pub printed: Option<f64>,
     /// The same, digit by digit.
     pub printed_text: String,
     /// What the paper's own printed parameters give; `null` where they give nothing, or where what

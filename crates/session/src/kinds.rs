@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use ssdyno_block::Preset;
 use ssdyno_device::array::ArrayConfig;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceKind, DeviceKinds, presets};
+use ssdyno_disk::DiskConfig;
 
 /// Every kind of device. The first is the kind of a file that has the table of none; a kind stands after those whose
 /// tables its files may have, too.
@@ -14,8 +16,17 @@ pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
     DeviceKind::of::<Config>(presets::ALL),
     DeviceKind::of::<RingConfig>(presets::CARDS),
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
-    DeviceKind::of::<ArrayConfig>(&[]),
+    DeviceKind::of::<ArrayConfig>(ARRAYS),
+    DeviceKind::of::<DiskConfig>(ssdyno_disk::presets::DISKS),
 ]);
+
+/// Arrays: their members are of any kind, so their files stand here.
+const ARRAYS: &[Preset] = ssdyno_block::presets!["../../../presets/devices":
+    "s1-sas-pair",
+    "s2-chimint",
+    "s2-suno",
+    "s2-taurus",
+];
 
 /// The shape of a device file of any kind.
 pub(crate) struct AnyDevice;

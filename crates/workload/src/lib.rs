@@ -38,8 +38,8 @@ pub use fio_job::{
 };
 pub use source::{Source, first_recorded};
 pub use trace::{
-    BeyondEnd, BlkEvent, Format, ObjectIds, TraceOptions, TraceOrigin, TraceTiming, open_trace,
-    read_trace,
+    BeyondEnd, BlkEvent, Format, ObjectIds, TraceOptions, TraceOrigin, TraceTiming, decompress,
+    open_trace, read_trace,
 };
 
 use ssdyno_block::{Op, Request, Time};

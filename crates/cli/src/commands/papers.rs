@@ -23,6 +23,9 @@ pub(crate) struct PapersArgs {
     /// A trace that the paper used, such as iozone=FILE or postmark=FILE. May be repeated.
     #[arg(long, value_name = "NAME=FILE")]
     pub(crate) trace: Vec<String>,
+    /// For `papers disks`: a drive file that is held against the trace of the same name. May be repeated.
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) device: Vec<String>,
     /// Where NAME.trace, perhaps compressed, is looked for.
     #[arg(long, value_name = "DIR")]
     pub(crate) trace_dir: Option<PathBuf>,
@@ -69,6 +72,9 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         vary: args.vary,
         ..PapersOptions::default()
     };
+    for device in &args.device {
+        options.add_device(device).map_err(|error| explain(&error))?;
+    }
     for trace in &args.trace {
         options.add_trace(trace).map_err(|error| explain(&error))?;
     }
@@ -139,6 +145,8 @@ fn explain(error: &PaperError) -> Failure {
             Failure::usage(format!("`{given}` is not a trace of a paper"))
                 .with_help(format!("write NAME=FILE with NAME one of: {known}"))
         }
+        PaperError::NoDevice { given } => Failure::usage(format!("`{given}` is no drive"))
+            .with_help("write NAME=FILE with the file of a hard disk, and --trace NAME=FILE"),
         PaperError::Workload { error, .. } => {
             named::workload_failure(FailureKind::Usage, error, None)
         }

@@ -82,7 +82,7 @@ impl Evidence<'_> {
         };
         Ok(FigureCell {
             id,
-            printed,
+            printed: Some(printed),
             printed_text: text.to_owned(),
             as_printed_model,
             ours,

@@ -9,7 +9,7 @@ use crate::{FigureCell, Selector};
 fn cell(id: String, printed: f64, ours: Option<Mean>, note: &str) -> FigureCell {
     FigureCell {
         id,
-        printed,
+        printed: Some(printed),
         printed_text: format!("{printed}"),
         as_printed_model: None,
         ours: ours.map(|mean| mean.mean),

@@ -34,8 +34,9 @@ impl Read for Failing {
     }
 }
 
-/// The text behind `reader`, whatever it is compressed with.
-pub(crate) fn decompress(mut reader: Source) -> Source {
+/// The text behind `reader`, whatever it is compressed with (gzip, zstd, xz, bzip2, lz4): the first bytes say
+/// it. An error of the file or of its compression is one of the reader that is returned.
+pub fn decompress(mut reader: Source) -> Source {
     let (head, error) = read_ahead(&mut reader, 6);
     let magic = head.clone();
     let reader = put_back(head, error, reader);

@@ -3,6 +3,7 @@
 mod addresses;
 mod clock;
 mod compress;
+pub use compress::decompress;
 mod detect;
 mod detect_records;
 mod formats;

@@ -1,0 +1,320 @@
+//! Hard disks: drive files against service times that were measured on real drives.
+//!
+//! No paper of the five, but their disks stand on it: [`ssdyno_disk`] is held to what DiskSim reached on
+//! the same traces. `--trace NAME=FILE --device NAME=drive.toml` adds a drive.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use ssdyno_block::Time;
+use ssdyno_disk::{DiskConfig, MeasuredRequest, measured_requests, replay, rms_ms};
+
+use crate::chart::{Curve, Curves};
+use crate::error::parse;
+use crate::{
+    Claim, ClaimState, Figure, FigureCell, FigureTable, KeepGoing, PaperError, PapersOptions,
+    PapersProgress, PapersReport, Selector, presets,
+};
+
+const PRINTED: &str = "papers/disks/printed.toml";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Printed {
+    title: String,
+    drives: Vec<PrintedDrive>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrintedDrive {
+    name: String,
+    preset: String,
+    printed: String,
+}
+
+impl Printed {
+    fn load() -> Result<Printed, PaperError> {
+        parse(PRINTED, include_str!("../../../../papers/disks/printed.toml"))
+    }
+}
+
+/// A drive that is held against a trace.
+struct Drive {
+    name: String,
+    config: DiskConfig,
+    /// DiskSim's figure, as printed.
+    printed: Option<String>,
+}
+
+/// The figures of one part of a trace, in ms.
+#[derive(Clone, Copy)]
+struct Part {
+    requests: usize,
+    rms: f64,
+    measured: f64,
+    simulated: f64,
+}
+
+/// A drive with its trace.
+struct Held {
+    parts: [Part; 3],
+    /// Service times in ms, rising: measured and simulated.
+    sorted: [Vec<f64>; 2],
+}
+
+/// The drives with a title each.
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+    let printed = Printed::load()?;
+    let title = |drive: &PrintedDrive| (format!("disks/{}", drive.name), drive.preset.clone());
+    let drives = printed.drives.iter().map(title);
+    Ok(std::iter::once(("disks".to_owned(), printed.title)).chain(drives).collect())
+}
+
+/// The names of the traces.
+pub(crate) fn trace_names() -> Result<Vec<String>, PaperError> {
+    Ok(Printed::load()?.drives.into_iter().map(|drive| drive.name).collect())
+}
+
+/// Holds what `selector` names against its trace.
+pub(crate) fn run(
+    selector: &Selector,
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
+    let printed = Printed::load()?;
+    let drives: Vec<Drive> = drives(&printed, options)?
+        .into_iter()
+        .filter(|drive| selector.reaches(&format!("disks/{}", drive.name)))
+        .collect();
+    if drives.is_empty() {
+        return Err(PaperError::nothing(selector, selectable()?));
+    }
+    let mut report = PapersReport { title: printed.title, ..PapersReport::default() };
+    let mut rows = Vec::new();
+    for (index, drive) in drives.iter().enumerate() {
+        let (done, of) = (index as u64, drives.len() as u64);
+        let running = vec![drive.name.clone()];
+        if progress(&PapersProgress { done, of, running }) == KeepGoing::Stop {
+            report.partial = true;
+            break;
+        }
+        let held = match options.trace(&drive.name) {
+            Some(path) => Some(drive.hold(&path, options)?),
+            None => None,
+        };
+        report.cells.push(drive.cell(held.as_ref()));
+        report.claims.extend(drive.claim(held.as_ref()));
+        if let Some(held) = &held {
+            rows.extend(drive.rows(held));
+            report.figures.push(drive.figure(held));
+        }
+    }
+    if !rows.is_empty() {
+        report.tables.push(FigureTable {
+            id: "disks/service_times".to_owned(),
+            title: "Service times, measured and simulated".to_owned(),
+            columns: [
+                "drive",
+                "part of the trace",
+                "requests",
+                "RMS ms",
+                "mean ms",
+                "simulated ms",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            rows,
+        });
+    }
+    report.notes = vec![
+        "RMS: of the horizontal distance between the distributions of measured and simulated service times, \
+         over the whole trace, as DiskSim's figure is. The drive files were fitted on the first half; the \
+         second half alone has more chance in it."
+            .to_owned(),
+    ];
+    report.notes.extend(options.cut_short("a distance of few requests is mostly chance"));
+    Ok(report)
+}
+
+/// The drives of the program, each with the file that the user gave in its place, and the user's own.
+fn drives(printed: &Printed, options: &PapersOptions) -> Result<Vec<Drive>, PaperError> {
+    let mut drives = Vec::new();
+    for drive in &printed.drives {
+        let config = match options.devices.get(&drive.name) {
+            Some(path) => read_drive(&drive.name, path)?,
+            None => presets::device(&drive.preset)?.read(DiskConfig::parse)?,
+        };
+        let printed = Some(drive.printed.clone());
+        drives.push(Drive { name: drive.name.clone(), config, printed });
+    }
+    for (name, path) in &options.devices {
+        if printed.drives.iter().all(|drive| drive.name != *name) {
+            let config = read_drive(name, path)?;
+            drives.push(Drive { name: name.clone(), config, printed: None });
+        }
+    }
+    Ok(drives)
+}
+
+/// What the user's file has, or what is wrong with it.
+fn read_drive(name: &str, path: &Path) -> Result<DiskConfig, PaperError> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| refused(name, format!("{}: {error}", path.display())))?;
+    DiskConfig::parse(&text).map_err(|error| refused(name, format!("{}: {error}", path.display())))
+}
+
+fn refused(run: &str, problem: String) -> PaperError {
+    PaperError::Refused { run: run.to_owned(), problem }
+}
+
+impl Drive {
+    fn hold(&self, path: &Path, options: &PapersOptions) -> Result<Held, PaperError> {
+        let wrong = |problem: String| refused(&self.name, format!("{}: {problem}", path.display()));
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        let mut text = String::new();
+        let mut reader = ssdyno_workload::decompress(Box::new(file));
+        reader.read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
+        let mut requests = measured_requests(&text).map_err(|error| wrong(error.to_string()))?;
+        if let Some(most) = options.requests {
+            requests.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        }
+        if requests.len() < 2 {
+            return Err(wrong("the trace has no two requests".to_owned()));
+        }
+        let (first, second) = requests.split_at(requests.len() / 2);
+        let simulate = |part: &[MeasuredRequest]| {
+            let times = replay(&self.config, options.seed, part);
+            times.map_err(|error| wrong(error.to_string()))
+        };
+        let all = simulate(&requests)?;
+        let parts = [
+            Part::of(&requests, &all),
+            Part::of(first, &simulate(first)?),
+            Part::of(second, &simulate(second)?),
+        ];
+        let measured: Vec<Time> = requests.iter().map(|request| request.service).collect();
+        Ok(Held { parts, sorted: [rising_ms(&measured), rising_ms(&all)] })
+    }
+
+    fn cell(&self, held: Option<&Held>) -> FigureCell {
+        let printed: Option<f64> = self.printed.as_ref().and_then(|text| text.parse().ok());
+        let ours = held.map(|held| held.parts[0].rms);
+        let note = match (&self.printed, ours) {
+            (_, None) => format!("not run: needs --trace {}=FILE or --trace-dir", self.name),
+            (Some(_), _) => "smaller is better; printed: DiskSim's".to_owned(),
+            (None, _) => "nobody printed a figure for this drive".to_owned(),
+        };
+        FigureCell {
+            id: format!("disks/{}/rms_ms", self.name),
+            printed,
+            printed_text: self.printed.clone().unwrap_or_default(),
+            as_printed_model: None,
+            ours,
+            relative_error: ours.zip(printed).map(|(ours, printed)| ours / printed - 1.0),
+            tolerance: 0.01,
+            expected_to_match: false,
+            note,
+        }
+    }
+
+    /// Whether we are no farther from the drive than DiskSim is.
+    fn claim(&self, held: Option<&Held>) -> Option<Claim> {
+        let printed: f64 = self.printed.as_ref()?.parse().ok()?;
+        let ours = held.map(|held| held.parts[0].rms);
+        let holds = ours.map(|ours| ours <= printed);
+        Some(Claim {
+            id: format!("disks/claims/{}_as_near_as_disksim", self.name),
+            text: format!("{}: the simulated distribution is as near as DiskSim's", self.name),
+            holds,
+            state: holds.map(|holds| match holds {
+                true => ClaimState::Holds,
+                false => ClaimState::DoesNotHold,
+            }),
+            evidence: ours.map_or_else(
+                || "not run".to_owned(),
+                |ours| format!("{ours:.3} ms, DiskSim {printed} ms"),
+            ),
+            assumptions: Vec::new(),
+        })
+    }
+
+    fn rows(&self, held: &Held) -> Vec<Vec<String>> {
+        let names = ["whole", "first half", "second half"];
+        let row = |(name, part): (&str, &Part)| {
+            vec![
+                self.name.clone(),
+                name.to_owned(),
+                part.requests.to_string(),
+                format!("{:.3}", part.rms),
+                format!("{:.3}", part.measured),
+                format!("{:.3}", part.simulated),
+            ]
+        };
+        names.into_iter().zip(&held.parts).map(row).collect()
+    }
+
+    /// The two distributions.
+    fn figure(&self, held: &Held) -> Figure {
+        let title = format!("{}: service times, measured and simulated", self.name);
+        let curve = |label: &str, sorted: &[f64], dashed| Curve {
+            label: label.to_owned(),
+            points: (0..=200).map(|step| quantile(sorted, f64::from(step) / 200.0)).collect(),
+            dashed,
+        };
+        let [measured, simulated] = &held.sorted;
+        let svg = Curves {
+            title: &title,
+            across: "service time (ms)",
+            unit: "share of the requests",
+            curves: vec![curve("measured", measured, false), curve("simulated", simulated, true)],
+        };
+        Figure { id: format!("disks/{}", self.name), svg: svg.draw(), title: title.clone() }
+    }
+}
+
+/// The time that `share` of the requests take at most, and the share.
+fn quantile(sorted: &[f64], share: f64) -> (f64, f64) {
+    let index = (share * (sorted.len() - 1) as f64).round() as usize;
+    (sorted[index], share)
+}
+
+fn rising_ms(times: &[Time]) -> Vec<f64> {
+    let mut ms: Vec<f64> = times.iter().map(|time| time.as_s_f64() * 1e3).collect();
+    ms.sort_by(f64::total_cmp);
+    ms
+}
+
+impl Part {
+    fn of(requests: &[MeasuredRequest], simulated: &[Time]) -> Part {
+        let measured: Vec<Time> = requests.iter().map(|request| request.service).collect();
+        let mean = |times: &[Time]| {
+            let sum: f64 = times.iter().map(|time| time.as_s_f64() * 1e3).sum();
+            sum / times.len().max(1) as f64
+        };
+        Part {
+            requests: requests.len(),
+            rms: rms_ms(&measured, simulated),
+            measured: mean(&measured),
+            simulated: mean(simulated),
+        }
+    }
+}
+
+/// The drives that come with the program are there, with a figure each.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_have_files_and_figures() {
+        let printed = Printed::load().unwrap();
+        let all = drives(&printed, &PapersOptions::default()).unwrap();
+        assert_eq!(all.len(), printed.drives.len());
+        for drive in all {
+            assert!(drive.printed.is_some_and(|text| text.parse::<f64>().is_ok()));
+        }
+    }
+}
