@@ -4,7 +4,7 @@
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
 //! [`DeviceReport`] (what it says of itself), [`DeviceConfig`] (the file of one kind), [`DeviceSpec`] (one of any
 //! kind), [`DeviceKinds`] (the kinds that a program knows, which it composes itself),
-//! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one),
+//! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one), [`volume::Volume`] (a device behind limits),
 //! [`nvme::NvmeController`] (in front of any of them, for a driver), [`faults`] (what is injected as a fault), and
 //! [`presets`].
 //!
@@ -32,6 +32,7 @@ mod report;
 pub mod ring;
 mod ssd;
 mod task;
+pub mod volume;
 mod waiting;
 
 pub use config::{

@@ -25,7 +25,7 @@ pub const DELAYS: &[Preset] = presets!["../../../presets/devices": "delay-100us"
 
 /// Every device whose kind is in this crate.
 pub fn every() -> impl Iterator<Item = &'static Preset> {
-    [ALL, CARDS, DELAYS].into_iter().flatten()
+    [ALL, CARDS, DELAYS, crate::volume::presets::VOLUMES].into_iter().flatten()
 }
 
 /// The one of them called `name`.

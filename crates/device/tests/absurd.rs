@@ -6,7 +6,8 @@
 use ssdyno_block::{BlockTarget, ConfigError, Request, Time, Token};
 use ssdyno_device::delay::{DelayConfig, DelayDevice};
 use ssdyno_device::ring::{RingCard, RingConfig};
-use ssdyno_device::{Config, Ssd, presets};
+use ssdyno_device::volume::{self, Volume, VolumeConfig};
+use ssdyno_device::{Config, DeviceKind, DeviceKinds, Ssd, presets};
 use ssdyno_energy::{EnergyConfig as Energy, Facts, Meter};
 use toml::Value;
 
@@ -73,11 +74,23 @@ fn metered(energy: &Energy) -> Result<(), ConfigError> {
     Meter::new(energy, &Facts { dies_per_package: 1, ..Facts::default() }).map(|_| ())
 }
 
+/// The kinds of which volumes are made, and themselves.
+const KINDS: DeviceKinds = DeviceKinds::new(&[
+    DeviceKind::of::<Config>(presets::ALL),
+    DeviceKind::of::<DelayConfig>(presets::DELAYS),
+    DeviceKind::of::<VolumeConfig>(volume::presets::VOLUMES),
+]);
+
 /// `None`: `text` does not even parse.
 fn tried(text: &str) -> Option<Result<(), ConfigError>> {
     if text.contains("[card]") {
         let config = RingConfig::parse(text).ok()?;
         return Some(RingCard::fresh(&config, 1).and_then(|_| metered(&config.energy)));
+    }
+    if text.contains("[volume]") {
+        let spec = KINDS.parse(text).ok()?;
+        let config = spec.get::<VolumeConfig>().unwrap();
+        return Some(Volume::new(config, 1).map(|mut device| works(&mut device)));
     }
     if text.contains("[delay]") {
         let config = DelayConfig::parse(text).ok()?;
@@ -133,6 +146,8 @@ fn absurd_numbers_are_refused_by_their_key_or_work() {
 fn full(text: &str) -> String {
     if text.contains("[card]") {
         RingConfig::parse(text).unwrap().to_toml()
+    } else if text.contains("[volume]") {
+        KINDS.parse(text).unwrap().to_toml()
     } else if text.contains("[delay]") {
         DelayConfig::parse(text).unwrap().to_toml()
     } else {

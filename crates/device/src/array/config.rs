@@ -14,7 +14,7 @@ use crate::faults::FaultConfig;
 use crate::{Device, DeviceConfig, DeviceFileError, DeviceKinds, DeviceSpec};
 
 /// Most devices in an array, with those that its members are made of.
-pub(super) const UNITS_MOST: usize = 256;
+pub(crate) const UNITS_MOST: usize = 256;
 
 /// What is told of a member that is neither.
 const NEITHER: &str = "wanted the name of a device, or a table of its own";
@@ -59,6 +59,32 @@ impl MemberSpec {
         };
         *self = MemberSpec::Device(device.map_err(|error| within(key, error))?);
         Ok(())
+    }
+
+    /// The device, which `whole` can be made of.
+    ///
+    /// # Errors
+    /// What is written at `key` was not read; or it takes no requests but from a driver of its own, or would hang
+    /// for ever, since nobody before a member has a time limit, or resets it.
+    pub(crate) fn checked(&self, key: &str, whole: &str) -> Result<&DeviceSpec, ConfigError> {
+        let member = self.device(key)?;
+        if member.own_driver() {
+            let problem = "takes no requests but from a driver of its own kind";
+            return Err(ConfigError::new(key, problem, "choose an SSD, a delay or an array"));
+        }
+        let faults = member.faults();
+        for (fault, asked, what) in [
+            ("drop", faults.drop > 0.0, "a request that is never completed"),
+            ("hang_at", faults.hang_at.is_some(), "a member that hangs"),
+            ("lost_interrupts", faults.lost_interrupts > 0.0, "a lost interrupt"),
+        ] {
+            if asked {
+                let problem = format!("{whole} has no time limit: {what} would hang it for ever");
+                let help = "take error, delay or remove_at, or put the fault on an SSD of its own";
+                return Err(ConfigError::new(format!("{key}.faults.{fault}"), problem, help));
+            }
+        }
+        Ok(member)
     }
 
     /// The device.
@@ -194,29 +220,7 @@ impl ArrayConfig {
         }
         for (index, member) in self.array.members.iter().enumerate() {
             let place = key_of(index);
-            let member = member.device(&place)?;
-            let error = |key: &str, problem: &str, help: &str| {
-                Err(ConfigError::new(format!("{place}{key}"), problem, help))
-            };
-            if member.own_driver() {
-                let help = "choose an SSD, a delay or an array";
-                return error("", "takes no requests but from a driver of its own kind", help);
-            }
-            // Nobody before a member has a time limit, or resets it.
-            let faults = member.faults();
-            for (key, asked, what) in [
-                ("drop", faults.drop > 0.0, "a request that is never completed"),
-                ("hang_at", faults.hang_at.is_some(), "a member that hangs"),
-                ("lost_interrupts", faults.lost_interrupts > 0.0, "a lost interrupt"),
-            ] {
-                if asked {
-                    let problem =
-                        format!("the array has no time limit: {what} would hang it for ever");
-                    let help =
-                        "take error, delay or remove_at, or put the fault on an SSD of its own";
-                    return error(&format!(".faults.{key}"), &problem, help);
-                }
-            }
+            member.checked(&place, "the array")?;
         }
         Ok(())
     }

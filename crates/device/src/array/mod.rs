@@ -24,8 +24,9 @@ use ssdyno_engine::events::{Busy, EventLog, EventReader, PartEvent};
 use ssdyno_ftl::PrepareError;
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
+pub(crate) use config::UNITS_MOST;
+use config::key_of;
 pub use config::{ArrayConfig, ArrayTable, MemberSpec};
-use config::{UNITS_MOST, key_of};
 
 /// One of the devices.
 struct Member {
@@ -260,9 +261,9 @@ impl BlockTarget for StripedArray {
 }
 
 /// Passes on what a member's parts did, under the numbers that its units have in the array.
-struct Renumber<'a> {
-    log: &'a mut EventLog,
-    first_unit: u8,
+pub(crate) struct Renumber<'a> {
+    pub(crate) log: &'a mut EventLog,
+    pub(crate) first_unit: u8,
 }
 
 impl EventReader for Renumber<'_> {

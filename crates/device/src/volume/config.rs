@@ -1,0 +1,229 @@
+//! The file of a rented volume.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::{Bandwidth, Bytes, Span};
+use ssdyno_block::{ConfigError, Time};
+
+use super::Volume;
+use crate::array::MemberSpec;
+use crate::faults::FaultConfig;
+use crate::{Device, DeviceConfig, DeviceKinds};
+
+/// Where the device stands.
+pub(super) const DEVICE: &str = "volume.device";
+
+/// A limit of requests.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IopsLimit {
+    /// Requests a second, of `unit` each, that the volume gives for ever; 1 to 1e9.
+    pub baseline: f64,
+    /// Requests a second while there are credits, the baseline at least; none: there is no burst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<f64>,
+    /// Credits that the bucket holds, 0 to 1e15: a request beyond the baseline takes one.
+    #[serde(default)]
+    pub bucket: f64,
+    /// Credits a second that it gets while nothing is asked of the volume, 0 to 1e9, and in proportion where less
+    /// than the baseline is; none: the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refill: Option<f64>,
+}
+
+/// A limit of bytes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BandwidthLimit {
+    /// The rate that the volume gives for ever; 1KB/s to 1000GB/s.
+    pub baseline: Bandwidth,
+    /// The rate while there are credits, the baseline at least; none: there is no burst.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Bandwidth>,
+    /// Bytes that the bucket holds, up to 1 PiB: what goes beyond the baseline is taken from it.
+    #[serde(default)]
+    pub bucket: Bytes,
+    /// The rate at which it fills while nothing is asked of the volume, up to 1000GB/s, and in proportion where less
+    /// than the baseline is; none: the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refill: Option<Bandwidth>,
+}
+
+fn full() -> f64 {
+    1.0
+}
+
+fn deep() -> u32 {
+    1024
+}
+
+/// The `[volume]` table.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeTable {
+    /// The device behind the limits: its name, or a table with what its file would have.
+    pub device: MemberSpec,
+    /// Limit of requests; none: as many as the device can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<IopsLimit>,
+    /// Limit of bytes of reads and writes together; none: as many as the device can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<BandwidthLimit>,
+    /// Bytes that count as one request, 4 KiB or more: a larger one counts as several; none: each counts as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Bytes>,
+    /// True: requests of a kind of which each begins where the last one ended count as one, up to `unit`.
+    #[serde(default)]
+    pub merge: bool,
+    /// Share of the buckets that is full at the beginning, 0 to 1.
+    #[serde(default = "full")]
+    pub initial: f64,
+    /// Requests inside at most, with those that wait for tokens, 1 to 65536; more are refused as a full queue.
+    #[serde(default = "deep")]
+    pub depth: u32,
+    /// Time that each request takes beside that of the device: a network, say. Up to an hour.
+    #[serde(default)]
+    pub latency: Span,
+}
+
+/// The file of a rented volume: a device behind limits of rate, with credits for bursts, as clouds rent out block
+/// storage.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeConfig {
+    /// One line about the volume, and where its numbers come from.
+    #[serde(default)]
+    pub description: String,
+    /// The device and its limits.
+    pub volume: VolumeTable,
+    /// Faults injected into the volume; the device has a table of its own.
+    #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
+    pub faults: FaultConfig,
+}
+
+impl DeviceConfig for VolumeConfig {
+    const NAME: &'static str = "volume";
+    const TABLE: &'static str = "volume";
+    const WHAT: &'static str = "a rented volume";
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        Ok(Box::new(Volume::new(self, seed)?))
+    }
+
+    fn faults(&self) -> &FaultConfig {
+        &self.faults
+    }
+
+    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
+        self.volume.device.resolve(DEVICE, kinds)
+    }
+}
+
+/// The numbers of a limit, whatever it counts: a second, and in the bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) baseline: f64,
+    pub(super) burst: f64,
+    pub(super) bucket: f64,
+    pub(super) refill: f64,
+}
+
+impl IopsLimit {
+    pub(super) fn numbers(&self) -> Numbers {
+        let IopsLimit { baseline, burst, bucket, refill } = *self;
+        let (burst, refill) = (burst.unwrap_or(baseline), refill.unwrap_or(baseline));
+        Numbers { baseline, burst, bucket, refill }
+    }
+}
+
+impl BandwidthLimit {
+    pub(super) fn numbers(&self) -> Numbers {
+        let rate = |rate: Option<Bandwidth>| rate.unwrap_or(self.baseline).0;
+        Numbers {
+            baseline: self.baseline.0,
+            burst: rate(self.burst),
+            bucket: self.bucket.0 as f64,
+            refill: rate(self.refill),
+        }
+    }
+}
+
+/// What a limit may be: least and most of a rate, most of the bucket, and how that is told.
+struct Bounds {
+    rate: (f64, f64),
+    bucket: f64,
+    rates: &'static str,
+    buckets: &'static str,
+}
+
+impl Numbers {
+    fn check(&self, limit: &str, bounds: &Bounds, bursts: bool) -> Result<(), ConfigError> {
+        let error = |key: &str, problem: String, help: &str| {
+            Err(ConfigError::new(format!("volume.{limit}{key}"), problem, help))
+        };
+        let (least, most) = bounds.rate;
+        for (key, value, least) in [
+            (".baseline", self.baseline, least),
+            (".burst", self.burst, least),
+            (".refill", self.refill, 0.0),
+        ] {
+            if !(least..=most).contains(&value) {
+                return error(key, format!("{value} is outside {}", bounds.rates), "write a rate");
+            }
+        }
+        if !(0.0..=bounds.bucket).contains(&self.bucket) {
+            let problem = format!("{} is outside {}", self.bucket, bounds.buckets);
+            return error(".bucket", problem, "write what the bucket holds");
+        }
+        if self.burst < self.baseline {
+            return error("", "the burst is below the baseline".into(), "write a higher burst");
+        }
+        if self.bucket > 0.0 && !bursts {
+            let problem = "there are credits, but no burst that takes them".into();
+            return error(".bucket", problem, "write the rate of the burst, too");
+        }
+        Ok(())
+    }
+}
+
+impl VolumeConfig {
+    /// Checks what can be known before the device is built.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        self.faults.check()?;
+        let volume = &self.volume;
+        let error = |key: &str, problem: String, help: &str| {
+            Err(ConfigError::new(format!("volume.{key}"), problem, help))
+        };
+        if let Some(iops) = &volume.iops {
+            let (rates, buckets) = ("1 to 1e9 requests a second", "0 to 1e15 requests");
+            let bounds = Bounds { rate: (1.0, 1e9), bucket: 1e15, rates, buckets };
+            iops.numbers().check("iops", &bounds, iops.burst.is_some())?;
+        }
+        if let Some(bandwidth) = &volume.bandwidth {
+            let (rates, buckets) = ("1e3 to 1e12 bytes a second", "0 to 1 PiB");
+            let bounds = Bounds { rate: (1e3, 1e12), bucket: (1u64 << 50) as f64, rates, buckets };
+            bandwidth.numbers().check("bandwidth", &bounds, bandwidth.burst.is_some())?;
+        }
+        if let Some(unit) = volume.unit.filter(|unit| !(4096..=1 << 40).contains(&unit.0)) {
+            let help = "write what counts as one request, such as \"256KiB\", or leave the key out";
+            return error("unit", format!("{unit} is outside 4 KiB to 1 TiB"), help);
+        }
+        if volume.merge && volume.unit.is_none() {
+            let help = "write a unit, such as \"256KiB\"";
+            return error("merge", "nothing says up to which size".into(), help);
+        }
+        if !(0.0..=1.0).contains(&volume.initial) {
+            let help = "write a share such as 1.0";
+            return error("initial", format!("{} is outside 0 to 1", volume.initial), help);
+        }
+        if !(1..=1 << 16).contains(&volume.depth) {
+            let help = "write how many requests it takes, such as 1024";
+            return error("depth", format!("{} is outside 1 to 65536", volume.depth), help);
+        }
+        if volume.latency.0 > Time::from_s(3600) {
+            let help = "write a time such as \"200us\"";
+            return error("latency", "longer than an hour".into(), help);
+        }
+        volume.device.checked(DEVICE, "the volume").map(|_| ())
+    }
+}
