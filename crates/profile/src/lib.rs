@@ -4,7 +4,8 @@
 //! Key types: [`ProfilePlan`] (which target, sizes and method) [opens](ProfilePlan::open) its target, simulated
 //! or real, [measures](ProfilePlan::execute) it, tells an [`Observer`] how far it is, and gives a
 //! [`ProfileResult`]. A [`Strategy`] decides which test is next and estimates the sizes that were not tested:
-//! [`Serra`] is the paper's tool, [`Full`] its complete profile. [`text`] and [`html`] show a result;
+//! [`Adaptive`] measures slices where they narrow the
+//! ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile. [`text`] and [`html`] show a result;
 //! [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
 //! Errors: [`ProfileError`] says what is wrong and what to do. What ends a profile partway leaves everything
@@ -13,11 +14,14 @@
 //! Not here: other access patterns than the paper's four; energy; the state of the device before the first test,
 //! which stays as it is.
 
+mod adaptive;
 mod error;
 mod estimate;
+mod findings;
 mod fit;
 mod full;
 mod measure;
+mod model;
 mod page;
 mod plan;
 mod result;
@@ -26,9 +30,12 @@ mod serra;
 mod sizes;
 mod strategy;
 mod text;
+mod verdict;
 
+pub use adaptive::Adaptive;
 pub use error::ProfileError;
 pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
+pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};
 pub use fit::Line;
 pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
 pub use measure::{Measurement, Measurements, ProfileOp, ProfileTest};

@@ -110,7 +110,7 @@ pub struct Measurement {
     pub requests: u64,
     /// How long they took together, on the clock of the device.
     pub seconds: f64,
-    /// Whether every record of the span was accessed. If not, the time limit ended the test.
+    /// Whether every record of the span was accessed. If not, it was a slice, or the time limit ended the test.
     pub whole: bool,
 }
 

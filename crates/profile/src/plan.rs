@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_engine::Rng;
 use ssdyno_result::Keep;
 use ssdyno_session::{
     Failure, FileContents, KeptTarget, Prompt, RunSpec, is_real, refuse_workload_keys, resolve,
@@ -13,6 +14,7 @@ use ssdyno_session::{
 };
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
+use crate::adaptive::Adaptive;
 use crate::error::ProfileError;
 use crate::full::Full;
 use crate::measure::{ProfileOp, ProfileTest};
@@ -29,6 +31,11 @@ const NULL: &str = "null:";
 /// How the sizes that are tested are chosen, and the others found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Method {
+    /// Slices where they narrow the ratios most, a line in pieces for each test.
+    Adaptive {
+        /// Half the width of the 90 % interval of a ratio divided by the ratio, above 0 and below 1.
+        error: f64,
+    },
     /// The paper's tool: some sizes of each interval, a line for the others.
     Serra {
         /// Sizes that are measured in each interval, 2 or more.
@@ -47,6 +54,7 @@ impl Method {
     /// Its name in results.
     pub fn name(&self) -> MethodName {
         match self {
+            Method::Adaptive { .. } => MethodName::Adaptive,
             Method::Serra { .. } => MethodName::Serra,
             Method::Full { .. } => MethodName::Full,
         }
@@ -57,6 +65,8 @@ impl Method {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MethodName {
+    /// Slices where they narrow the ratios most.
+    Adaptive,
     /// Some sizes measured, the others on a line.
     Serra,
     /// Every size measured.
@@ -65,7 +75,11 @@ pub enum MethodName {
 
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == MethodName::Serra { "serra" } else { "full" })
+        f.write_str(match self {
+            MethodName::Adaptive => "adaptive",
+            MethodName::Serra => "serra",
+            MethodName::Full => "full",
+        })
     }
 }
 
@@ -198,7 +212,9 @@ impl ProfilePlan {
             Method::Serra { repeat: 0, .. } => {
                 return refuse("--repeat is 0", "measure each test once or more");
             }
-            Method::Full { error } if !(error > 0.0 && error < 1.0) => {
+            Method::Full { error } | Method::Adaptive { error }
+                if !(error > 0.0 && error < 1.0) =>
+            {
                 let help = "write a percentage above 0 and below 100, such as 10%";
                 return refuse("--error is not between 0 % and 100 %", help);
             }
@@ -226,6 +242,9 @@ impl ProfilePlan {
     pub(crate) fn strategy(&self) -> Box<dyn Strategy> {
         let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
         match self.method {
+            Method::Adaptive { error } => {
+                Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, self.seed))
+            }
             Method::Serra { points, repeat } => {
                 Box::new(Serra::new(sizes, tests, points, repeat, self.seed))
             }
@@ -250,6 +269,39 @@ impl ProfilePlan {
             requests: Some(records),
             ..WorkloadConfig::default()
         }
+    }
+
+    /// Warm-up and load of a slice of a test: `requests` of its records, and before them some that do not count, because
+    /// they pay for the change from another pattern. A random slice takes records of the whole span; a
+    /// sequential one begins at a random record. All records where the span has no more.
+    pub(crate) fn slice(
+        &self,
+        test: ProfileTest,
+        size: u64,
+        span: u64,
+        requests: u64,
+        seed: u64,
+    ) -> (Option<WorkloadConfig>, WorkloadConfig) {
+        let mut load = self.load(test, size, span);
+        // Writes first fill what buffer there is.
+        let before = if test.op() == ProfileOp::Read { 4 + requests / 8 } else { requests };
+        let (all, records) = (requests + before, span / size);
+        if all >= records {
+            return (None, load);
+        }
+        load.requests = Some(requests);
+        let mut warm = load.clone();
+        warm.requests = Some(before);
+        if !test.is_random() {
+            let start = Rng::new(seed, "profile slice").below(records - all + 1) * size;
+            for (load, start, records) in
+                [(&mut warm, start, before), (&mut load, start + before * size, requests)]
+            {
+                load.address.start = Bytes(start);
+                load.address.length = Some(Bytes(records * size));
+            }
+        }
+        (Some(warm), load)
     }
 }
 

@@ -1,9 +1,12 @@
 //! The shape of a profile.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::CurvePoint;
+use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
 use crate::plan::MethodName;
 
@@ -40,6 +43,12 @@ pub struct ProfileResult {
     pub summary: ProfileSummary,
     /// The access time per request by size, of each test.
     pub curves: ByTest,
+    /// Whether the device was steady; `unknown` with methods that have no reference points.
+    pub verdict: Verdict,
+    /// Breakpoints of the curve of each test; empty with other methods than `adaptive`.
+    pub breakpoints: BTreeMap<ProfileTest, Vec<Breakpoint>>,
+    /// How well the curve of each test describes its sizes; empty with other methods than `adaptive`.
+    pub lack_of_fit: BTreeMap<ProfileTest, LackOfFit>,
     /// How far two repetitions of the same test differ: the median over tests and sizes of the standard
     /// deviation divided by the mean; `null` where nothing was repeated.
     pub noise_floor: Option<f64>,
@@ -57,6 +66,10 @@ pub struct ProfileResult {
 pub enum StoppedBecause {
     /// Every test of the method was done.
     Done,
+    /// Every ratio is within `--error`.
+    WithinError,
+    /// More measurements would not bring the other ratios within `--error`.
+    NoiseFloor,
     /// The time was over (`--time`).
     TimeLimit,
     /// It was interrupted.
@@ -70,6 +83,10 @@ impl StoppedBecause {
     pub(crate) fn words(self) -> &'static str {
         match self {
             StoppedBecause::Done => "every test was done",
+            StoppedBecause::WithinError => "every ratio is within --error",
+            StoppedBecause::NoiseFloor => {
+                "more measurements would not narrow the ratios (noise floor)"
+            }
             StoppedBecause::TimeLimit => "the time limit was reached (--time)",
             StoppedBecause::Interrupted => "it was interrupted",
             StoppedBecause::Failed => "the target failed",

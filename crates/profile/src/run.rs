@@ -119,8 +119,8 @@ impl Run<'_> {
                     Some(remaining / share)
                 }
             };
-            let (test, size) = match self.strategy.next(&self.measurements) {
-                NextTest::Measure { test, size_bytes } => (test, size_bytes),
+            let (test, size, requests) = match self.strategy.next(&self.measurements) {
+                NextTest::Measure { test, size_bytes, requests } => (test, size_bytes, requests),
                 NextTest::Done(because) => return Ok(because),
             };
             let length = length.map(|seconds| Time::from_ns((seconds.max(0.0) * 1e9) as u64));
@@ -133,7 +133,7 @@ impl Run<'_> {
                 done: self.tests,
                 of: self.tests + left.max(1),
             };
-            self.measure(test, size, length, &stage)?;
+            self.measure((test, size, requests), length, &stage)?;
             self.tests += 1;
             if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
                 self.checkpoint = Instant::now();
@@ -146,14 +146,16 @@ impl Run<'_> {
     /// One test, once.
     fn measure(
         &mut self,
-        test: ProfileTest,
-        size_bytes: u64,
+        (test, size_bytes, slice): (ProfileTest, u64, Option<u64>),
         length: Option<Time>,
         stage: &Stage,
     ) -> Result<(), ProfileError> {
-        let load = self.plan.load(test, size_bytes, self.span);
         // Every test has an order of its own, the same in every profile with this seed.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.tests);
+        let (warm, load) = match slice {
+            Some(n) => self.plan.slice(test, size_bytes, self.span, n, seed),
+            None => (None, self.plan.load(test, size_bytes, self.span)),
+        };
         let observer = &mut *self.observer;
         let mut interrupted = false;
         let mut watch = |progress: &RunProgress| {
@@ -165,6 +167,11 @@ impl Run<'_> {
         if watch(&RunProgress::default()) == KeepGoing::Stop {
             return Err(ProfileError::Interrupted);
         }
+        // A load of its own, because kept targets count the requests of a ramp-up.
+        if let Some(warm) = warm {
+            let result = self.target.load(&warm, !seed, length, &mut watch)?;
+            self.spent += result.simulated_seconds;
+        }
         let result: RunResult = self.target.load(&load, seed, length, &mut watch)?;
         self.spent += result.simulated_seconds;
         if interrupted || result.partial {
@@ -175,9 +182,10 @@ impl Run<'_> {
             return Err(ProfileError::Requests { errors: result.errors, test });
         }
         let (requests, seconds) = (result.requests, result.simulated_seconds);
-        let whole = Some(requests) == load.requests;
-        if whole || requests >= CUT_REQUESTS_MIN {
-            self.cut += u64::from(!whole);
+        let complete = Some(requests) == load.requests;
+        let whole = complete && requests == self.span / size_bytes;
+        if complete || requests >= CUT_REQUESTS_MIN {
+            self.cut += u64::from(!complete);
             self.measurements.add(Measurement { test, size_bytes, requests, seconds, whole });
         } else {
             self.dropped += 1;
@@ -186,6 +194,7 @@ impl Run<'_> {
     }
 
     fn result(&self, stopped_because: StoppedBecause) -> ProfileResult {
+        let findings = self.strategy.findings(&self.measurements);
         let plan = self.plan;
         let tests = ProfileTest::of(&plan.ops);
         let curves = ByTest::from_fn(|test| match tests.contains(&test) {
@@ -221,6 +230,9 @@ impl Run<'_> {
             read_ratio,
             write_ratio,
             curves,
+            verdict: findings.verdict,
+            breakpoints: findings.breakpoints,
+            lack_of_fit: findings.lack_of_fit,
             noise_floor: self.measurements.noise_floor(),
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),

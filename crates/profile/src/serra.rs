@@ -49,6 +49,7 @@ impl Strategy for Serra {
         NextTest::Measure {
             test: self.tests[at % self.tests.len()],
             size_bytes: self.drawn[at / self.tests.len() % self.drawn.len()],
+            requests: None,
         }
     }
 
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(serra.drawn().len(), 5);
         assert_eq!(serra.tests_left(&none), 40);
         let mut asked = Vec::new();
-        while let NextTest::Measure { test, size_bytes } = serra.next(&none) {
+        while let NextTest::Measure { test, size_bytes, .. } = serra.next(&none) {
             asked.push((size_bytes, test));
         }
         assert_eq!(serra.next(&none), NextTest::Done(StoppedBecause::Done));

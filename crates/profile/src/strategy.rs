@@ -1,18 +1,22 @@
 //! What a method decides: the next test, and the curves.
 
 use crate::estimate::CurvePoint;
+use crate::findings::Findings;
 use crate::measure::{Measurements, ProfileTest};
 use crate::result::StoppedBecause;
 
 /// What a strategy wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextTest {
-    /// Measure `test` once with requests of `size_bytes`.
+    /// Measure `test`, or a slice of it, with requests of `size_bytes`.
     Measure {
         /// Which test.
         test: ProfileTest,
         /// One of the sizes of the plan.
         size_bytes: u64,
+        /// Requests of a slice of the test; `None`: every record of the span. Some more go before a slice and do
+        /// not count.
+        requests: Option<u64>,
     },
     /// Nothing any more, and why.
     Done(StoppedBecause),
@@ -35,6 +39,11 @@ pub trait Strategy {
     /// The access times of `test`, ascending by size, each size at most once. A size about which nothing is
     /// known is left out.
     fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint>;
+
+    /// Verdict, breakpoints and lack of fit; nothing by methods that do not look for them.
+    fn findings(&self, _: &Measurements) -> Findings {
+        Findings::default()
+    }
 
     /// What a reader of the figures must know.
     fn notes(&self, so_far: &Measurements) -> Vec<String>;

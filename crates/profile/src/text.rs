@@ -5,6 +5,7 @@ use std::fmt::Write;
 use ssdyno_block::units::Bytes;
 use ssdyno_result::{nanoseconds, seconds, significant};
 
+use crate::findings::DeviceState;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, Ratio, RatioSummary};
 
@@ -120,6 +121,22 @@ pub(crate) fn summary(result: &ProfileResult) -> Vec<String> {
         if let Some(RatioSummary { mean, min, max }) = summary {
             let [mean, min, max] = [mean, min, max].map(|ratio| significant(ratio, 3));
             lines.push(format!("{op} ratio: mean {mean}, minimum {min}, maximum {max}"));
+        }
+    }
+    if !result.verdict.text.is_empty() {
+        let state = match result.verdict.state {
+            DeviceState::Steady => "steady",
+            DeviceState::Burst => "burst",
+            DeviceState::Throttled => "throttled",
+            DeviceState::Unknown => "unknown",
+        };
+        lines.push(format!("device: {state} ({})", result.verdict.text));
+    }
+    for (test, all) in &result.breakpoints {
+        let kept = all.iter().filter(|one| one.held_out_agrees);
+        let sizes: Vec<String> = kept.map(|one| Bytes(one.size_bytes).to_string()).collect();
+        if !sizes.is_empty() {
+            lines.push(format!("{test}: another line from {} on", sizes.join(", ")));
         }
     }
     if let Some(noise) = result.noise_floor {

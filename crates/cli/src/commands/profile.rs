@@ -22,12 +22,15 @@ use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
 
 /// Time of a profile that estimates, where none is given.
-const TIME_SERRA: Time = Time::from_s(180);
+const TIME: Time = Time::from_s(180);
 
 /// Points of an interval, repetitions of a test, and the error of a mean, where none is given.
 const POINTS: u32 = 2;
 const REPEAT: u32 = 1;
 const ERROR: f64 = 0.1;
+
+/// Error of a ratio of the adaptive profile.
+const ERROR_ADAPTIVE: f64 = 0.05;
 
 // `--method` of real targets is about submission; here it is the method of the profile.
 #[derive(Debug, Args)]
@@ -39,9 +42,10 @@ pub(crate) struct ProfileArgs {
     /// What to profile: sim:NAME, FILE.toml, a block device or a file. On a real target the write tests
     /// write over the span and need --write; --ops read does not write.
     pub(crate) target: String,
-    /// How request sizes are tested: serra measures some and estimates the others with a line (fast); full
-    /// measures every size until its mean is known (slow).
-    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum, default_value_t = ProfileMethod::Serra)]
+    /// How request sizes are tested: adaptive measures where the answer is least certain until every ratio
+    /// is within --error; serra measures some sizes and estimates the others with a line; full measures
+    /// every size until its mean is known (slow).
+    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum, default_value_t = ProfileMethod::Adaptive)]
     method: ProfileMethod,
     /// Which ratios: read, write or both. Without write, nothing is written.
     #[arg(long, value_name = "OPS", value_delimiter = ',', default_value = "read,write",
@@ -61,12 +65,12 @@ pub(crate) struct ProfileArgs {
     /// How many times serra measures each test [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
-    /// Precision at which full stops repeating a test: half the width of the 90 % confidence interval
-    /// divided by the mean [default: 10%].
+    /// Half the width of the 90 % confidence interval at which adaptive stops, divided by the ratio, or full
+    /// stops repeating a test, divided by the mean [default: 5% with adaptive, 10% with full].
     #[arg(long, value_name = "N%", value_parser = error_share)]
     error: Option<f64>,
     /// Time limit for all tests together, on the clock of the device; serra shares it among its tests
-    /// [default: 3min with serra, none with full].
+    /// [default: 3min, none with full].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     time: Option<Span>,
     /// Requests outstanding.
@@ -95,6 +99,7 @@ pub(crate) struct ProfileArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ProfileMethod {
+    Adaptive,
     Serra,
     Full,
 }
@@ -176,16 +181,23 @@ fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
         Err(Failure::usage(format!("`{option}` is for --method {of}")).with_help(help))
     };
     let method = match args.method {
-        ProfileMethod::Serra if args.error.is_some() => return refuse("--error", "full"),
-        ProfileMethod::Full if args.points.is_some() => return refuse("--points", "serra"),
-        ProfileMethod::Full if args.repeat.is_some() => return refuse("--repeat", "serra"),
+        ProfileMethod::Serra if args.error.is_some() => {
+            return refuse("--error", "adaptive or full");
+        }
+        ProfileMethod::Full | ProfileMethod::Adaptive if args.points.is_some() => {
+            return refuse("--points", "serra");
+        }
+        ProfileMethod::Full | ProfileMethod::Adaptive if args.repeat.is_some() => {
+            return refuse("--repeat", "serra");
+        }
+        ProfileMethod::Adaptive => Method::Adaptive { error: args.error.unwrap_or(ERROR_ADAPTIVE) },
         ProfileMethod::Serra => Method::Serra {
             points: args.points.unwrap_or(POINTS),
             repeat: args.repeat.unwrap_or(REPEAT),
         },
         ProfileMethod::Full => Method::Full { error: args.error.unwrap_or(ERROR) },
     };
-    let usual = (args.method == ProfileMethod::Serra).then_some(TIME_SERRA);
+    let usual = (args.method != ProfileMethod::Full).then_some(TIME);
     Ok(ProfilePlan {
         target: args.target.clone(),
         method,

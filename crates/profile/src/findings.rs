@@ -1,0 +1,63 @@
+//! What a profile says besides its ratios.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::measure::ProfileTest;
+
+/// Whether the device kept its speed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceState {
+    /// The reference points did not drift.
+    Steady,
+    /// The device was faster at first (a write cache, credits), then steady.
+    Burst,
+    /// The device became slower and slower.
+    Throttled,
+    /// Too few reference points, or the device became faster.
+    #[default]
+    Unknown,
+}
+
+/// What the reference points say about the device.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The state.
+    pub state: DeviceState,
+    /// How long the burst lasted, in seconds of measured device time from the first test; `null` if there was none.
+    pub burst_seconds: Option<f64>,
+    /// The same in words, with the figures.
+    pub text: String,
+}
+
+/// A request size from which the access time follows another line (stripe, cache, maximum transfer).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Breakpoint {
+    /// The smallest size known to lie beyond it.
+    pub size_bytes: u64,
+    /// Whether measurements that were held out of the fit agree. The curve has a breakpoint only if they do.
+    pub held_out_agrees: bool,
+}
+
+/// How well the curve of a test describes its sizes.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LackOfFit {
+    /// Standard deviation of sizes from the curve beyond noise, divided by the access time: 0 if noise explains all.
+    pub relative: f64,
+    /// Probability of residuals this large by noise alone (F-test), 0 to 1.
+    pub p_value: f64,
+}
+
+/// What a strategy found besides curves.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Findings {
+    /// The state of the device.
+    pub verdict: Verdict,
+    /// Breakpoints by test, ascending.
+    pub breakpoints: BTreeMap<ProfileTest, Vec<Breakpoint>>,
+    /// Lack of fit by test.
+    pub lack_of_fit: BTreeMap<ProfileTest, LackOfFit>,
+}

@@ -1,0 +1,364 @@
+//! Access time as a line in pieces, with the variance of every prediction.
+//!
+//! A prediction has three sources of variance: the estimation of the line, the noise between slices, and what the
+//! line does not describe (lack of fit, the estimator of Paule and Mandel, 1982).
+
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+use crate::estimate::LEVEL;
+
+/// Breakpoints of one test at most.
+pub(crate) const BREAKS_MAX: usize = 3;
+
+/// Probability of a false breakpoint among all places that are tried.
+const FALSE_BREAK: f64 = 0.01;
+
+/// Residuals that noise alone exceeds with more than this probability are noise.
+const CHANCE_OF_NOISE: f64 = 0.15;
+
+/// Degrees of freedom that the noise of all sizes lends to the noise of each: sizes differ, but a few slices alone
+/// say little about their spread.
+const SHARED_FREEDOM: f64 = 8.0;
+
+/// Relative variance of a slice at least: below that is rounding.
+const VARIANCE_MIN: f64 = 1e-10;
+
+/// The slices of one size.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct SizeMean {
+    pub size: u64,
+    pub mean: f64,
+    /// Number of slices.
+    pub slices: f64,
+    /// Relative variance of one slice.
+    pub variance: f64,
+}
+
+impl SizeMean {
+    /// Relative variance of the mean.
+    fn of_mean(&self) -> f64 {
+        self.variance / self.slices
+    }
+}
+
+/// Means of all sizes that were measured, ascending, and the degrees of freedom of their noise.
+pub(crate) fn means<'a>(slices: impl Iterator<Item = (u64, &'a [f64])>) -> (Vec<SizeMean>, f64) {
+    let mut all: Vec<(SizeMean, f64, f64)> = Vec::new();
+    for (size, times) in slices.filter(|(_, times)| !times.is_empty()) {
+        let count = times.len() as f64;
+        let mean = times.iter().sum::<f64>() / count;
+        let squares: f64 = times.iter().map(|time| (time / mean - 1.0).powi(2)).sum();
+        all.push((SizeMean { size, mean, slices: count, variance: 0.0 }, squares, count - 1.0));
+    }
+    let freedom: f64 = all.iter().map(|one| one.2).sum();
+    let pooled = all.iter().map(|one| one.1).sum::<f64>() / freedom.max(1.0);
+    let shrunk = |(mean, squares, free): &(SizeMean, f64, f64)| {
+        let variance = (SHARED_FREEDOM * pooled + squares) / (SHARED_FREEDOM + free);
+        SizeMean { variance: variance.max(VARIANCE_MIN), ..*mean }
+    };
+    (all.iter().map(shrunk).collect(), freedom)
+}
+
+/// What happens at a breakpoint.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Kind {
+    /// The access time jumps.
+    Step,
+    /// The slope changes.
+    Bend,
+}
+
+/// A breakpoint between two sizes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Break {
+    pub kind: Kind,
+    /// The largest size known to lie below it, and the smallest above.
+    pub after: u64,
+    pub before: u64,
+}
+
+/// A fitted curve.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    points: Vec<SizeMean>,
+    pub breaks: Vec<Break>,
+    scale: f64,
+    beta: Vec<f64>,
+    covariance: Vec<Vec<f64>>,
+    /// Relative variance of what the curve does not describe.
+    pub unexplained: f64,
+    /// Degrees of freedom of the noise.
+    pub freedom: f64,
+    /// Points without those that fix the curve.
+    pub spare: usize,
+    /// Weighted squares of relative residuals by the number of slices, and by the noise.
+    residual: f64,
+    pub excess: f64,
+}
+
+/// An access time and its relative variance.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Prediction {
+    pub time: f64,
+    pub variance: f64,
+    pub freedom: f64,
+}
+
+impl Prediction {
+    /// Half the width of the interval divided by the time.
+    pub(crate) fn half_width(&self) -> f64 {
+        student(self.freedom) * self.variance.sqrt()
+    }
+}
+
+/// Two-sided quantile of Student's t at [`LEVEL`].
+fn student(freedom: f64) -> f64 {
+    // The expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5) is right to 1e-4 here, and fast.
+    if freedom >= 8.0 {
+        const Z: f64 = 1.644_853_627;
+        let (z3, z5) = (Z.powi(3), Z.powi(5));
+        let first = (z3 + Z) / 4.0;
+        let second = (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / 96.0;
+        return Z + first / freedom + second / (freedom * freedom);
+    }
+    let t = StudentsT::new(0.0, 1.0, freedom.max(1.0)).ok();
+    t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + LEVEL / 2.0))
+}
+
+/// Probability of more than `f` by chance.
+pub(crate) fn f_tail(f: f64, above: f64, below: f64) -> f64 {
+    let law = FisherSnedecor::new(above.max(1.0), below.max(1.0)).ok();
+    law.filter(|_| f.is_finite()).map_or(0.0, |law| law.sf(f.max(0.0)))
+}
+
+fn row(size: u64, scale: f64, breaks: &[Break], without: Option<usize>) -> Vec<f64> {
+    let mut row = vec![1.0, size as f64 / scale];
+    row.extend(breaks.iter().enumerate().map(|(at, one)| {
+        let beyond = size > one.after && without != Some(at);
+        let middle = one.after.midpoint(one.before);
+        match one.kind {
+            Kind::Step => f64::from(beyond),
+            Kind::Bend => (size as f64 - middle as f64).max(0.0) / scale,
+        }
+    }));
+    row
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The inverse of a small positive definite matrix; `None` where it has none.
+fn inverse(mut m: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+    let n = m.len();
+    for (at, row) in m.iter_mut().enumerate() {
+        row.extend((0..n).map(|column| f64::from(column == at)));
+    }
+    for at in 0..n {
+        let pivot = (at..n).max_by(|a, b| m[*a][at].abs().total_cmp(&m[*b][at].abs()))?;
+        m.swap(at, pivot);
+        let value = m[at][at];
+        if value.abs() < 1e-12 * m[at].iter().fold(0.0, |most: f64, x| most.max(x.abs())) {
+            return None;
+        }
+        m[at].iter_mut().for_each(|x| *x /= value);
+        let lead = m[at].clone();
+        for (_, row) in m.iter_mut().enumerate().filter(|(other, _)| *other != at) {
+            let factor = row[at];
+            row.iter_mut().zip(&lead).for_each(|(x, lead)| *x -= factor * lead);
+        }
+    }
+    Some(m.into_iter().map(|row| row[n..].to_vec()).collect())
+}
+
+/// Coefficients and their covariance by weighted least squares.
+fn solve(
+    rows: &[Vec<f64>],
+    values: &[SizeMean],
+    weights: &[f64],
+) -> Option<(Vec<f64>, Vec<Vec<f64>>)> {
+    let n = rows.first()?.len();
+    let mut normal = vec![vec![0.0; n]; n];
+    let mut right = vec![0.0; n];
+    for ((row, value), weight) in rows.iter().zip(values).zip(weights) {
+        for i in 0..n {
+            right[i] += weight * row[i] * value.mean;
+            for j in 0..n {
+                normal[i][j] += weight * row[i] * row[j];
+            }
+        }
+    }
+    let covariance = inverse(normal)?;
+    Some((covariance.iter().map(|row| product(row, &right)).collect(), covariance))
+}
+
+/// The lack of fit that makes residuals as large as they are.
+fn paule_mandel(residuals: &[f64], points: &[SizeMean], spare: f64) -> f64 {
+    let excess = |variance: f64| {
+        let of = |(r, point): (&f64, &SizeMean)| r * r / (variance + point.of_mean());
+        residuals.iter().zip(points).map(of).sum::<f64>() - spare
+    };
+    let most = residuals.iter().map(|r| r * r).sum::<f64>() / spare.max(1.0);
+    if spare < 1.0 || excess(0.0) <= 0.0 {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if excess(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    high
+}
+
+impl Model {
+    /// The curve with `breaks` through `points`; `freedom` is that of their noise. `None` with too few points.
+    pub(crate) fn fit(points: &[SizeMean], freedom: f64, breaks: &[Break]) -> Option<Model> {
+        let scale = points.last()?.size as f64;
+        let rows: Vec<Vec<f64>> = points.iter().map(|p| row(p.size, scale, breaks, None)).collect();
+        let spare = points.len().checked_sub(2 + breaks.len())?;
+        let mut times: Vec<f64> = points.iter().map(|point| point.mean).collect();
+        let mut unexplained = 0.0;
+        let mut solution = None;
+        let (mut residual, mut excess) = (0.0, 0.0);
+        // Weights follow from the curve: those of measured times would favour what came out too low.
+        for _ in 0..5 {
+            let weight = |(p, t): (&SizeMean, &f64)| 1.0 / (t * t * (unexplained + p.of_mean()));
+            let weights: Vec<f64> = points.iter().zip(&times).map(weight).collect();
+            let (beta, covariance) = solve(&rows, points, &weights)?;
+            for ((time, row), point) in times.iter_mut().zip(&rows).zip(points) {
+                *time = product(row, &beta).max(point.mean * 0.1);
+            }
+            let residuals: Vec<f64> =
+                points.iter().zip(&times).map(|(p, time)| p.mean / time - 1.0).collect();
+            let squares = |weight: &dyn Fn(&SizeMean) -> f64| {
+                residuals.iter().zip(points).map(|(r, p)| r * r * weight(p)).sum::<f64>()
+            };
+            residual = squares(&|point| point.slices);
+            excess = squares(&|point| 1.0 / point.of_mean()) / spare.max(1) as f64;
+            // The estimator cannot be negative: without this test it would widen the intervals of true lines.
+            let chance = f_tail(excess, spare as f64, freedom);
+            let open = chance < CHANCE_OF_NOISE;
+            unexplained = if open { paule_mandel(&residuals, points, spare as f64) } else { 0.0 };
+            solution = Some((beta, covariance));
+        }
+        let (beta, covariance) = solution?;
+        let (points, breaks) = (points.to_vec(), breaks.to_vec());
+        Some(Model {
+            points,
+            breaks,
+            scale,
+            beta,
+            covariance,
+            unexplained,
+            freedom,
+            spare,
+            residual,
+            excess,
+        })
+    }
+
+    /// The curve at `size` and its variance; `without` leaves a break out.
+    fn curve(&self, size: u64, without: Option<usize>) -> (f64, f64) {
+        let row = row(size, self.scale, &self.breaks, without);
+        let time = product(&row, &self.beta);
+        let through: Vec<f64> = self.covariance.iter().map(|c| product(c, &row)).collect();
+        (time, product(&through, &row))
+    }
+
+    /// The access time at `size`; `None` where the curve is not above zero.
+    pub(crate) fn predict(&self, size: u64) -> Option<Prediction> {
+        let (line, variance) = self.curve(size, None);
+        if line <= 0.0 {
+            return None;
+        }
+        let mut estimation = variance / (line * line);
+        // Inside a gap a break may lie on either side of the size.
+        for (at, one) in self.breaks.iter().enumerate() {
+            if one.kind == Kind::Step && size > one.after && size < one.before {
+                let jump = 1.0 - self.curve(size, Some(at)).0 / line;
+                estimation += jump * jump;
+            }
+        }
+        let own = self.points.binary_search_by_key(&size, |point| point.size).ok();
+        let fitted = Prediction {
+            time: line,
+            variance: estimation + self.unexplained,
+            freedom: self.freedom_of(estimation),
+        };
+        let Some(own) = own.map(|at| self.points[at]) else { return Some(fitted) };
+        // What was measured counts by how much the curve leaves open.
+        let trust = self.unexplained / (self.unexplained + own.of_mean());
+        let rest = 1.0 - trust;
+        let time = line + trust * (own.mean - line);
+        let variance = trust * own.of_mean() + rest * rest * estimation;
+        Some(Prediction { time, variance, freedom: self.freedom_of(variance) })
+    }
+
+    /// Degrees of freedom of a variance by Welch and Satterthwaite: lack of fit is known from fewer values.
+    fn freedom_of(&self, noise: f64) -> f64 {
+        let (noise, unexplained) = (noise.max(f64::MIN_POSITIVE), self.unexplained);
+        let parts = noise * noise / self.freedom.max(1.0)
+            + unexplained * unexplained / self.spare.max(1) as f64;
+        (noise + unexplained).powi(2) / parts
+    }
+
+    /// The break that explains most, if it is no chance; none of `refused`.
+    pub(crate) fn better(&self, refused: &[Break]) -> Option<(Break, Model)> {
+        if self.breaks.len() >= BREAKS_MAX || self.spare < 3 {
+            return None;
+        }
+        let mut candidates = Vec::new();
+        for two in self.points[1..self.points.len() - 1].windows(2) {
+            let (after, before) = (two[0].size, two[1].size);
+            for kind in [Kind::Step, Kind::Bend] {
+                let meets = |other: &Break| {
+                    other.kind == kind && other.after < before && after < other.before
+                };
+                if !self.breaks.iter().chain(refused).any(meets) {
+                    candidates.push(Break { kind, after, before });
+                }
+            }
+        }
+        let (one, model) = self.best(&candidates)?;
+        let pure = self.points.iter().map(|p| p.variance).sum::<f64>() / self.points.len() as f64;
+        let scatter = (model.residual / model.spare as f64).max(pure);
+        let f = (self.residual - model.residual) / scatter;
+        let chance = f_tail(f, 1.0, model.spare as f64) * candidates.len() as f64;
+        (chance < FALSE_BREAK).then_some((one, model))
+    }
+
+    fn best(&self, candidates: &[Break]) -> Option<(Break, Model)> {
+        let with = |one: &Break| {
+            let mut breaks = self.breaks.clone();
+            breaks.push(*one);
+            Some((*one, Model::fit(&self.points, self.freedom, &breaks)?))
+        };
+        let models = candidates.iter().filter_map(with);
+        models.min_by(|a, b| a.1.residual.total_cmp(&b.1.residual))
+    }
+
+    /// Moves each break to the pair of measured sizes inside its gap that fits best.
+    pub(crate) fn narrowed(points: &[SizeMean], freedom: f64, breaks: &[Break]) -> Option<Model> {
+        let mut model = Model::fit(points, freedom, &[])?;
+        for one in breaks {
+            let inside = points
+                .windows(2)
+                .filter(|two| two[0].size >= one.after && two[1].size <= one.before);
+            let places: Vec<Break> = inside
+                .map(|two| Break { kind: one.kind, after: two[0].size, before: two[1].size })
+                .collect();
+            model = model.best(&places).map_or(model, |(_, model)| model);
+        }
+        Some(model)
+    }
+
+    /// The curve alone at `size`.
+    pub(crate) fn line(&self, size: u64) -> f64 {
+        self.curve(size, None).0
+    }
+
+    /// Squares of the relative distance of `slices` from the curve, without what was measured at their sizes.
+    pub(crate) fn distance(&self, slices: &[(u64, f64)]) -> f64 {
+        slices.iter().map(|(size, time)| (time / self.curve(*size, None).0 - 1.0).powi(2)).sum()
+    }
+}
