@@ -30,6 +30,7 @@ mod printed;
 mod report;
 mod s0;
 mod s1;
+mod s2;
 mod s3;
 mod s4;
 mod selector;
@@ -67,6 +68,7 @@ const PAPERS: &[Paper] = &[
     Paper { id: "disks", run: disks::run, selectable: disks::selectable },
     Paper { id: "S0", run: s0::run, selectable: s0::selectable },
     Paper { id: "S1", run: s1::run, selectable: s1::selectable },
+    Paper { id: "S2", run: s2::run, selectable: s2::selectable },
     Paper { id: "S3", run: s3::run, selectable: s3::selectable },
     Paper { id: "S4", run: s4::run, selectable: s4::selectable },
 ];

@@ -23,6 +23,12 @@ pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
 /// Arrays: their members are of any kind, so their files stand here.
 const ARRAYS: &[Preset] = ssdyno_block::presets!["../../../presets/devices":
     "s1-sas-pair",
+    "s2-pastel",
+    "s2-graphene",
+    "s2-bali-hdd",
+    "s2-edel",
+    "s2-graphite",
+    "s2-bali-ssd",
     "s2-chimint",
     "s2-suno",
     "s2-taurus",

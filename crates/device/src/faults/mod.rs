@@ -17,7 +17,7 @@ mod faulty;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::Span;
-use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Time};
+use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Rng, Time};
 
 pub use faulty::Faulty;
 
@@ -44,6 +44,13 @@ pub struct FaultConfig {
     /// once; where nothing is asked of it then, with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
+    /// Slowness that comes and goes: by this share, on average, requests take longer than the device's own
+    /// time. The share is drawn anew for each `slow_for`, exponentially, so runs differ from one another as
+    /// those of a real machine do (S2-25). 0 to 100; devices without a driver only.
+    pub slow_by: f64,
+    /// For how long a share that was drawn holds; up to 24 hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_for: Option<Span>,
     /// The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
     /// next command.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,10 +134,50 @@ impl FaultConfig {
     /// Checks the values.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         check_share("lost_interrupts", self.lost_interrupts)?;
+        self.check_slowness()?;
         let times =
             [("delay_by", self.delay_by), ("hang_at", self.hang_at), ("remove_at", self.remove_at)];
         let shares = [("error", self.error), ("delay", self.delay), ("drop", self.drop)];
         check_faults(&times, &shares, (self.delay, self.delay_by))
+    }
+}
+
+impl FaultConfig {
+    fn check_slowness(&self) -> Result<(), ConfigError> {
+        let error = |key: &str, problem: &str, help: &str| {
+            Err(ConfigError::new(format!("faults.{key}"), problem, help))
+        };
+        if !(0.0..=100.0).contains(&self.slow_by) {
+            let problem = format!("{} is outside 0 to 100", self.slow_by);
+            return error("slow_by", &problem, "write a share such as 0.2");
+        }
+        match (self.slow_by > 0.0, self.slow_for) {
+            (true, None) => {
+                error("slow_by", "nothing says for how long", "write such as slow_for = \"30s\"")
+            }
+            (false, Some(_)) => {
+                let help = "write by which share, such as slow_by = 0.2, or leave both keys out";
+                error("slow_for", "nothing is slow", help)
+            }
+            (true, Some(Span(time))) if time < Time::from_us(1) || time > Time::from_s(86_400) => {
+                let problem = format!("{time} is outside 1 us to 24 hours");
+                error("slow_for", &problem, "write a time such as \"30s\"")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the times of requests that are submitted at `at` are multiplied with: 1 or more. A pure function
+    /// of the seed and the time, so that it does not depend on what is asked of the device.
+    pub fn slowness(&self, seed: u64, at: Time) -> f64 {
+        match self.slow_for {
+            Some(Span(period)) if self.slow_by > 0.0 => {
+                let number = at.as_ps() / period.as_ps().max(1);
+                let seed = seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                1.0 + self.slow_by * Rng::new(seed, "slowness").exponential()
+            }
+            _ => 1.0,
+        }
     }
 }
 
@@ -156,6 +203,10 @@ mod tests {
             ("delay = 0.1\ndelay_by = \"2h\"", "faults.delay_by"),
             ("hang_at = \"0s\"", "faults.hang_at"),
             ("remove_at = \"0s\"", "faults.remove_at"),
+            ("slow_by = 0.1", "faults.slow_by"),
+            ("slow_by = -1\nslow_for = \"1s\"", "faults.slow_by"),
+            ("slow_for = \"1s\"", "faults.slow_for"),
+            ("slow_by = 0.1\nslow_for = \"25h\"", "faults.slow_for"),
             ("drop = 0.6\nerror = 0.6", "faults.error"),
         ] {
             assert_eq!(parsed(keys), Err(key.to_owned()), "{keys}");

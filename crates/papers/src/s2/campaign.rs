@@ -1,0 +1,250 @@
+//! The devices, simulated once each, and what measuring them takes and gives.
+
+use std::collections::BTreeMap;
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_device::faults::FaultConfig;
+use ssdyno_profile::{
+    Measurement, Measurements, Method, Observer, ProfileOp, ProfilePlan, ProfileResult,
+    ProfileTest, REPETITIONS_MAX, REPETITIONS_MIN, Serra, Sizes, Stage, Strategy, default_sizes,
+    estimate_of,
+};
+use ssdyno_result::{KeepGoing, RunProgress};
+use ssdyno_session::{FileContents, RunSpec, StopFlag, Unattended, side_by_side};
+use toml::Table;
+
+use super::data::{Device, Plan};
+use crate::error::defect;
+use crate::{PaperError, PapersOptions, PapersProgress, presets};
+
+/// A test with one request size.
+pub(super) type TestKey = (ProfileTest, u64);
+
+/// Access times in nanoseconds by test and size.
+pub(super) type Times = BTreeMap<TestKey, f64>;
+
+/// One span of one device.
+#[derive(Debug)]
+pub(super) struct SpanTimes {
+    /// Without slowness: seconds of every test, and its requests.
+    own: BTreeMap<TestKey, (f64, u64)>,
+}
+
+/// A device as it was simulated, and its slowness.
+#[derive(Debug)]
+pub(super) struct Profiled {
+    pub(super) device: Device,
+    slowness: FaultConfig,
+    pub(super) spans: Vec<SpanTimes>,
+}
+
+/// What the complete profile of a device gave (S2-10).
+#[derive(Debug)]
+pub(super) struct FullProfile {
+    /// Means, one a span.
+    pub(super) means: Vec<Times>,
+    /// One execution of all tests, and all executions, in seconds.
+    pub(super) one_seconds: f64,
+    pub(super) total_seconds: f64,
+    /// Mean repetitions of a test.
+    pub(super) repetitions: f64,
+}
+
+/// Simulates every device with every span of the plan; `None` in place of those that were stopped.
+pub(super) fn simulate(
+    plan: &Plan,
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<Option<Vec<Profiled>>, PaperError> {
+    // A glance has the smallest file alone.
+    let spans = if options.requests.is_some() { &plan.spans_mib[..1] } else { &plan.spans_mib };
+    let jobs: Vec<(&Device, u64)> =
+        plan.devices.iter().flat_map(|d| spans.iter().map(move |span| (d, span << 20))).collect();
+    let of: u64 = jobs.len() as u64;
+    let ran = side_by_side(
+        &jobs,
+        options.threads,
+        |(device, span), stop| one(device, *span, options.seed, stop),
+        &mut |done| {
+            let running = vec![format!("{} of {of} profiles", done)];
+            progress(&PapersProgress { done: done as u64, of, running })
+        },
+    )?;
+    let mut ran = ran.into_iter();
+    let mut all = Vec::new();
+    for device in &plan.devices {
+        let slowness = slowness(device)?;
+        let mut of_device = Vec::new();
+        for _ in spans {
+            match ran.next().flatten().flatten() {
+                Some(span) => of_device.push(span),
+                None => return Ok(None),
+            }
+        }
+        all.push(Profiled { device: device.clone(), slowness, spans: of_device });
+    }
+    Ok(Some(all))
+}
+
+/// The `[faults]` of the device's preset.
+fn slowness(device: &Device) -> Result<FaultConfig, PaperError> {
+    let preset = presets::device(&device.preset)?;
+    let table: Table = preset.read(toml::from_str)?;
+    let faults = table.get("faults").cloned().unwrap_or_else(|| Table::new().into());
+    faults.try_into().map_err(|error: toml::de::Error| defect(&preset.file, error))
+}
+
+/// Every size and test once, without slowness; `None` where it was stopped.
+fn one(
+    device: &Device,
+    span: u64,
+    seed: u64,
+    stop: &StopFlag,
+) -> Result<Option<SpanTimes>, PaperError> {
+    let preset = presets::device(&device.preset)?;
+    let text = preset.changed(&["faults".to_owned()], &BTreeMap::new())?;
+    let table: Table = toml::from_str(&text).map_err(|error| defect(&preset.file, error))?;
+    let sizes = default_sizes();
+    let plan = ProfilePlan {
+        target: format!("sim:{}", device.preset),
+        // More points than any interval has sizes: all of them, each once.
+        method: Method::Serra { points: u32::MAX, repeat: 1 },
+        ops: vec![ProfileOp::Read, ProfileOp::Write],
+        sizes,
+        span: Some(Bytes(span)),
+        depth: 1,
+        time: None,
+        threshold: None,
+        seed,
+    };
+    let contents = FileContents { device: Some(table), ..FileContents::default() };
+    let spec = RunSpec { contents, ..RunSpec::default() };
+    let wrong = |problem: String| PaperError::Refused { run: device.name.clone(), problem };
+    let mut target = plan.open(&spec, &mut Unattended).map_err(|e| wrong(e.message.clone()))?;
+    let ran = plan.execute(&mut target, &mut Watch(stop));
+    if stop.flow() == KeepGoing::Stop {
+        return Ok(None);
+    }
+    let (result, failure) = ran.map_err(|error| wrong(error.to_string()))?;
+    if let Some(error) = failure {
+        return Err(wrong(error.to_string()));
+    }
+    let own = result.measurements.iter().map(|m| ((m.test, m.size_bytes), (m.seconds, m.requests)));
+    Ok(Some(SpanTimes { own: own.collect() }))
+}
+
+struct Watch<'a>(&'a StopFlag);
+
+impl Observer for Watch<'_> {
+    fn under_way(&mut self, _: &Stage, _: &RunProgress) -> KeepGoing {
+        self.0.flow()
+    }
+
+    fn checkpoint(&mut self, _: &ProfileResult) {}
+}
+
+impl Profiled {
+    /// How long what takes `own` seconds takes from `at` on, with the slowness of `seed`.
+    fn elapsed(&self, seed: u64, at: f64, own: f64) -> f64 {
+        let Some(period) = self.slowness.slow_for.map(|span| span.0.as_s_f64()) else { return own };
+        let (mut now, mut left) = (at, own);
+        // Counted, not worked out from the time: a quotient that is rounded down would stay in its period.
+        let mut number = (now / period).floor();
+        loop {
+            let middle = Time::from_s_f64((number + 0.5) * period);
+            let factor = self.slowness.slowness(seed, middle);
+            let end = (number + 1.0) * period;
+            if now + left * factor <= end {
+                return now + left * factor - at;
+            }
+            left = (left - (end - now).max(0.0) / factor).max(0.0);
+            now = end;
+            number += 1.0;
+        }
+    }
+
+    /// The complete profile: passes over all tests, each until its mean is known well enough.
+    pub(super) fn full(&self, plan: &Plan, seed: u64) -> FullProfile {
+        let keys: Vec<(usize, TestKey)> = self
+            .spans
+            .iter()
+            .enumerate()
+            .flat_map(|(index, span)| span.own.keys().map(move |key| (index, *key)))
+            .collect();
+        let mut seen: BTreeMap<(usize, TestKey), Vec<f64>> = BTreeMap::new();
+        let mut open = keys.clone();
+        let (mut now, mut one_seconds, mut passes) = (0.0, 0.0, 0);
+        while !open.is_empty() && passes < REPETITIONS_MAX {
+            for (index, key) in &open {
+                let (own, requests) = self.spans[*index].own[key];
+                let took = self.elapsed(seed, now, own);
+                now += took;
+                seen.entry((*index, *key)).or_default().push(took * 1e9 / requests as f64);
+            }
+            passes += 1;
+            if passes == 1 {
+                one_seconds = now;
+            }
+            open.retain(|key| {
+                let times = &seen[key];
+                let estimate = estimate_of(times).and_then(|e| Some(e.half_width? / e.mean));
+                times.len() < REPETITIONS_MIN || estimate.is_none_or(|r| r > plan.error)
+            });
+        }
+        let repetitions = seen.values().map(Vec::len).sum::<usize>() as f64 / seen.len() as f64;
+        let mut means = vec![Times::new(); self.spans.len()];
+        for ((index, key), times) in seen {
+            means[index].insert(key, times.iter().sum::<f64>() / times.len() as f64);
+        }
+        FullProfile { means, one_seconds, total_seconds: now, repetitions }
+    }
+
+    /// SeRRa on span number `index`: `points` sizes of each interval, `repeat` times; the curves and the
+    /// seconds spent.
+    pub(super) fn serra(&self, index: usize, points: u32, repeat: u32, seed: u64) -> (Times, f64) {
+        let sizes = Sizes::new(&default_sizes());
+        let span = &self.spans[index];
+        let mut serra = Serra::new(sizes, ProfileTest::ALL.to_vec(), points, repeat, seed);
+        let mut all = Measurements::default();
+        // It begins somewhere, not where the complete profile did.
+        let mut now = 1e6;
+        while let ssdyno_profile::NextTest::Measure { test, size_bytes, .. } = serra.next(&all) {
+            let Some((own, requests)) = span.own.get(&(test, size_bytes)).copied() else {
+                continue;
+            };
+            let seconds = self.elapsed(seed, now, own);
+            now += seconds;
+            all.add(Measurement { test, size_bytes, requests, seconds, whole: true });
+        }
+        let curves = ProfileTest::ALL.into_iter().flat_map(|test| {
+            let points = serra.curve(test, &all);
+            points.into_iter().map(move |point| ((test, point.size_bytes), point.access_time_ns))
+        });
+        (curves.collect(), now - 1e6)
+    }
+
+    /// Seconds of all tests with `sizes` alone, and of all, without slowness: what fewer sizes save (S2-30).
+    pub(super) fn seconds_of_extremes(&self) -> (f64, f64) {
+        let extremes = [8 << 10, 64 << 10, 4 << 20];
+        let own = || self.spans.iter().flat_map(|span| &span.own);
+        let of = |some: bool| {
+            own()
+                .filter(|((_, size), _)| !some || extremes.contains(size))
+                .map(|(_, (seconds, _))| seconds)
+                .sum::<f64>()
+        };
+        (of(true), of(false))
+    }
+}
+
+/// The mean over all sizes of the ratio of random to sequential access time.
+pub(super) fn mean_ratio(times: &Times, op: ProfileOp) -> Option<f64> {
+    let (sequential, random) = ProfileTest::pair(op);
+    let ratios: Vec<f64> = times
+        .iter()
+        .filter(|((test, _), _)| *test == sequential)
+        .filter_map(|((_, size), time)| Some(times.get(&(random, *size))? / time))
+        .collect();
+    (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+}

@@ -1,0 +1,170 @@
+//! Printed numbers beside ours.
+
+use ssdyno_profile::{ProfileOp, ProfileTest};
+
+use super::data::{CLASSES, Plan, Printed};
+use super::outcome::Outcome;
+use crate::{FigureCell, PaperError, Selector};
+
+/// What is said of every cell of a simulated device.
+const NOTE: &str = "the device's inside is assumed (S2-39)";
+/// S2-22.
+const IMPOSSIBLE: &str = "S2-22: printed 9 cannot be: the median of a union lies between those of its parts, \
+                          10, 10 and 17, so at least 9.5 before rounding";
+
+struct Cells<'a> {
+    selector: &'a Selector,
+    all: Vec<FigureCell>,
+}
+
+impl Cells<'_> {
+    fn push(&mut self, id: String, printed: f64, ours: Option<f64>, note: &str) {
+        let id = format!("S2/{id}");
+        if !self.selector.selects(&id) {
+            return;
+        }
+        self.all.push(FigureCell {
+            id,
+            printed: Some(printed),
+            printed_text: format!("{printed}"),
+            as_printed_model: None,
+            ours,
+            relative_error: ours.filter(|_| printed != 0.0).map(|ours| ours / printed - 1.0),
+            tolerance: 0.05,
+            expected_to_match: false,
+            note: note.to_owned(),
+        });
+    }
+
+    /// A number that follows from other printed ones.
+    fn worked_out(&mut self, id: String, printed: f64, ours: f64, tolerance: f64, note: &str) {
+        let before = self.all.len();
+        self.push(format!("arithmetic/{id}"), printed, Some(ours), note);
+        for cell in &mut self.all[before..] {
+            (cell.tolerance, cell.expected_to_match) = (tolerance, true);
+        }
+    }
+}
+
+/// The selected cells; ours are `None` where the devices were not run.
+pub(super) fn cells(
+    selector: &Selector,
+    plan: &Plan,
+    printed: &Printed,
+    outcome: Option<&Outcome>,
+) -> Result<Vec<FigureCell>, PaperError> {
+    let mut cells = Cells { selector, all: Vec::new() };
+    by_device(&mut cells, plan, printed, outcome)?;
+    by_class(&mut cells, printed, outcome)?;
+    arithmetic(&mut cells, plan, printed)?;
+    Ok(cells.all)
+}
+
+fn by_device(
+    cells: &mut Cells<'_>,
+    plan: &Plan,
+    printed: &Printed,
+    outcome: Option<&Outcome>,
+) -> Result<(), PaperError> {
+    let hours = |seconds: f64| seconds / 3600.0;
+    for (index, device) in plan.devices.iter().enumerate() {
+        let ours = outcome.and_then(|outcome| outcome.devices.get(index));
+        let at = |table, row: &str| Printed::row(table, row).map(|numbers| numbers[index]);
+        let name = &device.name;
+        let one = at(&printed.table1, "one_execution_hours")?;
+        let total = at(&printed.table1, "total_hours")?;
+        cells.push(
+            format!("table1/{name}/one_execution_hours"),
+            one,
+            ours.map(|ours| hours(ours.full.one_seconds)),
+            NOTE,
+        );
+        cells.push(
+            format!("table1/{name}/total_hours"),
+            total,
+            ours.map(|ours| hours(ours.full.total_seconds)),
+            NOTE,
+        );
+        for (row, repeat) in [("one_minutes", 1), ("four_minutes", 4)] {
+            let seconds = ours.and_then(|ours| ours.serra_seconds.get(&repeat).copied());
+            let id = format!("table5/{name}/{row}");
+            cells.push(id, at(&printed.table5, row)?, seconds.map(|s| s / 60.0), NOTE);
+        }
+        for (word, op) in [("write", ProfileOp::Write), ("read", ProfileOp::Read)] {
+            let ratios = ours.and_then(|ours| ours.ratios.get(&op).copied());
+            let measured = at(&printed.table6, &format!("{word}_measured"))?;
+            let serra = at(&printed.table6, &format!("{word}_serra"))?;
+            cells.push(
+                format!("table6/{name}/{word}_measured"),
+                measured,
+                ratios.map(|ratios| ratios.0),
+                NOTE,
+            );
+            let id = format!("table6/{name}/{word}_serra");
+            cells.push(id, serra, ratios.map(|ratios| ratios.1), NOTE);
+        }
+    }
+    Ok(())
+}
+
+/// The columns of table 3, in its order.
+const TESTS: [(&str, ProfileTest); 4] = [
+    ("write", ProfileTest::SequentialWrite),
+    ("random_write", ProfileTest::RandomWrite),
+    ("read", ProfileTest::SequentialRead),
+    ("random_read", ProfileTest::RandomRead),
+];
+
+fn by_class(
+    cells: &mut Cells<'_>,
+    printed: &Printed,
+    outcome: Option<&Outcome>,
+) -> Result<(), PaperError> {
+    for class in CLASSES {
+        let numbers = Printed::row(&printed.table3, class)?;
+        for ((column, test), number) in TESTS.into_iter().zip(numbers) {
+            let note = if (class, column) == ("all", "write") { IMPOSSIBLE } else { NOTE };
+            let ours = outcome.and_then(|outcome| outcome.curve_error(class, test));
+            cells.push(format!("table3/{class}/{column}_percent"), *number, ours, note);
+        }
+        let numbers = Printed::row(&printed.table4, class)?;
+        let columns = [ProfileOp::Write, ProfileOp::Read]
+            .into_iter()
+            .flat_map(|op| [1, 2, 4].map(|repeat| (op, repeat)));
+        for ((op, repeat), number) in columns.zip(numbers) {
+            let ours = outcome.and_then(|outcome| outcome.ratio_error(class, repeat, op));
+            cells.push(format!("table4/{class}/{op}_{repeat}_percent"), *number, ours, NOTE);
+        }
+        if let Some(number) = printed.repetitions.get(class) {
+            let ours = outcome.and_then(|outcome| outcome.repetitions(class));
+            let note = "S2-25; the slowness of the presets is fitted to it";
+            cells.push(format!("text/{class}/repetitions"), *number, ours, note);
+        }
+    }
+    Ok(())
+}
+
+/// What follows from the paper's own numbers (S2-29).
+fn arithmetic(cells: &mut Cells<'_>, plan: &Plan, printed: &Printed) -> Result<(), PaperError> {
+    let total = Printed::row(&printed.table1, "total_hours")?;
+    let sum = total.iter().sum::<f64>();
+    cells.worked_out("table1_sum_hours".into(), 948.20, sum, 0.0001, "S2-19");
+    for (word, printed_sum, overall) in [("one", 338.10, 168.0), ("four", 1317.96, 43.0)] {
+        let minutes = Printed::row(&printed.table5, &format!("{word}_minutes"))?;
+        let factors = Printed::row(&printed.table5, &format!("{word}_factor"))?;
+        let ours = minutes.iter().sum::<f64>();
+        let id = format!("table5_{word}_sum_minutes");
+        cells.worked_out(id, printed_sum, ours, 0.0001, "S2-28, S2-29");
+        let note = "S2-29: the ratio of the sums, cut off";
+        let id = format!("table5_{word}_factor");
+        cells.worked_out(id, overall, (sum * 60.0 / ours).floor(), 0.0001, note);
+        for (index, device) in plan.devices.iter().enumerate() {
+            let ours = total[index] * 60.0 / minutes[index];
+            let id = format!("table5_{word}_factor_{}", device.name);
+            // Cut off, of minutes that were rounded before: within a little more than one.
+            let tolerance = 1.05 / factors[index];
+            cells.worked_out(id, factors[index], ours, tolerance, "S2-29: total / minutes");
+        }
+    }
+    Ok(())
+}

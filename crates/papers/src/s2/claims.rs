@@ -1,0 +1,167 @@
+//! What the paper says, judged on the simulated devices.
+
+use ssdyno_profile::{ProfileOp, ProfileTest};
+
+use super::outcome::{Outcome, median};
+use crate::{Claim, ClaimState, Selector};
+
+/// Whether it holds, and the numbers; `None` where they are missing.
+type Check = fn(&Outcome) -> Option<(bool, String)>;
+
+const CHECKS: &[(&str, &str, Check)] = &[
+    (
+        "two_points_do",
+        "More points than the two extremes do not make the estimate better (S2-24)",
+        |outcome| {
+            let two = outcome.error_with(2)?;
+            let most = outcome.error_with(*outcome.points.last()?)?;
+            Some((
+                two <= most * 1.1 + 0.5,
+                format!("median error {two:.1} % with 2, {most:.1} % with 8"),
+            ))
+        },
+    ),
+    (
+        "ratio_error_about_5_percent",
+        "The median error of the ratio is about 5 % (S2-27)",
+        |outcome| {
+            let all = outcome.repetitions.iter().flat_map(|n| {
+                let [write, read] = [ProfileOp::Write, ProfileOp::Read]
+                    .map(|op| outcome.ratio_errors("all", *n, op));
+                [write, read].concat()
+            });
+            let error = median(all)? * 100.0;
+            Some(((2.0..=10.0).contains(&error), format!("{error:.1} %")))
+        },
+    ),
+    (
+        "ratios_within_20_percent",
+        "About nine in ten ratios are within 20 % (S2-27: 91 % of writes, 88 % of reads)",
+        |outcome| {
+            let write = outcome.within_20_percent(ProfileOp::Write)? * 100.0;
+            let read = outcome.within_20_percent(ProfileOp::Read)? * 100.0;
+            Some((
+                write >= 80.0 && read >= 80.0,
+                format!("{write:.0} % of writes, {read:.0} % of reads"),
+            ))
+        },
+    ),
+    (
+        "curves_within_20_percent",
+        "More than eight in ten curves are within 20 % (S2-23: 84, 86, 88 and 98 %)",
+        |outcome| {
+            let shares = ProfileTest::ALL.map(|test| outcome.curves_within_20_percent(test));
+            let shares: Option<Vec<f64>> = shares.into_iter().collect();
+            let shares = shares?;
+            let text: Vec<String> = shares.iter().map(|s| format!("{:.0} %", s * 100.0)).collect();
+            Some((shares.iter().all(|share| *share >= 0.8), text.join(", ")))
+        },
+    ),
+    (
+        "time_is_a_hundredth",
+        "SeRRa takes between 1/80 and 1/900 of the time of the complete profile, by class of device (S2-28)",
+        |outcome| {
+            let classes: Vec<(&str, f64)> = outcome
+                .classes()
+                .filter_map(|class| Some((class, outcome.factor(class, 1)?)))
+                .collect();
+            let holds = classes.iter().all(|(_, factor)| (80.0..=900.0).contains(factor));
+            let text: Vec<String> =
+                classes.iter().map(|(class, factor)| format!("{class} 1/{factor:.0}")).collect();
+            Some((holds && !classes.is_empty(), text.join(", ")))
+        },
+    ),
+    (
+        "fewer_sizes_save_little",
+        "Fewer sizes alone save a factor of 6 to 10 on hard disks and arrays, and of 28 to 32 on SSDs (S2-30)",
+        |outcome| {
+            let of = |class: &'static str| {
+                let all = outcome.devices.iter().filter(move |d| d.device.is(class));
+                all.map(|device| device.fewer_sizes).collect::<Vec<f64>>()
+            };
+            let slow = [of("hdd"), of("raid")].concat();
+            let (slow, fast) = (median(slow.into_iter())?, median(of("ssd").into_iter())?);
+            let holds = (5.0..=12.0).contains(&slow) && (20.0..=40.0).contains(&fast);
+            Some((holds, format!("hard disks and arrays {slow:.1}, SSDs {fast:.1}")))
+        },
+    ),
+    ("arrays_vary_most", "Arrays need most repetitions, hard disks fewest (S2-25)", |outcome| {
+        let [hdd, raid, ssd] = ["hdd", "raid", "ssd"].map(|class| outcome.repetitions(class));
+        let (hdd, raid, ssd) = (hdd?, raid?, ssd?);
+        Some((hdd < ssd && ssd < raid, format!("hdd {hdd:.0}, raid {raid:.0}, ssd {ssd:.0}")))
+    }),
+    (
+        "ssds_read_alike",
+        "SSDs read as fast at random as in sequence: ratios of 1.0 to 1.2 (S2-32)",
+        |outcome| ratios(outcome, "ssd", ProfileOp::Read, |ratio| (0.9..=1.2).contains(&ratio)),
+    ),
+    (
+        "disks_do_not",
+        "Hard disks and arrays read in sequence 2 to 4 times faster on average (S2-32)",
+        |outcome| {
+            let hdd =
+                ratios(outcome, "hdd", ProfileOp::Read, |ratio| (1.8..=4.5).contains(&ratio))?;
+            let raid =
+                ratios(outcome, "raid", ProfileOp::Read, |ratio| (1.8..=4.5).contains(&ratio))?;
+            Some((hdd.0 && raid.0, format!("hdd {}; raid {}", hdd.1, raid.1)))
+        },
+    ),
+    (
+        "arrays_are_underestimated",
+        "The ratios of arrays are estimated too low, in all six cells of table 6 (S2-33)",
+        |outcome| {
+            let raid = outcome.devices.iter().filter(|device| device.device.is("raid"));
+            let cells: Vec<f64> = raid
+                .flat_map(|d| d.ratios.values())
+                .map(|(full, serra)| serra / full - 1.0)
+                .collect();
+            let low = cells.iter().filter(|error| **error < 0.0).count();
+            (!cells.is_empty()).then(|| {
+                (low == cells.len(), format!("{low} of {} cells are too low", cells.len()))
+            })
+        },
+    ),
+    ("table_3_all_write", "Table 3, All, Write = 9 % is the median of all (S2-22)", |_| {
+        Some((false, "the medians of the classes are 10, 10 and 17 %: at least 9.5 %".to_owned()))
+    }),
+];
+
+/// Whether all ratios of a class are as `wanted`.
+fn ratios(
+    outcome: &Outcome,
+    class: &str,
+    op: ProfileOp,
+    wanted: impl Fn(f64) -> bool,
+) -> Option<(bool, String)> {
+    let of_class = outcome.devices.iter().filter(|device| device.device.is(class));
+    let all: Vec<f64> = of_class.filter_map(|d| d.ratios.get(&op).map(|r| r.0)).collect();
+    let text: Vec<String> = all.iter().map(|ratio| format!("{ratio:.2}")).collect();
+    (!all.is_empty()).then(|| (all.iter().all(|ratio| wanted(*ratio)), text.join(", ")))
+}
+
+/// Identifiers with a title each.
+pub(super) fn titles() -> impl Iterator<Item = (String, String)> {
+    CHECKS.iter().map(|(name, text, _)| (format!("S2/claims/{name}"), (*text).to_owned()))
+}
+
+/// The selected claims.
+pub(super) fn claims(selector: &Selector, outcome: Option<&Outcome>) -> Vec<Claim> {
+    let selected =
+        CHECKS.iter().filter(|(name, ..)| selector.selects(&format!("S2/claims/{name}")));
+    let claim = |(name, text, check): &(&str, &str, Check)| {
+        let verdict = outcome.and_then(check);
+        let holds = verdict.as_ref().map(|verdict| verdict.0);
+        Claim {
+            id: format!("S2/claims/{name}"),
+            text: (*text).to_owned(),
+            holds,
+            state: holds.map(|holds| match holds {
+                true => ClaimState::Holds,
+                false => ClaimState::DoesNotHold,
+            }),
+            evidence: verdict.map_or_else(|| "not run".to_owned(), |verdict| verdict.1),
+            assumptions: Vec::new(),
+        }
+    };
+    selected.map(claim).collect()
+}

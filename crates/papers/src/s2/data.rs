@@ -1,0 +1,74 @@
+//! What `papers/s2` has: the plan and the printed numbers.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::PaperError;
+use crate::error::{defect, parse};
+
+/// The kinds of devices of the paper, and all together.
+pub(super) const CLASSES: [&str; 4] = ["hdd", "raid", "ssd", "all"];
+
+/// One of the nine devices.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Device {
+    pub(super) name: String,
+    pub(super) preset: String,
+    pub(super) class: String,
+}
+
+impl Device {
+    /// Whether it is of `class`; every device is of `all`.
+    pub(super) fn is(&self, class: &str) -> bool {
+        class == "all" || self.class == class
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    pub(super) spans_mib: Vec<u64>,
+    pub(super) seeds: u64,
+    pub(super) error: f64,
+    pub(super) points: Vec<u32>,
+    pub(super) repetitions: Vec<u32>,
+    pub(super) devices: Vec<Device>,
+}
+
+const PLAN: &str = "papers/s2/plan.toml";
+const PRINTED: &str = "papers/s2/printed.toml";
+
+impl Plan {
+    pub(super) fn load() -> Result<Plan, PaperError> {
+        parse(PLAN, include_str!("../../../../papers/s2/plan.toml"))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Printed {
+    pub(super) title: String,
+    pub(super) table1: BTreeMap<String, Vec<f64>>,
+    pub(super) table3: BTreeMap<String, Vec<f64>>,
+    pub(super) table4: BTreeMap<String, Vec<f64>>,
+    pub(super) table5: BTreeMap<String, Vec<f64>>,
+    pub(super) table6: BTreeMap<String, Vec<f64>>,
+    pub(super) repetitions: BTreeMap<String, f64>,
+}
+
+impl Printed {
+    pub(super) fn load() -> Result<Printed, PaperError> {
+        parse(PRINTED, include_str!("../../../../papers/s2/printed.toml"))
+    }
+
+    /// The numbers of a row.
+    pub(super) fn row<'a>(
+        table: &'a BTreeMap<String, Vec<f64>>,
+        row: &str,
+    ) -> Result<&'a [f64], PaperError> {
+        let numbers = table.get(row).map(Vec::as_slice);
+        numbers.ok_or_else(|| defect(PRINTED, format!("there is no row `{row}`")))
+    }
+}

@@ -1,0 +1,107 @@
+//! Figures 1 to 3 and their numbers.
+
+use ssdyno_profile::{ProfileOp, ProfileTest};
+
+use super::outcome::{Outcome, median};
+use crate::chart::{Curve, Curves, Line, Lines, Places};
+use crate::{Figure, FigureTable};
+
+pub(super) const FIGURES: [(&str, &str); 3] = [
+    ("figure1", "Access time per request of an SSD (edel), largest span"),
+    ("figure2", "Error of estimated access times by points of an interval"),
+    ("figure3", "Error of the estimated ratio by repetitions"),
+];
+
+/// The drawing and the numbers of a figure.
+pub(super) fn draw(id: &str, outcome: &Outcome) -> (Figure, FigureTable) {
+    let title = FIGURES.iter().find(|(name, _)| *name == id).map_or("", |(_, title)| title);
+    let (svg, columns, rows) = match id {
+        "figure1" => access_times(title, outcome),
+        "figure2" => by_points(title, outcome),
+        _ => by_repetitions(title, outcome),
+    };
+    let id = format!("S2/{id}");
+    let table = FigureTable { id: id.clone(), title: title.to_owned(), columns, rows };
+    (Figure { id, title: title.to_owned(), svg }, table)
+}
+
+type Drawn = (String, Vec<String>, Vec<Vec<String>>);
+
+fn access_times(title: &str, outcome: &Outcome) -> Drawn {
+    let device = outcome.devices.iter().find(|device| device.device.name == "edel");
+    let times = device.and_then(|device| device.largest());
+    let points = |test: ProfileTest| -> Vec<(f64, f64)> {
+        let all = times.into_iter().flatten().filter(|((of, _), _)| *of == test);
+        all.map(|((_, size), time)| (*size as f64 / 1024.0, time / 1e6)).collect()
+    };
+    let curve = |test: ProfileTest| Curve {
+        label: test.to_string(),
+        points: points(test),
+        dashed: test.is_random(),
+    };
+    let curves: Vec<Curve> = ProfileTest::ALL.into_iter().map(curve).collect();
+    let rows = points(ProfileTest::SequentialRead).into_iter().enumerate().step_by(16).map(
+        |(at, point)| {
+            let mut row = vec![format!("{:.0}", point.0)];
+            row.extend(
+                curves
+                    .iter()
+                    .map(|c| c.points.get(at).map_or_else(String::new, |p| format!("{:.3}", p.1))),
+            );
+            row
+        },
+    );
+    let rows = rows.collect();
+    let names = ProfileTest::ALL.map(|test| format!("{test} ms"));
+    let columns = std::iter::once("size KiB".to_owned()).chain(names).collect();
+    let (across, unit) = ("request size (KiB)", "access time (ms)");
+    (Curves { title, across, unit, curves }.draw(), columns, rows)
+}
+
+fn by_points(title: &str, outcome: &Outcome) -> Drawn {
+    let points = &outcome.points;
+    let value = |test: ProfileTest, points: u32| {
+        let errors = outcome.devices.iter().filter_map(|d| d.curve_errors.get(&(points, test)));
+        median(errors.flatten().copied()).map(|error| error * 100.0)
+    };
+    let line = |test: ProfileTest| Line {
+        label: test.to_string(),
+        values: points.iter().map(|points| value(test, *points)).collect(),
+        dashed: test.is_random(),
+    };
+    let lines: Vec<Line> = ProfileTest::ALL.into_iter().map(line).collect();
+    let head = ProfileTest::ALL.map(|test| format!("{test} %"));
+    let (places, unit) = (Places::values(points), "median error (%)");
+    let rows = rows_of(points, &lines);
+    let svg = Lines { title, unit, across: "points of each interval", places, lines }.draw();
+    (svg, std::iter::once("points".to_owned()).chain(head).collect(), rows)
+}
+
+fn by_repetitions(title: &str, outcome: &Outcome) -> Drawn {
+    let repetitions = &outcome.repetitions;
+    let classes: Vec<&str> = outcome.classes().collect();
+    let mut lines = Vec::new();
+    for op in [ProfileOp::Write, ProfileOp::Read] {
+        for class in &classes {
+            lines.push(Line {
+                label: format!("{class} {op}"),
+                values: repetitions.iter().map(|n| outcome.ratio_error(class, *n, op)).collect(),
+                dashed: op == ProfileOp::Read,
+            });
+        }
+    }
+    let head = lines.iter().map(|line| format!("{} %", line.label));
+    let columns = std::iter::once("repetitions".to_owned()).chain(head).collect();
+    let rows = rows_of(repetitions, &lines);
+    let (places, unit) = (Places::values(repetitions), "median error (%)");
+    (Lines { title, unit, across: "repetitions", places, lines }.draw(), columns, rows)
+}
+
+fn rows_of(places: &[u32], lines: &[Line]) -> Vec<Vec<String>> {
+    let cell = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.1}"));
+    let row = |(index, place): (usize, &u32)| {
+        let values = lines.iter().map(|line| cell(line.values[index]));
+        std::iter::once(place.to_string()).chain(values).collect()
+    };
+    places.iter().enumerate().map(row).collect()
+}

@@ -1,0 +1,94 @@
+//! S2: SeRRa, the ratio of sequential to random throughput from a few measurements.
+
+mod campaign;
+mod cells;
+mod claims;
+mod data;
+mod figures;
+mod outcome;
+
+use data::{Plan, Printed};
+use figures::FIGURES;
+use outcome::Outcome;
+
+use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
+
+/// Tables, figures, arithmetic and claims with a title each.
+pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
+    let mut all = vec![("S2".to_owned(), Printed::load()?.title)];
+    let tables = [
+        ("arithmetic", "Numbers that follow from printed ones"),
+        ("table1", "Time of complete profiles"),
+        ("table3", "Median errors of estimated access times"),
+        ("table4", "Median errors of SeRRa's ratios"),
+        ("table5", "Time of SeRRa"),
+        ("table6", "Ratios with 1200 MB, measured and estimated"),
+        ("text", "Repetitions of a complete profile"),
+    ];
+    all.extend(tables.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
+    all.extend(FIGURES.map(|(id, title)| (format!("S2/{id}"), title.to_owned())));
+    all.extend(claims::titles());
+    Ok(all)
+}
+
+/// Re-runs what `selector` names.
+pub(crate) fn run(
+    selector: &Selector,
+    options: &PapersOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    let selectable = selectable()?;
+    let selected = |id: &str| selector.reaches(id) || selector.selects(id);
+    if !selectable.iter().any(|(id, _)| selected(id)) {
+        return Err(PaperError::nothing(selector, selectable));
+    }
+    // What the paper prints needs no device.
+    let simulated =
+        |(id, _): &(String, String)| id != "S2" && id != "S2/arithmetic" && selected(id);
+    let profiled = match selectable.iter().any(simulated) {
+        true => campaign::simulate(&plan, options, progress)?,
+        false => None,
+    };
+    let partial = profiled.is_none() && selectable.iter().any(simulated);
+    let outcome = profiled.map(|profiled| Outcome::new(&plan, &profiled));
+    let outcome = outcome.as_ref();
+    let chosen = FIGURES.into_iter().filter(|(id, _)| selector.reaches(&format!("S2/{id}")));
+    let drawn = chosen.filter_map(|(id, _)| Some(figures::draw(id, outcome?)));
+    let (figures, tables) = drawn.unzip();
+    let mut notes = vec![
+        "Times are those of the device. Each device is simulated once without slowness; repetitions follow from \
+         that and from the slowness of its preset, which multiplies service times (papers/s2/plan.toml)."
+            .to_owned(),
+        "What is inside the devices is assumed: look at orderings and ratios.".to_owned(),
+    ];
+    notes.extend(
+        options.cut_short("only the smallest file was profiled, and claims may fail for that"),
+    );
+    Ok(PapersReport {
+        title: printed.title.clone(),
+        cells: cells::cells(selector, &plan, &printed, outcome)?,
+        claims: claims::claims(selector, outcome),
+        figures,
+        tables,
+        partial,
+        runs: Vec::new(),
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What follows from printed numbers does so without a device.
+    #[test]
+    fn arithmetic_needs_no_device() {
+        let selector = "S2/arithmetic".parse().unwrap();
+        let report =
+            run(&selector, &PapersOptions::default(), &mut |_| KeepGoing::Continue).unwrap();
+        assert_eq!(report.cells.len(), 1 + 2 * 11);
+        assert_eq!(report.mismatches().count(), 0, "{:?}", report.mismatches().next());
+        assert!(report.claims.is_empty());
+    }
+}

@@ -1,0 +1,188 @@
+//! The tables of the paper, filled from the simulated devices.
+
+use std::collections::BTreeMap;
+
+use ssdyno_profile::{ProfileOp, ProfileTest, default_sizes};
+
+use super::campaign::{FullProfile, Profiled, Times, mean_ratio};
+use super::data::{CLASSES, Device, Plan};
+
+/// A device with everything that is asked about it.
+pub(super) struct DeviceOutcome {
+    pub(super) device: Device,
+    pub(super) full: FullProfile,
+    /// Seconds of SeRRa over all spans, by repetitions; mean over the seeds.
+    pub(super) serra_seconds: BTreeMap<u32, f64>,
+    /// Relative errors of curves with one repetition: by points, test; each of an interval, span and seed.
+    pub(super) curve_errors: BTreeMap<(u32, ProfileTest), Vec<f64>>,
+    /// Relative errors of mean ratios, signed: by repetitions, operation; each of a span and seed.
+    pub(super) ratio_errors: BTreeMap<(u32, ProfileOp), Vec<f64>>,
+    /// Mean ratios of the largest span: of the complete profile, and of SeRRa with most repetitions.
+    pub(super) ratios: BTreeMap<ProfileOp, (f64, f64)>,
+    /// Time of all sizes by that of the measured ones (S2-30).
+    pub(super) fewer_sizes: f64,
+}
+
+/// All nine.
+pub(super) struct Outcome {
+    pub(super) devices: Vec<DeviceOutcome>,
+    pub(super) points: Vec<u32>,
+    pub(super) repetitions: Vec<u32>,
+}
+
+const OPS: [ProfileOp; 2] = [ProfileOp::Write, ProfileOp::Read];
+
+impl Outcome {
+    pub(super) fn new(plan: &Plan, profiled: &[Profiled]) -> Outcome {
+        let devices = profiled.iter().map(|device| DeviceOutcome::new(plan, device)).collect();
+        let (points, repetitions) = (plan.points.clone(), plan.repetitions.clone());
+        Outcome { devices, points, repetitions }
+    }
+
+    fn of<'a>(&'a self, class: &'a str) -> impl Iterator<Item = &'a DeviceOutcome> {
+        self.devices.iter().filter(move |device| device.device.is(class))
+    }
+
+    /// Table 3: the median error of a curve in percent, over all numbers of points.
+    pub(super) fn curve_error(&self, class: &str, test: ProfileTest) -> Option<f64> {
+        let errors = self.of(class).flat_map(|device| &device.curve_errors);
+        let chosen = errors.filter(|((_, of), _)| *of == test).flat_map(|(_, errors)| errors);
+        median(chosen.copied()).map(|error| error * 100.0)
+    }
+
+    /// The same with one number of points, over all tests.
+    pub(super) fn error_with(&self, points: u32) -> Option<f64> {
+        let errors = self.of("all").flat_map(|device| &device.curve_errors);
+        let chosen = errors.filter(|((of, _), _)| *of == points).flat_map(|(_, errors)| errors);
+        median(chosen.copied()).map(|error| error * 100.0)
+    }
+
+    /// Every absolute error of a ratio.
+    pub(super) fn ratio_errors(&self, class: &str, repeat: u32, op: ProfileOp) -> Vec<f64> {
+        let errors = self.of(class).filter_map(|device| device.ratio_errors.get(&(repeat, op)));
+        errors.flatten().map(|error| error.abs()).collect()
+    }
+
+    /// Table 4: the median error of a ratio in percent.
+    pub(super) fn ratio_error(&self, class: &str, repeat: u32, op: ProfileOp) -> Option<f64> {
+        median(self.ratio_errors(class, repeat, op).into_iter()).map(|error| error * 100.0)
+    }
+
+    /// The share of errors of at most 20 %, of all repetitions.
+    pub(super) fn within_20_percent(&self, op: ProfileOp) -> Option<f64> {
+        let all = self.repetitions.iter().flat_map(|n| self.ratio_errors("all", *n, op));
+        share(all, |error| error <= 0.2)
+    }
+
+    /// The share of curve errors of at most 20 % (S2-23).
+    pub(super) fn curves_within_20_percent(&self, test: ProfileTest) -> Option<f64> {
+        let errors = self.of("all").flat_map(|device| &device.curve_errors);
+        let chosen = errors.filter(|((_, of), _)| *of == test).flat_map(|(_, errors)| errors);
+        share(chosen.copied(), |error| error <= 0.2)
+    }
+
+    /// Mean repetitions of the complete profile.
+    pub(super) fn repetitions(&self, class: &str) -> Option<f64> {
+        let all: Vec<f64> = self.of(class).map(|device| device.full.repetitions).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    }
+
+    /// How many times longer the complete profiles of a class take than SeRRa with `repeat`.
+    pub(super) fn factor(&self, class: &str, repeat: u32) -> Option<f64> {
+        let full: f64 = self.of(class).map(|device| device.full.total_seconds).sum();
+        let serra: f64 = self.of(class).filter_map(|d| d.serra_seconds.get(&repeat)).sum();
+        (serra > 0.0).then(|| full / serra)
+    }
+
+    /// The classes that have devices here.
+    pub(super) fn classes(&self) -> impl Iterator<Item = &'static str> {
+        CLASSES.into_iter().filter(|class| self.of(class).next().is_some())
+    }
+}
+
+impl DeviceOutcome {
+    fn new(plan: &Plan, profiled: &Profiled) -> DeviceOutcome {
+        let full = profiled.full(plan, 0);
+        let mut outcome = DeviceOutcome {
+            device: profiled.device.clone(),
+            serra_seconds: BTreeMap::new(),
+            curve_errors: BTreeMap::new(),
+            ratio_errors: BTreeMap::new(),
+            ratios: BTreeMap::new(),
+            fewer_sizes: {
+                let (extremes, all) = profiled.seconds_of_extremes();
+                all / extremes
+            },
+            full,
+        };
+        for seed in 1..=plan.seeds {
+            for index in 0..profiled.spans.len() {
+                outcome.points(plan, profiled, index, seed);
+                outcome.repeated(plan, profiled, index, seed);
+            }
+        }
+        outcome.serra_seconds.values_mut().for_each(|seconds| *seconds /= plan.seeds as f64);
+        outcome
+    }
+
+    /// Figure 2: one repetition, more and more points.
+    fn points(&mut self, plan: &Plan, profiled: &Profiled, index: usize, seed: u64) {
+        for points in &plan.points {
+            let (curves, _) = profiled.serra(index, *points, 1, seed);
+            for interval in default_sizes() {
+                for test in ProfileTest::ALL {
+                    let errors = interval.sizes().into_iter().filter_map(|size| {
+                        let truth = self.full.means[index].get(&(test, size))?;
+                        Some((curves.get(&(test, size))? / truth - 1.0).abs())
+                    });
+                    if let Some(error) = median(errors) {
+                        self.curve_errors.entry((*points, test)).or_default().push(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Figure 3 and tables 4 to 6: two points, more and more repetitions.
+    fn repeated(&mut self, plan: &Plan, profiled: &Profiled, index: usize, seed: u64) {
+        let largest = index + 1 == profiled.spans.len();
+        for repeat in &plan.repetitions {
+            let (curves, seconds) = profiled.serra(index, 2, *repeat, seed);
+            *self.serra_seconds.entry(*repeat).or_default() += seconds;
+            for op in OPS {
+                let truth = mean_ratio(&self.full.means[index], op);
+                let (Some(truth), Some(ours)) = (truth, mean_ratio(&curves, op)) else { continue };
+                self.ratio_errors.entry((*repeat, op)).or_default().push(ours / truth - 1.0);
+                if largest && seed == 1 {
+                    self.ratios.insert(op, (truth, ours));
+                }
+            }
+        }
+    }
+
+    /// Access times of the complete profile with the largest span: figure 1.
+    pub(super) fn largest(&self) -> Option<&Times> {
+        self.full.means.last()
+    }
+}
+
+/// The middle one, or the mean of the two in the middle.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[half]),
+        _ => Some(values[half - 1].midpoint(values[half])),
+    }
+}
+
+fn share(values: impl IntoIterator<Item = f64>, holds: impl Fn(f64) -> bool) -> Option<f64> {
+    let (mut all, mut held) = (0_u64, 0_u64);
+    for value in values {
+        all += 1;
+        held += u64::from(holds(value));
+    }
+    (all > 0).then(|| held as f64 / all as f64)
+}
