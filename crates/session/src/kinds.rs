@@ -7,6 +7,7 @@ use ssdyno_block::Preset;
 use ssdyno_device::array::ArrayConfig;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::ring::RingConfig;
+use ssdyno_device::volume::{self, VolumeConfig};
 use ssdyno_device::{Config, DeviceKind, DeviceKinds, presets};
 use ssdyno_disk::DiskConfig;
 
@@ -18,6 +19,7 @@ pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(ARRAYS),
     DeviceKind::of::<DiskConfig>(ssdyno_disk::presets::DISKS),
+    DeviceKind::of::<VolumeConfig>(volume::presets::VOLUMES),
 ]);
 
 /// Arrays: their members are of any kind, so their files stand here.
