@@ -137,7 +137,7 @@ fn by_class(
         }
         if let Some(number) = printed.repetitions.get(class) {
             let ours = outcome.and_then(|outcome| outcome.repetitions(class));
-            let note = "S2-25; the slowness of the presets is fitted to it";
+            let note = "S2-25; the slowness of the presets gives it for tests of less than 20 minutes, longer ones need fewer";
             cells.push(format!("text/{class}/repetitions"), *number, ours, note);
         }
     }
