@@ -29,6 +29,7 @@ fn any_faults(driven: bool) -> impl Strategy<Value = FaultConfig> {
             lost_interrupts: if driven { lost_interrupts } else { 0.0 },
             hang_at: hang_at.filter(|_| driven),
             remove_at,
+            ..FaultConfig::default()
         },
     )
 }
