@@ -150,7 +150,7 @@ fn names_and_files() {
         (vec!["show", "sim:zc706-ring", "--id-ctrl", "no.txt"], "has no NVMe controller"),
         (vec!["compare", "empty", "empty"], "holds no result.json"),
         (vec!["compare", "broken.json", "broken.json"], "broken.json:2:"),
-        (vec!["papers", "S9"], "there are: S0"),
+        (vec!["papers", "S9"], "S0, S0/arithmetic"),
         (vec!["papers", "--trace", "x=y"], "iozone"),
         (vec!["run", "--requests", "0"], "--requests"),
         (vec!["run", "--requests", "many"], "--requests"),
