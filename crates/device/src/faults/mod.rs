@@ -155,11 +155,8 @@ impl FaultConfig {
             (true, None) => {
                 error("slow_by", "nothing says for how long", "write such as slow_for = \"30s\"")
             }
-            (false, Some(_)) => {
-                let help = "write by which share, such as slow_by = 0.2, or leave both keys out";
-                error("slow_for", "nothing is slow", help)
-            }
-            (true, Some(Span(time))) if time < Time::from_us(1) || time > Time::from_s(86_400) => {
+            // With slow_by = 0 nothing is slow, for however long: `--set faults.slow_by=0` turns it off.
+            (_, Some(Span(time))) if time < Time::from_us(1) || time > Time::from_s(86_400) => {
                 let problem = format!("{time} is outside 1 us to 24 hours");
                 error("slow_for", &problem, "write a time such as \"30s\"")
             }
@@ -205,7 +202,6 @@ mod tests {
             ("remove_at = \"0s\"", "faults.remove_at"),
             ("slow_by = 0.1", "faults.slow_by"),
             ("slow_by = -1\nslow_for = \"1s\"", "faults.slow_by"),
-            ("slow_for = \"1s\"", "faults.slow_for"),
             ("slow_by = 0.1\nslow_for = \"25h\"", "faults.slow_for"),
             ("drop = 0.6\nerror = 0.6", "faults.error"),
         ] {
