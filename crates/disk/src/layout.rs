@@ -60,6 +60,9 @@ pub(crate) struct Layout {
 /// No drive has more cylinders: the highest numbers are about 600 000.
 const CYLINDERS_MOST: u32 = 1 << 24;
 
+/// No drive has more sectors on a track.
+const TRACK_SECTORS_MOST: u32 = 1 << 16;
+
 impl Layout {
     /// The layout and the seek curve, which skews that are not given depend on.
     pub(crate) fn new(disk: &DiskTable) -> Result<(Layout, SeekCurve), ConfigError> {
@@ -122,11 +125,12 @@ impl Layout {
         let wrong = |key: &str, problem: String, help: &str| {
             Err(error(&format!("zones[{index}].{key}"), problem, help))
         };
-        let sectors = u64::from(table.sectors_per_track);
-        if !(1..=1 << 16).contains(&sectors) {
+        if !(1..=TRACK_SECTORS_MOST).contains(&table.sectors_per_track) {
             let help = "write the sectors of a track, such as 390";
-            return wrong("sectors_per_track", format!("{sectors} is outside 1 to 65536"), help);
+            let problem = format!("{} is outside 1 to 65536", table.sectors_per_track);
+            return wrong("sectors_per_track", problem, help);
         }
+        let sectors = u64::from(table.sectors_per_track);
         let skew = |given: Option<f64>, switch: u64| -> Option<u64> {
             let least = || (switch as f64 * sectors as f64 / self.turn as f64).ceil() + 1.0;
             let skew = given.unwrap_or_else(least);
@@ -155,12 +159,13 @@ impl Layout {
         // Every range gives up as many sectors as the one with the most defects, or its spares.
         let worst = slips.chunk_by(|a, b| a / range == b / range).map(<[u64]>::len).max();
         let lost = u64::from(table.spares).max(worst.unwrap_or(0) as u64);
-        let Some(usable) = range.checked_sub(lost).and_then(|rest| rest.checked_sub(table.unused))
-        else {
+        let usable = range.saturating_sub(lost).saturating_sub(table.unused);
+        if usable == 0 {
+            let key = if table.unused > lost { "unused" } else { "spares" };
             let problem = format!("leave nothing of {range} sectors");
-            return wrong("spares", problem, "write fewer spares or unused sectors");
-        };
-        if usable == 0 || table.unused > 0 && range != whole {
+            return wrong(key, problem, "write fewer spares or unused sectors");
+        }
+        if table.unused > 0 && range != whole {
             let help = "leave out spare_cylinders, or unused";
             return wrong("unused", "needs one range of spares for the whole zone".into(), help);
         }
@@ -280,7 +285,8 @@ const ZONES_HELP: &str = "write [[disk.zones]] with cylinders and sectors_per_tr
 
 fn by_rule(rule: &ZonesByRule) -> Result<Vec<ZoneTable>, ConfigError> {
     let ZonesByRule { count, cylinders, outer, inner } = *rule;
-    if !(1..=1000).contains(&count) || cylinders < count || inner > outer || inner == 0 {
+    let possible = (1..=1000).contains(&count) && (count..=CYLINDERS_MOST).contains(&cylinders);
+    if !possible || inner > outer || inner == 0 || outer > TRACK_SECTORS_MOST {
         let problem = format!("{count} zones of {cylinders} cylinders, {outer} to {inner} sectors");
         return Err(error("zones_by_rule", problem, "write 1 to 1000 zones, with inner <= outer"));
     }

@@ -170,7 +170,8 @@ fn what_cannot_be_is_refused_by_its_key() {
     assert_eq!(wrong(&|c| c.disk.rpm = 0.0), "disk.rpm");
     assert_eq!(wrong(&|c| c.disk.blocks = Some(200_001)), "disk.blocks");
     assert_eq!(wrong(&|c| c.disk.zones[0].slips = vec![5, 5]), "disk.zones[0].slips");
-    assert_eq!(wrong(&|c| c.disk.zones[0].spares = 200_000), "disk.zones[0].unused");
+    assert_eq!(wrong(&|c| c.disk.zones[0].spares = 200_000), "disk.zones[0].spares");
+    assert_eq!(wrong(&|c| c.disk.zones[0].unused = 200_000), "disk.zones[0].unused");
     assert_eq!(
         wrong(&|c| c.disk.zones[0].spare_cylinders = Some(0)),
         "disk.zones[0].spare_cylinders"
