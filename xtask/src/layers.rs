@@ -16,7 +16,8 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
-    &["ssdyno-disk"],
+    // Over any device: what a driver talks to. Beside them a kind of device in a crate of its own.
+    &["ssdyno-controller-ring", "ssdyno-disk"],
     &["ssdyno-device", "ssdyno-safety"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],

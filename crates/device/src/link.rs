@@ -70,7 +70,7 @@ pub(crate) enum Direction {
 
 /// Bandwidths of memory and links, in bytes a second. Above, a byte takes less than the picosecond in
 /// which time is counted.
-pub(crate) const RATES: RangeInclusive<f64> = 1e6..=1e12;
+pub const RATES: RangeInclusive<f64> = 1e6..=1e12;
 
 fn wrong<T>(key: &str, problem: String, help: &str) -> Result<T, ConfigError> {
     Err(ConfigError::new(format!("host_link.{key}"), problem, help))
@@ -199,7 +199,10 @@ impl HostLink {
 
 /// Data rate of one direction after line coding: 8b/10b for generations 1 and 2, 128b/130b for 3 to
 /// 5, 242/256 (FLIT) for 6 (PCIe base specification 6.0, clauses 4.2.1 to 4.2.3).
-pub(crate) fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigError> {
+///
+/// # Errors
+/// There is no such generation, or a link has not so many lanes.
+pub fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigError> {
     let transfers = match generation {
         1 => 2.5e9,
         2 => 5e9,

@@ -17,15 +17,12 @@ pub const ALL: &[Preset] = presets!["../../../presets/devices":
     "samsung-840",
 ];
 
-/// Cards with a descriptor ring: files of [`RingConfig`](crate::ring::RingConfig).
-pub const CARDS: &[Preset] = presets!["../../../presets/devices": "zc706-ring"];
-
 /// Devices with a given delay: files of [`DelayConfig`](crate::delay::DelayConfig).
 pub const DELAYS: &[Preset] = presets!["../../../presets/devices": "delay-100us", "delay-10us"];
 
 /// Every device whose kind is in this crate.
 pub fn every() -> impl Iterator<Item = &'static Preset> {
-    [ALL, CARDS, DELAYS, crate::volume::presets::VOLUMES].into_iter().flatten()
+    [ALL, DELAYS, crate::volume::presets::VOLUMES].into_iter().flatten()
 }
 
 /// The one of them called `name`.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "support of tests: what fails here fails the test")]
 
 use ssdyno_block::{Request, Status, Time, Token};
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_driver_ring::{
     CompletionPolicy, ResponseMode, RingDriver, RingDriverOptions, SimulatedRing, Submission,
 };

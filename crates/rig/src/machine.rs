@@ -1,7 +1,7 @@
 //! The whole machine - host, driver, bus, device - as one target on one clock.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_device::ring::RingConfig;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};

@@ -6,7 +6,7 @@ mod common;
 
 use common::measure;
 use ssdyno_block::Time;
-use ssdyno_device::ring::RingConfig;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, RingDriverOptions as RingOptions};
@@ -271,7 +271,7 @@ fn polling_is_faster_and_dearer() {
 fn a_path_needs_a_device_of_its_kind() {
     let few = load(1, 4, "4KiB", 0, 500);
     let mut run = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &few, 1);
-    let card = RingConfig::parse(presets::CARDS[0].text).unwrap();
+    let card = RingConfig::parse(ssdyno_controller_ring::presets::CARDS[0].text).unwrap();
     run.device.device = card.into();
     let error = run.execute(&mut |_| KeepGoing::Continue).unwrap_err();
     assert!(error.to_string().contains("the driver `nvme` cannot drive"), "{error}");
@@ -294,7 +294,7 @@ fn every_preset_comes_up_behind_its_driver() {
         let result = measure(&SimRun { target: preset.name.into(), device, ..run.clone() });
         assert_eq!(result.requests, 1_000, "{}", preset.name);
     }
-    for preset in presets::CARDS {
+    for preset in ssdyno_controller_ring::presets::CARDS {
         let card = RingConfig::parse(preset.text).unwrap();
         for driver in ring_options() {
             let path = DevicePath::Ring(Box::new(driver));

@@ -7,7 +7,7 @@ mod common;
 
 use proptest::prelude::*;
 use ssdyno_block::Time;
-use ssdyno_device::ring::RingConfig;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{InterruptChoice, NvmeConfig, NvmeError, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
@@ -145,7 +145,7 @@ fn a_drive_that_never_answers_in_time_is_given_up() {
 /// The ring card, too.
 #[test]
 fn a_ring_card_slower_than_its_limit_breaks_no_invariant() {
-    let card = RingConfig::parse(presets::find("zc706-ring").unwrap().text).unwrap();
+    let card = RingConfig::parse(ssdyno_controller_ring::presets::CARDS[0].text).unwrap();
     for (limit_us, requests) in [(10, 2_000), (200, 2_000), (1_000_000, 2_000)] {
         let options = HostOptions::default();
         let mut run = common::run(

@@ -1,8 +1,8 @@
 //! What lies between the workload and a simulated device: driver, host, network.
 
 use ssdyno_block::units::Span;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::nvme::NvmeControllerConfig as ControllerConfig;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_rig::{

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use ssdyno_block::Preset;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::array::ArrayConfig;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_device::volume::{self, VolumeConfig};
 use ssdyno_device::{Config, DeviceKind, DeviceKinds, presets};
 use ssdyno_disk::DiskConfig;
@@ -15,7 +15,7 @@ use ssdyno_disk::DiskConfig;
 /// tables its files may have, too.
 pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
     DeviceKind::of::<Config>(presets::ALL),
-    DeviceKind::of::<RingConfig>(presets::CARDS),
+    DeviceKind::of::<RingConfig>(ssdyno_controller_ring::presets::CARDS),
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(ARRAYS),
     DeviceKind::of::<DiskConfig>(ssdyno_disk::presets::DISKS),

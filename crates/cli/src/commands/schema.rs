@@ -61,7 +61,7 @@ fn schema(name: SchemaName) -> Value {
     match name {
         SchemaName::Run => of::<RunOutput<'_>>(),
         SchemaName::Device => of::<ssdyno_device::Config>(),
-        SchemaName::RingCard => of::<ssdyno_device::ring::RingConfig>(),
+        SchemaName::RingCard => of::<ssdyno_controller_ring::RingConfig>(),
         SchemaName::Delay => of::<ssdyno_device::delay::DelayConfig>(),
         SchemaName::Array => of::<ssdyno_device::array::ArrayConfig>(),
         SchemaName::Disk => of::<ssdyno_disk::DiskConfig>(),

@@ -3,12 +3,10 @@ use ssdyno_block::conformance::check_target;
 
 use super::*;
 use crate::delay::DelayConfig;
-use crate::ring::RingConfig;
 use crate::{Config, DeviceFileError, DeviceKind, DeviceKinds, presets};
 
 const KINDS: DeviceKinds = DeviceKinds::new(&[
     DeviceKind::of::<Config>(presets::ALL),
-    DeviceKind::of::<RingConfig>(presets::CARDS),
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(&[]),
 ]);
@@ -188,7 +186,6 @@ fn impossible_arrays_are_refused_by_their_key() {
         (text("4KiB", &[delay(1), bad_delay]), "array.members[1].delay.capacity"),
         (text("4KiB", &[inner]), "array.members[0].array.members[1].delay.capacity"),
         (text("4KiB", &[hangs]), "array.members[0].faults.hang_at"),
-        (text("4KiB", &["\"zc706-ring\"".into()]), "array.members[0]"),
         (text("4KiB", &vec![delay(1); 256]), "array.members"),
     ] {
         let config = parse(&text).unwrap();

@@ -132,7 +132,10 @@ impl FaultConfig {
     }
 
     /// Checks the values.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn check(&self) -> Result<(), ConfigError> {
         check_share("lost_interrupts", self.lost_interrupts)?;
         self.check_slowness()?;
         let times =

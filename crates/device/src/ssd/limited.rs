@@ -8,7 +8,7 @@ use crate::governor::{Governor, INCOME_WATTS_LEAST};
 
 impl Ssd {
     /// What a meter must know of it, but for the low-power states.
-    pub(crate) fn energy_facts(&self) -> Facts {
+    pub fn energy_facts(&self) -> Facts {
         let geometry = self.flash.geometry();
         Facts {
             channels: geometry.channels,

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{BlockTarget, Completion, MonotonicTime, Request, SubmitError, Time, Token};
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 

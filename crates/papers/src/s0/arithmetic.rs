@@ -1,6 +1,6 @@
 //! Numbers of the text, worked out again (S0-45 … S0-48).
 
-use ssdyno_device::ring::TlpLink;
+use ssdyno_controller_ring::TlpLink;
 
 use super::data::Printed;
 use super::simulate::card;

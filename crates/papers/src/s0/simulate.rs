@@ -1,7 +1,7 @@
 //! The runs: each point with each seed.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_device::ring::RingConfig;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_driver_ring::ResponseMode;
 use ssdyno_host::ThreadMode;
 use ssdyno_result::Keep;

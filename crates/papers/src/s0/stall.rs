@@ -1,7 +1,7 @@
 //! Fewer threads than a static block holds (S0-36): nothing will ever happen, and the driver says so.
 
 use ssdyno_block::{Request, Time, Token};
-use ssdyno_device::ring::RingCard;
+use ssdyno_controller_ring::RingCard;
 use ssdyno_driver_ring::{BlockPolicy, RingDriver, RingDriverOptions, Submission};
 use ssdyno_pci::{PciTiming, SimulatedPci};
 

@@ -3,7 +3,7 @@
 use ssdyno_block::{
     Completion, FaultPlan, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token,
 };
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_device::{DeviceReport, PrepareError};
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_engine::events::EventLog;

@@ -8,11 +8,10 @@ mod common;
 mod random;
 
 use ssdyno_block::Time;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
-use ssdyno_device::presets;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_host::{CompletionWait, ThreadMode};
@@ -75,7 +74,7 @@ fn of(device: Attach, source: Source, seed: u64) -> SimRun {
 
 /// A ring card with DRAM and a driver that waits 5 ms for an answer.
 fn ring(keys: &str, load: &str, seed: u64) -> SimRun {
-    let mut card = RingConfig::parse(presets::find("zc706-ring").unwrap().text).unwrap();
+    let mut card = RingConfig::parse(ssdyno_controller_ring::presets::CARDS[0].text).unwrap();
     card.faults = faults(keys);
     let driver = RingOptions { timeout: Time::from_ms(5), ..RingOptions::default() };
     let (host, source) = plan("server", load);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_driver_nvme::QueuePolicy;
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::RunResult;

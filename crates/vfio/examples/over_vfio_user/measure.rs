@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{Request, Status, Time, Token};
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_driver_nvme::{DataBuffer, IoCommand, IoResult, NvmeConfig};
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_pci::{DmaRegion, PciFunction, PciTiming, SimulatedPci};

@@ -225,8 +225,8 @@ fn half_a_message_is_no_message() {
 
 #[test]
 fn a_place_that_is_taken_is_left_alone() {
-    let config = ssdyno_device::ring::RingConfig::parse(crate::raw::ZC706).unwrap();
-    let card = || ssdyno_device::ring::RingCard::new(&config, 1).unwrap();
+    let config = ssdyno_controller_ring::RingConfig::parse(crate::raw::ZC706).unwrap();
+    let card = || ssdyno_controller_ring::RingCard::new(&config, 1).unwrap();
     let folder = tempfile::tempdir().unwrap();
     // A file of somebody else's.
     let place = folder.path().join("file");

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_spec::vfio_user::{
     self as layout, HEADER_BYTES, RegionAccess, VfioUserHeader, VfioUserVersion, command,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_device::{Config, DeviceSpec, LinkConfig};
 use ssdyno_pci::assign::NoRoom;
 use ssdyno_pci::bars::size_bars;

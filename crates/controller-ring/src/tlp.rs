@@ -11,7 +11,7 @@ use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::FifoResource;
 
-use crate::link::pcie_bytes_per_second;
+use ssdyno_device::link::pcie_bytes_per_second;
 
 /// The `[link]` table of a ring card.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

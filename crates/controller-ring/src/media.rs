@@ -11,8 +11,8 @@ use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
 use super::config::{MediaConfig, RingConfig};
-use crate::faults::FaultConfig;
-use crate::{
+use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::{
     Config, ControllerConfig, Device, DeviceReport, FlashReport, LinkConfig, PowerConfig,
     QueueConfig, Ssd,
 };

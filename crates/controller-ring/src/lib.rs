@@ -6,6 +6,15 @@
 //!
 //! Here is the card's life; `registers` is what the host sees, `block` has commands and responses,
 //! `data` what is in the pages, `dma` the engines, `tlp` the link, `media` what stores the data.
+//!
+//! Key types: [`RingConfig`] (the file of a card), [`RingCard`] (the card, a
+//! [`PciDevice`](ssdyno_pci::PciDevice)), [`TlpLink`] (its link, packet by packet), [`presets`].
+//!
+//! Errors: a file that cannot be read is TOML's error; [`ConfigError`] names a key whose value cannot be. What a
+//! driver does wrong is a [`RingFault`], which the card shows in its registers.
+//!
+//! Not modelled: flow control and errors of the link, and what the microprocessor does beyond a time for each
+//! command, doorbell and return.
 
 mod block;
 mod config;
@@ -13,6 +22,7 @@ mod data;
 mod dma;
 mod interrupt;
 mod media;
+pub mod presets;
 mod registers;
 mod returns;
 mod tlp;
@@ -28,14 +38,13 @@ use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{ResponseMode, RingFault};
 
-use crate::contents::Contents;
-use crate::{DeviceConfig, DeviceFacts, DeviceReport};
 use block::Local;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::{Engine, Transfer};
 use interrupt::Interrupts;
 use media::Media;
 use registers::Registers;
+use ssdyno_device::{Contents, DeviceConfig, DeviceFacts, DeviceReport};
 pub use tlp::{Direction as TlpDirection, TlpConfig, TlpLink, Traffic};
 
 /// What can happen inside the card.
@@ -232,7 +241,7 @@ impl RingCard {
         Ok(card)
     }
 
-    /// See [`Device::precondition`](crate::Device::precondition).
+    /// See [`Device::precondition`](ssdyno_device::Device::precondition).
     ///
     /// # Errors
     /// The device file asks for a state that cannot be; [`PrepareError::Interrupted`].

@@ -9,8 +9,9 @@ mod properties;
 
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{Fault, FaultSite, FaultTrigger, Time};
-use ssdyno_device::DeviceReport;
-use ssdyno_device::ring::{DescriptorEngine, MediaConfig, RingCard, RingConfig};
+use ssdyno_controller_ring::{DescriptorEngine, MediaConfig, RingCard, RingConfig};
+use ssdyno_device::array::{ArrayConfig, ArrayTable, MemberSpec, StripedArray};
+use ssdyno_device::{DeviceReport, DeviceSpec};
 use ssdyno_pci::{FaultyDevice, PciFunction};
 use ssdyno_spec::ring::{
     self as layout, Descriptor, ErrorKind, ResponseMode, RingCommandKind, RingFault,
@@ -425,4 +426,15 @@ fn the_preset_says_what_it_reads() {
         let config = RingConfig::parse(&TEXT.replace(from, to)).unwrap();
         assert_eq!(RingCard::new(&config, 1).unwrap_err().key, key);
     }
+}
+
+/// An array has requests for its members, and a card takes none but from its driver.
+#[test]
+fn a_card_is_no_member_of_an_array() {
+    let members = vec![MemberSpec::Device(DeviceSpec::new(preset()))];
+    let array = ArrayTable { stripe: "64KiB".parse().unwrap(), members };
+    let (description, faults) = (String::new(), Default::default());
+    let config = ArrayConfig { description, array, faults };
+    let error = StripedArray::new(&config, 1).map(|_| ()).unwrap_err();
+    assert_eq!(error.key, "array.members[0]");
 }

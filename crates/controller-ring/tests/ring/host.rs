@@ -1,7 +1,7 @@
 //! A host of the ring card.
 
 use ssdyno_block::Time;
-use ssdyno_device::ring::{RingCard, RingConfig};
+use ssdyno_controller_ring::{RingCard, RingConfig};
 use ssdyno_pci::{DmaRegion, InterruptMode, PciFunction, PciTiming, SimulatedPci};
 use ssdyno_spec::pci;
 use ssdyno_spec::ring::{self as layout, Descriptor, ResponseMode, RingCommandKind};

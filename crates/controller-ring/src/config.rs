@@ -8,9 +8,9 @@ use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::BufferConfig;
 
 use super::tlp::TlpConfig;
-use crate::faults::FaultConfig;
-use crate::link::RATES;
-use crate::{Device, DeviceConfig};
+use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::link::RATES;
+use ssdyno_device::{Device, DeviceConfig};
 
 /// The `[card]` table: the microprocessor and what it takes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
