@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
     // Over any device: what a driver talks to. Beside them a kind of device in a crate of its own.
-    &["ssdyno-controller-ring", "ssdyno-disk"],
+    &["ssdyno-controller-nvme", "ssdyno-controller-ring", "ssdyno-disk"],
     &["ssdyno-device", "ssdyno-safety"],
     &["ssdyno-ftl"],
     &["ssdyno-flash"],

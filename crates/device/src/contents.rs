@@ -123,19 +123,20 @@ impl Contents {
 
 /// A set of bytes as ranges that do not touch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     /// Start to end.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
+    /// There are none.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The first byte of `from..to` that is in the set.
-    pub(crate) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
+    pub fn first_in(&self, from: u64, to: u64) -> Option<u64> {
         let before = self.ranges.range(..=from).next_back();
         if before.is_some_and(|(_, end)| *end > from) {
             return Some(from);
@@ -143,7 +144,8 @@ impl Ranges {
         self.ranges.range(from..to).next().map(|(start, _)| *start)
     }
 
-    pub(crate) fn remove(&mut self, from: u64, to: u64) {
+    /// Takes `from..to` out of the set.
+    pub fn remove(&mut self, from: u64, to: u64) {
         while let Some(at) = self.first_in(from, to) {
             let Some((&start, &end)) = self.ranges.range(..=at).next_back() else { return };
             self.ranges.remove(&start);
@@ -156,7 +158,8 @@ impl Ranges {
         }
     }
 
-    pub(crate) fn insert(&mut self, from: u64, to: u64) {
+    /// Adds `from..to` to the set.
+    pub fn insert(&mut self, from: u64, to: u64) {
         self.remove(from, to);
         self.ranges.insert(from, to);
     }

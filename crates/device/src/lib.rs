@@ -4,8 +4,9 @@
 //! [`BlockTarget`](ssdyno_block::BlockTarget)), [`Device`] (what a runner needs beyond that),
 //! [`DeviceReport`] (what it says of itself), [`DeviceConfig`] (the file of one kind), [`DeviceSpec`] (one of any
 //! kind), [`DeviceKinds`] (the kinds that a program knows, which it composes itself),
-//! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one), [`volume::Volume`] (a device behind limits),
-//! [`nvme::NvmeController`] (in front of any of them, for a driver), [`faults`] (what is injected as a fault), and
+//! [`delay::DelayDevice`] (nothing but a delay), [`array::StripedArray`] (devices made one),
+//! [`volume::Volume`] (a device behind limits), [`nvme`] (what the controller in front of one is, for a driver),
+//! [`faults`] (what is injected as a fault), and
 //! [`presets`].
 //!
 //! Errors: a file that cannot be read is TOML's error, with its place;
@@ -37,7 +38,7 @@ mod waiting;
 pub use config::{
     Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
-pub use contents::Contents;
+pub use contents::{Contents, Ranges};
 pub use contract::{Device, PowerControl, Sanitize, SanitizeMethod, Sanitized};
 pub use kinds::{DeviceConfig, DeviceFileError, DeviceKind, DeviceKinds, DeviceSpec};
 pub use link::{HostLink, LinkConfig};

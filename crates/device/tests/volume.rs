@@ -6,7 +6,6 @@ use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Completion, Request, Status, Time, Token};
 use ssdyno_device::array::ArrayConfig;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::ring::RingConfig;
 use ssdyno_device::volume::{self, Volume, VolumeConfig};
 use ssdyno_device::{
     Config, Device, DeviceFileError, DeviceKind, DeviceKinds, DeviceReport, presets,
@@ -14,7 +13,6 @@ use ssdyno_device::{
 
 const KINDS: DeviceKinds = DeviceKinds::new(&[
     DeviceKind::of::<Config>(presets::ALL),
-    DeviceKind::of::<RingConfig>(presets::CARDS),
     DeviceKind::of::<DelayConfig>(presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(&[]),
     DeviceKind::of::<VolumeConfig>(volume::presets::VOLUMES),
@@ -259,7 +257,6 @@ fn impossible_volumes_are_refused_by_their_key() {
     for (device, key) in [
         (DELAY.replace("1GiB", "100B"), "volume.device.delay.capacity"),
         (DELAY.replace("} }", "}, faults = { drop = 0.1 } }"), "volume.device.faults.drop"),
-        ("device = \"zc706-ring\"".to_owned(), "volume.device"),
     ] {
         let error = Volume::new(&config(&device), 1).map(|_| ()).unwrap_err();
         assert_eq!(error.key, key, "{device}: {error}");

@@ -73,7 +73,8 @@
 //!     assert_eq!(done[0].token, Token(7));
 //!     Ok(done[0].result)
 //! }
-//! # use ssdyno_device::{nvme::NvmeController, Config, Ssd};
+//! # use ssdyno_controller_nvme::NvmeController;
+//! # use ssdyno_device::{Config, Ssd};
 //! # use ssdyno_pci::{PciTiming, SimulatedPci};
 //! # let file = include_str!("../../device/tests/small_nvme.toml");
 //! # let config = Config::parse(&format!("{file}\n[nvme]\nready_time = \"1ms\"")).unwrap();
@@ -178,7 +179,8 @@
 //!     }
 //! }
 //! # use std::sync::{Arc, Mutex, MutexGuard};
-//! # use ssdyno_device::{nvme::NvmeController, Config, Ssd};
+//! # use ssdyno_controller_nvme::NvmeController;
+//! # use ssdyno_device::{Config, Ssd};
 //! # use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciTiming, SimulatedPci};
 //! # type Pci = SimulatedPci<NvmeController<Ssd>>;
 //! # #[derive(Clone)]

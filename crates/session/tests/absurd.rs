@@ -129,3 +129,16 @@ fn absurd_numbers_are_refused_by_their_key_or_work() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A card takes requests from a driver of its own kind only, so nothing is made of cards.
+#[test]
+fn a_card_is_no_member() {
+    for (text, key) in [
+        ("[volume]\ndevice = \"zc706-ring\"", "volume.device"),
+        ("[array]\nmembers = [\"zc706-ring\"]", "array.members[0]"),
+    ] {
+        let spec = DEVICE_KINDS.parse(text).unwrap();
+        let error = spec.build(1).map(|_| ()).unwrap_err();
+        assert_eq!(error.key, key, "{error}");
+    }
+}

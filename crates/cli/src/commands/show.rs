@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
+use ssdyno_controller_nvme::{IdCtrl, IdCtrlError};
 use ssdyno_device::Config;
-use ssdyno_device::nvme::{IdCtrl, IdCtrlError};
 use ssdyno_rig::NETWORKS;
 use ssdyno_session::{
     DEVICE_KINDS, Failure, Setting, files,

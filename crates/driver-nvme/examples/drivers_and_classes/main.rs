@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use drivers::{ClassDriver, NvmeType, Registry};
 use ssdyno_block::{MonotonicTime, Request, Time, Token};
-use ssdyno_device::nvme::NvmeController;
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_pci::capability::Link;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
-use ssdyno_device::nvme::{ControllerFault, Effect, NvmeController, Stuck};
+use ssdyno_controller_nvme::{ControllerFault, Effect, NvmeController, Stuck};
 use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
     AdminCommand, DataBuffer, DriverEvent, DriverState, Feature, InterruptChoice, IoCommand,

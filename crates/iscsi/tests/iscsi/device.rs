@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ssdyno_block::Time;
-use ssdyno_device::nvme::NvmeController;
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
 use ssdyno_iscsi::{
     IscsiServer, IscsiTarget, LogicalUnits, NvmeUnits, Portal, ScsiTask, ServedClock,

@@ -1,8 +1,8 @@
 //! Injected faults of a drive that is served: its table `[faults]` holds behind the target as in a run.
 
 use ssdyno_block::Time;
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::Ssd;
-use ssdyno_device::nvme::NvmeController;
 use ssdyno_iscsi::{LogicalUnits, NvmeUnits};
 use ssdyno_pci::FaultyDevice;
 use ssdyno_scsi::{Nexus, cdb};

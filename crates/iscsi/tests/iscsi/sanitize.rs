@@ -22,7 +22,7 @@ fn sense(answer: &TaskResponse) -> Option<(u8, u16)> {
     answer.sense.summary().map(|(key, additional)| (key, additional.0))
 }
 
-/// The small device of `device/tests/nvme/sanitize.rs`: 0.224 s for an erase of everything, 2.149 s for a pass, and
+/// The small device of `controller-nvme/tests/nvme/sanitize.rs`: 0.224 s for an erase of everything, 2.149 s for a pass, and
 /// the logical pages once more, which are two thirds of all.
 #[test]
 fn it_ends_with_the_operation_and_nothing_is_left() {

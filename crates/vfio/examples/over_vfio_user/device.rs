@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{Fault, FaultSite, FaultTrigger, Time};
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_controller_ring::{RingCard, RingConfig};
-use ssdyno_device::nvme::NvmeController;
 use ssdyno_device::{Config, Ssd};
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_vfio::{ClientEnd, ClientError, VfioUserFunction, VfioUserServer};

@@ -6,7 +6,7 @@ pub(crate) mod power;
 mod scsi;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::nvme::NvmeController;
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
 use ssdyno_driver_nvme::{
     DataBuffer, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,

@@ -1,0 +1,490 @@
+//! Set Features and Get Features (base 2.0c, clauses 5.15 and 5.27; S1-41, S1-45).
+
+use ssdyno_block::Time;
+use ssdyno_pci::BusMaster;
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, AutonomousTransition, NvmeStatus, SmartLog, SubmissionEntry, feature, select,
+};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::NvmeController;
+use super::arbiter::Arbiter;
+use super::host::Host;
+use super::logs::TEMPERATURE_KELVIN;
+use super::namespaces::RANGE_TYPES_BYTES;
+use super::timers::Timer;
+use super::versions::{Field, Part, Version};
+use ssdyno_device::nvme::NvmeControllerConfig;
+use ssdyno_device::{Device, PowerState};
+
+/// In command dword 10 of Set Features: keep the value over a reset.
+const SAVE: u32 = 1 << 31;
+/// Power states in the autonomous transition table.
+const STATES: usize = 32;
+
+type Transitions = [AutonomousTransition; STATES];
+
+/// Values of the features of the controller.
+#[derive(Clone, Debug)]
+pub(super) struct Features {
+    arbitration: u32,
+    power_state: u8,
+    /// WH: what the host says of its load.
+    workload: u8,
+    /// The host has put the device into a non-operational state; the next I/O command wakes it.
+    forced: Option<u8>,
+    over_temperature: u32,
+    under_temperature: u32,
+    write_cache: bool,
+    /// I/O queues less one: submission and completion.
+    queues: u32,
+    coalescing: u32,
+    write_atomicity: u32,
+    events: u32,
+    autonomous: bool,
+    /// The host's table; none = the device file's times.
+    transitions: Option<Transitions>,
+    operational: u8,
+    states: u8,
+    pub(super) host: Host,
+}
+
+impl Features {
+    /// The values after a reset.
+    pub(super) fn new(
+        config: &NvmeControllerConfig,
+        version: Version,
+        low_power: &[PowerState],
+    ) -> Features {
+        let operational = config.operational_states.len() as u8;
+        let told = version.has(Part::Field(Field::NonOperational));
+        let queues = u32::from(config.io_queues - 1);
+        Features {
+            arbitration: Arbiter::feature(config.arbitration_burst),
+            power_state: 0,
+            workload: 0,
+            forced: None,
+            over_temperature: 343,
+            under_temperature: 0,
+            write_cache: true,
+            queues: queues << 16 | queues,
+            coalescing: 0,
+            write_atomicity: 0,
+            events: 0,
+            autonomous: !low_power.is_empty(),
+            transitions: None,
+            operational,
+            states: operational + if told { low_power.len() as u8 } else { 0 },
+            host: Host::default(),
+        }
+    }
+    #[inline]
+    pub(super) fn write_cache(&self) -> bool {
+        self.write_cache
+    }
+    #[inline]
+    pub(super) fn is_forced_to_sleep(&self) -> bool {
+        self.forced.is_some()
+    }
+    /// Namespace attribute notices are wanted.
+    pub(super) fn wants_namespace_notices(&self) -> bool {
+        self.events >> 8 & 1 == 1
+    }
+    /// The temperature is not between the thresholds.
+    pub(super) fn is_beyond_threshold(&self) -> bool {
+        let temperature = u32::from(TEMPERATURE_KELVIN);
+        temperature >= self.over_temperature || temperature <= self.under_temperature
+    }
+    /// Health events of this bit of the critical warning are wanted.
+    pub(super) fn wants_health(&self, warning: u8) -> bool {
+        self.events as u8 & warning != 0
+    }
+
+    /// The table in force: the host's, or what the device file says, rounded up to milliseconds.
+    fn table(&self, low_power: &[PowerState]) -> Transitions {
+        if let Some(table) = self.transitions {
+            return table;
+        }
+        let mut table = [AutonomousTransition::default(); STATES];
+        let mut before = Time::ZERO;
+        for (number, state) in low_power.iter().enumerate() {
+            let wait = (state.idle_after.0 - before).as_ps().div_ceil(Time::from_ms(1).as_ps());
+            let entry = AutonomousTransition::new(
+                self.operational + number as u8,
+                wait.clamp(1, (1 << 24) - 1) as u32,
+            );
+            match number {
+                0 => table[..usize::from(self.operational)].fill(entry),
+                _ => table[usize::from(self.operational) + number - 1] = entry,
+            }
+            before = state.idle_after.0;
+        }
+        table
+    }
+
+    /// When the device enters which of its low-power states, as [`PowerControl::set_sleep`](ssdyno_device::PowerControl::set_sleep) wants it.
+    fn sleep_policy(&self, low_power: &[PowerState]) -> Vec<(u8, Time)> {
+        let own = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
+        if let Some(state) = self.forced {
+            return vec![(state - self.operational, Time::ZERO)];
+        }
+        if !self.autonomous {
+            return Vec::new();
+        }
+        let Some(table) = self.transitions else {
+            return low_power.iter().enumerate().map(own).collect();
+        };
+        let mut policy = Vec::new();
+        let (mut state, mut idle) = (self.power_state, Time::ZERO);
+        loop {
+            let entry = table[usize::from(state)];
+            // Only deeper: a table that goes round has an end all the same.
+            if entry.idle_ms() == 0 || entry.target() <= state || entry.target() >= self.states {
+                return policy;
+            }
+            idle += Time::from_ms(u64::from(entry.idle_ms()));
+            state = entry.target();
+            if let Some(number) = state.checked_sub(self.operational) {
+                policy.push((number, idle));
+            }
+        }
+    }
+}
+
+/// What Get Features gives of a feature: dword 0, whether it can be changed, whether it belongs to
+/// a namespace.
+struct Description {
+    current: u32,
+    default: u32,
+    of_namespace: bool,
+}
+
+impl<D: Device> NvmeController<D> {
+    /// Puts the features that other parts act on into force.
+    pub(super) fn apply_features(&mut self, now: Time) {
+        self.arbiter.set_feature(self.features.arbitration);
+        self.interrupts.set_coalescing(self.features.coalescing);
+        self.apply_sleep(now);
+        // The state after a reset is the first, which has no limit.
+        let limit = self.power_limit(self.features.power_state);
+        if let Some(power) = self.device.power() {
+            power.limit_power(now, limit);
+        }
+    }
+    /// The most that the device may draw in operational state `state`. The first does not limit it: the
+    /// rest of the device file says what the device can at its best. Zero is not said (base 2.0c,
+    /// figure 276).
+    fn power_limit(&self, state: u8) -> Option<f64> {
+        let state = self.config.operational_states.get(usize::from(state)).filter(|_| state > 0);
+        state.map(|state| state.power.0).filter(|watts| *watts > 0.0)
+    }
+    /// Goes to operational state `state`: it is in force once the one before is left and this one
+    /// entered.
+    fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), NvmeStatus> {
+        let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
+        let (old, new) = (latencies(self.features.power_state), latencies(state));
+        let from = at.saturating_add(old.exit_latency.0).saturating_add(new.entry_latency.0);
+        let limit = self.power_limit(state);
+        // One that cannot be limited keeps to no limit.
+        let kept =
+            self.device.power().map_or(limit.is_none(), |power| power.limit_power(from, limit));
+        if kept {
+            return Ok(());
+        }
+        Err(NvmeStatus::INVALID_FIELD.with_do_not_retry())
+    }
+    fn apply_sleep(&mut self, now: Time) {
+        let policy = self.features.sleep_policy(&self.low_power_states);
+        if let Some(power) = self.device.power() {
+            power.set_sleep(now, &policy);
+        }
+    }
+    /// An I/O command has ended the sleep that the host had ordered.
+    #[cold]
+    pub(super) fn wake(&mut self, now: Time) {
+        self.features.forced = None;
+        self.apply_sleep(now);
+    }
+
+    /// Set Features (base 2.0c, clause 5.27); gives dword 0.
+    pub(super) fn set_features(
+        &mut self,
+        at: Time,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<u32, NvmeStatus> {
+        let id = entry.dword10.get() as u8;
+        let value = entry.dword11.get();
+        let namespace = entry.namespace_id.get();
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
+        if !self.has(Part::Feature(id)) {
+            return Err(invalid_field);
+        }
+        if entry.dword10.get() & SAVE != 0 {
+            let known = self.has_field(Field::SaveAndSelect);
+            let not_saveable = NvmeStatus::FEATURE_NOT_SAVEABLE.with_do_not_retry();
+            return Err(if known { not_saveable } else { invalid_field });
+        }
+        // Error recovery of any namespace is the controller's in versions before 1.2.
+        let of_namespace = [feature::LBA_RANGE_TYPE, feature::ERROR_RECOVERY].contains(&id);
+        if !of_namespace && namespace != 0 && namespace != u32::MAX {
+            return Err(NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
+        }
+        match id {
+            feature::ARBITRATION => {
+                self.features.arbitration = value & 0xffff_ff07;
+                self.arbiter.set_feature(self.features.arbitration);
+            }
+            feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
+            feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
+            feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
+            feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value)?,
+            feature::VOLATILE_WRITE_CACHE => {
+                self.features.write_cache = value & 1 == 1;
+            }
+            feature::NUMBER_OF_QUEUES => return self.set_number_of_queues(value),
+            feature::INTERRUPT_COALESCING => {
+                self.features.coalescing = value & 0xffff;
+                self.interrupts.set_coalescing(value);
+            }
+            feature::INTERRUPT_VECTOR => {
+                let vector = value & 0xffff;
+                if !self.interrupts.exists(vector) {
+                    return Err(invalid_field);
+                }
+                let at_once = value >> 16 & 1 == 1;
+                self.interrupts.set_at_once(vector as u16, at_once);
+                if at_once {
+                    self.timers.cancel(Timer::Coalesced(vector as u16));
+                    self.interrupts.time_is_up(vector as u16);
+                }
+            }
+            feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
+            feature::ASYNCHRONOUS_EVENTS => {
+                let notices = u32::from(self.has_field(Field::NamespaceNotices));
+                self.features.events = value & (0xff | notices << 8);
+                self.tell_temperature(at);
+            }
+            feature::AUTONOMOUS_POWER => {
+                let mut table = [AutonomousTransition::new_zeroed(); STATES];
+                self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
+                self.features.autonomous = value & 1 == 1;
+                self.features.transitions = Some(table);
+                self.apply_sleep(at);
+            }
+            feature::KEEP_ALIVE => self.set_keep_alive(at, value),
+            feature::HOST_BEHAVIOR => self.set_host_behavior(entry, bus)?,
+            _ => return Err(invalid_field),
+        }
+        Ok(0)
+    }
+
+    /// Of one namespace, or of all; of all in versions where it was the controller's.
+    fn set_error_recovery(&mut self, id: u32, value: u32) -> Result<(), NvmeStatus> {
+        let every = id == u32::MAX || !self.has_field(Field::NamespaceErrorRecovery);
+        if !every {
+            self.namespaces.addressed(id)?;
+        }
+        let all: Vec<u32> =
+            self.namespaces.ids(0, false).filter(|own| every || *own == id).collect();
+        for id in all {
+            if let Some(namespace) = self.namespaces.get_mut(id) {
+                namespace.error_recovery = value & 0xffff;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
+        if value >> 16 != 0 && !self.has_field(Field::TemperatureSelect) {
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
+        }
+        // Only the composite temperature has thresholds; 15: all sensors.
+        match (value >> 16 & 0xf, value >> 20 & 3) {
+            (0 | 15, 0) => self.features.over_temperature = value & 0xffff,
+            (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
+            _ => return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry()),
+        }
+        self.tell_temperature(at);
+        Ok(())
+    }
+
+    /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
+    /// clause 5.27.1.3). The temperature never changes; thresholds do.
+    fn tell_temperature(&mut self, at: Time) {
+        if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE)
+        {
+            self.raise(at, AsynchronousEvent::TEMPERATURE);
+        }
+    }
+
+    fn set_power_state(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
+        let state = (value & 31) as u8;
+        if state >= self.features.states {
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
+        }
+        // In the state already, by itself or told to.
+        let unchanged = state == self.features.power_state && self.features.forced.is_none();
+        if state >= self.features.operational {
+            self.features.forced = Some(state);
+        } else if !unchanged {
+            if state != self.features.power_state {
+                self.change_power_limit(at, state)?;
+            }
+            self.features.power_state = state;
+            self.features.forced = None;
+        }
+        if self.has_field(Field::WorkloadHint) {
+            self.features.workload = (value >> 5 & 7) as u8;
+        }
+        if !unchanged {
+            self.apply_sleep(at);
+        }
+        Ok(())
+    }
+
+    /// How many queues there will be; only before the first is created, also if that is gone again
+    /// (base 2.0c, 5.27.1.5).
+    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, NvmeStatus> {
+        let (submission, completion) = (value & 0xffff, value >> 16);
+        if submission == 0xffff || completion == 0xffff {
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
+        }
+        if self.queues.had_io {
+            return Err(NvmeStatus::SEQUENCE_ERROR.with_do_not_retry());
+        }
+        let most = u32::from(self.config.io_queues - 1);
+        self.features.queues = completion.min(most) << 16 | submission.min(most);
+        Ok(self.features.queues)
+    }
+    /// I/O submission and completion queues that the host may create.
+    pub(super) fn queues_granted(&self) -> (u32, u32) {
+        ((self.features.queues & 0xffff) + 1, (self.features.queues >> 16) + 1)
+    }
+
+    fn set_range_types(
+        &mut self,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<(), NvmeStatus> {
+        let id = entry.namespace_id.get();
+        self.namespaces.addressed(id)?;
+        let last = entry.dword11.get() & 0x3f;
+        let mut ranges = vec![0; RANGE_TYPES_BYTES].into_boxed_slice();
+        self.copy_from_host(entry, &mut ranges[..(last as usize + 1) * 64], bus)?;
+        if let Some(namespace) = self.namespaces.get_mut(id) {
+            namespace.range_types = Some((last, ranges));
+        }
+        Ok(())
+    }
+
+    /// Get Features (base 2.0c, clause 5.15); gives dword 0.
+    pub(super) fn get_features(
+        &mut self,
+        entry: &SubmissionEntry,
+        bus: &mut dyn BusMaster,
+    ) -> Result<u32, NvmeStatus> {
+        let dword10 = entry.dword10.get();
+        let id = dword10 as u8;
+        let what = (dword10 >> 8 & 7) as u8;
+        if what != select::CURRENT && !self.has_field(Field::SaveAndSelect) {
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
+        }
+        let Description { current, default, of_namespace } = self.describe_feature(entry)?;
+        if what == select::CAPABILITIES {
+            // Nothing can be saved, everything can be changed.
+            return Ok(u32::from(of_namespace) << 1 | 1 << 2);
+        }
+        if what > select::CAPABILITIES {
+            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
+        }
+        match id {
+            feature::AUTONOMOUS_POWER => {
+                let fresh = Features::new(&self.config, self.version, &self.low_power_states);
+                let source = if what == select::CURRENT { &self.features } else { &fresh };
+                let table = source.table(&self.low_power_states);
+                self.copy_to_host(entry, table.as_bytes(), bus)?;
+            }
+            feature::LBA_RANGE_TYPE => {
+                let ns = self.namespaces.active(entry.namespace_id.get());
+                let stored = ns.and_then(|ns| ns.range_types.as_ref());
+                let stored = stored.filter(|_| what == select::CURRENT);
+                let ranges = stored.map_or_else(|| vec![0; RANGE_TYPES_BYTES], |(_, r)| r.to_vec());
+                self.copy_to_host(entry, &ranges, bus)?;
+            }
+            feature::HOST_BEHAVIOR => {
+                self.get_host_behavior(entry, what == select::CURRENT, bus)?;
+            }
+            _ => {}
+        }
+        Ok(if what == select::CURRENT { current } else { default })
+    }
+
+    fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, NvmeStatus> {
+        let features = &self.features;
+        let fresh = Features::new(&self.config, self.version, &self.low_power_states);
+        let plain = |of: fn(&Features) -> u32| Description {
+            current: of(features),
+            default: of(&fresh),
+            of_namespace: false,
+        };
+        // One value is asked for: that of all namespaces there is not.
+        let namespace = || match entry.namespace_id.get() {
+            u32::MAX => Err(NvmeStatus::INVALID_NAMESPACE.with_do_not_retry()),
+            id => self.namespaces.addressed(id),
+        };
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
+        let (id, dword11) = (entry.dword10.get() as u8, entry.dword11.get());
+        if !self.has(Part::Feature(id)) {
+            return Err(invalid_field);
+        }
+        Ok(match id {
+            feature::ARBITRATION => plain(|f| f.arbitration),
+            feature::POWER_MANAGEMENT => {
+                plain(|f| u32::from(f.workload) << 5 | u32::from(f.forced.unwrap_or(f.power_state)))
+            }
+            feature::LBA_RANGE_TYPE => Description {
+                current: namespace()?.range_types.as_ref().map_or(0, |(last, _)| *last),
+                default: 0,
+                of_namespace: true,
+            },
+            feature::TEMPERATURE_THRESHOLD => match (dword11 >> 16 & 0xf, dword11 >> 20 & 3) {
+                (0, 0) => plain(|f| f.over_temperature),
+                (0, 1) => plain(|f| f.under_temperature),
+                _ => return Err(invalid_field),
+            },
+            feature::ERROR_RECOVERY if self.has_field(Field::NamespaceErrorRecovery) => {
+                let current = namespace()?.error_recovery;
+                Description { current, default: 0, of_namespace: true }
+            }
+            // Once it was the controller's, and the same for all namespaces.
+            feature::ERROR_RECOVERY => {
+                let any = self.namespaces.ids(0, false).next();
+                let any = any.and_then(|id| self.namespaces.get(id));
+                let current = any.map_or(0, |namespace| namespace.error_recovery);
+                Description { current, default: 0, of_namespace: false }
+            }
+            feature::VOLATILE_WRITE_CACHE => plain(|f| u32::from(f.write_cache)),
+            feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
+            feature::INTERRUPT_COALESCING => plain(|f| f.coalescing),
+            feature::INTERRUPT_VECTOR => {
+                let vector = dword11 & 0xffff;
+                if !self.interrupts.exists(vector) {
+                    return Err(invalid_field);
+                }
+                let at_once = u32::from(self.interrupts.is_at_once(vector as u16));
+                Description {
+                    current: at_once << 16 | vector,
+                    default: vector,
+                    of_namespace: false,
+                }
+            }
+            feature::WRITE_ATOMICITY => plain(|f| f.write_atomicity),
+            feature::ASYNCHRONOUS_EVENTS => plain(|f| f.events),
+            feature::AUTONOMOUS_POWER => plain(|f| u32::from(f.autonomous)),
+            feature::KEEP_ALIVE => plain(|f| f.host.keep_alive_ms),
+            feature::HOST_BEHAVIOR => plain(|_| 0),
+            _ => return Err(invalid_field),
+        })
+    }
+}

@@ -1,0 +1,480 @@
+//! The NVMe controller between the host and a [`Device`].
+//!
+//! Key types: [`NvmeController`] (a [`PciDevice`]) and [`NvmeControllerConfig`] (the `[nvme]` table). It does
+//! what NVM Express base 2.0c and NVM command set 1.0c ask of an I/O controller: registers, queues,
+//! arbitration, admin and I/O commands, asynchronous events, interrupts.
+//!
+//! **What is charged where.** A command costs, in this order: `fetch_latency` and the time of its
+//! entry on the wire (a burst of entries shares one read); for a PRP list once more for each of its
+//! pages; then everything that the device charges: firmware, flash, DRAM, and the data on
+//! the host link; then the completion entry on the wire and `completion_latency`; its interrupt
+//! message follows on the wire. `host_link.latency` would charge the first and the last again, so a
+//! device file with `[nvme]` leaves it at zero; [`NvmeController::new`] refuses it otherwise. Entries
+//! queue behind entries on the wire, not behind data: they are 2 % of it with requests of 4 KiB.
+//!
+//! **Versions.** What the version that it reports lacks, the controller neither announces nor takes
+//! (`versions.rs`).
+//!
+//! Errors: [`ConfigError`] from a device file. Nothing that the host does panics: malformed commands
+//! end with the status that the specification names, malformed set-up with CSTS.CFS, doorbells that
+//! cannot be with an asynchronous event.
+//!
+//! Not modelled: scatter-gather lists, metadata and end-to-end protection, fused commands, several
+//! controllers, firmware download, self-test, the controller memory buffer; energy and data
+//! bandwidth that queue entries take from the link; throttling by temperature.
+//!
+//! **Power states** (S1-45). Those after the first limit what the device draws on average, and slow it
+//! where it would draw more; how, says `governor.rs`. A state that allows no more than the device draws
+//! without work is refused as an invalid field. The device's low-power states come after them.
+
+mod admin;
+mod admin_queues;
+mod arbiter;
+mod commands;
+mod control;
+mod datasets;
+mod events;
+mod faults;
+mod features;
+mod fetch;
+mod host;
+mod id_ctrl;
+mod identify;
+mod interrupts;
+mod io;
+mod logs;
+mod namespaces;
+mod offered;
+mod pipe;
+mod post;
+mod prp;
+mod queues;
+mod registers;
+mod sanitize;
+mod timers;
+mod versions;
+
+use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
+use ssdyno_engine::FifoResource;
+use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
+use ssdyno_spec::nvme::registers::DOORBELLS;
+
+use ssdyno_device::nvme::NvmeControllerConfig;
+use ssdyno_device::{Config, Contents, Device, HostLink, LinkConfig, PowerState, Ranges};
+
+pub use faults::{ControllerFault, Effect, Stuck};
+pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
+
+use arbiter::Arbiter;
+use commands::Commands;
+
+use datasets::Datasets;
+use events::Events;
+use faults::Faults;
+use features::Features;
+use fetch::Fetch;
+use interrupts::Interrupts;
+use logs::Logs;
+use namespaces::Namespaces;
+use pipe::Pipe;
+use queues::Queues;
+use registers::Registers;
+use sanitize::Sanitizing;
+use timers::Timers;
+use versions::Version;
+
+/// Bytes of a submission queue entry.
+const ENTRY_BYTES: u64 = 64;
+
+/// What the controller has done since it was built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ControllerCounters {
+    /// Reads of submission queues over the bus.
+    pub fetches: u64,
+    /// Entries that they brought.
+    pub commands: u64,
+    /// Pages of PRP lists read.
+    pub list_reads: u64,
+    /// Completion entries written.
+    pub completions: u64,
+    /// Interrupt messages sent.
+    pub interrupts: u64,
+    /// Doorbell writes that were refused.
+    pub bad_doorbells: u64,
+}
+
+/// Times on the wire of what is not data.
+#[derive(Clone, Debug)]
+struct WireTimes {
+    /// For 1, 2 … entries of a submission queue in one read.
+    entries: Vec<Time>,
+    completion: Time,
+    message: Time,
+}
+
+impl WireTimes {
+    /// For a PRP list, which is read in pieces as entries of a queue are.
+    fn list_time(&self, list_entries: u32) -> Time {
+        let whole = self.entries.len() as u64;
+        let entries = (u64::from(list_entries) * 8).div_ceil(ENTRY_BYTES);
+        let rest = (entries % whole) as usize;
+        let last = if rest == 0 { Time::ZERO } else { self.entries[rest - 1] };
+        self.entries[self.entries.len() - 1] * (entries / whole) + last
+    }
+}
+
+/// An NVMe controller in front of `D`.
+#[derive(Debug)]
+pub struct NvmeController<D> {
+    device: D,
+    config: NvmeControllerConfig,
+    version: Version,
+    wire_times: WireTimes,
+    wire_in: FifoResource,
+    wire_out: FifoResource,
+    registers: Registers,
+    queues: Queues,
+    arbiter: Arbiter,
+    commands: Commands,
+    namespaces: Namespaces,
+    features: Features,
+    logs: Logs,
+    events: Events,
+    interrupts: Interrupts,
+    faults: Faults,
+    contents: Option<Contents>,
+    /// Bytes of the device that Write Uncorrectable has spoilt.
+    uncorrectable: Ranges,
+    datasets: Datasets,
+    sanitizing: Sanitizing,
+    /// Low-power states of the device, as power state descriptors come after the operational ones.
+    low_power_states: Vec<PowerState>,
+    /// The volatile write cache exists.
+    has_cache: bool,
+    /// Erases that a block stands.
+    endurance_cycles: u32,
+    told_worn_out: bool,
+    /// Submission queues whose deletion waits for their commands: slot of the deletion, queue.
+    deletions: Vec<(u32, u16)>,
+    fetches: Pipe<Fetch>,
+    /// Commands whose PRP list is on the way.
+    lists: Pipe<u32>,
+    /// Completions on the way.
+    posts: Pipe<u32>,
+    timers: Timers,
+    /// The flush of the shutdown under way, and how many shutdowns there were.
+    shutdown: Option<u32>,
+    shutdowns: u32,
+    done: Vec<Completion>,
+    /// Data between bus and contents.
+    scratch: Vec<u8>,
+    counters: ControllerCounters,
+}
+
+impl<D: Device> NvmeController<D> {
+    /// A controller as `config` says in front of `device`, which was built from the same file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong, or missing.
+    pub fn new(config: &Config, device: D) -> Result<NvmeController<D>, ConfigError> {
+        let Some(nvme) = config.nvme.clone() else {
+            let problem = "the device file has no such table".to_owned();
+            return Err(ConfigError::new("nvme", problem, "add it; every key has a default"));
+        };
+        nvme.check()?;
+        refuse_latency(&config.host_link)?;
+        let wire_times = wire_times(&config.host_link, nvme.fetch_entries)?;
+        let version = Version::parse(&nvme.version).unwrap_or(Version::LATEST);
+        let namespaces = Namespaces::new(&nvme, device.capacity_bytes())?;
+        let list_entries = (nvme.max_transfer.0 / 4096) as usize;
+        let protected = config.buffer.protected;
+        let low_power_states = config.power.states.clone();
+        let mut controller = NvmeController {
+            wire_times,
+            version,
+            wire_in: FifoResource::default(),
+            wire_out: FifoResource::default(),
+            registers: Registers::new(&nvme, version),
+            queues: Queues::new(nvme.io_queues),
+            arbiter: Arbiter::new(nvme.io_queues),
+            commands: Commands::new(config.queue.depth, list_entries),
+            namespaces,
+            features: Features::new(&nvme, version, &low_power_states),
+            logs: Logs::default(),
+            events: Events::default(),
+            interrupts: Interrupts::new(nvme.vectors().max(1)),
+            faults: Faults::default(),
+            contents: nvme.contents.then(Contents::default),
+            uncorrectable: Ranges::default(),
+            datasets: Datasets::default(),
+            sanitizing: Sanitizing::default(),
+            low_power_states,
+            has_cache: !protected && config.buffer.policy != ssdyno_ftl::buffer::BufferPolicy::None,
+            endurance_cycles: config.flash.endurance_cycles.unwrap_or(0),
+            told_worn_out: false,
+            deletions: Vec::new(),
+            fetches: Pipe::with_capacity(nvme.fetches),
+            lists: Pipe::with_capacity(config.queue.depth),
+            posts: Pipe::with_capacity(config.queue.depth),
+            timers: Timers::default(),
+            shutdown: None,
+            shutdowns: 0,
+            done: Vec::with_capacity(64),
+            scratch: Vec::new(),
+            counters: ControllerCounters::default(),
+            config: nvme,
+            device,
+        };
+        controller.apply_features(Time::ZERO);
+        Ok(controller)
+    }
+
+    /// The device behind the controller: its events, facts and health.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+    /// The device behind the controller.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+    /// True if there are completions whose interrupt of `vector` is still to be sent, because others are
+    /// waited for or because it is masked.
+    pub fn interrupt_is_due(&self, vector: u16) -> bool {
+        self.interrupts.is_due(vector)
+    }
+    /// What the controller has done since it was built.
+    pub fn counters(&self) -> ControllerCounters {
+        self.counters
+    }
+    /// Commands inside the controller that their host waits for, without asynchronous event requests.
+    pub fn commands_in_flight(&self) -> usize {
+        let parked = |slot: &u32| self.commands.get(*slot).state != commands::State::Parked;
+        self.commands.waiting().filter(parked).count()
+    }
+    /// The hints that Dataset Management gave for `namespace`, the latest last; the newest 256 are
+    /// kept (S1-44). No model acts on them.
+    pub fn hints(&self, namespace: u32) -> &[ssdyno_spec::nvme::DatasetRange] {
+        self.namespaces.get(namespace).map_or(&[], |ns| &ns.hints)
+    }
+
+    /// From now on `fault` hits the commands that it fits.
+    pub fn inject(&mut self, fault: ControllerFault) {
+        self.faults.add(fault);
+    }
+    /// The next `count` interrupt messages are lost.
+    pub fn lose_interrupts(&mut self, count: u32) {
+        self.faults.lose_interrupts(count);
+    }
+    /// The controller hangs from now on.
+    pub fn hang(&mut self, how: Stuck) {
+        self.faults.stuck = Some(how);
+    }
+    /// No fault is left; a hanging controller goes on.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
+    }
+    /// The controller breaks: CSTS.CFS is set, and nothing moves until it is reset (base 2.0c,
+    /// clause 9.5).
+    pub fn fail(&mut self) {
+        self.registers.set_fatal();
+    }
+
+    /// Nothing moves.
+    #[inline]
+    fn is_halted(&self) -> bool {
+        self.faults.stuck.is_some()
+            || self.registers.status & ssdyno_spec::nvme::registers::CSTS_FATAL != 0
+    }
+
+    /// Everything that is due at `at`.
+    fn step(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        while let Some(fetch) = self.fetches.take_due(at) {
+            self.arrive(at, fetch, bus);
+        }
+        while let Some(slot) = self.lists.take_due(at) {
+            self.begin(at, slot, bus);
+        }
+        if self.device.next_event().is_some_and(|due| due <= at) {
+            self.device.reap(at, &mut self.done);
+            self.take_answers(at, bus);
+        }
+        while let Some(timer) = self.timers.pop_due(at) {
+            self.timer(at, timer, bus);
+        }
+        while let Some(slot) = self.posts.take_due(at) {
+            self.post(at, slot, bus);
+        }
+        self.signal(at, bus);
+        self.start_fetches(at);
+    }
+
+    /// The next time at which something but the device is due, [`Time::MAX`] for none.
+    #[inline]
+    fn next_own(&self) -> Time {
+        let pipes = self.fetches.due().min(self.lists.due()).min(self.posts.due());
+        pipes.min(self.timers.next_time())
+    }
+
+    /// The next time at which something is due, [`Time::MAX`] for none.
+    #[inline]
+    fn due(&self) -> Time {
+        if self.is_halted() {
+            return Time::MAX;
+        }
+        self.next_own().min(self.device.next_event().unwrap_or(Time::MAX))
+    }
+
+    /// The device alone, until `until` or until it answers; gives the time reached, and whether it
+    /// has answered.
+    #[inline(always)]
+    fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
+        // Where nobody waits for anything the time reached is that of the device's last event: what comes next
+        // must not come before it.
+        let limit = (until < Time::LAST).then_some(until);
+        let at = self.device.run_until_completion(limit, &mut self.done).unwrap_or(until);
+        let answered = !self.done.is_empty();
+        if answered {
+            self.take_answers(at, bus);
+            self.signal(at, bus);
+            self.start_fetches(at);
+        }
+        (at, answered)
+    }
+
+    /// What the device has answered goes on its way to the host.
+    #[inline(always)]
+    fn take_answers(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        for place in 0..self.done.len() {
+            self.device_done(at, self.done[place], bus);
+        }
+        self.done.clear();
+    }
+}
+
+/// Queue entries have their own latencies; the link's would be a second charge.
+fn refuse_latency(link: &LinkConfig) -> Result<(), ConfigError> {
+    let latency = match link {
+        LinkConfig::Pcie { latency, .. } | LinkConfig::Sata { latency, .. } => latency.0,
+        LinkConfig::Ideal | LinkConfig::SectorBus { .. } => Time::ZERO,
+    };
+    if latency == Time::ZERO {
+        return Ok(());
+    }
+    Err(ConfigError::new(
+        "host_link.latency",
+        format!(
+            "{latency} would be charged on top of nvme.fetch_latency and nvme.completion_latency"
+        ),
+        "leave the key out of a device file with a table [nvme]",
+    ))
+}
+
+fn wire_times(link: &LinkConfig, entries_max: u32) -> Result<WireTimes, ConfigError> {
+    let link = HostLink::new(link)?;
+    let entries = (1..=u64::from(entries_max)).map(|count| link.time_for(count * ENTRY_BYTES));
+    Ok(WireTimes {
+        entries: entries.collect(),
+        completion: link.time_for(16),
+        message: link.time_for(4),
+    })
+}
+
+/// The plan hits I/O commands, and interrupts, those of the admin queue too.
+impl<D: Device> FaultyDevice for NvmeController<D> {
+    fn arm(&mut self, plan: FaultPlan) {
+        self.faults.arm(plan);
+    }
+
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.faults.plan()
+    }
+
+    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
+        self.faults.plan_mut()
+    }
+
+    fn hang_until_reset(&mut self) {
+        self.hang(Stuck::UntilReset);
+    }
+}
+
+impl<D: Device> PciDevice for NvmeController<D> {
+    fn identity(&self) -> Identity {
+        self.config.identity()
+    }
+
+    fn bar_read(&mut self, _now: Time, bar: u8, offset: u32) -> u32 {
+        if bar == 0 { self.registers.read(offset) } else { 0 }
+    }
+
+    #[inline(always)]
+    fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32) {
+        if bar != 0 {
+            return;
+        }
+        if offset >= DOORBELLS {
+            return self.doorbell(now, offset, value);
+        }
+        self.write_register(now, offset, value);
+    }
+
+    #[inline(always)]
+    fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
+        bar == 0
+            && offset >= DOORBELLS
+            && self.makes_needless_room(offset - DOORBELLS, value & 0xffff)
+    }
+
+    fn reset(&mut self, now: Time) {
+        self.function_level_reset(now);
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
+        if self.is_halted() {
+            return;
+        }
+        self.after_writes(now, bus);
+        // What was due earlier, while the bus stood still, happens now.
+        while self.next_event().is_some_and(|due| due <= now) {
+            self.step(now, bus);
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let due = self.due();
+        (due < Time::MAX).then_some(due)
+    }
+
+    #[inline(always)]
+    fn run(&mut self, from: Time, until: Time, bus: &mut dyn BusMaster) -> (Time, Time) {
+        let mut at = from;
+        loop {
+            if self.is_halted() {
+                return (at, Time::MAX);
+            }
+            let own = self.next_own();
+            let device = self.device.next_event().unwrap_or(Time::MAX);
+            let next = own.min(device);
+            if next > until {
+                return (at, next);
+            }
+            let late = at > device;
+            at = at.max(next);
+            if at >= own || late {
+                self.step(at, bus);
+            } else {
+                let alone = own.saturating_sub(Time::from_ps(1)).min(until);
+                match self.run_device(alone, bus) {
+                    (reached, true) => at = reached,
+                    // A long way without a completion: others may have to look after things.
+                    (reached, false) if reached < alone => return (reached, self.due()),
+                    (_, false) => continue,
+                }
+            }
+            if bus.is_shown() {
+                return (at, self.due());
+            }
+        }
+    }
+}

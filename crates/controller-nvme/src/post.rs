@@ -1,0 +1,141 @@
+//! Completions on their way back, and interrupts (base 2.0c, clauses 3.3.3.2 and 3.4.2).
+
+use ssdyno_block::Time;
+use ssdyno_pci::BusMaster;
+use ssdyno_spec::nvme::{AsynchronousEvent, CompletionEntry, NvmeStatus};
+use zerocopy::IntoBytes;
+
+use super::NvmeController;
+use super::commands::{Kind, NIL, State};
+use super::interrupts::Wait;
+use super::timers::Timer;
+use ssdyno_device::Device;
+
+impl<D: Device> NvmeController<D> {
+    /// The command has ended at `at`; its completion sets out.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, at: Time, slot: u32, status: NvmeStatus) {
+        let command = self.commands.get_mut(slot);
+        command.status = status;
+        command.state = State::Posting;
+        if !status.is_success() {
+            self.logs.command_error(self.commands.get(slot), &self.namespaces);
+        }
+        let message = self.wire_times.message;
+        let (_, end) = self.wire_out.reserve(at, self.wire_times.completion + message);
+        self.posts.send(end - message + self.config.completion_latency.0, slot);
+    }
+
+    /// The completion of `slot` reaches host memory, or waits for room there.
+    #[inline]
+    pub(super) fn post(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        let queue = self.commands.get(slot).queue;
+        let Some(completion) = self.queues.completion_of(queue) else {
+            return self.drop_command(slot);
+        };
+        if completion.is_full() || completion.held.is_some() {
+            self.commands.get_mut(slot).state = State::Held;
+            self.commands.get_mut(slot).next = NIL;
+            match &mut completion.held {
+                Some((_, last)) => {
+                    self.commands.get_mut(*last).next = slot;
+                    *last = slot;
+                }
+                held => *held = Some((slot, slot)),
+            }
+        } else {
+            self.write_entry(at, slot, bus);
+        }
+        if !self.deletions.is_empty() {
+            self.finish_deletions(at);
+        }
+    }
+
+    #[inline(always)]
+    fn write_entry(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        let command = *self.commands.get(slot);
+        let Some(submission) = self.queues.submission(command.queue) else { return };
+        let (head, id) = (submission.head, submission.completion);
+        if command.owns_id {
+            submission.free_id(command.id);
+        }
+        let Some(completion) = self.queues.completion(id) else { return };
+        let (address, phase) = completion.push();
+        let (vector, interrupts) = (completion.vector, completion.interrupts);
+        let entry = CompletionEntry {
+            dword0: command.dword0.into(),
+            dword1: 0.into(),
+            submission_head: (head as u16).into(),
+            submission_queue: command.queue.into(),
+            command_id: command.id.into(),
+            status_and_phase: (command.status.bits() << 1 | u16::from(phase)).into(),
+        };
+        self.drop_command(slot);
+        if command.queue != 0 && self.commands.is_idle() {
+            self.logs.idle(at);
+        }
+        self.counters.completions += 1;
+        if bus.write(address, entry.as_bytes()).is_err() {
+            // Without its queues a controller cannot go on (base 2.0c, clause 9.5).
+            return self.registers.set_fatal();
+        }
+        if interrupts {
+            match self.interrupts.posted(vector, id == 0) {
+                Wait::Unchanged => {}
+                Wait::Start(time) => self.timers.set(at + time, Timer::Coalesced(vector)),
+                Wait::Stop => self.timers.cancel(Timer::Coalesced(vector)),
+            }
+        }
+    }
+
+    /// There is room again in completion queue `queue`.
+    pub(super) fn post_held(&mut self, at: Time, queue: u16, bus: &mut dyn BusMaster) {
+        while let Some(completion) = self.queues.completion(queue)
+            && !completion.is_full()
+            && let Some((first, last)) = completion.held
+        {
+            let next = self.commands.get(first).next;
+            completion.held = (next != NIL).then_some((next, last));
+            self.write_entry(at, first, bus);
+        }
+    }
+
+    /// Sends the interrupts that are due.
+    #[inline]
+    pub(super) fn signal(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        if !self.interrupts.is_quiet(self.registers.mask) {
+            self.send_interrupts(at, bus);
+        }
+    }
+
+    #[inline(always)]
+    fn send_interrupts(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        self.interrupts.set_mask(self.registers.mask);
+        if self.interrupts.must_release() {
+            bus.deassert(at);
+        }
+        while let Some(vector) = self.interrupts.next_due() {
+            if !self.faults.loses_interrupt() {
+                self.counters.interrupts += 1;
+                let pin = bus.interrupt(at + self.wire_times.message, vector);
+                self.interrupts.sent(pin);
+            }
+        }
+    }
+
+    /// Tells the host of `event`, now or when it asks (base 2.0c, clause 5.2).
+    pub(super) fn raise(&mut self, now: Time, event: AsynchronousEvent) {
+        self.events.push(event);
+        self.send_events(now);
+    }
+
+    /// Answers asynchronous event requests as far as there are events.
+    pub(super) fn send_events(&mut self, now: Time) {
+        while let Some((slot, event)) = self.events.next() {
+            let command = self.commands.get_mut(slot);
+            command.dword0 = event.dword();
+            command.kind = Kind::Nothing;
+            self.finish(now, slot, NvmeStatus::SUCCESS);
+        }
+    }
+}

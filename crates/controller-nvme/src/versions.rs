@@ -1,0 +1,269 @@
+//! What came with which version of NVM Express. A controller neither announces nor takes what its
+//! version lacks.
+//!
+//! One table for commands, structures, features, log pages and fields. Its clauses are those of base
+//! 2.0c and NVM 1.0c (*NVM*), where each is defined today. A device file names versions to the minor
+//! number: what came with 1.2.1 counts as 1.2.
+
+use ssdyno_spec::nvme::{admin, cns, feature, nvm, page};
+
+use super::NvmeController;
+use ssdyno_device::Device;
+
+/// A version of NVM Express, as register VS has it (base 2.0c, clause 3.1.3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Version(u32);
+
+const V1_0: Version = Version(0x1_0000);
+const V1_1: Version = Version(0x1_0100);
+const V1_2: Version = Version(0x1_0200);
+const V1_3: Version = Version(0x1_0300);
+const V1_4: Version = Version(0x1_0400);
+const V2_0: Version = Version(0x2_0000);
+
+impl Version {
+    /// The latest.
+    pub(super) const LATEST: Version = V2_0;
+
+    /// The version that a device file names.
+    pub(super) fn parse(name: &str) -> Option<Version> {
+        Some(match name {
+            "1.0" => V1_0,
+            "1.1" => V1_1,
+            "1.2" => V1_2,
+            "1.3" => V1_3,
+            "1.4" => V1_4,
+            "2.0" => V2_0,
+            _ => return None,
+        })
+    }
+    /// As register VS.
+    pub(super) fn register(self) -> u32 {
+        self.0
+    }
+    /// Whether this version has `part`; what the table does not name, no version here has.
+    pub(super) fn has(self, part: Part) -> bool {
+        SINCE.iter().any(|row| row.0 == part && row.1 <= self)
+    }
+}
+
+/// Something that a host can ask for or that the controller tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part {
+    /// An admin command, by opcode.
+    Admin(u8),
+    /// An I/O command, by opcode.
+    Io(u8),
+    /// A structure of Identify, by CNS.
+    Identify(u8),
+    /// A feature, by its identifier.
+    Feature(u8),
+    /// A log page, by its identifier.
+    Log(u8),
+    /// A field of a register, a structure or a command.
+    Field(Field),
+}
+
+/// A field that not every version has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Field {
+    /// CAP.NSSRS and register NSSR.
+    SubsystemReset,
+    /// CNTLID of Identify controller.
+    ControllerId,
+    /// NOPS and MXPS of a power state: states without I/O commands, powers in 0.1 mW.
+    NonOperational,
+    /// Bit SV of Set Features, SEL of Get Features, ONCS bit 4.
+    SaveAndSelect,
+    /// EUI64 of a namespace.
+    Eui64,
+    /// VER of Identify controller.
+    VersionOfController,
+    /// Namespace attribute notices: OAES bit 8 and the same bit of feature 0Bh.
+    NamespaceNotices,
+    /// WCTEMP and CCTEMP of Identify controller.
+    TemperatureLimits,
+    /// TMPSEL and THSEL of feature 04h.
+    TemperatureSelect,
+    /// TNVMCAP and UNVMCAP of Identify controller, NVMCAP of a namespace.
+    Capacities,
+    /// WH of feature 02h.
+    WorkloadHint,
+    /// NGUID of a namespace.
+    Guid,
+    /// An error recovery feature for each namespace; before, one for the controller.
+    NamespaceErrorRecovery,
+    /// Offset and more than 4096 dwords in Get Log Page (LPA bit 2).
+    LogOffset,
+    /// SUBNQN of Identify controller.
+    SubsystemName,
+    /// RAE of Get Log Page.
+    RetainEvent,
+    /// DLFEAT of a namespace.
+    DeallocatedReads,
+    /// CNTRLTYPE of Identify controller.
+    ControllerType,
+    /// VWC bits 2:1 of Identify controller.
+    FlushOfAll,
+    /// NPWG, NPWA, NPDG, NPDA and NOWS of a namespace, and their bit in NSFEAT.
+    PreferredSizes,
+    /// NODMMAS of Identify controller, and the times of operations without deallocation in page 81h.
+    SanitizeMedia,
+    /// CAP.CRMS, register CRTO, CC.CRIME.
+    ReadyModes,
+    /// CSI: command sets by name, in Identify, Namespace Management and identification descriptors.
+    CommandSets,
+}
+
+/// What there is, since which version, and the clause.
+type Row = (Part, Version, &'static str);
+
+const fn admin_command(opcode: u8, since: Version, clause: &'static str) -> Row {
+    (Part::Admin(opcode), since, clause)
+}
+const fn io_command(opcode: u8, since: Version, clause: &'static str) -> Row {
+    (Part::Io(opcode), since, clause)
+}
+const fn identify(cns: u8, since: Version, clause: &'static str) -> Row {
+    (Part::Identify(cns), since, clause)
+}
+const fn feature(id: u8, since: Version, clause: &'static str) -> Row {
+    (Part::Feature(id), since, clause)
+}
+const fn log(id: u8, since: Version, clause: &'static str) -> Row {
+    (Part::Log(id), since, clause)
+}
+const fn field(field: Field, since: Version, clause: &'static str) -> Row {
+    (Part::Field(field), since, clause)
+}
+
+/// Everything that the controller does.
+static SINCE: &[Row] = &[
+    admin_command(admin::DELETE_SUBMISSION_QUEUE, V1_0, "5.7"),
+    admin_command(admin::CREATE_SUBMISSION_QUEUE, V1_0, "5.5"),
+    admin_command(admin::GET_LOG_PAGE, V1_0, "5.16"),
+    admin_command(admin::DELETE_COMPLETION_QUEUE, V1_0, "5.6"),
+    admin_command(admin::CREATE_COMPLETION_QUEUE, V1_0, "5.4"),
+    admin_command(admin::IDENTIFY, V1_0, "5.17"),
+    admin_command(admin::ABORT, V1_0, "5.1"),
+    admin_command(admin::SET_FEATURES, V1_0, "5.27"),
+    admin_command(admin::GET_FEATURES, V1_0, "5.15"),
+    admin_command(admin::ASYNCHRONOUS_EVENT_REQUEST, V1_0, "5.2"),
+    admin_command(admin::FORMAT_NVM, V1_0, "5.14"),
+    admin_command(admin::NAMESPACE_MANAGEMENT, V1_2, "5.23"),
+    admin_command(admin::NAMESPACE_ATTACHMENT, V1_2, "5.22"),
+    admin_command(admin::KEEP_ALIVE, V1_2, "5.18"),
+    admin_command(admin::SANITIZE, V1_3, "5.24"),
+    io_command(nvm::FLUSH, V1_0, "7.1"),
+    io_command(nvm::WRITE, V1_0, "NVM 3.2.6"),
+    io_command(nvm::READ, V1_0, "NVM 3.2.4"),
+    io_command(nvm::WRITE_UNCORRECTABLE, V1_0, "NVM 3.2.7"),
+    io_command(nvm::COMPARE, V1_0, "NVM 3.2.1"),
+    io_command(nvm::DATASET_MANAGEMENT, V1_0, "NVM 3.2.3"),
+    io_command(nvm::WRITE_ZEROES, V1_1, "NVM 3.2.8"),
+    io_command(nvm::VERIFY, V1_4, "NVM 3.2.5"),
+    identify(cns::NAMESPACE, V1_0, "NVM 4.1.5.1"),
+    identify(cns::CONTROLLER, V1_0, "5.17.2.1"),
+    identify(cns::ACTIVE_NAMESPACES, V1_1, "5.17.2.2"),
+    identify(cns::ALLOCATED_NAMESPACES, V1_2, "5.17.2.9"),
+    identify(cns::ALLOCATED_NAMESPACE, V1_2, "5.17.2.10"),
+    identify(cns::ATTACHED_CONTROLLERS, V1_2, "5.17.2.11"),
+    identify(cns::CONTROLLERS, V1_2, "5.17.2.12"),
+    identify(cns::NAMESPACE_DESCRIPTORS, V1_3, "5.17.2.3"),
+    identify(cns::NAMESPACE_OF_COMMAND_SET, V2_0, "5.17.2.5"),
+    identify(cns::CONTROLLER_OF_COMMAND_SET, V2_0, "5.17.2.6"),
+    identify(cns::ACTIVE_NAMESPACES_OF_COMMAND_SET, V2_0, "5.17.2.7"),
+    identify(cns::INDEPENDENT_NAMESPACE, V2_0, "5.17.2.8"),
+    identify(cns::ALLOCATED_NAMESPACES_OF_COMMAND_SET, V2_0, "figure 274"),
+    identify(cns::ALLOCATED_NAMESPACE_OF_COMMAND_SET, V2_0, "figure 274"),
+    feature(feature::ARBITRATION, V1_0, "5.27.1.1"),
+    feature(feature::POWER_MANAGEMENT, V1_0, "5.27.1.2"),
+    feature(feature::LBA_RANGE_TYPE, V1_0, "NVM 4.1.3.1"),
+    feature(feature::TEMPERATURE_THRESHOLD, V1_0, "5.27.1.3"),
+    feature(feature::ERROR_RECOVERY, V1_0, "NVM 4.1.3.2"),
+    feature(feature::VOLATILE_WRITE_CACHE, V1_0, "5.27.1.4"),
+    feature(feature::NUMBER_OF_QUEUES, V1_0, "5.27.1.5"),
+    feature(feature::INTERRUPT_COALESCING, V1_0, "5.27.1.6"),
+    feature(feature::INTERRUPT_VECTOR, V1_0, "5.27.1.7"),
+    feature(feature::WRITE_ATOMICITY, V1_0, "NVM 4.1.3.3"),
+    feature(feature::ASYNCHRONOUS_EVENTS, V1_0, "5.27.1.8"),
+    feature(feature::AUTONOMOUS_POWER, V1_1, "5.27.1.9"),
+    feature(feature::KEEP_ALIVE, V1_2, "5.27.1.12"),
+    feature(feature::HOST_BEHAVIOR, V1_4, "5.27.1.18"),
+    log(page::ERROR, V1_0, "5.16.1.2"),
+    log(page::SMART, V1_0, "5.16.1.3"),
+    log(page::FIRMWARE_SLOT, V1_0, "5.16.1.4"),
+    log(page::CHANGED_NAMESPACES, V1_2, "5.16.1.5"),
+    log(page::COMMAND_EFFECTS, V1_2, "5.16.1.6"),
+    log(page::SUPPORTED, V2_0, "5.16.1.1"),
+    log(page::FEATURE_EFFECTS, V2_0, "5.16.1.18"),
+    log(page::SANITIZE, V1_3, "5.16.1.25"),
+    field(Field::SubsystemReset, V1_1, "3.1.3.1 and 3.1.3.7"),
+    field(Field::ControllerId, V1_1, "figure 275"),
+    field(Field::NonOperational, V1_1, "8.15"),
+    field(Field::SaveAndSelect, V1_1, "5.15 and 5.27"),
+    field(Field::Eui64, V1_1, "NVM figure 97"),
+    field(Field::VersionOfController, V1_2, "figure 275"),
+    field(Field::NamespaceNotices, V1_2, "5.27.1.8"),
+    field(Field::TemperatureLimits, V1_2, "figure 275"),
+    field(Field::TemperatureSelect, V1_2, "5.27.1.3"),
+    field(Field::Capacities, V1_2, "figure 275 and NVM figure 97"),
+    field(Field::WorkloadHint, V1_2, "5.27.1.2"),
+    field(Field::Guid, V1_2, "NVM figure 97"),
+    field(Field::NamespaceErrorRecovery, V1_2, "NVM 4.1.3.2"),
+    field(Field::LogOffset, V1_2, "5.16"),
+    field(Field::SubsystemName, V1_2, "figure 275"),
+    field(Field::RetainEvent, V1_3, "5.16"),
+    field(Field::DeallocatedReads, V1_3, "NVM figure 97"),
+    field(Field::ControllerType, V1_4, "figure 275"),
+    field(Field::FlushOfAll, V1_4, "figure 275"),
+    field(Field::PreferredSizes, V1_4, "NVM figure 97"),
+    field(Field::SanitizeMedia, V1_4, "figure 275 and 5.16.1.25"),
+    field(Field::ReadyModes, V2_0, "3.1.3.1 and 3.1.3.5"),
+    field(Field::CommandSets, V2_0, "5.17"),
+];
+
+impl<D: Device> NvmeController<D> {
+    /// Whether this controller has `part`: its version does, and so does its device.
+    pub(super) fn has(&self, part: Part) -> bool {
+        let fits = match part {
+            Part::Io(nvm::COMPARE) => self.contents.is_some(),
+            Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.has_cache,
+            Part::Feature(feature::AUTONOMOUS_POWER) => !self.low_power_states.is_empty(),
+            Part::Admin(admin::SANITIZE) | Part::Log(page::SANITIZE) => {
+                self.sanitize_capabilities() != 0
+            }
+            _ => true,
+        };
+        fits && self.version.has(part)
+    }
+    /// Whether this controller's version has `field`.
+    pub(super) fn has_field(&self, field: Field) -> bool {
+        self.version.has(Part::Field(field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Base 2.0c has everything; no part is there twice.
+    #[test]
+    fn every_part_has_one_row() {
+        for (index, (part, _, clause)) in SINCE.iter().enumerate() {
+            assert!(V2_0.has(*part) && !clause.is_empty(), "{part:?}");
+            assert!(SINCE[..index].iter().all(|(other, ..)| other != part), "{part:?} twice");
+        }
+    }
+
+    #[test]
+    fn versions_are_those_of_the_register() {
+        for (name, register) in [("1.0", 0x1_0000), ("1.4", 0x1_0400), ("2.0", 0x2_0000)] {
+            assert_eq!(Version::parse(name).map(Version::register), Some(register));
+        }
+        assert!(ssdyno_device::nvme::VERSIONS.iter().all(|name| Version::parse(name).is_some()));
+        assert_eq!(Version::parse("2.1"), None);
+        assert!(!V1_1.has(Part::Admin(admin::KEEP_ALIVE)), "1.2");
+        assert!(!V2_0.has(Part::Admin(0x86)), "not offered");
+    }
+}
