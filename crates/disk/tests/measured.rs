@@ -33,9 +33,9 @@ fn rms(config: &DiskConfig, part: &[MeasuredRequest]) -> f64 {
     rms_ms(&measured, &replay(config, 1, part).expect("a trace of this drive"))
 }
 
-/// DiskSim's own figures for the whole traces (its validation set, version 4.0). The second half of
-/// each trace was not used to fit the drive file; with half of the requests chance alone makes the
-/// distance larger, so it may be half as large again.
+/// DiskSim's own figures are for the whole traces (its validation set, version 4.0), and so is the first bound;
+/// half of them were fitted. The second half was not: 0.139, 0.143 and 0.130 ms. The first two are above
+/// DiskSim's figures, so its bound of 1.5 times them only guards what was reached; it was set afterwards.
 #[test]
 fn no_worse_than_disksim_on_its_own_drives() {
     for (drive, file, disksim) in [

@@ -41,6 +41,10 @@ impl Printed {
     }
 }
 
+/// The part that cells and claims are of: the second half, on which no drive file was fitted. The whole
+/// trace, which DiskSim's figure is of, has the fitted half in it.
+const HELD_OUT: usize = 2;
+
 /// A drive that is held against a trace.
 struct Drive {
     name: String,
@@ -130,9 +134,9 @@ pub(crate) fn run(
         });
     }
     report.notes = vec![
-        "RMS: of the horizontal distance between the distributions of measured and simulated service times, \
-         over the whole trace, as DiskSim's figure is. The drive files were fitted on the first half; the \
-         second half alone has more chance in it."
+        "RMS: of the horizontal distance between the distributions of measured and simulated service times. Cells \
+         and claims are of the second half; the drive files were fitted on the first. DiskSim's figure is of the \
+         whole trace: the row `whole` is what it compares with, but half of it was fitted."
             .to_owned(),
     ];
     report.notes.extend(options.cut_short("a distance of few requests is mostly chance"));
@@ -201,10 +205,10 @@ impl Drive {
 
     fn cell(&self, held: Option<&Held>) -> FigureCell {
         let printed: Option<f64> = self.printed.as_ref().and_then(|text| text.parse().ok());
-        let ours = held.map(|held| held.parts[0].rms);
+        let ours = held.map(|held| held.parts[HELD_OUT].rms);
         let note = match (&self.printed, ours) {
             (_, None) => format!("not run: needs --trace {}=FILE or --trace-dir", self.name),
-            (Some(_), _) => "smaller is better; printed: DiskSim's".to_owned(),
+            (Some(_), _) => "second half of the trace, which was not fitted; smaller is better; printed: DiskSim's, of the whole trace".to_owned(),
             (None, _) => "nobody printed a figure for this drive".to_owned(),
         };
         FigureCell {
@@ -223,7 +227,7 @@ impl Drive {
     /// Whether we are no farther from the drive than DiskSim is.
     fn claim(&self, held: Option<&Held>) -> Option<Claim> {
         let printed: f64 = self.printed.as_ref()?.parse().ok()?;
-        let ours = held.map(|held| held.parts[0].rms);
+        let ours = held.map(|held| held.parts[HELD_OUT].rms);
         let holds = ours.map(|ours| ours <= printed);
         Some(Claim {
             id: format!("disks/claims/{}_as_near_as_disksim", self.name),
