@@ -47,6 +47,15 @@ struct Ahead {
     run: Run,
 }
 
+impl Ahead {
+    /// The head leaves for the track of the next block at `at`, and waits for the block there.
+    fn go_on(&mut self, at: Time, mechanics: &mut Mechanics) {
+        self.run = mechanics.layout.run(self.next);
+        let arrived = mechanics.move_to(at, &self.run.track, false);
+        self.at = mechanics.begins(arrived, &self.run);
+    }
+}
+
 /// Segments of reads.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadCache {
@@ -95,15 +104,13 @@ impl ReadCache {
             return;
         };
         let limit = limit.max(ahead.limit);
-        // The drive goes on once half of what it had read ahead is used up; sooner it would turn
-        // on its heel for every hit.
+        // The drive goes on once half of what it had read ahead is used up; going on for every hit would
+        // cost a turn each time.
         if ahead.next >= ahead.limit {
             // Where a command still uses the arm, its end decides how far to go on.
             let free = ahead.at <= at;
             if free && limit > ahead.next && limit - ahead.next >= self.distance / 2 {
-                ahead.run = mechanics.layout.run(ahead.next);
-                let arrived = mechanics.move_to(at, &ahead.run.track, false);
-                ahead.at = mechanics.begins(arrived, &ahead.run);
+                ahead.go_on(at, mechanics);
                 ahead.limit = limit;
             }
         } else {
@@ -126,9 +133,7 @@ impl ReadCache {
             }
             step(ahead, left, mechanics, busy);
             if ahead.next < ahead.limit && ahead.run.length == 0 {
-                ahead.run = mechanics.layout.run(ahead.next);
-                let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
-                ahead.at = mechanics.begins(arrived, &ahead.run);
+                ahead.go_on(ahead.at, mechanics);
             }
         }
         let (index, next) = (ahead.segment, ahead.next);
@@ -158,13 +163,9 @@ impl ReadCache {
         }
         if ahead.next >= ahead.limit && ahead.at < now {
             // It had ended; the block comes by once in a turn.
-            ahead.run = mechanics.layout.run(ahead.next);
-            let arrived = mechanics.move_to(now, &ahead.run.track, false);
-            ahead.at = mechanics.begins(arrived, &ahead.run);
+            ahead.go_on(now, mechanics);
         } else if ahead.run.length == 0 {
-            ahead.run = mechanics.layout.run(ahead.next);
-            let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
-            ahead.at = mechanics.begins(arrived, &ahead.run);
+            ahead.go_on(ahead.at, mechanics);
         }
         let first = if wanted.start < ahead.next {
             now
@@ -176,9 +177,7 @@ impl ReadCache {
             let left = u64::from(ahead.run.length).min(wanted.end - ahead.next) as u32;
             step(ahead, left, mechanics, busy);
             if ahead.run.length == 0 && ahead.next < wanted.end {
-                ahead.run = mechanics.layout.run(ahead.next);
-                let arrived = mechanics.move_to(ahead.at, &ahead.run.track, false);
-                ahead.at = mechanics.begins(arrived, &ahead.run);
+                ahead.go_on(ahead.at, mechanics);
             }
         }
         let end = ahead.at;

@@ -219,18 +219,18 @@ pub struct DiskTable {
     /// The zones, from the outermost inwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneTable>,
-    /// Or: zones by rule.
+    /// Zones by rule, in place of `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones_by_rule: Option<ZonesByRule>,
-    /// The arm.
+    /// Seek times.
     pub seek: SeekTable,
     /// Time to change the head within a cylinder.
     pub head_switch: Span,
-    /// What the head settles longer before it writes.
+    /// Extra settling time of the head before a write.
     #[serde(default)]
     pub write_settle: Span,
-    /// True: a transfer within a track begins with whatever sector of it comes first; false: with the
-    /// first.
+    /// With true, a transfer begins with the sector of it that reaches the head first; with false, with
+    /// its first sector.
     #[serde(default)]
     pub zero_latency: bool,
     /// Rate of the bus.
@@ -247,7 +247,7 @@ pub struct DiskTable {
     /// The cache; left out: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheTable>,
-    /// What it draws; left out: nothing.
+    /// Power of each part; a part that is left out draws nothing.
     #[serde(default)]
     pub power: DiskPower,
 }

@@ -80,7 +80,7 @@ impl WriteBack {
         false
     }
 
-    /// One larger than the whole cache goes through it alone.
+    /// A write that is larger than the whole cache enters when the cache is empty.
     fn fits(&self, extent: &Extent) -> bool {
         let blocks = extent.end - extent.start;
         let room = self.held + blocks <= self.room && self.extents < self.extents_most;

@@ -24,7 +24,7 @@ pub enum PaperError {
         known: String,
     },
     /// An option `--device` that is not NAME=FILE.
-    #[error("`{given}` is no drive; write NAME=FILE with the file of a hard disk")]
+    #[error("`{given}` is not NAME=FILE; write the file of a hard disk after the name")]
     NoDevice {
         /// What was written.
         given: String,

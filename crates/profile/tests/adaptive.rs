@@ -11,6 +11,9 @@ use ssdyno_profile::{
 /// Seeds of each figure.
 const SEEDS: u64 = 200;
 
+/// The first of them. The method was adjusted with seeds 0 to 199, so these are others.
+const FIRST_SEED: u64 = 1000;
+
 const KIB: u64 = 1 << 10;
 
 /// Access time in nanoseconds.
@@ -75,7 +78,7 @@ struct Figures {
 
 fn figures(name: &str, truth: Truth, noise: f64) -> Figures {
     let (mut errors, mut covered, mut broken, mut slices) = (Vec::new(), 0.0, 0, 0.0);
-    for seed in 0..SEEDS {
+    for seed in FIRST_SEED..FIRST_SEED + SEEDS {
         let played = play(truth, noise, seed);
         assert_eq!(played.ratios.len(), 134);
         for ratio in &played.ratios {
@@ -118,11 +121,10 @@ fn a_step_is_found_and_not_smoothed() {
     }
 }
 
-/// Bound of the coverage: 85 to 95 %, and five standard deviations of the binomial law over the seeds, because sizes
-/// of one seed depend on each other.
+/// Intervals of 90 % must cover the truth in 85 to 95 % of all sizes and seeds: wider ones would be no better. The seeds
+/// are fixed, so the bound needs no allowance for chance. Measured: 0.874 to 0.949.
 fn check(figures: &Figures) {
-    let five = 5.0 * (0.9 * 0.1 / SEEDS as f64).sqrt();
-    assert!((0.85 - five..=0.95 + five).contains(&figures.covered), "{}", figures.covered);
+    assert!((0.85..=0.95).contains(&figures.covered), "{}", figures.covered);
     assert!(figures.median <= 0.025 && figures.p95 <= 0.1, "{} {}", figures.median, figures.p95);
     assert!(figures.slices < 1000.0);
 }

@@ -145,8 +145,10 @@ fn explain(error: &PaperError) -> Failure {
             Failure::usage(format!("`{given}` is not a trace of a paper"))
                 .with_help(format!("write NAME=FILE with NAME one of: {known}"))
         }
-        PaperError::NoDevice { given } => Failure::usage(format!("`{given}` is no drive"))
-            .with_help("write NAME=FILE with the file of a hard disk, and --trace NAME=FILE"),
+        PaperError::NoDevice { given } => Failure::usage(format!(
+            "`--device {given}` is not NAME=FILE"
+        ))
+        .with_help("write the file of a hard disk after the name, and add --trace NAME=FILE"),
         PaperError::Workload { error, .. } => {
             named::workload_failure(FailureKind::Usage, error, None)
         }

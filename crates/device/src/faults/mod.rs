@@ -44,9 +44,9 @@ pub struct FaultConfig {
     /// once; where nothing is asked of it then, with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
-    /// Slowness that comes and goes: by this share, on average, requests take longer than the device's own
-    /// time. The share is drawn anew for each `slow_for`, exponentially, so runs differ from one another as
-    /// those of a real machine do (S2-25). 0 to 100; devices without a driver only.
+    /// Mean share by which requests take longer than the device's own time, 0 to 100. The share is drawn
+    /// anew for each `slow_for`, exponentially, so that runs differ as those of a real machine do (S2-25).
+    /// The drivers `nvme` and `ring` refuse it.
     pub slow_by: f64,
     /// For how long a share that was drawn holds; up to 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -44,7 +44,7 @@ impl ClaimedPlan for Plan {
 
     fn unknown(check: &ClaimCheck<Check>) -> &'static str {
         match check.name.starts_with("disk_") {
-            true => "needs a hard disk, which waits for the disk model",
+            true => "needs a hard disk; not run on the disk model yet",
             false => "not run",
         }
     }

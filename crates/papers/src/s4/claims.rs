@@ -212,7 +212,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "zones",
-        text: "Figure 4: throughput goes from 55 to 39 MB/s and back every 18 GB (S4-27): needs the zones of a disk, which wait for the disk model.",
+        text: "Figure 4: throughput goes from 55 to 39 MB/s and back every 18 GB (S4-27): needs the zones of a disk; not run on the disk model yet.",
         about: &[],
         check: |_, _| None,
     },

@@ -46,7 +46,7 @@ impl ClaimedPlan for Plan {
 
     fn unknown(check: &ClaimCheck<Check>) -> &'static str {
         match check.about.is_empty() {
-            true => "waits for the disk model",
+            true => "not run on the disk model yet",
             false => "not run",
         }
     }
@@ -100,8 +100,8 @@ fn notes(options: &PapersOptions) -> Vec<String> {
          the paper's, all others assumed: look at orderings, ratios and bounds."
             .to_owned(),
         "The paper's milliseconds of switches and calls are read as microseconds (S4-40). Figure 4 \
-         (S4-27) and what seeks and the reordering of commands do to figures 1, 3, 5 and 6 wait for \
-         the disk model: their device here is a delay with a rate."
+         (S4-27) and what seeks and the reordering of commands do to figures 1, 3, 5 and 6 are not \
+         run on the disk model yet: their device here is a delay with a rate."
             .to_owned(),
         "Table 5 lists IoMeter as a file-system benchmark although the text says that it runs below \
          file systems (S4-43)."

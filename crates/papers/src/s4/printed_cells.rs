@@ -36,7 +36,7 @@ pub(super) fn cells(
         let note = match at {
             0 => "S4-25: the device's delay is 1 / 240 s, so this shows only that SPEK adds little",
             _ => {
-                "S4-25: a cache in front of a delay cannot be slower than the delay, what the paper's buffer cache lost to the disk's seeks waits for the disk model"
+                "S4-25: a cache in front of a delay cannot be slower than the delay, what the paper's buffer cache lost to the disk's seeks is not run on the disk model yet"
             }
         };
         let id = format!("S4/figure3/{stack}/iops");
